@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from http.client import HTTPSConnection
 from pathlib import Path
 from ssl import SSLContext, create_default_context
@@ -25,6 +24,7 @@ import anyio
 import orjson
 import trustme
 from anyio import to_thread
+from msgspec.structs import replace
 
 from benchmarks.plan import CONFIGURATION, NOW, created, observed, podcliqueset, report
 from engine import world

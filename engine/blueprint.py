@@ -1,9 +1,10 @@
 """Blueprint: the objects that one kind of root should have; Desired: its answer."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from engine.graph import Graph
 from engine.ids import Kind, ResourceId
@@ -13,8 +14,7 @@ from engine.plan import Alarm, Wait
 from engine.resource import Body, Policy
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Desired:
+class Desired(Struct, frozen=True, eq=False):
     """The objects that a root should have now, and what users should know about them."""
 
     graph: Graph
@@ -73,8 +73,7 @@ class Blueprint(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NestedRoot:
+class NestedRoot(Struct, frozen=True, eq=False):
     """A root that another root consists of."""
 
     body: Body

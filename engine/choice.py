@@ -1,8 +1,9 @@
 """Choice: which operations of planned roots are executed now. What previews forecast and what `sync` and `run` send is chosen here."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import World

@@ -1,8 +1,9 @@
 """Composition: roots that other roots consist of, such as the workload that carries out a graph."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, ComposingBlueprint, NestedRoot
 from engine.ids import ResourceId

@@ -6,7 +6,8 @@ Pods of one clique differ in a few names and times, so little more than these is
 import zlib
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 POOR = 8
 """An object that takes more than this fraction of its size becomes the dictionary of those that follow."""
@@ -16,8 +17,7 @@ MAX_DICTIONARIES = 256
 """How many dictionaries are used at a time, the last used ones; a replaced one exists as long as objects that were compressed with it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compressed:
+class Compressed(Struct, frozen=True, eq=False):
     """Compressed bytes, with the dictionary that they were compressed with."""
 
     data: bytes
@@ -34,8 +34,7 @@ def compressed(content: bytes, dictionary: bytes) -> Compressed:
     return Compressed(compressor.compress(content) + compressor.flush(), dictionary)
 
 
-@dataclass(slots=True)
-class _Dictionary:
+class _Dictionary(Struct):
     content: bytes
     uses: int = 0
 

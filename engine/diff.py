@@ -1,8 +1,10 @@
 """Diff: the changes that make a live object match the desired one. `covers` and `same` decide; deepdiff only details changes for people."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine import ownership
 from engine.operation import Cause, Change, Operation
@@ -23,8 +25,7 @@ LABELLED = frozenset({"labels", "annotations"})
 """Metadata whose keys are removed when we own them and they are no longer desired, whatever the policy."""
 
 
-@dataclass(slots=True)
-class Difference:
+class Difference(Struct):
     """The changed fields of an object, and the merge patch that they amount to."""
 
     collected: list[Change] = field(default_factory=list)
@@ -50,8 +51,7 @@ class Difference:
         return patch
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """How one object is compared: its policy, and the cause of a change where the live object lacks a desired field."""
 
     policy: Policy
@@ -84,8 +84,7 @@ def _is_sealed(desired: Body, live: Body, seal: str) -> bool:
     return bool(desired_labels.get(seal) == live_labels.get(seal))
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
+class _Comparison(Struct, frozen=True):
     """A comparison in progress; it adds changes to `difference`. `owned` arguments are the fields that we own around a path."""
 
     rules: Rules

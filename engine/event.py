@@ -1,12 +1,11 @@
 """Events: what is published about objects as Kubernetes Events."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from engine.ids import ResourceId
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class RootWarning:
+class RootWarning(Struct, frozen=True, order=True):
     """Something that is wrong with a stored root: a mistake of its user, an alarm, or an internal error of the engine."""
 
     root: ResourceId
@@ -18,8 +17,7 @@ class RootWarning:
     """The reason of the Event: that of the alarm or of the internal error; empty for a mistake in the root."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """A Kubernetes Event to be written about an object."""
 
     about: ResourceId
@@ -35,8 +33,7 @@ class Event:
     """Whether it stands for similar events, whose messages differ; `message` is then that of the latest of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class RootEvents:
+class RootEvents(Struct, frozen=True):
     """What is to be published about one root and its objects after a pass."""
 
     root: ResourceId

@@ -1,14 +1,14 @@
 """FailedCall: an API call that an earlier pass made without success; an input of the next pass."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.verb import Verb
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FailedCall:
+class FailedCall(Struct, frozen=True, eq=False):
     """An API call that failed when it was last made, or that is due and has not been made by this process.
 
     Compared by identity: while the failure lasts, it is the same object.

@@ -1,8 +1,9 @@
 """Focus: which roots a command concerns. All others are observed as well, and left alone."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.label_selector import LabelSelector
@@ -13,8 +14,7 @@ ANY = "*"
 """In a name or a namespace of a target: any characters, also none."""
 
 
-@dataclass(frozen=True, slots=True)
-class RootTarget:
+class RootTarget(Struct, frozen=True):
     """Roots by kind, namespace and name; an empty kind or namespace stands for every one, and `*` in a text for any characters."""
 
     kind: str = ""
@@ -36,8 +36,7 @@ class RootTarget:
         return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class Focus:
+class Focus(Struct, frozen=True):
     """Which roots a command concerns: those to which every restriction applies. Without restrictions: all."""
 
     roots: frozenset[ResourceId] | None = None
@@ -67,8 +66,7 @@ class Focus:
 EVERYTHING = Focus()
 
 
-@dataclass(frozen=True, slots=True)
-class Others:
+class Others(Struct, frozen=True):
     """The roots outside a focus that have changes."""
 
     roots: tuple[ResourceId, ...] = ()
@@ -80,8 +78,7 @@ class Others:
 NO_OTHERS = Others()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Focused:
+class Focused(Struct, frozen=True, eq=False):
     """What a focus includes."""
 
     plans: tuple[Plan, ...]

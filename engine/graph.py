@@ -2,7 +2,8 @@
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.errors import GraphError
 from engine.ids import ResourceId
@@ -44,8 +45,7 @@ class Recomputable(Mapping[ResourceId, Resource]):
         self._resources = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class Part(Struct, frozen=True, eq=False):
     """The desired objects of one part of a root (for example one replica), in creation order. Compared by identity.
 
     The observed objects of the part are the `Slice` of the same key.
@@ -136,8 +136,7 @@ class _Union(Mapping[ResourceId, Resource]):
         return self._parts[id].resources[id]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Graph:
+class Graph(Struct, frozen=True, eq=False):
     """The parts of a root, each needing only those before it."""
 
     parts: tuple[Part, ...]

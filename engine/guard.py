@@ -1,7 +1,9 @@
 """Guard: objections against finished plans. It never changes a plan's operations; each objection says what a user can do."""
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, root_of
 from engine.ids import ResourceId
@@ -11,8 +13,7 @@ from engine.plan import Objection, Plan
 from engine.verb import Verb
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """How many unintended deletes a pass may make; `None`: ten, or a tenth of the observed objects if that is more."""
 
     max_deletes: int | None = None

@@ -1,11 +1,11 @@
 """Kinds, identities and owner references of objects."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+
+class Kind(Struct, frozen=True):
     """One kind that an API server serves: everything needed to build its URL and its `apiVersion`."""
 
     group: str
@@ -50,8 +50,7 @@ class ResourceId(NamedTuple):
         return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Struct, frozen=True):
     """A desired owner reference, without the uid: the planner takes it from the live owner, or from the create call of the same plan."""
 
     id: ResourceId
@@ -59,8 +58,7 @@ class Owner:
     controller: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerRef:
+class OwnerRef(Struct, frozen=True):
     """An owner reference of a live object, as found in `metadata.ownerReferences`."""
 
     kind: str

@@ -1,7 +1,9 @@
 """Intent: what a command asks for, beyond what the roots in the cluster say."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.focus import EVERYTHING, Focus
 from engine.ids import ResourceId
@@ -9,8 +11,7 @@ from engine.removal import Removal
 from engine.resource import Body
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Intent:
+class Intent(Struct, frozen=True, eq=False):
     """What a preview or a sync is about; `engine run` asks for nothing of its own."""
 
     manifests: tuple[Body, ...] = ()

@@ -1,7 +1,8 @@
 """Judgement: what policies say about a plan and its forecast."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 
@@ -17,8 +18,7 @@ class Enforcement(StrEnum):
     """Only documents for programs have it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """A rule that a plan violates."""
 
     rule: str
@@ -31,8 +31,7 @@ class Violation:
     """The reason for which it was waived: then it denies nothing. Empty: it was not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """What all policies together say."""
 
     violations: tuple[Violation, ...] = ()

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from engine.errors import InputError
 
@@ -18,8 +19,7 @@ class Operator(StrEnum):
     ABSENT = "absent"
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """What is required of one label."""
 
     key: str
@@ -39,8 +39,7 @@ class Requirement:
                 return labels.get(self.key) not in self.values
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
+class LabelSelector(Struct, frozen=True):
     """Requirements that labels must all fulfil."""
 
     text: str

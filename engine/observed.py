@@ -1,7 +1,6 @@
 """The objects that exist, as one pass observed them: `Live`, `Slice`, `Observed`, `World`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from sys import intern
@@ -9,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 import orjson
+from msgspec import Struct, field
 
 from engine.compression import Compressed
 from engine.failure import FailedCall
@@ -26,8 +26,7 @@ PARSED = 128
 """How many parsed objects are kept. A parsed object takes ten times the memory of its bytes."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Live:
+class Live(Struct, frozen=True, eq=False):
     """One live object. Compared by identity: a changed object is another `Live`.
 
     `source` is the whole object, as bytes, compressed bytes, or parsed. Compressed it takes a hundredth of the memory of a parsed body.
@@ -115,8 +114,7 @@ def shared(text: str) -> str:
     return intern(text) if type(text) is str else text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Slice:
+class Slice(Struct, frozen=True, eq=False):
     """The observed objects of one part of a root (for example one replica). Compared by identity: an unchanged slice is the same object."""
 
     objects: Mapping[ResourceId, Live]
@@ -147,8 +145,7 @@ def slice_of(lives: Iterable[Live]) -> Slice:
 EMPTY = Slice({})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Observed:
+class Observed(Struct, frozen=True, eq=False):
     """Everything that the plan of one root may depend on: the root, its objects in slices, foreign objects and references."""
 
     root: Live
@@ -206,8 +203,7 @@ class Observed:
         return sum(len(slice.objects) for slice in self.slices.values())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class World:
+class World(Struct, frozen=True, eq=False):
     """Everything in scope: each root with its objects, objects without a root, and the kinds that could not be listed."""
 
     roots: tuple[Observed, ...]

@@ -1,9 +1,10 @@
 """Operation: one API call with its reason and preconditions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from engine.ids import Owner, OwnerRef, ResourceId
 from engine.reason import Reason
@@ -22,8 +23,7 @@ class Cause(StrEnum):
     """What we report has changed: only statuses have it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One changed field with its old and new value; `None` means absent."""
 
     path: tuple[str, ...]
@@ -32,15 +32,13 @@ class Change:
     cause: Cause
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """The uid of an owner that the same plan creates; it is known once that create has returned."""
 
     id: ResourceId
 
 
-@dataclass(frozen=True, slots=True)
-class BoundOwner:
+class BoundOwner(Struct, frozen=True):
     """An owner with its uid, or with the placeholder of one."""
 
     owner: Owner
@@ -59,16 +57,14 @@ def owner_reference(owner: BoundOwner, uids: Mapping[ResourceId, str] | None = N
     return entry | {"controller": True, "blockOwnerDeletion": True} if owner.owner.controller else entry
 
 
-@dataclass(frozen=True, slots=True)
-class Expect:
+class Expect(Struct, frozen=True):
     """Preconditions: the uid (and, if not empty, the revision) of the object that the operation was planned for."""
 
     uid: str = ""
     revision: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Operation:
+class Operation(Struct, frozen=True, eq=False):
     """One API call.
 
     `body` depends on the verb. Create and replace: the manifest without owner references. Patch and status: a JSON merge patch.

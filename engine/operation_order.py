@@ -1,7 +1,8 @@
 """Operation order: the operations of a plan in an order that respects every edge, each with the keys of those it comes after."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.blueprint import Desired
 from engine.graph import edges_of

@@ -1,8 +1,9 @@
 """Orphans: objects that are being deleted, whose root no longer exists, and that only our finalizer still holds."""
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, UsedBlueprint, incomplete_kinds
 from engine.ids import ResourceId

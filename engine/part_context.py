@@ -1,7 +1,8 @@
 """What the comparison of one resource with its object depends on besides the two."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.observed import Live, Slice
@@ -13,8 +14,7 @@ GROWTH = (Reason.SCALED_OUT, Reason.CLIQUE_CREATED)
 """Reasons to create what a root has not had before."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartContext:
+class PartContext(Struct, frozen=True):
     """Everything that the comparisons of one part depend on besides its resources."""
 
     root: Live

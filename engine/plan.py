@@ -1,7 +1,8 @@
 """Plan: the operations of a pass on one root, what is deferred, and what the cluster has still to do."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.operation import Operation
@@ -9,8 +10,7 @@ from engine.reason import REMEDIES, Reason
 from engine.verb import Verb
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """An object that is deferred or pending, and why."""
 
     id: ResourceId
@@ -28,8 +28,7 @@ class Wait:
         return REMEDIES.get(self.reason, "") if self.blocked and self.reason else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Objection:
+class Objection(Struct, frozen=True):
     """A guard's refusal of a plan, with what to do about it."""
 
     rule: str
@@ -37,8 +36,7 @@ class Objection:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Alarm:
+class Alarm(Struct, frozen=True):
     """Something that users must know although no operation of the plan reports it."""
 
     reason: str
@@ -52,8 +50,7 @@ class Alarm:
     """Whether a user has to correct the root: what it is about has no effect, and everything else is done."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Plan(Struct, frozen=True, eq=False):
     """The result of a pass on one root: operations in an order that respects every edge, and everything that is not done now."""
 
     root: ResourceId

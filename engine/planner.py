@@ -1,8 +1,9 @@
 """Planner: the graph minus the observed objects, as operations with reasons, causes and preconditions."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from engine.actions import Action, actions_on, delete_unintended, not_served
 from engine.blueprint import Desired
@@ -19,8 +20,7 @@ from engine.reason import Reason
 from engine.resource import Body, Resource, Stance
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PartPlan:
+class PartPlan(Struct, frozen=True, eq=False):
     """The operations of one part before their edges are filled in, and what is deferred."""
 
     operations: tuple[Operation, ...]

@@ -1,7 +1,8 @@
 """Proposal: the world as if root manifests were applied to it."""
 
 from collections.abc import Iterable, Set
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.observed import Live, Observed, World, live, slice_of

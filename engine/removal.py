@@ -1,7 +1,9 @@
 """Removal: roots that a command removes although the cluster has them. It begins with one delete; the deletion plan of the root follows."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Observed, World
@@ -11,8 +13,7 @@ from engine.reason import Reason
 from engine.verb import Verb
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(Struct, frozen=True):
     """That one root is to be removed, and why."""
 
     uid: str
@@ -27,8 +28,7 @@ class Removal:
         return Reason.PRUNED if self.after_manifests else Reason.SET_DELETED
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RootRemovals:
+class RootRemovals(Struct, frozen=True, eq=False):
     """What a command removes, and why it may not."""
 
     roots: Mapping[ResourceId, Removal]

@@ -1,9 +1,10 @@
 """Resource: the desired state of one object."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from engine.ids import Owner, ResourceId
 from engine.reason import Reason
@@ -26,8 +27,7 @@ class Stance(StrEnum):
     """Delete it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """How differences of one object are treated. Paths are tuples of keys, for example `("spec", "replicas")`."""
 
     seeded: tuple[Path, ...] = ()
@@ -65,8 +65,7 @@ PLAIN = Policy()
 """Compare what the manifest has, and patch what differs."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventGroup:
+class EventGroup(Struct, frozen=True):
     """A unit that is deleted as a whole, for example a replica: one Event is published about it instead of one for each object."""
 
     about: ResourceId
@@ -79,8 +78,7 @@ class EventGroup:
     """The message if something could not be deleted; the error follows."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Resource:
+class Resource(Struct, frozen=True, eq=False):
     """One desired object. Compared by identity, so that unchanged parts are recognised without comparing their content.
 
     `body` is the manifest without owner references and status; `status`, if given, is written to the subresource;

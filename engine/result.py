@@ -1,7 +1,8 @@
 """Result: the outcome of an operation."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from engine.observed import Live
 from engine.operation import Operation
@@ -18,8 +19,7 @@ class Outcome(StrEnum):
     """An operation that had to come first did not succeed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Result:
+class Result(Struct, frozen=True, eq=False):
     """The outcome of an operation."""
 
     operation: Operation

@@ -6,16 +6,16 @@ contract between processes (`docs/shards.md`): all that write to one cluster mus
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+
+from msgspec import Struct
 
 MAX_SHARDS = 100
 """The largest number of shards."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """One of `count` shards, numbered from 0. Cluster-scoped objects belong to the shard of the empty namespace."""
 
     index: int
@@ -48,8 +48,7 @@ def shards_of(namespaces: Sequence[str], count: int, *, cluster_scoped: bool) ->
     return tuple(sorted({shard_of(namespace, count) for namespace in names}))
 
 
-@dataclass(frozen=True, slots=True)
-class Division:
+class Division(Struct, frozen=True):
     """Which shards a replica holds, as that replica sees it."""
 
     holders: Sequence[str]

@@ -1,9 +1,11 @@
 """Tick: from what a user asked for and what exists, what to do now. Preview, one-shot and loop call nothing else."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine import guard
 from engine.blueprint import Blueprint, incomplete_kinds
@@ -21,8 +23,7 @@ ORDINARY = "ordinary plans"
 NOTHING_REMOVED: Mapping[ResourceId, Removal] = {}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plans:
+class Plans(Struct, frozen=True, eq=False):
     """The plans of all roots in focus, and the objections against applying any of them."""
 
     plans: tuple[Plan, ...]
@@ -68,8 +69,7 @@ def plan_all(
     return Plans(budgeted, guard.refuse_unowned_cluster(world, blueprints), focused.others)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _LastPlans:
+class _LastPlans(Struct, frozen=True, eq=False):
     """The roots of a world with their plans."""
 
     roots: tuple[Observed, ...]

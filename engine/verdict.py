@@ -1,15 +1,15 @@
 """Verdict: an answer, its reason, and the time until which it is valid."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict(Generic[T]):
+class Verdict(Struct, Generic[T], frozen=True):
     """An answer that is valid as long as the facts are the same and, if `until` is not None, until that time."""
 
     value: T

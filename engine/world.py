@@ -1,8 +1,10 @@
 """World: all observed objects grouped by root. What has not changed since the previous world is the same Python object as in it."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, root_of
 from engine.failure import FailedCall
@@ -70,8 +72,7 @@ class _Known:
         return self._roots.get(live.id) if self.lives.get(live.id) is live else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
+class _Shared(Struct, frozen=True):
     """What is the same for all roots of a world."""
 
     references: Slice
@@ -103,8 +104,7 @@ def _known_or_new_slice(lives: Sequence[Live], old: Slice) -> Slice:
     return slice_of(lives)
 
 
-@dataclass(slots=True, eq=False)
-class _Group:
+class _Group(Struct, eq=False):
     """A root with the children it owns (`own`), and those that only have its labels (`foreign`)."""
 
     root: Live
@@ -116,8 +116,7 @@ class _Group:
     """Whether `own`, without the mislabelled ones, are the objects that the root owned in the previous world."""
 
 
-@dataclass(slots=True, eq=False)
-class _Candidates:
+class _Candidates(Struct, eq=False):
     """The children whose labels name one root."""
 
     lives: list[Live] = field(default_factory=list)

@@ -3,9 +3,10 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, root_of
 from engine.ids import OwnerRef, ResourceId

@@ -1,8 +1,9 @@
 """CacheState: how fresh the cache of one list is, and who is told of its lists and watches."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from engine.errors import ClusterError, Forbidden
 from engine.ids import Kind
@@ -16,8 +17,7 @@ what is left is the time for a new attempt. So a dead watch is noticed within 90
 """
 
 
-@dataclass(frozen=True, slots=True)
-class CacheState:
+class CacheState(Struct, frozen=True):
     """The state of one cache at one moment."""
 
     kind: Kind

@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec import Struct, field
 
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
@@ -38,8 +38,7 @@ class DivisibleCluster(WatchingCluster):
         return super().caches() if self._watches is None else self._watches.caches()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _SharedWatch:
+class _SharedWatch(Struct, frozen=True, eq=False):
     """The watch of one list."""
 
     informer: Informer[DividedStore]

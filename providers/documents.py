@@ -7,10 +7,10 @@ Plain scalars have the values that kubectl gives them: `yes` and `on` are true, 
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
+from msgspec import Struct, field
 
 from engine.errors import InputError
 from engine.report.printable import clipped
@@ -24,8 +24,7 @@ TAG = "tag:yaml.org,2002:"
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Document:
+class Document(Struct, frozen=True, eq=False):
     """One document of a file."""
 
     value: Any
@@ -131,8 +130,7 @@ def yaml_documents(text: str, source: str) -> Iterator[Document]:
         loader.dispose()
 
 
-@dataclass(slots=True)
-class _Parser:
+class _Parser(Struct):
     """Builds the value of one document from the loader's events, and notes the line of each field."""
 
     loader: Any

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import orjson
+from msgspec.structs import replace
 
 from engine.compression import Compressor
 from engine.errors import ClusterError, Forbidden, NotFound, ServerFault

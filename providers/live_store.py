@@ -2,10 +2,10 @@
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec.structs import replace
 
 from engine.compression import Compressor
 from engine.ids import ResourceId

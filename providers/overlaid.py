@@ -1,8 +1,9 @@
 """OverlaidProvider: a record of what passes observe, in front of the provider whose other objects it does not know."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.errors import Forbidden
 from engine.event import Event
@@ -13,8 +14,7 @@ from engine.runtime.provider import Observation, Provider, Scope, TakenNames
 from providers.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class OverlaidProvider:
+class OverlaidProvider(Struct, frozen=True):
     """The objects of a record, and those of another provider that it says nothing about. Read-only."""
 
     contents: Snapshot

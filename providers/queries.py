@@ -1,10 +1,10 @@
 """Queries: many reads of an API server at once. A read that is refused is a result too, not an exception."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import anyio
+from msgspec.structs import replace
 
 from engine.errors import ClusterError, Invalid, NotFound, Unauthorized, Unreachable
 from engine.ids import Kind

@@ -1,8 +1,9 @@
 """ReadOnlyProvider: reads through another provider and refuses every write. Previews, reports and snapshots use it."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.errors import Forbidden
 from engine.event import Event
@@ -12,8 +13,7 @@ from engine.operation import Operation
 from engine.runtime.provider import Observation, Provider, Scope, TakenNames, TryingProvider
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOnlyProvider:
+class ReadOnlyProvider(Struct, frozen=True):
     """Another provider without its writes."""
 
     provider: Provider

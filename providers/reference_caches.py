@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import anyio
+from msgspec import Struct, field
 
 from engine.errors import ClusterError, NotFound
 from engine.ids import ResourceId
@@ -56,8 +56,7 @@ class ReferenceStore:
         return live(self.look_up.kept(object.body))
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
+class Reads(Struct, frozen=True):
     """The results of reads for one review."""
 
     objects: Mapping[ResourceId, Live | None] = field(default_factory=dict)

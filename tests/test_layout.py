@@ -266,6 +266,13 @@ def hides_no_import(source: Source) -> Iterator[tuple[int, str]]:
             yield node.lineno, "hides an import behind a TYPE_CHECKING"
 
 
+def copies_values_as_structs(source: Source) -> Iterator[tuple[int, str]]:
+    """Values are Structs, for which the functions of `dataclasses` do not work; type checkers do not notice."""
+    for line, name in source.imports:
+        if source.layer and name in ("dataclasses.replace", "dataclasses.asdict", "dataclasses.astuple"):
+            yield line, f"imports {name} instead of the one in msgspec.structs"
+
+
 def is_short(source: Source) -> Iterator[tuple[int, str]]:
     """A file has at most `LONGEST_FILE` lines."""
     length = source.text.count("\n")
@@ -281,6 +288,7 @@ RULES: tuple[Rule, ...] = (
     imports_libraries_at_their_door,
     reads_no_clock,
     hides_no_import,
+    copies_values_as_structs,
     is_short,
 )
 

@@ -8,6 +8,7 @@ from tests.test_layout import (
     Rule,
     Source,
     circle,
+    copies_values_as_structs,
     folder_circle,
     hides_no_import,
     imports_libraries_at_their_door,
@@ -56,6 +57,7 @@ from tests.test_layout import (
         (reads_no_clock, "providers/sandbox/kubelet.py", "import anyio\nasync def run():\n    await anyio.sleep(1)"),
         (hides_no_import, "engine/planner.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import engine.tick"),
         (hides_no_import, "engine/planner.py", "import typing as t\nif t.TYPE_CHECKING:\n    import engine.tick"),
+        (copies_values_as_structs, "resources/children/pod.py", "from dataclasses import dataclass, replace"),
         (is_short, "tests/engine/test_planner.py", "x = 1\n" * (LONGEST_FILE + 1)),
     ],
 )

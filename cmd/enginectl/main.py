@@ -14,7 +14,7 @@ from typing import NoReturn
 import typer
 from typer.main import get_group
 
-from engine.runtime.collector import leave_to_exit, tune_gc
+from engine.runtime.collector import leave_to_exit, pause_gc
 from enginectl.base.exit_codes import Exit, SignalReceived, meaning
 from enginectl.base.options import declare, share_options
 from enginectl.commands.completion import COMPLETE, answer_shell, completion
@@ -59,7 +59,7 @@ for group in (sandbox, manifests, config):
 
 def main() -> int:
     """The command line of this process, to its end. Returns the exit code."""
-    tune_gc()
+    pause_gc()
     try:
         return app()
     finally:

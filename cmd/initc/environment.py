@@ -1,8 +1,9 @@
 """The environment of the pod: its namespace and gang, and how to reach the API server, from mounted files and two variables."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 POD_INFO = Path("var/grove/pod-info")
 ACCOUNT = Path("var/run/secrets/kubernetes.io/serviceaccount")
@@ -12,8 +13,7 @@ class EnvironmentMissing(Exception):
     """A variable or file is missing that every pod with this init container has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """Where the pod runs."""
 
     host: str

@@ -1,7 +1,8 @@
 """Approval: the roots as they were, the operations that may be made, and how objects may look."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.approval.recognition import ObjectKey
 from engine.ids import ResourceId
@@ -11,8 +12,7 @@ from engine.resource import Body
 from engine.verb import Verb
 
 
-@dataclass(frozen=True, slots=True)
-class RootState:
+class RootState(Struct, frozen=True):
     """A root as it was when the plan was made."""
 
     id: ResourceId
@@ -25,8 +25,7 @@ class RootState:
     is_deleting: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(Struct, frozen=True):
     """An operation that was forecast."""
 
     verb: Verb
@@ -38,8 +37,7 @@ class Allowance:
     """How often it was forecast."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Approval:
+class Approval(Struct, frozen=True, eq=False):
     """What was approved, and nothing else."""
 
     roots: tuple[RootState, ...]

@@ -1,10 +1,9 @@
 """Deviation: one way in which what is differs from what was approved."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Deviation:
+class Deviation(Struct, frozen=True):
     """What differs, how it was when the plan was approved, and how it is."""
 
     about: str

@@ -1,11 +1,11 @@
 """The file of a saved plan: written, and read back strictly."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from engine.approval.approval import Allowance, Approval, RootState
 from engine.approval.draft import allowances

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.approval.approval import Allowance, Approval, RootState, root_state
 from engine.approval.recognition import ObjectKey, Recognition, content_digest
@@ -31,8 +33,7 @@ MOST_LOOKED_AT = 1_600
 """Replaceable objects that are looked at for such losses, each of them once for each loss: of large sets only halves are lost."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlanInputs:
+class PlanInputs(Struct, frozen=True, eq=False):
     """What plans are computed with, besides the world."""
 
     blueprints: Sequence[Blueprint]

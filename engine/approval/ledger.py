@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.approval.approval import Allowance, Approval
 from engine.approval.deviation import Deviation
@@ -21,8 +23,7 @@ REMOVING = (Verb.DELETE, Verb.REPLACE, Verb.RELEASE)
 """The verbs that are approved one by one. What others write must look as it was approved."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Excess:
+class Excess(Struct, frozen=True, eq=False):
     """An operation that was planned and not approved."""
 
     root: ResourceId

@@ -1,8 +1,9 @@
 """Recognition: what an approval must know about kinds of objects, to find in a later pass what was approved in an earlier one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from engine.canonical import digest
 from engine.ids import ResourceId
@@ -10,8 +11,7 @@ from engine.observed import Live
 from engine.resource import Body
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ObjectKey:
+class ObjectKey(Struct, frozen=True, order=True):
     """What an operation is about, whatever uids there are: an object or, as the names of pods depend on uids, an index of a clique."""
 
     group: str

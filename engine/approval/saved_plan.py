@@ -1,8 +1,9 @@
 """SavedPlan: an approval with what it was computed from, and for how long and where it is valid."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from engine.approval.approval import Approval
 from engine.approval.deviation import Deviation
@@ -13,8 +14,7 @@ from engine.report.model import Report
 UNREADABLE = "unknown: the namespace kube-system cannot be read"
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
+class Circumstances(Struct, frozen=True):
     """What must be the same when a plan is applied."""
 
     engine: str
@@ -25,8 +25,7 @@ class Circumstances:
     """Section of the configuration -> its digest."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanScope:
+class PlanScope(Struct, frozen=True):
     """What a plan is about."""
 
     namespaces: tuple[str, ...]
@@ -43,8 +42,7 @@ class PlanScope:
     """Whether all members of the ApplySet may be removed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SavedPlan:
+class SavedPlan(Struct, frozen=True, eq=False):
     """A plan that somebody may approve, and that is applied as it is or not at all."""
 
     circumstances: Circumstances

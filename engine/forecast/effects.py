@@ -1,13 +1,13 @@
 """Effects: what the operations of a forecast mean for one workload."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.ids import ResourceId
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """How many members of an object are ready: before the first operation, at the lowest, and at the end."""
 
     id: ResourceId
@@ -25,8 +25,7 @@ class Level:
         return self.lowest < self.minimum <= self.before
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(Struct, frozen=True):
     """What happens to the pods and domains of one workload."""
 
     counts: Mapping[str, int] = field(default_factory=dict)

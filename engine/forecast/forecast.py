@@ -1,9 +1,10 @@
 """Forecast: what happens from the first pass on, until everything is settled or nothing moves any more."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.effects import Effects
@@ -27,8 +28,7 @@ class End(StrEnum):
     """More passes follow than were computed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ForecastPass:
+class ForecastPass(Struct, frozen=True, eq=False):
     """A pass with operations."""
 
     after: timedelta
@@ -37,8 +37,7 @@ class ForecastPass:
     """Root -> the operations that are executed for it; only roots that have any."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Forecast:
+class Forecast(Struct, frozen=True, eq=False):
     """The passes from the first one to the end."""
 
     began: datetime

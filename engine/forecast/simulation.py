@@ -1,9 +1,11 @@
 """Simulation: computes a forecast, pass by pass, with the planner and the choice of operations that `sync` and `run` use."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, root_of
 from engine.choice import executable
@@ -58,8 +60,7 @@ def forecast(
     return simulation.forecast(max_work, max_passes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Roles:
+class _Roles(Struct, frozen=True, eq=False):
     """In which of the lists of an observation an object is."""
 
     live: Live

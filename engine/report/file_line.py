@@ -1,10 +1,9 @@
 """The place of a manifest, for reports that name it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class FileLine:
+class FileLine(Struct, frozen=True):
     """A line of a file."""
 
     file: str

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from engine.ids import ResourceId
 from engine.operation import Cause, Change, Operation, parent_of
@@ -30,8 +31,7 @@ TELLING: Final = frozenset({Reason.GANG_TERMINATED, Reason.DOMAIN_REPLACED, Reas
 """Reasons whose sentence says more than the word."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """One line: what is done, to which objects, and why."""
 
     verb: Verb
@@ -93,8 +93,7 @@ def _reason(operations: Sequence[Operation]) -> str:
     return f"{word}: {clipped(spread(operation.why for operation in operations), WIDTH)}"
 
 
-@dataclass(slots=True)
-class _FieldChange:
+class _FieldChange(Struct):
     """A change of one field, in all the objects that get it."""
 
     change: Change

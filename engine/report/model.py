@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from engine.focus import NO_OTHERS, Others
 from engine.forecast.forecast import End, Forecast
@@ -23,16 +24,14 @@ SEVERITY = {
 """The rank of each verb; the most severe has the lowest."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class Step(Struct, frozen=True, eq=False):
     """An operation, and the part of its root that it belongs to."""
 
     operation: Operation
     part: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RootReport:
+class RootReport(Struct, frozen=True, eq=False):
     """The report of one root."""
 
     root: ResourceId
@@ -59,8 +58,7 @@ class RootReport:
         return not (self.steps or has_waits or self.objections or self.problems or self.notes or self.error)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Report:
+class Report(Struct, frozen=True, eq=False):
     """What a pass would do. `text` and `json` format it."""
 
     roots: tuple[RootReport, ...]

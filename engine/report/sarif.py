@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
 from posixpath import normpath
 from typing import Any, Final
 from urllib.parse import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.report.alike import blurred
@@ -36,8 +38,7 @@ DESCRIPTIONS: Final[Mapping[ImpedimentKind, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ScanResult:
+class ScanResult(Struct, frozen=True):
     """One result."""
 
     rule: str

@@ -1,8 +1,9 @@
 """Severity: what keeps a plan from success, and the order of workloads in documents for reviewers, the worst first."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from engine.forecast.effects import Level
 from engine.forecast.forecast import End
@@ -34,8 +35,7 @@ class ImpedimentKind(StrEnum):
     """For a time fewer members are ready than it needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Impediment:
+class Impediment(Struct, frozen=True):
     """One impediment."""
 
     kind: ImpedimentKind

@@ -1,7 +1,8 @@
 """Shared creates: an object that several roots would create together is reported once, and the others say that they join it."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.operation import is_shared

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
@@ -21,8 +22,7 @@ Signature = tuple[tuple[tuple[str, str], int], ...]
 """How many operations of each verb and kind a pass has."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stage:
+class Stage(Struct, frozen=True, eq=False):
     """A period of passes, and how often it repeats."""
 
     after: timedelta
@@ -38,8 +38,7 @@ class Stage:
         return len(self.passes) // self.period
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _FollowingPass:
+class _FollowingPass(Struct, frozen=True, eq=False):
     after: timedelta
     operations: tuple[Operation, ...]
 

@@ -3,12 +3,13 @@
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from math import inf
 
 import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.errors import (
     AlreadyExists,
@@ -99,8 +100,7 @@ async def apply(
     return execution.results
 
 
-@dataclass(slots=True, eq=False)
-class _PlanState:
+class _PlanState(Struct, eq=False):
     """What the steps of a plan share."""
 
     may_wait: bool
@@ -109,8 +109,7 @@ class _PlanState:
     """The uids of the objects that the plan has created."""
 
 
-@dataclass(slots=True, eq=False)
-class _Step:
+class _Step(Struct, eq=False):
     """An operation, the number of steps that must be done before it, and the steps that come after it."""
 
     operation: Operation
@@ -136,8 +135,7 @@ def _steps(plan: Plan) -> list[_Step]:
     return list(steps.values())
 
 
-@dataclass(slots=True, eq=False)
-class _Call:
+class _Call(Struct, eq=False):
     """A call in progress, shielded from cancellation until its grace period is over."""
 
     scope: anyio.CancelScope = field(default_factory=lambda: anyio.CancelScope(shield=True))

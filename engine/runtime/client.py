@@ -1,8 +1,9 @@
 """Client: the verbs of a Kubernetes API that providers, the sandbox's actors and the tests use."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
+
+from msgspec import Struct
 
 from engine.ids import Kind
 
@@ -10,8 +11,7 @@ Body = Mapping[str, Any]
 PatchType = Literal["merge", "json", "strategic", "apply"]
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """All objects of a kind at one revision; a watch from `revision` on misses nothing."""
 
     items: list[dict[str, Any]]

@@ -3,6 +3,19 @@
 import gc
 
 
+def pause_gc() -> None:
+    """Collect no garbage until `resume_gc`: imported modules are none. A command that only computes ends without any collection."""
+    gc.disable()
+
+
+def resume_gc() -> None:
+    """Collect garbage again, if `pause_gc` has stopped it, but never look at what has been imported until now."""
+    if not gc.isenabled():
+        gc.freeze()
+        tune_gc()
+        gc.enable()
+
+
 def tune_gc() -> None:
     """Let the garbage collector look at new objects in small portions, and at all objects hardly ever.
 

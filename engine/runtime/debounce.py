@@ -9,7 +9,9 @@ Writing a thousand of them would delay the very pods that they report.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.operation import Operation
 from engine.resource import Body
@@ -24,8 +26,7 @@ SPACING = 0.02
 """Seconds for which each provisional status delays all of them: as if fifty of them could be written in a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
+class _Pending(Struct, frozen=True):
     """A status that is not written yet. All times are of a monotonic clock."""
 
     body: Body

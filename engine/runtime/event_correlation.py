@@ -5,8 +5,10 @@ The limits are those of client-go's event recorder. Nothing here reads a clock: 
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.event import Event, RootEvents
 from engine.ids import ResourceId
@@ -40,16 +42,14 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-@dataclass(slots=True)
-class _Similar:
+class _Similar(Struct):
     """What has been reported one by one under one reason: digests of messages, or of objects."""
 
     latest: float
     reported: set[int] = field(default_factory=set)
 
 
-@dataclass(slots=True)
-class _Stream:
+class _Stream(Struct):
     """One Event, and what has happened since it was last written."""
 
     event: Event
@@ -63,8 +63,7 @@ class _Stream:
     written: float | None = None
 
 
-@dataclass(slots=True)
-class _Allowance:
+class _Allowance(Struct):
     """How many Events about one object may be written at a time."""
 
     left: float

@@ -1,10 +1,10 @@
 """Event publishing: writes the Events of passes. A write that fails never fails a pass, and is not repeated for ever."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
+from msgspec import Struct, field
 
 from engine.errors import ClusterError, Forbidden, Throttled
 from engine.event import Event, RootEvents
@@ -35,8 +35,7 @@ MAX_NAMESPACES: Final = 1024
 """How many such namespaces are remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
+class Publication(Struct, frozen=True):
     """What became of the Events of one pass."""
 
     written: int = 0
@@ -50,16 +49,14 @@ def ignore_publication(publication: Publication) -> None:
     """The default of a callback."""
 
 
-@dataclass(slots=True)
-class _Sending:
+class _Sending(Struct):
     """An Event to be written, and how often it has been sent."""
 
     event: Event
     attempts: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class EventPublisher:
+class EventPublisher(Struct, eq=False):
     """The Events of one process. It is only memory: a new process starts with an empty one, and finds its Events by their names."""
 
     correlator: Correlator = field(default_factory=Correlator)

@@ -1,8 +1,9 @@
 """JoinedPasses: shows an observer of the loop the passes over several shards as if they were passes over everything."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import chain
+
+from msgspec.structs import replace
 
 from engine.observed import World
 from engine.plan import Plan

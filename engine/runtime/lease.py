@@ -8,11 +8,11 @@ crash the others wait for the rest of the duration, unless the leader ran on the
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import anyio
+from msgspec import Struct
 
 from engine.errors import (
     AlreadyExists,
@@ -44,8 +44,7 @@ DISABLED = "leader election is disabled: nothing prevents a second writer"
 """The warning of a process that writes without a lease."""
 
 
-@dataclass(frozen=True, slots=True)
-class Durations:
+class Durations(Struct, frozen=True):
     """Seconds: how long the Lease lasts without renewal, when a leader that cannot renew stops, and how often it renews."""
 
     lease: float = 15.0
@@ -60,8 +59,7 @@ class Durations:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """Which Lease object, and the identity of the process that competes for it."""
 
     client: Client

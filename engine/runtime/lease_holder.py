@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.errors import ClusterError
 from engine.report.printable import clipped
@@ -25,8 +26,7 @@ MAX_IDENTITY, MAX_PURPOSE = 160, 200
 MICRO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00:00)")
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseHolder:
+class LeaseHolder(Struct, frozen=True):
     """The holder that a Lease names. As text it is safe to print: `process 41 on host1, since 2026-01-01T00:00:00Z, for: run in …`."""
 
     identity: str

@@ -1,11 +1,12 @@
 """Lookups: objects that roots name and that are read one by one, because their kinds are not listed."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, LookingBlueprint
 from engine.errors import ClusterError, Forbidden, Unauthorized
@@ -23,8 +24,7 @@ MAX_AGE, MAX_AGE_MISSING = 30.0, 1.0
 CONCURRENCY = 8
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Answer:
+class _Answer(Struct, frozen=True, eq=False):
     """What the last read returned, and when."""
 
     live: Live | None

@@ -5,10 +5,10 @@ With shards there is a loop for each shard that the process holds, and one set o
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 
 import anyio
+from msgspec.structs import replace
 
 from engine.errors import EngineError
 from engine.result import Outcome

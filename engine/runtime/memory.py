@@ -1,6 +1,6 @@
 """Memory: what one process remembers from pass to pass."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from engine.event import RootEvents, RootWarning
 from engine.memo import Memo
@@ -13,8 +13,7 @@ from engine.runtime.lookups import Lookups
 from engine.runtime.rejections import Rejections
 
 
-@dataclass(slots=True, eq=False)
-class Memory:
+class Memory(Struct, eq=False):
     """What makes passes cheaper and writes fewer; a process that starts with an empty memory computes the same plans.
 
     The exceptions are `failed_calls` and `foreign`: no listing shows these facts; a new process learns them from the answers to its calls.

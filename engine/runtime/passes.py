@@ -1,12 +1,13 @@
 """Passes: observe, plan, choose, execute. `sync` and `run` differ only in when the next pass begins and which one is the last."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, incomplete_kinds, relevant_incomplete
 from engine.choice import executable, without
@@ -40,8 +41,7 @@ BEGINNING = 3.0
 """How many times as long as planning took plans are begun, if that is longer than `BEGINNING_TIME`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(Struct, frozen=True):
     """The fixed arguments of every pass."""
 
     provider: Provider
@@ -62,8 +62,7 @@ class Engine:
     """How many plans are computed in threads at a time, in the whole process; None: it makes one pass at a time."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pass:
+class Pass(Struct, frozen=True, eq=False):
     """The first half of a pass: the observed world and the plans for it."""
 
     now: datetime

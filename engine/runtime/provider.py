@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from engine.errors import ClusterError, ServerFault, Throttled, Unreachable
 from engine.event import Event
@@ -17,8 +18,7 @@ TRANSIENT = (Unreachable, ServerFault, Throttled)
 """Errors after which the same request may succeed later."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """What to list: root kinds, the kinds of their children, and the kinds that they refer to."""
 
     roots: tuple[Kind, ...]
@@ -36,8 +36,7 @@ class Scope:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True, eq=False):
     """Everything that one listing of the cluster returned, and what could not be listed."""
 
     roots: Sequence[Live]
@@ -47,16 +46,15 @@ class Observation:
     references: Sequence[Live] = ()
     unserved: frozenset[str] = frozenset()
     """Names of the kinds that the server does not serve: there are no objects of them."""
-    token: object = field(default_factory=object, compare=False)
+    token: object = field(default_factory=object)
     """Stands for this observation."""
-    after: object | None = field(default=None, compare=False)
+    after: object | None = None
     """The token of an earlier observation from which this one differs by `changes` alone; None: it is not known what has changed."""
-    changes: tuple[LiveChange, ...] = field(default=(), compare=False)
+    changes: tuple[LiveChange, ...] = ()
     """The changes of roots and children since then, in their order."""
 
 
-@dataclass(frozen=True, slots=True)
-class TakenNames:
+class TakenNames(Struct, frozen=True):
     """Which of some objects exist."""
 
     ids: frozenset[ResourceId] = frozenset()

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.canonical import digest
 from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound
@@ -24,8 +26,7 @@ CHANGES = frozenset({Verb.PATCH, Verb.SCALE, Verb.STATUS})
 """Verbs whose operations somebody can revert: they change fields of an object that stays."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Struct, frozen=True):
     """The last answer to an operation. Times are of a monotonic clock."""
 
     body: str

@@ -7,10 +7,10 @@ between.
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
+from msgspec.structs import replace
 
 from engine.approval.ledger import Ledger
 from engine.errors import ClusterError, EngineError, LeaseTaken, TimedOut

@@ -7,8 +7,10 @@ writes by one layout while somebody else writes by another.
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import ClusterError, EngineError, LeaseTaken, NotFound
 from engine.runtime.lease import FINAL, LEASE, Leadership, Lease, held
@@ -50,8 +52,7 @@ async def require_layout(first: Lease, leaderships: Mapping[int, Leadership], co
         raise LayoutChanged(f"the namespaces are divided into {layout} shards, not {count}")
 
 
-@dataclass(frozen=True, slots=True)
-class ShardHolder:
+class ShardHolder(Struct, frozen=True):
     """Who holds a shard, as its Lease says. A holder that has died is named until somebody else takes the shard."""
 
     index: int
@@ -112,8 +113,7 @@ class ShardClaim:
         return self._count
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Struct, frozen=True):
     """The leases of several shards that are held together."""
 
     leaderships: Mapping[int, Leadership]

@@ -6,11 +6,11 @@ of them from writing to one namespace is the Lease of the shard alone; the divis
 
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec import Struct, field
 
 from engine.errors import ClusterError, EngineError, LeaseTaken, NotFound, Unreachable
 from engine.runtime.lease import LEASE, Lease, held
@@ -22,8 +22,7 @@ from engine.runtime.shard_leases import ShardClaim, establish_layout, lease_name
 from engine.shards import Division, Shard, shards_to_give_back, shards_to_take
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Term:
+class Term(Struct, frozen=True, eq=False):
     """The time for which this process holds a shard."""
 
     shard: Shard

@@ -1,8 +1,9 @@
 """SyncReport: what a sync session did, and what is left."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from engine.approval.ledger import Excess
 from engine.errors import EngineError
@@ -31,8 +32,7 @@ class Ending(StrEnum):
     DONE = "done"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SyncReport:
+class SyncReport(Struct, frozen=True, eq=False):
     """What a session did, and what is left."""
 
     last_pass: Pass

@@ -3,10 +3,11 @@
 import base64
 import binascii
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cryptography import x509
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.paths import get
@@ -21,8 +22,7 @@ INJECTORS: Final = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca
 """Annotations by which cert-manager writes `caBundle` itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookTarget:
+class WebhookTarget(Struct, frozen=True):
     """A webhook configuration, and the names of those of its webhooks that we serve."""
 
     kind: Kind
@@ -42,8 +42,7 @@ def targets_of(webhooks: Iterable[Webhook]) -> tuple[WebhookTarget, ...]:
     return tuple(WebhookTarget(kinds[kind], name, frozenset(each)) for (kind, name), each in names.items())
 
 
-@dataclass(frozen=True, slots=True)
-class ServedService:
+class ServedService(Struct, frozen=True):
     """The Service through which API servers reach this process."""
 
     namespace: str
@@ -53,8 +52,7 @@ class ServedService:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Bundles:
+class Bundles(Struct, frozen=True):
     """What a webhook configuration says about our webhooks."""
 
     target: WebhookTarget

@@ -7,12 +7,13 @@ Any replica may take any step, and each looks at what is there now: a step that 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from typing import Final
 
 from cryptography import x509
+from msgspec import Struct
+from msgspec.structs import replace
 
 from providers.certificates.judging import DAY, is_due, is_ours, is_signed_by, missing_names, time_fault
 from providers.certificates.making import SERVER_LIFE, Authority, Pair, made_at, new_authority, new_pair
@@ -24,8 +25,7 @@ Trusts = Callable[[x509.Certificate], bool]
 """Whether every webhook configuration trusts an authority."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """What the Secret contains that can be used."""
 
     authorities: tuple[x509.Certificate, ...] = ()
@@ -45,8 +45,7 @@ class Action(Enum):
     FORGET = "old certificate authorities were removed"
 
 
-@dataclass(frozen=True, slots=True)
-class RotationStep:
+class RotationStep(Struct, frozen=True):
     """What to do, and why."""
 
     action: Action

@@ -2,11 +2,11 @@
 
 import random
 import ssl
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from cryptography import x509
+from msgspec import Struct
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, NotFound
 from engine.runtime.client import Client
@@ -34,8 +34,7 @@ ATTEMPTS: Final = 6
 ROUND: Final = "certificate provisioning"
 
 
-@dataclass(frozen=True, slots=True)
-class CertificatePlace:
+class CertificatePlace(Struct, frozen=True):
     """Where an installation keeps its certificates, and by which names and configurations it is called."""
 
     namespace: str
@@ -233,8 +232,7 @@ class SelfMadeCertificate:
         self._problems.note(subject, missing)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What one round has read of the webhook configurations."""
 
     bundles: tuple[Bundles, ...]

@@ -8,7 +8,6 @@ HTTP session: it is closed for everybody at each 401 and 403, has no timeout, re
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 from urllib.parse import urlencode, urlsplit
 
@@ -17,6 +16,7 @@ import anyio.to_thread
 import httpx
 import orjson
 from kr8s._api import Api
+from msgspec import Struct
 
 from engine.errors import ClusterError, InputError, Unauthorized
 from engine.runtime.clock import Clock
@@ -36,8 +36,7 @@ MAX_AGE = 60.0
 """Seconds after which credentials from files are read again."""
 
 
-@dataclass(slots=True)
-class ApiSession:
+class ApiSession(Struct):
     """Credentials, and the connections that they are used on."""
 
     login: Login

@@ -3,9 +3,10 @@
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from sys import intern
 from typing import Any
+
+from msgspec import Struct
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Live, Source, moment, shared_labels
@@ -42,8 +43,7 @@ CONTENT_TYPES: dict[PatchType, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RawListing:
+class RawListing(Struct, frozen=True):
     """All objects of a kind at one revision, each as its metadata and its bytes."""
 
     items: list[tuple[Metadata, bytes]]

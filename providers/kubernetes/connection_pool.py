@@ -1,11 +1,11 @@
 """ConnectionPool: the connections to one server that share TLS settings and proxy."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 
 import aiohttp
 import anyio
 import anyio.lowlevel
+from msgspec import Struct
 from yarl import URL
 
 from providers.kubernetes.errors import error_of_response, translated
@@ -19,8 +19,7 @@ READ_BUFFER = 1 << 18
 """Bytes that may wait to be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLimits:
+class RequestLimits(Struct, frozen=True):
     """RequestLimits for requests. Times are in seconds."""
 
     in_flight: int = 32

@@ -1,11 +1,11 @@
 """Discovery: the kinds that a server serves. API groups whose server does not answer are reported, not raised."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 import anyio
 import msgspec
+from msgspec import Struct
 
 from engine.errors import ClusterError, ServerFault, Unauthorized, Unreachable
 from engine.ids import Kind
@@ -19,8 +19,7 @@ AGGREGATED = ",".join([*(f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupD
 NO_ANSWER = "the API service behind it does not answer"
 
 
-@dataclass(frozen=True, slots=True)
-class ServedKind:
+class ServedKind(Struct, frozen=True):
     """A kind that a server serves, with its verbs and names."""
 
     kind: Kind
@@ -29,8 +28,7 @@ class ServedKind:
     short_names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(Struct, frozen=True):
     """All kinds that a server serves, in all versions, the preferred version of a group first."""
 
     served: tuple[ServedKind, ...]

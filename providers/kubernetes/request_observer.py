@@ -1,11 +1,11 @@
 """RequestObserver: told of every request to an API server, e.g. to count them."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class RequestAttempt:
+
+class RequestAttempt(Struct, frozen=True):
     """One attempt of a request, and how it ended."""
 
     method: str

@@ -1,16 +1,15 @@
 """SingleFlight: concurrent callers of an operation share one run of it and its outcome."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import anyio
+from msgspec import Struct, field
 
 T = TypeVar("T")
 
 
-@dataclass(slots=True, eq=False)
-class _Run(Generic[T]):
+class _Run(Struct, Generic[T], eq=False):
     ended: anyio.Event = field(default_factory=anyio.Event)
     values: list[T] = field(default_factory=list)
     error: Exception | None = None

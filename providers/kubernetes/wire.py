@@ -3,12 +3,12 @@
 import gc
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 import orjson
+from msgspec import Struct
 
 from engine.errors import Invalid, ServerFault, Unreachable
 from engine.ids import Kind, OwnerRef
@@ -23,8 +23,7 @@ METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.i
 """The same for lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(Struct, frozen=True):
     """One HTTP request, without the server and the credentials."""
 
     method: str
@@ -37,8 +36,7 @@ class HttpRequest:
     """Seconds for the whole request; None: the limit of the connection pool."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """One HTTP response: status, body, and the two headers that are used."""
 
     status: int
@@ -145,8 +143,7 @@ _raw_page = msgspec.json.Decoder(_RawPage)
 _item = msgspec.json.Decoder(_Item)
 
 
-@dataclass(frozen=True, slots=True)
-class ListPage(Generic[T]):
+class ListPage(Struct, Generic[T], frozen=True):
     """One page of a list."""
 
     items: list[T]

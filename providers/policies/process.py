@@ -7,8 +7,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from engine.errors import EngineError
 from resources.plan_policies.expressions import Answer, RuleSubject
@@ -27,8 +28,7 @@ NOT_EVALUATED: Final = "it is not evaluated: too many others took too much time 
 ENDED: Final = "its evaluation ended the process: it needs too much memory, or the library for CEL has a defect"
 
 
-@dataclass(slots=True)
-class ChildExpressions:
+class ChildExpressions(Struct):
     """`resources.plan_policies.expressions.Expressions` in a process of its own, which is started when it is needed."""
 
     patience: float = PATIENCE

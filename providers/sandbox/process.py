@@ -3,12 +3,13 @@
 import secrets
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.runtime.clock import Clock

@@ -1,8 +1,9 @@
 """Queues: the queue that a PodCliqueSet and its cliques ask for, and the helpers that back ends with queues and gangs share."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.paths import get
 from engine.resource import Body
@@ -14,8 +15,7 @@ Declared = Callable[[LabelsAndAnnotations], tuple[str, str]]
 """The queue that the metadata of an object declares, empty if none, and the metadata field that declares it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedQueues:
+class RequestedQueues(Struct, frozen=True):
     """The queues that a set and its cliques ask for."""
 
     of_set: str
@@ -52,8 +52,7 @@ def clique_paths(body: Body) -> Mapping[str, Path]:
     return {str(clique.get("name", "")): (*CLIQUES, index) for index, clique in enumerate(cliques_of(body))}
 
 
-@dataclass(frozen=True, slots=True)
-class ConstraintMessages:
+class ConstraintMessages(Struct, frozen=True):
     """The messages of a back end about topology constraints that it does not support."""
 
     of_set: str

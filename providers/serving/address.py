@@ -1,8 +1,9 @@
 """Address: where a server listens, what it answers there, and its limits against slow, large and many requests."""
 
 import ssl
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from providers.serving.message import Routes
 
@@ -10,8 +11,7 @@ ALL_INTERFACES: Final = ""
 """The host of an address that listens on every interface, IPv4 and IPv6."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddressLimits:
+class AddressLimits(Struct, frozen=True):
     """How much of everything one address accepts. Durations are seconds."""
 
     header_bytes: int = 32 << 10
@@ -37,8 +37,7 @@ class AddressLimits:
 DEFAULT_LIMITS: Final = AddressLimits()
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """One address with its routes."""
 
     name: str

@@ -4,7 +4,6 @@ import ipaddress
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from email.utils import format_datetime
 from http import HTTPStatus
 from typing import Any, Final
@@ -13,6 +12,7 @@ import anyio
 import h11
 from anyio.abc import AnyByteStream, SocketAttribute, SocketStream
 from anyio.streams.tls import TLSStream
+from msgspec.structs import replace
 
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log

@@ -1,16 +1,16 @@
 """Message: an HTTP request and the response to it, as handlers see them; no I/O."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
 HTML: Final = "text/html; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class IncomingRequest:
+class IncomingRequest(Struct, frozen=True):
     """One request, completely received. Everything in it is untrusted."""
 
     method: str
@@ -25,8 +25,7 @@ class IncomingRequest:
     """The IP address of the client."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(Struct, frozen=True):
     """One response. The server adds `Content-Length`, `Date` and `Connection`."""
 
     status: int = 200

@@ -1,9 +1,10 @@
 """Routing: finds the handler of a request, and the responses to requests that have none."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, unquote
+
+from msgspec import Struct
 
 from providers.serving.message import Handler, HttpResponse, Routes
 
@@ -14,8 +15,7 @@ class BadTarget(ValueError):
     """The target of a request is none that a server has to understand."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestTarget:
+class RequestTarget(Struct, frozen=True):
     """The target of a request, decoded."""
 
     path: str

@@ -1,9 +1,11 @@
 """Admit: decides admission requests, for the webhook, the preview and the sandbox."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.paths import get
@@ -57,8 +59,7 @@ def admit(
     return Decision(decision.issues, warnings, clipped(decision.denial, MAX_TEXT), decision.body)
 
 
-@dataclass(frozen=True, slots=True)
-class SetVersion:
+class SetVersion(Struct, frozen=True):
     """One version of a PodCliqueSet with its defaults, as JSON and as its model."""
 
     body: Body

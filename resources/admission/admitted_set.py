@@ -1,6 +1,6 @@
 """AdmittedSet: the desired PodCliqueSet, stored or proposed by a manifest, with its defaults."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from engine.canonical import canonical
 from engine.memo import Memo
@@ -17,8 +17,7 @@ from resources.ports.configuration import Configuration
 from resources.ports.references import known_references
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AdmittedSet:
+class AdmittedSet(Struct, frozen=True, eq=False):
     """The desired set, and the problems because of which nothing can be computed for it."""
 
     body: Body

@@ -1,8 +1,9 @@
 """Create rules: the admission rules for one version of a PodCliqueSet. Except those for new sets, they apply to updates as well."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from engine.duration import nanoseconds
 from resources.admission import computable_rules, metadata_rules

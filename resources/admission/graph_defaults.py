@@ -5,15 +5,16 @@ body that needs nothing is returned itself. Parts of the wrong shape are left al
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.paths import get
 from engine.resource import Body
 from resources.base.fields import mapping
 from resources.base.kinds import DYNAMO_GRAPH
-from resources.schema.dynamo import NODE_COUNT, quoted, unquoted
+from resources.schema.graph_values import NODE_COUNT, quoted, unquoted
 from resources.schema.issues import Path, shown, spelled
 
 SERVICES: Final = ("spec", "services")
@@ -28,8 +29,7 @@ AMOUNTS: Final = ("cpu", "memory", "gpu")
 """The fields of requests and limits that are amounts, besides those in `custom`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(Struct, frozen=True):
     """A value that is read as a value of another type."""
 
     path: Path

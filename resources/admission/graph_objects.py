@@ -1,8 +1,9 @@
 """Graph objects: what is wrong with the pods and the PodCliqueSet that a DynamoGraphDeployment would have."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.resource import Body
 from resources.admission import update_rules
@@ -29,8 +30,7 @@ GPUS: Final = ("resources", "limits", "gpu")
 """The number of GPUs, about which there is a warning for every orchestrator."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodFindings:
+class PodFindings(Struct, frozen=True):
     """What building all pods of a graph shows."""
 
     issues: tuple[Issue, ...] = ()

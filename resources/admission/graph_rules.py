@@ -5,7 +5,6 @@ The messages that Dynamo's operator has are its own, and name the field themselv
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.quantity import amount, is_zero
@@ -29,8 +28,7 @@ CREATED: Final = ("storageClass", "size", "volumeAccessMode")
 """The fields of a volume claim that are needed to create it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceIssue(Issue):
+class SentenceIssue(Issue, frozen=True):
     """An issue whose message names the field itself, as Dynamo's operator words it."""
 
     @property

@@ -1,8 +1,9 @@
 """Look-ups: which objects the rules read besides the object they judge, and which of their fields."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.ids import Kind
 from engine.resource import Body
@@ -16,8 +17,7 @@ IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 """The metadata that is always kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class LookUp:
+class LookUp(Struct, frozen=True):
     """One kind that the rules read."""
 
     kind: Kind

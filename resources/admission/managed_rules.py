@@ -1,8 +1,9 @@
 """Managed rules: who may change the objects that the engine manages."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.ids import Kind
 from engine.paths import get
@@ -35,8 +36,7 @@ _PROTECTED_BY_NAME: Final = {(kind.group, kind.name): acts for kind, acts in PRO
 """`PROTECTED` by group and kind name, because a request may be of another version."""
 
 
-@dataclass(frozen=True, slots=True)
-class Protection:
+class Protection(Struct, frozen=True):
     """Whether managed objects are protected, and which users may change them nevertheless."""
 
     enabled: bool = False

@@ -1,7 +1,8 @@
 """Request and decision: the input and the output of admission, independent of the transport."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.resource import Body
@@ -17,8 +18,7 @@ class Act(StrEnum):
     CONNECT = "CONNECT"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A request to create, change or delete one object."""
 
     act: Act
@@ -33,8 +33,7 @@ class Request:
     """The subresource that is changed, e.g. `status`; empty for the object itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The answer to a request."""
 
     issues: tuple[Issue, ...] = ()

@@ -1,7 +1,8 @@
 """Topology rules: all constraints of a set must refer to one binding and its domains, and a part's must not be wider than the whole's."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.paths import get
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
@@ -17,8 +18,7 @@ Positions = Mapping[str, int]
 """Topology domain -> its position among the levels of the binding: 0 is the broadest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """The set, a group or a clique, with its topology constraint, if it has one."""
 
     path: Path

@@ -5,9 +5,10 @@ An ApplySet has a parent, whose annotations say where its members may be. Member
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.report.printable import clipped
@@ -33,8 +34,7 @@ PARENTS: Final = (kinds.CONFIG_MAP, kinds.SECRET)
 """The kinds that a parent may have; the first is the default."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Struct, frozen=True):
     """Where the members of an ApplySet may be."""
 
     group_kinds: frozenset[str] = frozenset()
@@ -50,8 +50,7 @@ class Extent:
 NOWHERE: Final = Extent()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Record:
+class Record(Struct, frozen=True, eq=False):
     """What is to be written about an ApplySet: before the first change of a member, and after the last."""
 
     parent: ResourceId

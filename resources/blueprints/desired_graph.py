@@ -1,7 +1,9 @@
 """Desired graph: what a valid DynamoGraphDeployment consists of: a PodCliqueSet or components, and the objects that both need."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.blueprint import NestedRoot
 from engine.ids import ResourceId
@@ -33,8 +35,7 @@ ALLOW_REPLACE = "engine.grove.io/allow-replace"
 """The annotation of a graph whose PodCliqueSet may be deleted and created anew."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GraphPlan:
+class GraphPlan(Struct, frozen=True, eq=False):
     """What should exist for a graph now."""
 
     resources: tuple[Resource, ...] = ()

@@ -1,8 +1,10 @@
 """Desired set: the desired objects of a valid PodCliqueSet, computed in four steps."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.blueprint import Desired
 from engine.errors import GraphError
@@ -36,8 +38,7 @@ from resources.status import errors
 from resources.status import podcliqueset as status
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SetInput:
+class SetInput(Struct, frozen=True, eq=False):
     """Everything from which the desired objects of a set are computed."""
 
     observed: Observed
@@ -49,8 +50,7 @@ class SetInput:
     """The answers of earlier passes for this set."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _SetState:
+class _SetState(Struct, frozen=True, eq=False):
     """The observed state of a set, before anything is decided about its replicas."""
 
     replicas: tuple[ReplicaState, ...]
@@ -70,8 +70,7 @@ class _SetState:
         return (self.shared.release, *(domains.release for domains in self.domains), *(removal.release for removal in self.excess))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rollout:
+class _Rollout(Struct, frozen=True, eq=False):
     """The decision about the rolling update."""
 
     turns: tuple[ReplicaTurn, ...]
@@ -79,8 +78,7 @@ class _Rollout:
     update: status.UpdateState
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _SetSummary:
+class _SetSummary(Struct, frozen=True, eq=False):
     """The desired replicas, and the desired status of the set; the status is None for a set that is only proposed."""
 
     replicas: tuple[Replica, ...]

@@ -1,7 +1,8 @@
 """The meaning of a graph: its PodCliqueSet, its other objects and its status; and its removal."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.blueprint import Desired, NestedRoot
 from engine.errors import GraphError

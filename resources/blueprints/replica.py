@@ -1,8 +1,10 @@
 """Replica: the desired objects of one replica of a set, and its contribution to the set's status and plan."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.duration import spell
 from engine.failure import FailedCall
@@ -32,8 +34,7 @@ from resources.status.podclique import why_not_ready
 from resources.status.podcliqueset import ReplicaSummary, summary
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Replica:
+class Replica(Struct, frozen=True, eq=False):
     """The desired objects of a replica."""
 
     part: Part
@@ -46,8 +47,7 @@ class Replica:
     """The gangs that cannot be expressed for the scheduler of the set."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReplicaState:
+class ReplicaState(Struct, frozen=True, eq=False):
     """The observed state of a replica, before anything is decided about it."""
 
     view: View
@@ -55,8 +55,7 @@ class ReplicaState:
     terminations: Verdict[tuple[Termination, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaTurn:
+class ReplicaTurn(Struct, frozen=True):
     """What the rolling update of the set allows in one replica."""
 
     allowance: UpdateAllowance

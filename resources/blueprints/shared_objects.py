@@ -1,8 +1,9 @@
 """Shared objects: what a set has once for all its replicas: identity of its pods, shared claims, shared fabric domains."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from engine.graph import Part, part
 from engine.ids import ResourceId
@@ -19,8 +20,7 @@ from resources.policies.startup import is_filled
 from resources.ports.configuration import Configuration
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SharedObjects:
+class SharedObjects(Struct, frozen=True, eq=False):
     """The desired shared objects of a set."""
 
     part: Part

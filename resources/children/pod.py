@@ -1,8 +1,10 @@
 """Pods: one for each index of a clique. A pod is replaced, never edited, except for its labels, annotations and scheduling gate."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import Owner
 from engine.reason import Because, Reason
@@ -53,8 +55,7 @@ def _of_clique(view: View, clique: CliqueView, base: GangView, gang: SchedulerGa
         yield _deleted(pod, Because(Reason.POD_ENDED, f"the pod has ended ({pod.phase}) and is replaced"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Template:
+class _Template(Struct, frozen=True):
     """What the new pods of a clique have in common."""
 
     labels: Mapping[str, str]

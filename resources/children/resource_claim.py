@@ -1,8 +1,9 @@
 """ResourceClaims: devices that pods share, claimed by a set, a scaling group or a clique, once for all its replicas or once for each."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.ids import Owner, ResourceId
 from engine.resource import Body, Policy, Resource, Stance
@@ -16,8 +17,7 @@ POLICY = Policy(seeded=(("spec",),))
 """The spec of a claim is sent on creation only: it is immutable."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClaimLevel:
+class ClaimLevel(Struct, frozen=True, eq=False):
     """The set, group or clique that owns claims: it determines their names and labels."""
 
     owner: Owner
@@ -105,8 +105,7 @@ def _claim(level: ClaimLevel, share: Share, index: int, *, exists: bool) -> Reso
     return Resource(id, body, f"claim {share.name} for {users} of {level.owner.id.name}", (level.owner,), policy=POLICY)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimUse:
+class ClaimUse(Struct, frozen=True):
     """A claim that a pod uses."""
 
     id: ResourceId

@@ -4,7 +4,8 @@ The PodGang owns it. The pods of the gang are created after it and deleted befor
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.ids import Owner, ResourceId
 from engine.observed import Live
@@ -22,8 +23,7 @@ UNCONNECTED = LabelsAndAnnotations()
 """The metadata of a pod whose scheduler has no objects for gangs."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SchedulerGang:
+class SchedulerGang(Struct, frozen=True, eq=False):
     """The scheduler's object for one PodGang."""
 
     resource: Resource

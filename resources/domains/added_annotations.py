@@ -1,8 +1,9 @@
 """Added annotations: annotations for domains that somebody has added to PodCliques, where they have no effect."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
@@ -16,8 +17,7 @@ MAX_NAMES: Final = 3
 """The largest number of PodCliques that a note names."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddedAnnotation:
+class AddedAnnotation(Struct, frozen=True):
     """An annotation of a fabric that PodCliques of a set have and the set's template has not."""
 
     annotation: Annotation

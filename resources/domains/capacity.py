@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.ids import ResourceId
 from engine.paths import get
@@ -16,8 +17,7 @@ from resources.ports.fabric import Fabric
 HOSTNAME = "kubernetes.io/hostname"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeCapacity:
+class NodeCapacity(Struct, frozen=True):
     """The nodes that can run a pod of a domain, and those that already run one. A node can run one such pod."""
 
     nodes: frozenset[str]

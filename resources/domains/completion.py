@@ -1,8 +1,9 @@
 """Completion: a domain may be released when all its pods have completed, and is created again before its next pods (N33)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.memo import Memo

@@ -5,8 +5,10 @@ A claim is bound to the uid of its domain: a pod stays in the domain that its cl
 
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, Slice, timestamp
@@ -22,8 +24,7 @@ FIRST_NAMES = 3
 """Pods that a sentence names; of more, it gives the number."""
 
 
-@dataclass(frozen=True, slots=True)
-class CutOff:
+class CutOff(Struct, frozen=True):
     """The pods of one set that are cut off from one domain, and how to mend that."""
 
     pods: tuple[str, ...]

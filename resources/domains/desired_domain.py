@@ -1,7 +1,9 @@
 """Desired domain: whether a domain that a replica requests is created, kept or deleted, what blocks its pods, and what is pending."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Observed
@@ -17,8 +19,7 @@ from resources.model.template import Template
 from resources.ports.fabric import DomainRequest, Fabric
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReplicaRequest:
+class ReplicaRequest(Struct, frozen=True, eq=False):
     """One domain request of one replica, with everything that its domain depends on."""
 
     observed: Observed

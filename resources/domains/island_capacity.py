@@ -5,7 +5,8 @@ A fabric connects only nodes of the same island, e.g. of one NVLink clique; one 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -19,8 +20,7 @@ from resources.model.placement import DomainPlacement, placement_of
 from resources.ports.fabric import Fabric, IslandFabric
 
 
-@dataclass(slots=True)
-class Demand:
+class Demand(Struct):
     """What one domain needs, summed over all sets that request it."""
 
     id: ResourceId

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.memo import Memo
@@ -18,8 +19,7 @@ from resources.ports.fabric import IslandFabric, NodeExclusiveFabric
 from resources.ports.inspection import IslandReportingFabric, JoinedNode
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Struct, frozen=True):
     """The nodes of a domain whose pods cannot all reach one another."""
 
     link: str

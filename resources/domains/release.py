@@ -1,8 +1,10 @@
 """Domain release: a domain that a set no longer requests is deleted when its users are gone or the drain has timed out."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import Owner
 from engine.observed import EMPTY, Live, Observed, Slice
@@ -18,8 +20,7 @@ from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DomainRelease:
+class DomainRelease(Struct, frozen=True, eq=False):
     """The domains that a set no longer requests: a resource for each (DROP, or HOLD while it is in use), and the drains that timed out."""
 
     resources: tuple[Resource, ...] = ()

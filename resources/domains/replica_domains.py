@@ -6,9 +6,11 @@ deleted next; the driver removes what it created, and the engine's finalizer is 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.memo import Memo

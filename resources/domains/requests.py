@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
@@ -22,8 +25,7 @@ from resources.ports.fabric import INDEX, DomainRequest, Fabric
 NO_GROUPS: Final[Mapping[ResourceId, int]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedDomain:
+class RequestedDomain(Struct, frozen=True):
     """A domain that a set requests."""
 
     root: ResourceId

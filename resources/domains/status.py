@@ -4,9 +4,11 @@ Ready even for a domain without pods.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
@@ -57,8 +59,7 @@ class State(StrEnum):
     """Deleted; finalizers keep it."""
 
 
-@dataclass(frozen=True, slots=True)
-class DomainStatus:
+class DomainStatus(Struct, frozen=True):
     """The status of one domain, from the point of view of one set."""
 
     id: ResourceId
@@ -142,8 +143,7 @@ def _pods_by_template(observed: Observed) -> Mapping[str, tuple[Live, ...]]:
     return {template: tuple(listed) for template, listed in pods.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Role:
+class _Role(Struct, frozen=True):
     """How a set uses a domain."""
 
     shared: bool
@@ -156,8 +156,7 @@ def _replica_of(live: Live | None) -> int | None:
     return names.index_in(live.labels.get(labels.REPLICA_INDEX, "")) if live is not None else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _FabricView:
+class _FabricView(Struct, frozen=True, eq=False):
     """The domains of one fabric in one set."""
 
     observed: Observed

@@ -1,7 +1,8 @@
 """Usage: who uses one domain: the sets whose pods are in it, and resource claims of pods that belong to no set."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.ids import ResourceId
 from engine.observed import Observed
@@ -11,8 +12,7 @@ from resources.domains.users import claims_on, users_of_claim
 from resources.ports.configuration import Configuration
 
 
-@dataclass(frozen=True, slots=True)
-class DomainUser:
+class DomainUser(Struct, frozen=True):
     """A set or a resource claim that uses a domain."""
 
     id: ResourceId

@@ -1,7 +1,8 @@
 """Users: the pods and the resource claims that use a fabric domain."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.observed import Live, Observed, Slice, World
 from resources.base import kinds
@@ -13,8 +14,7 @@ ENDED = frozenset({"Succeeded", "Failed"})
 """The phases of a pod that has ended, whether or not it is replaced (compare `PodFacts.ended`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """A pod or a resource claim that uses a domain."""
 
     live: Live

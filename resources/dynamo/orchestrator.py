@@ -1,7 +1,8 @@
 """Orchestrator choice: what runs a graph, given what the cluster serves."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from resources.base import kinds
 from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, InferenceGraph, Orchestrator
@@ -12,8 +13,7 @@ DEFAULT_QUEUE = "dynamo"
 """The KAI queue of graphs that name none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What runs a graph, or why nothing can."""
 
     orchestrator: Orchestrator | None

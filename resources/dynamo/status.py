@@ -1,8 +1,9 @@
 """Status of a graph: its state, its condition `Ready`, and the replicas of its services."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.conditions import condition, merge
 from engine.observed import Live
@@ -16,8 +17,7 @@ INVALID = "ValidationFailed"
 FAILED = "failed_to_reconcile_the_resources"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Why a graph cannot be carried out."""
 
     reason: str

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.canonical import digest
 from engine.forecast.effects import Effects, Level, worst_first
@@ -57,16 +59,14 @@ def _pauses(forecast: Forecast) -> bool:
     return any(later - earlier > LONGEST_PAUSE for earlier, later in zip(times, times[1:], strict=False))
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
+class _Event(Struct, frozen=True):
     """What a pass does to one set, or to one replica of it."""
 
     at: timedelta
     operations: tuple[Operation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rhythm:
+class _Rhythm(Struct, frozen=True):
     """When the replicas of a run do what they do."""
 
     period: timedelta

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from engine.forecast.effects import Effects, Level, worst_first
 from engine.forecast.store import ForecastStore
@@ -20,8 +21,7 @@ Slot = tuple[str, str, str]
 """Namespace and name of a PodClique, and the index of a pod in it: what a pod is replaced by has the same."""
 
 
-@dataclass(slots=True)
-class _Members:
+class _Members(Struct):
     """The ready pods of a clique, or the available replicas of a scaling group."""
 
     ready: set[ResourceId | str] = field(default_factory=set)
@@ -38,16 +38,14 @@ class _Members:
         self.before = self.lowest = len(self.ready)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """The replica of a scaling group that a clique is in."""
 
     group: ResourceId
     replica: str
 
 
-@dataclass(slots=True)
-class _Touched:
+class _Touched(Struct):
     """What operations do to the pods and domains of one root."""
 
     deleted: Counter[Slot] = field(default_factory=Counter)

@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from engine.forecast.forecast import Forecast
 from engine.ids import Kind, ResourceId
@@ -27,8 +28,7 @@ Amounts = Mapping[str, Decimal]
 """Name as in a quota's `hard`, e.g. `pods`, `requests.cpu`, `count/podcliques.grove.io` -> how much of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
+class Shortage(Struct, frozen=True):
     """A ResourceQuota that does not allow what a forecast needs."""
 
     quota: ResourceId
@@ -44,8 +44,7 @@ class Shortage:
     """The roots whose objects need it."""
 
 
-@dataclass(slots=True)
-class _Use:
+class _Use(Struct):
     """How much more than at the beginning exists of one limit in one namespace."""
 
     now: Decimal = Decimal()

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.intent import Intent
@@ -27,8 +29,7 @@ WORTHWHILE: Final = 16
 """So many replicas that are alike are represented by a sample; fewer are not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Replicas that follow one another and are alike."""
 
     kept: tuple[int, ...]
@@ -42,8 +43,7 @@ class Run:
         return self.kept[FIRST : FIRST + REPEATED]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SampledSet:
+class SampledSet(Struct, frozen=True, eq=False):
     """A set of which some replicas are left out."""
 
     observed: Observed
@@ -74,8 +74,7 @@ class SampledSet:
         return frozenset(index for run in self.runs for index in run.left_out)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sample:
+class Sample(Struct, frozen=True, eq=False):
     """A world in which replicas are left out, and the intent for it."""
 
     world: World

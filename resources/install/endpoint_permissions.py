@@ -1,8 +1,9 @@
 """Endpoint permissions: what `engine run` needs for what it serves: its certificate, its webhooks, and the callers that it checks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.ids import Kind
 from resources.base import kinds
@@ -18,8 +19,7 @@ TOKEN_REVIEW: Final = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenr
 ACCESS_REVIEW: Final = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ServedEndpoints:
+class ServedEndpoints(Struct, frozen=True):
     """What a process serves, as far as that needs permissions."""
 
     namespace: str

@@ -1,8 +1,9 @@
 """EngineInstallation: what an administrator chooses about the engine in a cluster, and the names that do not depend on it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from engine.version import VERSION
 from resources.base import labels
@@ -16,8 +17,7 @@ SELECTOR: Final = LABELS | {labels.COMPONENT: "controller"}
 """The labels of the pods of a Deployment. They never change: a Deployment's selector cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineInstallation:
+class EngineInstallation(Struct, frozen=True):
     """The choices for one installation. The names of its objects are fixed: two engines in one cluster would disturb each other."""
 
     namespace: str = NAMESPACE

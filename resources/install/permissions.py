@@ -1,9 +1,11 @@
 """Permissions: what the engine must be allowed to do, computed from the blueprints' tables of kinds. No verb that it does not use."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, LookingBlueprint
 from engine.ids import Kind
@@ -17,8 +19,7 @@ from resources.ports.queries import Query
 from resources.ports.scheduler import GangScheduler, InspectingScheduler, TopologyAwareScheduler
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
+class Permission(Struct, frozen=True):
     """Verbs on one kind, or on one of its subresources."""
 
     kind: Kind
@@ -35,8 +36,7 @@ class Permission:
         return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
 
 
-@dataclass(frozen=True, slots=True)
-class LeasePlace:
+class LeasePlace(Struct, frozen=True):
     """Where the Leases of the leader election are."""
 
     namespace: str = "default"

@@ -1,8 +1,9 @@
 """Roles: the ServiceAccount of an installation and the roles and bindings that allow it exactly its permissions."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.ids import Kind
 from resources.base import kinds
@@ -24,8 +25,7 @@ LABELS: Final = {"app.kubernetes.io/name": "grove-engine", "app.kubernetes.io/pa
 """The labels of an installation's objects. They lack the one of managed objects, for those are deleted without their set."""
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """The ServiceAccount that the engine runs as."""
 
     namespace: str = NAMESPACE

@@ -4,8 +4,9 @@ Names, paths and rules are those of Grove, so that the two operators cannot be i
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from engine.ids import Kind
 from resources.admission.managed_rules import PROTECTED
@@ -19,8 +20,7 @@ FURTHER_VERSIONS: Final[Mapping[Kind, tuple[str, ...]]] = {kinds.AUTOSCALER: ("v
 """Versions of a kind besides its own in which objects are written: with `matchPolicy: Exact` an API server converts none."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookRule:
+class WebhookRule(Struct, frozen=True):
     """Requests that a webhook is asked about, never those for subresources."""
 
     group: str
@@ -40,8 +40,7 @@ class WebhookRule:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Webhook:
+class Webhook(Struct, frozen=True):
     """One webhook, the only one in its configuration object."""
 
     configuration: str

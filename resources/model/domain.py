@@ -1,6 +1,6 @@
 """Domain: a fabric domain that pods of a set request, with its state."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -10,8 +10,7 @@ from resources.base import labels
 from resources.ports.fabric import DomainRequest, Fabric
 
 
-@dataclass(frozen=True, slots=True)
-class Holders:
+class Holders(Struct, frozen=True):
     """The users of a domain that is being deleted, and that our finalizer keeps until they are gone."""
 
     replicas: frozenset[int]
@@ -20,8 +19,7 @@ class Holders:
     """The users that are neither pods of this set nor their claims, in words; empty if there are none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Domain:
+class Domain(Struct, frozen=True, eq=False):
     """One requested domain. Compared by identity: the memo returns the same object while nothing about the domain changes."""
 
     id: ResourceId

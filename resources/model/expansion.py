@@ -1,7 +1,8 @@
 """Expansion: the domain requests of one replica of a set, with the tokens in their names replaced by the indices of replicas."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest
 

@@ -1,9 +1,11 @@
 """Gang scheduling: the back end that places the pods of a set, and why its objects for gangs cannot be created now."""
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
@@ -15,8 +17,7 @@ from resources.ports.configuration import Configuration
 from resources.ports.scheduler import GangScheduler, LabelsAndAnnotations, SetMetadata
 
 
-@dataclass(frozen=True, slots=True)
-class Blocker:
+class Blocker(Struct, frozen=True):
     """Why something cannot be created now."""
 
     why: str
@@ -24,8 +25,7 @@ class Blocker:
     """Whether somebody else has to act first; otherwise a later pass creates it."""
 
 
-@dataclass(frozen=True, slots=True)
-class GangBlockers:
+class GangBlockers(Struct, frozen=True):
     """Why a back end's objects for the gangs of a set cannot be created now."""
 
     of_all: Blocker | None = None

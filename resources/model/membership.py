@@ -1,9 +1,11 @@
 """Membership: the fabric domains of a live set are those that its objects record; an edit of the annotations has no effect (N24, N25)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.conditions import condition
 from engine.ids import ResourceId
@@ -28,8 +30,7 @@ Records = tuple[tuple[RecordingFabric, MembershipRecord], ...]
 """What the objects of a set record, for each fabric that can read it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EffectiveSet:
+class EffectiveSet(Struct, frozen=True, eq=False):
     """A set as its objects are computed: with the recorded membership."""
 
     body: Body
@@ -97,8 +98,7 @@ def _record(observed: Observed, fabric: RecordingFabric, memo: Memo) -> Membersh
     return memo.recall(("membership", fabric.name), (parts, domains, root), make)
 
 
-@dataclass(frozen=True, slots=True)
-class _PartRecord:
+class _PartRecord(Struct, frozen=True):
     """What the objects of one part of a set record."""
 
     cliques: tuple[CliqueRecord, ...]

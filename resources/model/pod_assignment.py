@@ -1,7 +1,8 @@
 """PodAssignment: which pods of a clique are kept, which are deleted, and which indices get a new pod."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from resources.base import names
 from resources.model.pod_facts import PodFacts
@@ -10,16 +11,14 @@ PHASE_RANK = {"Pending": 0, "Unknown": 1, "Running": 2}
 """Phase -> its rank when a clique shrinks: pods of a lower rank are deleted first. Any other phase counts as Pending."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewPod:
+class NewPod(Struct, frozen=True):
     """A pod to create: its index in the clique and its name."""
 
     index: int
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class PodAssignment:
+class PodAssignment(Struct, frozen=True):
     """What happens to each pod of a clique."""
 
     kept: tuple[PodFacts, ...] = ()

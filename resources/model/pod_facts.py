@@ -1,16 +1,16 @@
 """PodFacts: the fields of a live pod that decisions depend on."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.conditions import find
 from engine.observed import Live
 from resources.base import labels
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PodFacts:
+class PodFacts(Struct, frozen=True, eq=False):
     """One live pod."""
 
     live: Live

@@ -1,9 +1,11 @@
 """BackendTopology: the topology object of a scheduler back end for a ClusterTopologyBinding, and how it differs from the binding."""
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Observed
@@ -15,8 +17,7 @@ from resources.ports.scheduler import Levels, TopologyAwareScheduler
 from resources.schema.topology import ClusterTopologyBindingSpec
 
 
-@dataclass(frozen=True, slots=True)
-class BackendTopology:
+class BackendTopology(Struct, frozen=True):
     """The topology object of one scheduler for a binding."""
 
     scheduler: str
@@ -72,8 +73,7 @@ def backend_topologies(observed: Observed, spec: ClusterTopologyBindingSpec, con
             yield BackendTopology(name, named[name], why, available=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Comparison:
+class _Comparison(Struct, frozen=True, eq=False):
     """Compares the topology object of one scheduler with the binding."""
 
     observed: Observed

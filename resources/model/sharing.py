@@ -1,8 +1,10 @@
 """Sharing: which pods share a resource claim, and from what the claim is created."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.resource import Body
@@ -10,8 +12,7 @@ from resources.base import kinds, names
 from resources.model.template_references import TemplateReferences
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Share:
+class Share(Struct, frozen=True, eq=False):
     """One entry of a set's, a group's or a clique's `resourceSharing`."""
 
     name: str
@@ -31,8 +32,7 @@ class Share:
         return self.cliques is None or clique in self.cliques or group in self.groups
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sharing:
+class Sharing(Struct, frozen=True, eq=False):
     """All `resourceSharing` entries of a template: the set's own, and those of its groups and cliques by name."""
 
     of_set: tuple[Share, ...]

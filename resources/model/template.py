@@ -1,9 +1,10 @@
 """Template: the spec of a PodCliqueSet, parsed once per edit and shared by all its replicas."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from engine.canonical import digest
 from engine.duration import parse
@@ -30,8 +31,7 @@ HASH_LENGTH = 40
 ANY_ORDER, IN_ORDER, EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Clique:
+class Clique(Struct, frozen=True, eq=False):
     """One clique of the template."""
 
     name: str
@@ -48,8 +48,7 @@ class Clique:
     scheduler: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class Group(Struct, frozen=True, eq=False):
     """One scaling group of the template, with its cliques in its own order."""
 
     name: str
@@ -65,8 +64,7 @@ class Group:
         return sum(clique.replicas for clique in self.cliques)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Template:
+class Template(Struct, frozen=True, eq=False):
     """The desired content of each replica of a PodCliqueSet. Compared by identity: only an edit creates a new one, not a scale."""
 
     id: ResourceId

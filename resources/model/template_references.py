@@ -1,8 +1,9 @@
 """TemplateReferences: the objects that a set refers to, as far as they were observed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
@@ -13,8 +14,7 @@ REFERENCED_KINDS: Final = frozenset({kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_C
 """The kinds for which it matters whether they are served and could be listed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TemplateReferences:
+class TemplateReferences(Struct, frozen=True, eq=False):
     """What was resolved of a set's references, and why the rest was not."""
 
     resolved: Mapping[ResourceId, Live] = field(default_factory=dict)

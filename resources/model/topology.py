@@ -1,8 +1,9 @@
 """Topology: topology constraints, translated from the domains of a ClusterTopologyBinding to node label keys."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from engine.conditions import condition
 from engine.ids import ResourceId
@@ -15,8 +16,7 @@ UNAVAILABLE = "TopologyLevelsUnavailable"
 Constraint = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class LevelAvailability:
+class LevelAvailability(Struct, frozen=True):
     """The content of a set's condition `TopologyLevelsUnavailable`."""
 
     unavailable: bool | None
@@ -25,8 +25,7 @@ class LevelAvailability:
     message: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Topology:
+class Topology(Struct, frozen=True, eq=False):
     """The constraints of a template in the form that PodGangs have: with node label keys.
 
     A constraint is None if the template has none there, or if none of its domains could be translated.
@@ -45,8 +44,7 @@ class Topology:
     """Why the constraints cannot be translated now: the bindings could not be listed. Empty otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedConstraint:
+class RequestedConstraint(Struct, frozen=True):
     """A `topologyConstraint` of a template."""
 
     path: str

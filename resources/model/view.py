@@ -1,8 +1,9 @@
 """View: one replica of a set, desired and observed, with everything that its parts are computed from."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from engine.errors import GraphError
 from engine.failure import FailedCall
@@ -24,8 +25,7 @@ from resources.ports.configuration import Configuration
 from resources.schema.issues import shown
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CliqueView:
+class CliqueView(Struct, frozen=True, eq=False):
     """One desired PodClique of a replica, with its live object and pods."""
 
     id: ResourceId
@@ -83,8 +83,7 @@ class CliqueView:
         return pod.hash == self.clique.hash or (self.adopted and pod.hash == self.live_hash)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupView:
+class GroupView(Struct, frozen=True, eq=False):
     """One desired PodCliqueScalingGroup of a replica, with its live object."""
 
     id: ResourceId
@@ -108,8 +107,7 @@ def _is_terminating(live: Live | None) -> bool:
     return live is not None and live.deleting_since is not None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Removals:
+class Removals(Struct, frozen=True, eq=False):
     """The pods and cliques of a replica to delete because of an update or a gang termination."""
 
     pods: Mapping[str, Because] = field(default_factory=dict)
@@ -129,8 +127,7 @@ class Removals:
 NO_REMOVALS = Removals()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GangView:
+class GangView(Struct, frozen=True, eq=False):
     """One desired PodGang of a replica."""
 
     id: ResourceId
@@ -145,8 +142,7 @@ class GangView:
         return (clique for _, _, clique in self.groups if clique is not None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class View:
+class View(Struct, frozen=True, eq=False):
     """One replica of a set."""
 
     template: Template
@@ -232,8 +228,7 @@ def _pods_by_clique(lives: Slice) -> dict[str, list[PodFacts]]:
     return pods
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _ViewBuilder:
+class _ViewBuilder(Struct, frozen=True, eq=False):
     """Builds the views of one replica's groups, cliques and gangs."""
 
     template: Template

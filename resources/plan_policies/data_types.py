@@ -1,8 +1,9 @@
 """Data types: everything that expressions of plan policies can see, with the type and meaning of each field. Each is always there."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 BOOL, INT, STRING, STRINGS = "bool", "int", "string", "map(string, string)"
 """The types of fields that are no messages; `STRINGS` is a map. `list(TYPE)` is a list."""
@@ -15,8 +16,7 @@ class Field(NamedTuple):
     meaning: str
 
 
-@dataclass(frozen=True, slots=True)
-class DataType:
+class DataType(Struct, frozen=True):
     """A data type of expressions."""
 
     meaning: str

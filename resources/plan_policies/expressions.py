@@ -1,9 +1,10 @@
 """Expressions: what evaluates the expressions of policies, as those who judge see it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 
 class RuleScope(StrEnum):
@@ -20,8 +21,7 @@ class RuleScope(StrEnum):
         return self.value.lower()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RuleSubject:
+class RuleSubject(Struct, frozen=True, eq=False):
     """What expressions are evaluated about."""
 
     scope: RuleScope
@@ -32,8 +32,7 @@ class RuleSubject:
     """A Kubernetes timestamp."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The value of an expression, or why it has none."""
 
     value: Any = None
@@ -41,8 +40,7 @@ class Answer:
     """Empty if there is a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """Why an expression cannot be used."""
 
     message: str

@@ -1,8 +1,10 @@
 """Judge: what policies say about a plan."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.judgement import Enforcement, Judgement, Violation
@@ -39,8 +41,7 @@ def judge(policies: Sequence[PlanPolicy], plan: PlanData, expressions: Expressio
     return Judgement(tuple(replace(each, waived=waivers.get(each.rule, "")) for each in violations), tuple(notes))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Judge:
+class _Judge(Struct, frozen=True, eq=False):
     """Applies one policy."""
 
     policy: PlanPolicy

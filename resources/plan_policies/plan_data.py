@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.forecast.effects import Level
 from engine.ids import ResourceId
@@ -50,16 +51,14 @@ UNKNOWN: Final = "unknown"
 """The end without a forecast."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SetData:
+class SetData(Struct, frozen=True, eq=False):
     """A set for which something is done, and the data that rules see of it."""
 
     root: ResourceId
     data: Data
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlanData:
+class PlanData(Struct, frozen=True, eq=False):
     """The sets for which something is done, and what is known of the plan as a whole."""
 
     sets: tuple[SetData, ...]
@@ -102,8 +101,7 @@ def rank(end: str) -> int:
     return ENDS.index(end) if end in ENDS else -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _SetReader:
+class _SetReader(Struct, frozen=True, eq=False):
     """Reads the data of one set."""
 
     report: Report

@@ -1,8 +1,9 @@
 """Root facts: what a root is and should be, independent of the operations on it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.mask import LAST_APPLIED
 from engine.observed import Observed
@@ -15,8 +16,7 @@ CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 """Fields of pod specs that list containers."""
 
 
-@dataclass(frozen=True, slots=True)
-class RootFacts:
+class RootFacts(Struct, frozen=True):
     """What rules see of a root besides operations."""
 
     labels: Mapping[str, str]

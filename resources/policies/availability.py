@@ -1,9 +1,10 @@
 """Availability: whether cliques and scaling groups have their minAvailable, and since when they have not."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from engine.conditions import find
 from engine.observed import Live, moment
@@ -18,8 +19,7 @@ FIRST_MOMENTS = timedelta(seconds=5)
 """A condition that changed within this time after the creation of its object describes the initial state, not a later change (Q16)."""
 
 
-@dataclass(frozen=True, slots=True)
-class BreachState:
+class BreachState(Struct, frozen=True):
     """Whether a clique is below its minAvailable, with the reason and the message of its condition MinAvailableBreached."""
 
     breached: bool

@@ -5,9 +5,11 @@ while it is missing, terminating, or new and not ready. There is no surge: a uni
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.reason import Because, Reason
 from resources.model.pod_facts import PodFacts
@@ -28,8 +30,7 @@ class UpdateAllowance(StrEnum):
     """Units that are not ready; if there are none, one that is ready."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateStage:
+class UpdateStage(Struct, frozen=True):
     """How far one replica of the set is updated."""
 
     index: int
@@ -145,8 +146,7 @@ def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Rem
     return replace(ready, updating=True, postponed_because="one unit is updated at a time")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupReplica:
+class GroupReplica(Struct, frozen=True, eq=False):
     """One replica of a scaling group."""
 
     group: GroupView

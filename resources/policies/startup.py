@@ -5,8 +5,9 @@ a container, until the token that the container needs exists.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -22,8 +23,7 @@ POD_INFO_PATH = "/var/grove/pod-info"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
+class Parent(Struct, frozen=True):
     """A clique that must be ready before another one starts."""
 
     name: str

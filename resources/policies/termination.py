@@ -5,8 +5,10 @@ deleted last: after a crash its condition is the only evidence that the rest of 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.observed import timestamp
 from engine.verdict import Verdict, earliest
@@ -14,8 +16,7 @@ from resources.model.view import CliqueView, GroupView, View
 from resources.policies.availability import FIRST_MOMENTS, breached_since, group_breached_since, is_sound
 
 
-@dataclass(frozen=True, slots=True)
-class Termination:
+class Termination(Struct, frozen=True):
     """The deletion of a gang: all cliques of a replica of the set, or of one replica of a scaling group."""
 
     cliques: frozenset[str]
@@ -27,8 +28,7 @@ class Termination:
     """Whether it deletes the whole replica of the set; otherwise one replica of a scaling group."""
 
 
-@dataclass(frozen=True, slots=True)
-class Breach:
+class Breach(Struct, frozen=True):
     """A clique or a scaling group below its minAvailable."""
 
     name: str
@@ -41,8 +41,7 @@ class Breach:
     """When that clique was created."""
 
 
-@dataclass(frozen=True, slots=True)
-class _GroupState:
+class _GroupState(Struct, frozen=True):
     """A scaling group with the breaches of its replicas."""
 
     group: GroupView

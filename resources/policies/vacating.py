@@ -6,7 +6,9 @@ Everything is decided from what is observed. A pod that crashes, or that a large
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.conditions import is_true
 from engine.ids import ResourceId
@@ -19,8 +21,7 @@ from resources.policies.termination import Termination
 from resources.ports.fabric import link_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReplicaProgress:
+class ReplicaProgress(Struct, frozen=True, eq=False):
     """One replica of a set, with what happens to it in this pass."""
 
     view: View

@@ -1,14 +1,14 @@
 """Admission policy: the admission rules that an API server evaluates itself, as CEL, without a webhook."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from engine.resource import Body
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyVariable:
+class PolicyVariable(Struct, frozen=True):
     """A value that several rules use, as `variables.<name>`."""
 
     name: str
@@ -16,8 +16,7 @@ class PolicyVariable:
     """CEL. It may use the variables before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyRule:
+class PolicyRule(Struct, frozen=True):
     """One rule of a ValidatingAdmissionPolicy."""
 
     expression: str
@@ -28,8 +27,7 @@ class PolicyRule:
     """CEL whose value is the message with the names of what is wrong; empty if `message` says everything."""
 
 
-@dataclass(frozen=True, slots=True)
-class Enrolment:
+class Enrolment(Struct, frozen=True):
     """What a new PodCliqueSet gets if it matches, as a MutatingAdmissionPolicy."""
 
     name: str

@@ -1,8 +1,9 @@
 """Annotations that a plug-in reads: their keys, and the places of a PodCliqueSet in which they have an effect."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 
 class Place(StrEnum):
@@ -13,8 +14,7 @@ class Place(StrEnum):
     CLIQUE = "spec.template.cliques[].annotations"
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Struct, frozen=True):
     """An annotation that a plug-in reads."""
 
     key: str

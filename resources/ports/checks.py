@@ -1,8 +1,9 @@
 """Check: one requirement on an installation, judged before workloads are managed there."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 GRANT: Final = "allow it with kubectl create clusterrole and kubectl create clusterrolebinding, and run engine preflight again"
 """What to do if reading is forbidden; the server's message names the user and the resource."""
@@ -28,8 +29,7 @@ class CheckResult(StrEnum):
     """The requirement could not be judged, e.g. because listing was forbidden."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One check."""
 
     level: Severity

@@ -1,8 +1,9 @@
 """Configuration: the operator's choices and the plug-ins that the objects of a workload depend on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from engine.version import VERSION
 from resources.ports.dynamo import DynamoSettings
@@ -13,8 +14,7 @@ WAITER_IMAGE = f"grove-initc:{VERSION}"
 """The default image of the init container that waits for other cliques: the one of this release."""
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """What the operator has configured, with the plug-ins it names."""
 
     schedulers: Mapping[str, Scheduler]

@@ -1,6 +1,6 @@
 """DynamoSettings: the operator's choices for DynamoGraphDeployments."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 ONLY = "part"
 """The key of the only part of a graph."""
@@ -10,8 +10,7 @@ SSH_SECRET = "mpirun-ssh-key-{component}"
 """The default name of the Secret with the SSH key pair of a TensorRT-LLM service; `{component}` is `<graph>-<service>` in lower case."""
 
 
-@dataclass(frozen=True, slots=True)
-class DynamoSettings:
+class DynamoSettings(Struct, frozen=True):
     """What pods and objects of graphs depend on besides the graph."""
 
     ssh_secret: str = SSH_SECRET

@@ -1,8 +1,9 @@
 """Fabric: the protocol of a plug-in for one vendor's domains, within which accelerators of several nodes reach one another. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from engine.ids import Kind
 from engine.observed import Live
@@ -16,8 +17,7 @@ GROUP_INDEX = "$(GROVE_PCSG_INDEX)"
 """Stands for the index of the scaling group's replica in the name of a requested domain."""
 
 
-@dataclass(frozen=True, slots=True)
-class DomainRequest:
+class DomainRequest(Struct, frozen=True):
     """A set's request for a fabric domain."""
 
     name: str

@@ -1,9 +1,10 @@
 """Inspection: what a fabric can find out about an installation and about its domains. Optional for a fabric."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
@@ -12,8 +13,7 @@ from resources.ports.fabric import Fabric, IslandFabric
 from resources.ports.queries import Query, QueryResults, ServedApis
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Installation:
+class Installation(Struct, frozen=True, eq=False):
     """What `engine preflight` observed of a cluster."""
 
     apis: ServedApis
@@ -46,8 +46,7 @@ class InspectingFabric(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedNode:
+class JoinedNode(Struct, frozen=True):
     """A node that has joined a domain, according to the driver."""
 
     node: str
@@ -57,8 +56,7 @@ class JoinedNode:
     """Whether the driver reports the node as ready in the domain."""
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """One finding about a domain."""
 
     about: ResourceId

@@ -1,7 +1,8 @@
 """Membership: what the live objects of a set record about its fabric domains, and the capability of a fabric to read it. Pure."""
 
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from engine.observed import Live
 from engine.resource import Body
@@ -9,8 +10,7 @@ from resources.ports.fabric import Fabric
 from resources.schema.issues import Issue
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectRecord:
+class ObjectRecord(Struct, frozen=True):
     """What one PodClique or PodCliqueScalingGroup records."""
 
     annotations: tuple[tuple[str, str], ...] = ()
@@ -21,8 +21,7 @@ class ObjectRecord:
     """Whether its pods would join a domain that a set requests for all pods of a replica, e.g. because they use GPUs."""
 
 
-@dataclass(frozen=True, slots=True)
-class CliqueRecord:
+class CliqueRecord(Struct, frozen=True):
     """What a PodClique records. PodCliques of one clique and one replica that record the same are one record.
 
     For a clique without PodCliques it is what the PodGang of the replica records.
@@ -37,8 +36,7 @@ class CliqueRecord:
     """The index of its replica of the scaling group; None outside scaling groups."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRecord:
+class GroupRecord(Struct, frozen=True):
     """What a PodCliqueScalingGroup records."""
 
     group: str
@@ -48,8 +46,7 @@ class GroupRecord:
     record: ObjectRecord
 
 
-@dataclass(frozen=True, slots=True)
-class DomainRecord:
+class DomainRecord(Struct, frozen=True):
     """A domain object that the set owns, or whose ResourceClaimTemplate one of its PodCliques claims."""
 
     name: str
@@ -61,8 +58,7 @@ class DomainRecord:
     """Whether the set is one of the owners that share it."""
 
 
-@dataclass(frozen=True, slots=True)
-class MembershipRecord:
+class MembershipRecord(Struct, frozen=True):
     """What the live objects of a set record about the domains of one fabric. Records of equal content are equal."""
 
     root: str
@@ -79,8 +75,7 @@ class MembershipRecord:
         return not (self.cliques or self.groups or self.domains or self.has_plain_gang)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordedSet:
+class RecordedSet(Struct, frozen=True, eq=False):
     """The body of a set with the membership that its objects record."""
 
     body: Body

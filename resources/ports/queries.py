@@ -1,15 +1,15 @@
 """Query: what a plug-in needs to read from the cluster besides the objects of workloads, and the results."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.ids import Kind
 from engine.observed import Live
 from engine.resource import Body
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """Objects to read: one by its name, or all objects of a kind that the selectors match."""
 
     kind: Kind
@@ -25,8 +25,7 @@ class Query:
     """Other versions of the kind that can be read instead, in order of preference."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class QueryResult:
+class QueryResult(Struct, frozen=True, eq=False):
     """The objects that a query matched, or why they are not known."""
 
     objects: tuple[Live, ...] = ()
@@ -44,8 +43,7 @@ class QueryResult:
 NOT_QUERIED = QueryResult(error="it was not queried")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class QueryResults:
+class QueryResults(Struct, frozen=True, eq=False):
     """The results of several queries."""
 
     results: Mapping[Query, QueryResult] = field(default_factory=dict)
@@ -55,8 +53,7 @@ class QueryResults:
         return self.results.get(query, NOT_QUERIED)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ServedApis:
+class ServedApis(Struct, frozen=True, eq=False):
     """The kinds that an API server serves, in every version."""
 
     kinds: frozenset[tuple[str, str, str]] = frozenset()

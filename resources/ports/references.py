@@ -1,8 +1,9 @@
 """References: the objects that a set refers to, as far as they are known."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -20,8 +21,7 @@ class References(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NoReferences:
+class NoReferences(Struct, frozen=True):
     """`References` without any object: nothing was listed."""
 
     def find(self, id: ResourceId) -> Live | None:
@@ -33,8 +33,7 @@ class NoReferences:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class KnownReferences:
+class KnownReferences(Struct, frozen=True):
     """`References` from the objects of one observation."""
 
     objects: Mapping[ResourceId, Live] = field(default_factory=dict)

@@ -1,8 +1,9 @@
 """Scheduler back ends: how pods and topologies are expressed for one particular scheduler. Pure."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from engine.ids import Kind
 from engine.observed import Live
@@ -53,16 +54,14 @@ class ReferringScheduler(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LabelsAndAnnotations:
+class LabelsAndAnnotations(Struct, frozen=True):
     """The labels and annotations of one object."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class SetMetadata:
+class SetMetadata(Struct, frozen=True):
     """The metadata of a PodCliqueSet in which a back end finds what it needs besides the pod specs, e.g. the queue."""
 
     namespace: str
@@ -72,8 +71,7 @@ class SetMetadata:
     """The metadata of the cliques of the template by their names, in the order of the template."""
 
 
-@dataclass(frozen=True, slots=True)
-class GangObject:
+class GangObject(Struct, frozen=True):
     """A scheduler's own object for a PodGang."""
 
     body: Body
@@ -134,8 +132,7 @@ class InspectingScheduler(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
+class Levels(Struct, frozen=True):
     """The levels of one ClusterTopologyBinding."""
 
     binding: str

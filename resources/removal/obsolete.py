@@ -1,7 +1,8 @@
 """Obsolete objects: the live objects of a replica that are not desired: why they are deleted, and which are deleted together."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -13,8 +14,7 @@ from resources.model.view import GroupView, View
 from resources.removal.order import POLICIES, delete_in_order, orphans_its_children
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionGroup:
+class DeletionGroup(Struct, frozen=True):
     """Why some objects are deleted together."""
 
     because: Because

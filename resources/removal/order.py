@@ -1,7 +1,8 @@
 """Order: the order in which objects are deleted, so that no pod loses what it uses: autoscalers and pods first, then everything else."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -56,8 +57,7 @@ def pending_deletions(lives: Iterable[Live]) -> Iterator[Wait]:
     return (Wait(live.id, "is being deleted") for live in lives if live.id.kind == "Pod" and live.deleting_since is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
+class _Batch(Struct, frozen=True):
     """Objects that are deleted together, with the indices that their order needs."""
 
     lives: tuple[Live, ...]

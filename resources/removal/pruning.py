@@ -1,7 +1,8 @@
 """Pruning: which roots of an ApplySet are removed because no manifest names them any more, and what speaks against that."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -13,8 +14,7 @@ from resources.base import applyset, labels
 from resources.base.fields import annotations_of, mapping
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pruning:
+class Pruning(Struct, frozen=True, eq=False):
     """What is judged: an ApplySet, the manifests that are applied as its members, and the roots that exist where its members may be."""
 
     parent: ResourceId

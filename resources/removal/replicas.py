@@ -1,8 +1,9 @@
 """Removal of replicas: a replica that the set should no longer have is deleted with its fabric domains."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from engine.graph import Part, part
 from engine.memo import Memo
@@ -16,8 +17,7 @@ from resources.ports.configuration import Configuration
 from resources.removal.order import delete_in_order, pending_deletions
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PartRemoval:
+class PartRemoval(Struct, frozen=True, eq=False):
     """A replica that is being deleted."""
 
     part: Part

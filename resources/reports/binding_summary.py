@@ -1,8 +1,9 @@
 """Binding summary: the state of a ClusterTopologyBinding, its levels, and whether the schedulers agree with it."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
@@ -15,8 +16,7 @@ from resources.schema.topology import ClusterTopologyBinding, ClusterTopologyBin
 from resources.status.topology_binding import DRIFT
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerSummary:
+class SchedulerSummary(Struct, frozen=True):
     """What the binding's status says about one scheduler."""
 
     name: str
@@ -27,8 +27,7 @@ class SchedulerSummary:
     """Why it is not in sync; empty if it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class BindingSummary:
+class BindingSummary(Struct, frozen=True):
     """The summary of one binding at one moment."""
 
     id: ResourceId

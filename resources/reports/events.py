@@ -1,8 +1,9 @@
 """Events: the Kubernetes Events of a pass, each recorded on the parent of the object that a call changed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from engine.conditions import find
 from engine.event import Event, RootWarning
@@ -17,8 +18,7 @@ from resources.ports.configuration import Configuration
 from resources.status.topology_binding import DRIFT
 
 
-@dataclass(frozen=True, slots=True)
-class EventTexts:
+class EventTexts(Struct, frozen=True):
     """The reasons and messages of the events about one kind of call, successful or failed.
 
     In messages `{key}` is namespace/name of the object, `{name}` its name, `{error}` the error.

@@ -1,9 +1,10 @@
 """Explanation: the roots that desire an object and why, and which operations are due, deferred or pending for it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from engine.blueprint import Blueprint
 from engine.ids import ResourceId
@@ -16,8 +17,7 @@ from engine.resource import Stance
 from resources.reports.summary import parent_of
 
 
-@dataclass(frozen=True, slots=True)
-class DesiredBy:
+class DesiredBy(Struct, frozen=True):
     """A root that has an object in its desired graph."""
 
     root: ResourceId
@@ -30,8 +30,7 @@ class DesiredBy:
     """The root that `root` is a part of; None if a user has made it. If the object is `root` itself: the root that proposes it now."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Explanation:
+class Explanation(Struct, frozen=True, eq=False):
     """What is known about one object at one moment."""
 
     id: ResourceId

@@ -1,9 +1,11 @@
 """Graph summary: the state of a DynamoGraphDeployment: what runs it, its services, and what is deferred or pending, since when and why."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
@@ -22,8 +24,7 @@ NOT_RUN: Final = "nothing runs it"
 """Why a service is not ready while nothing can run its graph."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceSummary:
+class ServiceSummary(Struct, frozen=True):
     """The state of one service of a graph."""
 
     name: str
@@ -41,8 +42,7 @@ class ServiceSummary:
         return (state.available_replicas or 0) if state.ready_replicas is None else state.ready_replicas
 
 
-@dataclass(frozen=True, slots=True)
-class GraphSummary:
+class GraphSummary(Struct, frozen=True):
     """The summary of one graph at one moment."""
 
     id: ResourceId

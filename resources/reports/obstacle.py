@@ -1,16 +1,16 @@
 """RunObstacle: one reason for which one object does not run."""
 
 import shlex
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from resources.model.pod_facts import PodFacts
 from resources.reports.summary import unchanged_since
 
 
-@dataclass(frozen=True, slots=True)
-class RunObstacle:
+class RunObstacle(Struct, frozen=True):
     """Why one object does not run. The texts may contain what the cluster says, so they are not safe to be shown as they are."""
 
     about: ResourceId

@@ -1,9 +1,10 @@
 """Obstacles: why an object does not run although it may be as specified: what it waits for, since when, and what to do."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.observed import Observed
@@ -29,8 +30,7 @@ SPARED: Final = "the update may not delete any of its ready pods: they are as fe
 SPARE_ADVICE: Final = "have more replicas than minAvailable, so that the update can delete one; or delete a pod yourself"
 
 
-@dataclass(frozen=True, slots=True)
-class Standstill:
+class Standstill(Struct, frozen=True):
     """What keeps one object from running."""
 
     obstacles: tuple[RunObstacle, ...] = ()

@@ -1,7 +1,8 @@
 """Set pods: the pods of one set, with the objects that they may wait for."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.ids import Kind
 from engine.observed import Live, Observed
@@ -11,8 +12,7 @@ from resources.model.pod_facts import PodFacts, facts_of
 from resources.reports.summary import lives_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SetPods:
+class SetPods(Struct, frozen=True, eq=False):
     """The pods of a set, and the objects that they may wait for."""
 
     observed: Observed

@@ -1,9 +1,10 @@
 """Summary: the state of a workload: its pods and gangs, and what is deferred or pending, since when and why."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from engine.conditions import find
 from engine.ids import ResourceId
@@ -28,8 +29,7 @@ ALL_READY: Final[Mapping[str, datetime]] = {}
 """Owner's uid -> since when one of its pods is not ready: empty, because all are."""
 
 
-@dataclass(frozen=True, slots=True)
-class GangSummary:
+class GangSummary(Struct, frozen=True):
     """The state of one gang."""
 
     name: str
@@ -48,8 +48,7 @@ class GangSummary:
         return self.phase in ("Running", "Succeeded") and 0 < self.pods == self.ready + self.completed
 
 
-@dataclass(frozen=True, slots=True)
-class WaitSince:
+class WaitSince(Struct, frozen=True):
     """A deferred operation or a pending object: why, since when, and until when if that is known."""
 
     id: ResourceId
@@ -60,8 +59,7 @@ class WaitSince:
     """What somebody has to do; empty if there is nothing to add to `why`."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadSummary:
+class WorkloadSummary(Struct, frozen=True):
     """The summary of one root at one moment."""
 
     id: ResourceId

@@ -1,10 +1,10 @@
 """CRDs: the CustomResourceDefinitions of Grove's five kinds and of DynamoGraphDeployment, generated from the models."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
 
 from engine.ids import Kind
 from resources.base.kinds import CRD, DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
@@ -18,8 +18,7 @@ from resources.schema.structural import structural
 from resources.schema.topology import ClusterTopologyBinding
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of `kubectl get`; a `wide` one is shown with `-o wide` only."""
 
     name: str
@@ -32,8 +31,7 @@ class Column:
         return {"name": self.name, "type": self.type, "jsonPath": self.path} | ({"priority": 1} if self.wide else {})
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """The content of a CRD besides the schema.
 
     `selector` is the path of the label selector for the scale subresource; empty if the kind has no such subresource.

@@ -4,39 +4,21 @@ Numbers in quotes and unquoted amounts of resources are read as what they mean; 
 values of the types that the API has.
 """
 
-import re
-from math import isfinite
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from resources.schema.graph_values import NODE_COUNT, quoted, unquoted
 from resources.schema.meta import ApiObject, Condition
 from resources.schema.pod_spec import ExtraPodSpec
 from resources.schema.wire import BY_NAME, PUBLISHED, Int32, Opaque, Quantity, Rule, Seq, Wire, rules, silent
 
-NODE_COUNT: Final = 2
-"""The default of multinode.nodeCount, and its minimum."""
 MOST_SERVICES: Final = 25
 MOST_PVCS: Final = 100
-QUOTED: Final = re.compile(r"-?[0-9]{1,18}")
-"""A number as text that is read as that number."""
-LARGEST: Final = 2**63
 
 BackendFramework = Literal["sglang", "vllm", "trtllm"]
 ComponentKind = Literal["PodClique", "PodCliqueScalingGroup", "Deployment", "LeaderWorkerSet"]
-
-
-def unquoted(value: Any) -> Any:
-    """The whole number that a text consists of; any other value itself."""
-    return int(value) if isinstance(value, str) and QUOTED.fullmatch(value) else value
-
-
-def quoted(value: Any) -> Any:
-    """A number as text; any other value itself, and numbers that no JSON document of an API has."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    return str(value) if isfinite(value) and abs(value) < LARGEST else value
 
 
 def _map(value: Any) -> Any:

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.errors import InputError
 from engine.report.printable import clipped
@@ -49,8 +50,7 @@ NO_VALUE: Final = object()
 """Stands for a value that is not shown; None would be shown as `null`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
+class Issue(Struct, frozen=True):
     """One field error."""
 
     path: Path

@@ -1,9 +1,10 @@
 """Unknown fields: the fields of an object that a model does not define, each with the nearest field that it does define."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final, get_args
+
+from msgspec import Struct
 
 from resources.schema.issues import Path, spelled
 from resources.schema.wire import Wire
@@ -17,8 +18,7 @@ LONGEST_NAME: Final = 64
 """Longer names are never a typing error of a field, and comparing them takes long."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownField:
+class UnknownField(Struct, frozen=True):
     """A field that is not defined, and the path of the nearest field at that place, or None."""
 
     path: Path

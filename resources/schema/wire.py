@@ -6,9 +6,9 @@ absence and is not. `required` and `silent` are the two exceptions of the API.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeVar
 
+from msgspec import Struct
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PlainValidator, WithJsonSchema, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
@@ -63,8 +63,7 @@ class Wire(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A rule across the fields of one object. The API server evaluates `cel` and the model `holds`; both report `message` at `field`."""
 
     cel: str

@@ -1,8 +1,9 @@
 """The status of a PodCliqueSet: the sum of its replicas, and the progress of its update."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.conditions import merge
 from engine.observed import Live
@@ -16,8 +17,7 @@ from resources.policies.availability import has_minimum_ready
 from resources.status import podclique, podgang, scaling_group
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaSummary:
+class ReplicaSummary(Struct, frozen=True):
     """The contribution of one replica to the status of its set."""
 
     complete: bool
@@ -54,8 +54,7 @@ def summary(view: View, complete: bool) -> ReplicaSummary:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateState:
+class UpdateState(Struct, frozen=True):
     """How far the update of the set has proceeded."""
 
     current: int | None

@@ -3,13 +3,13 @@
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Expired, Forbidden, Invalid, NotFound, Unauthorized
 from engine.ids import Kind

@@ -1,10 +1,10 @@
 """Roots that consist of other roots: planned together, written in order, and never taken from somebody else."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.blueprint import relevant_incomplete
 from engine.composition import compose

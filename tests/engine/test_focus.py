@@ -1,10 +1,10 @@
 """Which roots a focus includes, and whose deletes count against the budget."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import InputError
 from engine.focus import EVERYTHING, Focus, RootTarget, concerned, within

@@ -1,8 +1,9 @@
 """What a plan does about one object, whoever else uses it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.blueprint import Desired
 from engine.graph import graph, part

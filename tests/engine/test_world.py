@@ -1,11 +1,11 @@
 """A world assigns every object to the root that owns it, whatever its labels say."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from msgspec.structs import replace
 
 from engine.actions import LABELS_RESTORED
 from engine.guard import Limits

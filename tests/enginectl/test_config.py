@@ -1,12 +1,12 @@
 """`engine config`: an operator configuration is checked completely, and shown with its defaults."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from engine.runtime.client import Client
 from enginectl.base.exit_codes import Exit

@@ -5,13 +5,13 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from enginectl.base.exit_codes import Exit

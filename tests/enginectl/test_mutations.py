@@ -1,11 +1,11 @@
 """Whatever a manifest contains, `review`, `diff` and `render` return a result; none of them raises."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.errors import InputError
 from engine.guard import Limits

@@ -1,6 +1,6 @@
 """Of the findings about a domain, `why` shows those about the object that was asked for."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from enginectl.actions.explain import relevant

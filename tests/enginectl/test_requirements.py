@@ -1,11 +1,12 @@
 """If multi-node NVLink is configured and its kind is missing, nothing is written; commands that only read note it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import ClusterError, Forbidden, Unreachable
 from engine.ids import Kind

@@ -4,13 +4,13 @@ import json
 import re
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from engine.approval.wire import VERSION as PLAN_VERSION
 from engine.forecast.effects import Effects, Level

@@ -3,12 +3,13 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
 from urllib.parse import urlsplit
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
+from msgspec.structs import replace
 
 from initc.environment import ACCOUNT, POD_INFO, Environment, read_environment
 from initc.wait import wait

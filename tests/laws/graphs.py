@@ -1,9 +1,9 @@
 """Graphs in the toy cluster: arbitrary ones, and a cluster whose LeaderWorkerSets and Deployments become ready by themselves."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from hypothesis import strategies
+from msgspec.structs import replace
 
 from engine import world
 from engine.composition import compose

@@ -1,8 +1,7 @@
 """The laws of plan policies: every field is always there, totals add up, and judging changes nothing else."""
 
-from dataclasses import replace
-
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from engine.forecast.simulation import forecast
 from engine.guard import Limits

@@ -1,12 +1,12 @@
 """The world that is made from the one before and from what has changed is the world that is assembled from everything."""
 
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.failure import FailedCall
 from engine.ids import OwnerRef, ResourceId

@@ -1,8 +1,9 @@
 """Asking: the decisions of admission about a set, and the events that its users see."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.plan import Plan
 from engine.result import Outcome, Result

@@ -1,10 +1,10 @@
 """N26: groups, as in current Grove: a domain for the cliques of a replica that are in one group (docs/behaviour)."""
 
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import Forbidden
 from engine.resource import Body

@@ -1,9 +1,9 @@
 """R40–R59: domains that are requested by name (docs/behaviour)."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, NAMED
 from tests.builders import clique, podcliqueset

@@ -1,10 +1,10 @@
 """Placement: a set can ask to keep the pods of each of its domains in one NVLink clique (N31)."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.paths import get
 from engine.verb import Verb

@@ -1,9 +1,9 @@
 """Reach: pods of a domain in several NVLink cliques are reported, and only those (N29)."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.memo import Memo
 from engine.plan import Alarm, Plan

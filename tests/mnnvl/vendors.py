@@ -1,7 +1,8 @@
 """Another vendor: a fabric with kinds, a key and claims of its own."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.resource import Body

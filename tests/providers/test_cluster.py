@@ -1,10 +1,11 @@
 """Cluster: what could not be listed is reported, and the rest is observed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import ClusterError, Forbidden, NotFound, ServerFault, Unauthorized, Unreachable
 from engine.ids import Kind

@@ -1,10 +1,11 @@
 """Queries to an API server: a refusal is a result, and the version is one that is served."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import ClusterError, Forbidden, NotFound, ServerFault, Unauthorized, Unreachable
 from engine.ids import Kind

@@ -1,11 +1,11 @@
 """Recorder: an event is created once and counted when it repeats."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import ServerFault
 from engine.event import Event

@@ -3,11 +3,11 @@
 import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.runtime.clock import Clock
 from engine.runtime.lease import LEASE, Lease

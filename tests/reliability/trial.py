@@ -5,9 +5,9 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import anyio
+from msgspec.structs import replace
 
 from engine.runtime.clock import SystemClock
 from engine.runtime.passes import Engine

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import End, Forecast

@@ -6,12 +6,12 @@ python -m tests.stories.golden_reports      records them again; review the chang
 import copy
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 import yaml
+from msgspec.structs import replace
 
 from engine.guard import Limits
 from engine.intent import Intent

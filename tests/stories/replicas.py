@@ -4,12 +4,12 @@ import io
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec.structs import replace
 
 from engine.errors import Unreachable
 from engine.ids import Kind

@@ -3,12 +3,12 @@
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from engine.guard import Limits
 from engine.ids import Kind, ResourceId

@@ -4,11 +4,11 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.runtime.clock import SystemClock
 from engine.runtime.identity import identify

@@ -5,10 +5,10 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.runtime.clock import SystemClock
 from engine.runtime.identity import identify

@@ -1,9 +1,9 @@
 """Dead domains on a real control plane: what the Event says, and an update that settles while a domain is being deleted."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from engine.runtime.clock import SystemClock
 from engine.runtime.identity import identify

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.runtime.sync_report import Ending
 from providers.fabrics.nvidia.names import NVLINK_CLIQUE_LABEL

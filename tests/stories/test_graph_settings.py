@@ -1,9 +1,9 @@
 """Graphs with every kind of setting: on either orchestrator they come up, and a second sync of the same file writes nothing."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.runtime.sync_report import Ending
 from resources.base import kinds

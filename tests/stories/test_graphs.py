@@ -2,10 +2,10 @@
 
 import base64
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.conditions import find
 from engine.runtime.sync_report import Ending

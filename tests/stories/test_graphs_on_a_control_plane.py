@@ -4,12 +4,12 @@ import base64
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.runtime.sync_report import Ending
 from resources.base import kinds

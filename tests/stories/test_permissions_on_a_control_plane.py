@@ -1,10 +1,11 @@
 """Permissions on a real control plane: the engine uses everything that its roles allow, and misses every single part of it."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.runtime.lease import LEASE as LEASE_KIND
 from providers.kubernetes.client import KubernetesClient

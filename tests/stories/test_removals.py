@@ -1,9 +1,9 @@
 """Removals: roots that a command removes go with all that they have, as it was forecast, and none is touched too early."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import ClusterError, Forbidden
 from engine.forecast.forecast import End

@@ -1,11 +1,11 @@
 """A take-over on a real control plane: what Grove's operator has left is adopted, and the garbage collector finds nothing to do."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.runtime.clock import SystemClock

@@ -1,9 +1,9 @@
 """Topology: gangs carry what their set says of racks and zones, and follow the binding that says what those are."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import Forbidden
 from engine.runtime.sync_report import Ending

@@ -1,11 +1,11 @@
 """Bindings on a real control plane: real schemas and a real garbage collector around a topology that is kept, replaced and left behind."""
 
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.runtime.sync_report import Ending
 from providers.kubernetes.client import KubernetesClient

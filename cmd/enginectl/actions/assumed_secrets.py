@@ -1,7 +1,8 @@
 """Assumed Secrets: what a forecast takes for granted if its user may not list Secrets."""
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from engine.guard import Limits
 from engine.intent import Intent

@@ -1,9 +1,10 @@
 """Base: what exists when other manifests have been applied and everything is settled. With it a change is compared, without a cluster."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from engine.forecast.forecast import End, Forecast
 from engine.forecast.outcome import outcome
@@ -34,8 +35,7 @@ SETTLING: Final = timedelta(minutes=1)
 MISSING: Final = "it is in the base and not in the files of the change: it stays"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SettledBase:
+class SettledBase(Struct, frozen=True, eq=False):
     """What a change is compared with."""
 
     provider: Provider

@@ -1,7 +1,8 @@
 """Consent: how people agree, before a command writes anything, to what it does: by a saved plan, at a question, or with --yes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.approval.ledger import Ledger
 from engine.approval.saved_plan import SavedPlan
@@ -23,8 +24,7 @@ ASKED_ABOUT = (Verb.DELETE, Verb.REPLACE)
 """The verbs that need a yes. A restart of a pod is a delete, too."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Consent:
+class Consent(Struct, frozen=True, eq=False):
     """How people agree."""
 
     plan: SavedPlan | None = None
@@ -33,8 +33,7 @@ class Consent:
     """Whether they have agreed already, whatever is done."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Arrangement:
+class Arrangement(Struct, frozen=True, eq=False):
     """What a consent means for one command."""
 
     gates: tuple[Gate, ...] = ()

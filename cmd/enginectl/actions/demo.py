@@ -1,11 +1,12 @@
 """The demo: the life of an example in steps. Each runs the command that it shows, against a sandbox over loopback."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import NotFound
 from engine.ids import Kind
@@ -35,8 +36,7 @@ PATIENCE = Patience(wait=True, seconds=60.0)
 Action = Callable[[], Awaitable[Exit]]
 
 
-@dataclass(frozen=True, slots=True)
-class DemoStep:
+class DemoStep(Struct, frozen=True):
     """A heading, the command that is shown, and the actions that do the same."""
 
     heading: str

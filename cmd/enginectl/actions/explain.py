@@ -1,7 +1,8 @@
 """`engine why`: explains one object."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Observed, World

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import inf
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.choice import executable
 from engine.forecast.forecast import Forecast, ForecastPass
@@ -29,8 +31,7 @@ WORK: Final = 180
 """The work, as `MAX_WORK` counts it, that an update of a sample needs for each object. If that is too much, there is no use in a sample."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Conditions:
+class Conditions(Struct, frozen=True, eq=False):
     """What forecasts are made with, besides a world and an intent."""
 
     now: datetime

@@ -1,8 +1,9 @@
 """`engine manifests all` and its parts: the objects of an installation in the order in which they can be applied."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from engine.resource import Body
 from enginectl.actions.crds import VERSION, yaml_stream

@@ -1,8 +1,7 @@
 """Judging: what the policies that a user has named say about a plan and its forecast."""
 
-from dataclasses import replace
-
 from anyio import to_thread
+from msgspec.structs import replace
 
 from engine.report.model import Report
 from engine.runtime.passes import Pass

@@ -1,6 +1,7 @@
 """Look: one pass that writes nothing, with what the rules of admission, the forecast and the cluster add to it."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.focus import EVERYTHING, Focus
 from engine.forecast.forecast import Forecast
@@ -35,8 +36,7 @@ from enginectl.wiring.scope import Selection
 NO_FORECAST = "there is no forecast of what follows the next pass"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Subject:
+class Subject(Struct, frozen=True, eq=False):
     """What a look is about."""
 
     roots: Roots = NO_ROOTS
@@ -62,8 +62,7 @@ class Subject:
     """Whether what is seen is to be approved: then it must be known which cluster it is."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class Look(Struct, frozen=True, eq=False):
     """What was seen."""
 
     subject: Subject

@@ -1,7 +1,8 @@
 """Notes: remarks about roots, and what keeps them from being carried out, added to the plans of a pass and of a forecast."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId

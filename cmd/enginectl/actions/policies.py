@@ -1,6 +1,6 @@
 """`engine manifests policies`: the admission rules that an API server evaluates itself, for clusters without webhooks."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from enginectl.actions.crds import VERSION, yaml_stream
 from enginectl.base import terminal

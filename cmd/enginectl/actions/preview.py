@@ -1,7 +1,8 @@
 """`engine diff`: the report of what a sync would do."""
 
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from engine.report.model import Report
 from enginectl.actions.look import Subject, look

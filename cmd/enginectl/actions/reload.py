@@ -1,9 +1,11 @@
 """Reload: the configuration of `engine run` follows its file."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import InputError
 from engine.runtime.logs import ReplaceableLog
@@ -43,8 +45,7 @@ def reload_of(wiring: Wiring, selection: Selection, log: ReplaceableLog, on_use:
     return ConfigurationReload(wiring, path, selection, log, on_use) if path is not None and can_be_followed(path) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     """Settings that are valid and not in use yet."""
 
     settings: Settings

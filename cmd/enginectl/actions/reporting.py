@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.errors import InputError
 from engine.ids import ResourceId
@@ -21,8 +23,7 @@ from enginectl.input.roots import Roots
 from enginectl.output.documents import DOCUMENTS, FAULTS, Material, Style
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outputs:
+class Outputs(Struct, frozen=True, eq=False):
     """Where a plan is written, and how."""
 
     format: ReportFormat = ReportFormat.TEXT

@@ -1,9 +1,9 @@
 """`engine run`: passes without end, until a signal stops them."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
 from engine.runtime import loop
 from engine.runtime.logs import ReplaceableLog

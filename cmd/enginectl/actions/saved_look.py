@@ -1,7 +1,8 @@
 """Saving: what a preview has seen, as a plan that somebody may approve and `engine sync --plan` applies."""
 
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from engine.approval.approval import Approval
 from engine.approval.document import read, written

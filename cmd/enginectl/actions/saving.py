@@ -1,12 +1,12 @@
 """Saving: the options with which a preview saves what it has seen as a plan."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Saving:
+
+class Saving(Struct, frozen=True):
     """Where a plan is saved, and how long it may be applied."""
 
     file: Path

@@ -1,7 +1,8 @@
 """`engine status`: the state of graphs, workloads and topology bindings."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.errors import ClusterError
 from engine.focus import EVERYTHING, Focus, within

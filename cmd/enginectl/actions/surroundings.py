@@ -1,8 +1,9 @@
 """Surroundings: what else in the cluster keeps a plan from being carried out: namespaces that are missing, and quotas."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from engine.errors import ClusterError
 from engine.forecast.forecast import Forecast

@@ -1,10 +1,11 @@
 """`engine sync`: applies the plan, pass after pass, until every workload is settled."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import LeaseLost, LeaseTaken
 from engine.focus import EVERYTHING, Focus
@@ -55,8 +56,7 @@ CODES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Struct, frozen=True):
     """Whether to wait until every workload is settled, and for how many seconds at most."""
 
     wait: bool = True
@@ -74,7 +74,7 @@ async def sync(
     *,
     focus: Focus = EVERYTHING,
     limits: Limits = DEFAULT_LIMITS,
-    patience: Patience = Patience(),
+    patience: Patience = Patience(),  # noqa: B008
     policies: Policies = NO_POLICIES,
     gates: Sequence[Gate] = (),
     consent: Consent = Consent(),  # noqa: B008

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.errors import ClusterError, Forbidden
 from engine.forecast.forecast import Forecast
@@ -26,8 +27,7 @@ LACKING_RIGHTS: Final = re.compile(r"cannot [a-z]+ resource")
 """In the message of a server that refuses because of who asks."""
 
 
-@dataclass(slots=True)
-class TrialResult:
+class TrialResult(Struct):
     """What the server said."""
 
     refused: dict[ResourceId, list[Wait]] = field(default_factory=dict)

@@ -4,8 +4,9 @@ The plan leaves Secrets alone then. That is no fault of a report: everything els
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.plan import Plan
 from engine.runtime.passes import Pass

@@ -11,6 +11,7 @@ import anyio
 
 from engine.errors import EngineError, LeaseLost, LeaseTaken
 from engine.report.printable import printable
+from engine.runtime.collector import resume_gc
 from enginectl.base import terminal
 from enginectl.base.errors import MissingRequirement, UsageError
 from enginectl.base.exit_codes import MEANINGS, Exit, SignalReceived, meaning, worst
@@ -24,6 +25,7 @@ Work = Callable[[anyio.CancelScope], Awaitable[Exit]]
 
 def run(work: Work) -> Exit:
     """Run the work to its end. A signal cancels the scope, and the work finishes what it has begun."""
+    resume_gc()
     return anyio.run(_run, work)
 
 

@@ -1,7 +1,9 @@
 """Admission: what the admission rules decide about the roots in a user's manifests, before anything is planned."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.plan import Plan
@@ -27,8 +29,7 @@ from resources.schema.parse import unknown_pod_fields
 NOTHING_RECORDED: Mapping[ResourceId, Body] = {}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AdmittedRoots:
+class AdmittedRoots(Struct, frozen=True, eq=False):
     """The roots that admission accepts, new ones with their defaults; and the faults of the others."""
 
     roots: Roots

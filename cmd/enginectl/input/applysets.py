@@ -1,8 +1,10 @@
 """ApplySets: `--prune --applyset NAME`: roots that have left the files of a command are removed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.focus import ANY
 from engine.ids import ResourceId
@@ -22,8 +24,7 @@ from resources.base.applyset import Extent, Record, recorded_extent
 from resources.removal.pruning import Pruning, left_out_of_base, pruned, remaining_extent
 
 
-@dataclass(frozen=True, slots=True)
-class PruneOptions:
+class PruneOptions(Struct, frozen=True):
     """The options of pruning, as the user gave them."""
 
     prune: bool = False
@@ -85,8 +86,7 @@ def parent_of(text: str, namespace: str) -> ResourceId:
     return kind.id(namespace, name)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Prune:
+class Prune(Struct, frozen=True, eq=False):
     """The `Removing` of --prune."""
 
     parent: ResourceId
@@ -107,8 +107,7 @@ class Prune:
         return RemovalScope(wide, pruned(judged), _record(self.parent, existing, recorded, remaining_extent(judged)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PruneBase:
+class PruneBase(Struct, frozen=True, eq=False):
     """The `Removing` of --prune with a base: what is in the base only is removed."""
 
     base: Roots

@@ -1,9 +1,10 @@
 """Deletion: the workloads that `engine delete` names, by name, by manifest or by label."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import InputError
 from engine.ids import ResourceId
@@ -28,8 +29,7 @@ LISTED: Final = 10
 """The most names of existing workloads in an error message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """A workload that a user names."""
 
     text: str
@@ -45,8 +45,7 @@ class Wanted:
         return id.name == self.name and self.kind in ("", id.kind) and is_placed
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Deletion:
+class Deletion(Struct, frozen=True, eq=False):
     """The `enginectl.input.removals.Removing` of `engine delete`."""
 
     wanted: tuple[Wanted, ...] = ()

@@ -8,10 +8,10 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import orjson
+from msgspec import Struct, field
 
 from engine.errors import InputError
 from providers.documents import read_documents
@@ -26,8 +26,7 @@ PLACED = re.compile(r":([0-9]+): (.*)", re.DOTALL)
 """An error message that begins with a line number."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamDocument:
+class StreamDocument(Struct, frozen=True):
     """One document, or why it could not be read."""
 
     line: int
@@ -36,8 +35,7 @@ class StreamDocument:
     fault: str = ""
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """The lines of a document that has not ended."""
 
     line: int

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from engine.errors import InputError
 from engine.report.printable import printable
@@ -26,8 +27,7 @@ MAX_FAULTS = 20
 """Faults listed in one error message; of the others the number is given."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Manifest:
+class Manifest(Struct, frozen=True, eq=False):
     """One object in a file."""
 
     body: Body

@@ -1,8 +1,9 @@
 """Plan policies: read from files, checked down to the types in their expressions, before anything else is read."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from engine.errors import InputError
 from engine.report.printable import clipped, printable
@@ -18,8 +19,7 @@ BOOL, STRING = "BOOL", "STRING"
 """What the values of expressions must be."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Policies:
+class Policies(Struct, frozen=True, eq=False):
     """The policies that a user has named, and the rules that are waived."""
 
     rules: tuple[PlanPolicy, ...] = ()

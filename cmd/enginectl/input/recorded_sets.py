@@ -1,7 +1,8 @@
 """Recorded sets: stored sets with the fabric domains that their objects record, with which manifests are compared (N25)."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Observed

@@ -1,6 +1,6 @@
 """References: the objects that admission rules look up besides the manifest itself."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.blueprint import relevant_incomplete
 from engine.runtime.provider import Provider

@@ -1,8 +1,10 @@
 """Removals: what a command removes, found out in the cluster before anything is planned."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import InputError
 from engine.ids import ResourceId
@@ -16,8 +18,7 @@ from resources.base.applyset import Record
 from resources.removal.pruning import removal_objections
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RemovalScope:
+class RemovalScope(Struct, frozen=True, eq=False):
     """What a command removes, and what has to be read for it."""
 
     selection: Selection
@@ -53,8 +54,7 @@ def widened(selection: Selection, namespaces: Iterable[str], kinds: Iterable[str
     return Selection(tuple(sorted({*selection.namespaces, *namespaces} - {""})), tuple(kind for kind in ROOTS if kind.name in names))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ApprovedRemovals:
+class ApprovedRemovals(Struct, frozen=True, eq=False):
     """The `Removing` of a saved plan: what it removes, whether or not it still exists."""
 
     roots: Mapping[ResourceId, Removal]

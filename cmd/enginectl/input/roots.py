@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import InputError
 from engine.focus import ANY, EVERYTHING, Focus
@@ -28,8 +30,7 @@ Check = Callable[[Kind, Body], Sequence[Issue]]
 """Returns what is wrong with a manifest of that kind."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Roots:
+class Roots(Struct, frozen=True, eq=False):
     """The roots in a user's manifests."""
 
     bodies: tuple[Body, ...] = ()

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import cache
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.errors import InputError
 from engine.focus import ANY, EVERYTHING, Focus, RootTarget
@@ -27,8 +29,7 @@ COMPARED = 1000
 MAX_WORD = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """The options of a command that restrict it to some workloads, as the user wrote them."""
 
     targets: Sequence[str] = ()
@@ -36,8 +37,7 @@ class Words:
     excluded: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(Struct, frozen=True):
     """The workloads that options may name."""
 
     labels: Mapping[ResourceId, Mapping[str, str]]

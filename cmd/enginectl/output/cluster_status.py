@@ -1,8 +1,10 @@
 """Cluster status: the summaries of everything that a pass has planned for. `engine status` and the page of `engine run` show it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.observed import Observed
 from engine.plan import Plan
@@ -18,8 +20,7 @@ from resources.reports.graph_summary import GraphSummary
 from resources.reports.summary import WorkloadSummary, summary
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterStatus:
+class ClusterStatus(Struct, frozen=True):
     """The state of every root at one moment, sorted by namespace and name."""
 
     now: datetime

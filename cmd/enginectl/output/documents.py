@@ -1,9 +1,10 @@
 """Documents: a report in every format, each as one text. A format is imported when it is written: a command needs one or two of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from engine.ids import ResourceId
 from engine.report.file_line import FileLine
@@ -12,8 +13,7 @@ from engine.report.model import Report
 from enginectl.base.options import ReportFormat
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Struct, frozen=True):
     """How a report is written. Each format takes what it has a use for."""
 
     title: str = ""
@@ -24,8 +24,7 @@ class Style:
     verbose: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Material:
+class Material(Struct, frozen=True, eq=False):
     """What a report is written from."""
 
     report: Report

@@ -1,9 +1,10 @@
 """The explanation of one object: which root desires it and why, what is not in sync, and what is wrong."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -39,8 +40,7 @@ RUNS = Standstill()
 STANCES = {Stance.WANT: "desired by", Stance.HOLD: "deferred by", Stance.DROP: "to be deleted, according to"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ObjectReport:
+class ObjectReport(Struct, frozen=True, eq=False):
     """All that `engine why` shows about one object."""
 
     explanation: Explanation

@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from engine.approval.ledger import Excess
 from engine.ids import ResourceId
@@ -117,8 +118,7 @@ def wait_texts(waits: Sequence[Wait]) -> Iterator[str]:
         yield f"{group_name(None, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), 120)}"
 
 
-@dataclass(slots=True)
-class Branch:
+class Branch(Struct):
     """One root in the tree: how many operations are applied, failed, planned and not approved, the latest one, and what is pending."""
 
     applied: int = 0
@@ -129,8 +129,7 @@ class Branch:
     pending: tuple[str, ...] = ()
 
 
-@dataclass(slots=True, eq=False)
-class Tree:
+class Tree(Struct, eq=False):
     """A `Progress` that draws every root with its operations, at most once per `FRAME`."""
 
     live: Any

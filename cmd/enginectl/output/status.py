@@ -1,9 +1,10 @@
 """The state of workloads and topology bindings: tables with details for people, and entries of the JSON document."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import asdict
 
 from engine.report.alike import spread, waits_alike
 from engine.report.json import identity, moment_text

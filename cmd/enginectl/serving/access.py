@@ -5,11 +5,11 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final
 
 import anyio
+from msgspec import Struct
 
 from engine.errors import ClusterError, Forbidden
 from engine.ids import Kind
@@ -34,8 +34,7 @@ AT_ONCE: Final = 4
 GRANT: Final = f"kubectl create clusterrole engine-plan --verb=get --non-resource-url={PLAN_URL}, and bind it"
 
 
-@dataclass(frozen=True, slots=True)
-class AccessAnswer:
+class AccessAnswer(Struct, frozen=True):
     """Whether a caller may see what it asks for: 200, or the status and the reason of the refusal."""
 
     status: int

@@ -1,13 +1,14 @@
 """Admission: answers the AdmissionReviews of API servers with the decisions of the same rules as `engine review`."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 import anyio
 import orjson
 from anyio import to_thread
+from msgspec import Struct
+from msgspec.structs import replace
 
 from providers.reference_caches import NO_READS, CachedReferences, Reads, ReferenceCaches
 from providers.serving.address import AddressLimits
@@ -29,8 +30,7 @@ LARGE: Final = 128 << 10
 LARGE_AT_ONCE: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionRules:
+class AdmissionRules(Struct, frozen=True):
     """What decisions depend on besides the request and the cluster."""
 
     configuration: Configuration
@@ -70,8 +70,7 @@ async def _at_once(judge: "Callable[[Reads], Judged]", reads: Reads) -> "Judged"
     return judge(reads)
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """The answer to one review."""
 
     body: bytes

@@ -1,7 +1,8 @@
 """Checks: what `/healthz` and `/readyz` ask, each with an answer for people."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.plan import Plan
 from engine.result import Result
@@ -14,8 +15,7 @@ MAX_KINDS = 10
 """Kinds that an answer names; of others the number is given."""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """The answer of a check."""
 
     is_good: bool = True
@@ -23,8 +23,7 @@ class Health:
     """What there is to say, in one line: the reason, or what the state is. No names of objects, no texts of others."""
 
 
-@dataclass(frozen=True, slots=True)
-class HealthCheck:
+class HealthCheck(Struct, frozen=True):
     """One thing to check. `judge` is called in the serving thread: it must return at once."""
 
     name: str

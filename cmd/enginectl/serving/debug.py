@@ -1,11 +1,11 @@
 """Debug: `/debug/plan`, the plan that the loop has computed last, as `engine diff -o json` would show it."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any, Final
 
 import anyio
 from anyio import to_thread
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.report.json import document, moment_text, printed

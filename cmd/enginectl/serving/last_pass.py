@@ -2,10 +2,12 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.plan import Plan
@@ -18,8 +20,7 @@ KEPT: Final = 200
 """How many operations are remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class DoneOperation:
+class DoneOperation(Struct, frozen=True):
     """An operation that was tried, and how it ended. Statuses are none: they only report."""
 
     at: datetime
@@ -33,8 +34,7 @@ class DoneOperation:
     """Why it failed; empty if it did not."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LoopState:
+class LoopState(Struct, frozen=True, eq=False):
     """What was known of the loop at one moment. It is never changed, so it can be read in any thread."""
 
     leads: bool = False

@@ -1,11 +1,11 @@
 """Page: the read-only pages of `engine run --ui`: an overview, and one for each set. They show the values of `engine status` and `diff`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct
 
 from engine.report.html.elements import Content, code, element, folded
 from engine.report.html.page import page
@@ -39,8 +39,7 @@ REFRESH: Final = (5, 3600)
 """The least and the most seconds of `?refresh=`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """Where the pages get what they show. All of them may be called in any thread."""
 
     state: ReadState

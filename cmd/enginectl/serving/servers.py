@@ -1,8 +1,9 @@
 """Servers: which addresses `engine run` serves, and what on each of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from ssl import SSLContext
+
+from msgspec import Struct, field
 
 from enginectl.serving.admission import REVIEW_LIMITS
 from enginectl.wiring.protection import pod_namespace
@@ -11,8 +12,7 @@ from providers.serving.message import Routes
 from resources.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(Struct, frozen=True):
     """The routes of each address of the configuration."""
 
     webhooks: Routes = field(default_factory=dict)

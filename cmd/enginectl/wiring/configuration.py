@@ -4,9 +4,11 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.logs import Format, Log, logger
@@ -27,8 +29,7 @@ DEFAULT_NAMESPACE = "default"
 """The namespace of a manifest that names none when there is no cluster, and of the lease when no configuration names one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wiring:
+class Wiring(Struct, frozen=True):
     """What every command works with: options, operator configuration, clock."""
 
     options: Options

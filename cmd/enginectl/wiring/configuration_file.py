@@ -1,10 +1,11 @@
 """ConfigurationFile: the operator configuration file, its settings, and its errors and warnings with their lines."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from engine.errors import InputError
 from engine.report.printable import clipped, printable
@@ -25,8 +26,7 @@ MAX_FINDINGS = 1000
 TOO_MANY_DOCUMENTS = "a second document: the configuration is one document"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """An error, a warning or a field without effect."""
 
     source: str
@@ -43,8 +43,7 @@ class Finding:
         return f"{place(self.source, self.line)}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationFile:
+class ConfigurationFile(Struct, frozen=True):
     """The settings of a file, and the findings about it, in the order of its lines."""
 
     settings: Settings | None

@@ -1,7 +1,8 @@
 """Scope: which namespaces and which kinds a command reads."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.blueprint import Blueprint
 from engine.ids import Kind, ResourceId
@@ -14,8 +15,7 @@ ROOTS = tuple(blueprint.kind for blueprint in BLUEPRINTS)
 """The kinds of roots."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """What to read: in which namespaces (none: in all), and roots of which kinds."""
 
     namespaces: tuple[str, ...] = ()

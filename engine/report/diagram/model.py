@@ -1,9 +1,10 @@
 """A diagram as values: boxes in columns, arrows from what comes first; objects that are alike share a box."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.report.alike import blurred, spread
@@ -24,8 +25,7 @@ class Relation(StrEnum):
     """It is created, or otherwise written, first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """An object, or an operation on it."""
 
     id: ResourceId
@@ -33,8 +33,7 @@ class Node:
     """What happens to it: a verb, `later` or `blocked`; empty if nothing does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """Objects of one column that are alike."""
 
     word: str
@@ -58,8 +57,7 @@ class Box:
         return spread(self.names) if len({blurred(name) for name in self.names}) == 1 else f"{self.names[0]}, …"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagram:
+class Diagram(Struct, frozen=True):
     """Boxes, and the arrows between them."""
 
     name: str

@@ -3,8 +3,9 @@
 import html
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from engine.report.printable import clipped
 
@@ -24,8 +25,7 @@ LINK: Final = re.compile(r"#[\w-]*|/(?!/)[\w./%?=&~-]*|data:,")
 """The targets of links: places in the document, and paths of the same server. Names in them are percent-encoded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Markup:
+class Markup(Struct, frozen=True):
     """HTML that is safe to put into a document."""
 
     source: str

@@ -1,9 +1,10 @@
 """A report as Markdown of a bounded size: what does not fit is left out block by block, the mildest first, and counted."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.report.markdown.inert import prose
 from engine.report.markdown.limits import COMMENT, LINK, SMALLEST
@@ -39,8 +40,7 @@ def markdown(report: Report, *, title: str = "", link: str = "", limit: int = CO
     return "\n\n".join(parts.blocks(_last_line(report, parts, link))) + "\n"
 
 
-@dataclass(slots=True)
-class _Shrinking:
+class _Shrinking(Struct):
     """A workload with details, and how many of them are written."""
 
     write: Callable[[Detail], str]
@@ -61,8 +61,7 @@ class _Shrinking:
         return self.texts[detail]
 
 
-@dataclass(slots=True)
-class _Parts:
+class _Parts(Struct):
     """The blocks of a document; the lists have the worst first, and lose their last."""
 
     top: list[str]

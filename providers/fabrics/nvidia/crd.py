@@ -1,7 +1,8 @@
 """CRD: what the CustomResourceDefinition of ComputeDomains says about the installed driver."""
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.paths import get
 from engine.resource import Body
@@ -12,8 +13,7 @@ CHANNEL_SCHEMA: Final = ("properties", "spec", "properties", "channel", "propert
 TEMPLATE_NAME: Final = (*CHANNEL_SCHEMA, "resourceClaimTemplate", "properties", "name")
 
 
-@dataclass(frozen=True, slots=True)
-class ComputeDomainCrd:
+class ComputeDomainCrd(Struct, frozen=True):
     """The parts of the CRD that differ between releases of the driver."""
 
     established: bool

@@ -5,8 +5,9 @@ name of the chart.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.observed import Live
 from engine.paths import get
@@ -77,8 +78,7 @@ def check_plugin(namespace: str) -> str:
     return f"check that the kubelet plugin of the DRA driver runs on the nodes with GPUs{how}"
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(Struct, frozen=True):
     """Where the driver is installed, as far as its objects say. All fields are empty if none was found."""
 
     namespace: str = ""

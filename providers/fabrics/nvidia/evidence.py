@@ -6,6 +6,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final
 
+from msgspec import Struct
+
 from engine import conditions
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -38,8 +40,7 @@ NVLINK_NODES: Final = Query(kinds.NODE, labels=NVLINK_CLIQUE_LABEL)
 SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_RESOURCE_VERSIONS)
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceQueries:
+class NamespaceQueries(Struct, frozen=True):
     """The queries for the objects in the namespace of a domain."""
 
     domains: Query

@@ -5,8 +5,9 @@ The claim of a PodClique decides whether its pods are in a domain. Its annotatio
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.observed import Live
 from engine.paths import get, merge_patch
@@ -126,8 +127,7 @@ def _with_name(clique: Body, name: Any) -> Body:
     return {**clique, "annotations": others if name is None else {**others, NAMED: name}}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Claims:
+class _Claims(Struct, frozen=True, eq=False):
     """The claims of one PodClique for a ComputeDomain, without those that the user has written into the template."""
 
     index: int

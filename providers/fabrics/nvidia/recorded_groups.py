@@ -6,8 +6,9 @@ it were in another group.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.paths import get, merge_patch
 from engine.resource import Body
@@ -19,8 +20,7 @@ ABSENT = None
 """The value of an annotation that is not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedGroup:
+class RecordedGroup(Struct, frozen=True):
     """The group of one clique, as its PodCliques record it."""
 
     group: str

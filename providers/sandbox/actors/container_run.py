@@ -1,9 +1,11 @@
 """ContainerRun: the state of one container of a pod, read from its status and written back to it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from providers.sandbox.actors.body import LONG_AGO, parse_time, timestamp
 
@@ -12,8 +14,7 @@ REASONS = "Completed", "Error"
 """Why a run ended: with exit code 0, or with another."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerRun:
+class ContainerRun(Struct, frozen=True):
     """One run of a container, or the wait for the next one."""
 
     state: str = NEW

@@ -3,9 +3,10 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine import conditions
 from providers.sandbox.actors.body import Body, by_age, condition, conditions_of, is_deleting, is_finished, labels_of, timestamp, uid_of
@@ -15,8 +16,7 @@ from resources.base.kinds import DEPLOYMENT, POD
 HASH: Final = "pod-template-hash"
 
 
-@dataclass(frozen=True, slots=True)
-class DeploymentPods:
+class DeploymentPods(Struct, frozen=True):
     """The pods that a Deployment controls and that run or may run: those of its template, and those of earlier ones."""
 
     updated: tuple[Body, ...]

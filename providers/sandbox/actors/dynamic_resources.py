@@ -1,8 +1,9 @@
 """DynamicResources: the scheduler plugin for ResourceClaims; a pod gets all of its devices on one node before it is bound, or none."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from engine.errors import NotFound
 from engine.runtime.client import Client

@@ -1,8 +1,9 @@
 """Gang: which pods have to be placed together, and which of them on nodes of one domain."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from engine.ids import Kind
 from providers.sandbox.actors.body import Body, Key, annotations_of, is_deleting, is_finished, labels_of
@@ -33,8 +34,7 @@ class SchedulingUnit(NamedTuple):
         return f"{self.kind.name} {self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class PodBlock:
+class PodBlock(Struct, frozen=True):
     """The pods of a gang or of a part of it: those that are placed, those that must be placed together, and those beyond the minimum."""
 
     placed: tuple[Body, ...] = ()
@@ -51,8 +51,7 @@ class PodBlock:
             yield from block
 
 
-@dataclass(frozen=True, slots=True)
-class GangPods:
+class GangPods(Struct, frozen=True):
     """The pods of a gang, and what prevents their placement."""
 
     root: PodBlock
@@ -77,8 +76,7 @@ class GangPods:
         return tuple(pod for block in self.root for pod in block.placed)
 
 
-@dataclass(frozen=True, slots=True)
-class PodStates:
+class PodStates(Struct, frozen=True):
     """What the scheduler knows of pods."""
 
     is_placed: Callable[[Body], bool]

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from engine import conditions
 from providers.sandbox.actors.body import Body, conditions_of, labels_of, status_of, timestamp, uid_of
@@ -21,8 +22,7 @@ from providers.sandbox.actors.lws_pods import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LwsGroup:
+class LwsGroup(Struct, frozen=True):
     """One group: its leader, which may be terminating, and the workers that this leader controls."""
 
     index: int

@@ -1,8 +1,9 @@
 """Options: size and timing of the simulated part of a cluster. All times are seconds of the clock that the actors are given."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from providers.sandbox.installation.installation import NAMESPACE_OF_DRIVER
 
@@ -14,8 +15,7 @@ def _capacity() -> Mapping[str, str]:
 PARTS: Final = frozenset({"controller", "plugins", "daemons", "daemonSets"})
 
 
-@dataclass(frozen=True, slots=True)
-class DriverOptions:
+class DriverOptions(Struct, frozen=True):
     """Size and timing of the DRA driver for ComputeDomains."""
 
     namespace: str = NAMESPACE_OF_DRIVER
@@ -31,8 +31,7 @@ class DriverOptions:
     """How long a kube-controller-manager has to take over a DaemonSet before it is carried out here."""
 
 
-@dataclass(frozen=True, slots=True)
-class ActorOptions:
+class ActorOptions(Struct, frozen=True):
     """Size and timing of all actors."""
 
     nodes: int = 0

@@ -1,7 +1,9 @@
 """Placement: reserves nodes for all pods of a gang or for none, each block within one domain of its node label."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from providers.sandbox.actors.body import Body, uid_of
 from providers.sandbox.actors.gang import PodBlock
@@ -13,8 +15,7 @@ Selector = Mapping[str, str]
 """Labels that the nodes must have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirements:
+class Requirements(Struct, frozen=True):
     """What the pods require, by their uids."""
 
     of_pods: Mapping[str, PodRequirements]

@@ -5,8 +5,9 @@ Required and preferred terms with a label selector and a topology key are honour
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from providers.sandbox.actors.body import Body, is_finished, key_of, labels_of, uid_of
 from providers.sandbox.actors.pod_requirements import matches_expressions
@@ -29,8 +30,7 @@ class Nodes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFilter:
+class NodeFilter(Struct, frozen=True):
     """What the affinity of one pod says about nodes, by the pods that are placed now."""
 
     keys: tuple[str, ...]
@@ -53,8 +53,7 @@ class NodeFilter:
         return sum(score.get(labels.get(key, ""), 0) for key, score in self.scores)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PodAffinity:
+class PodAffinity(Struct, frozen=True, eq=False):
     """The affinity of one pod to others, with the pods that its terms select, wherever they are."""
 
     keys: tuple[str, ...]

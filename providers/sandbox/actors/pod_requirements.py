@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine import conditions, quantity
 from providers.sandbox.actors.body import Body, conditions_of, labels_of, status_of
@@ -19,8 +20,7 @@ MAXIMUM: Final = Decimal(2) ** 63
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 
 
-@dataclass(frozen=True, slots=True)
-class PodRequirements:
+class PodRequirements(Struct, frozen=True):
     """The part of a pod's spec that placement depends on. Pods of equal `shape` fit the same nodes."""
 
     requests: Mapping[str, int]

@@ -4,9 +4,10 @@ Everything that has happened to a pod is in its status, so a kubelet can be rest
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine import conditions
 from engine.verdict import Verdict, earliest
@@ -21,8 +22,7 @@ IMEX_LOST: Final = "IMEXLost"
 FIRST_BACKOFF, LAST_BACKOFF = timedelta(seconds=10), timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeState:
+class NodeState(Struct, frozen=True):
     """What a pod's status depends on besides the pod: the time, its addresses, and what its node has done for it."""
 
     now: datetime

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from providers.sandbox.actors.body import labels_of
 from providers.sandbox.actors.pod_affinity import NOT_NEAR, NodeFilter, PodAffinity
@@ -15,8 +16,7 @@ DEVICES: Final = "device class "
 NO_AFFINITIES: Final[Mapping[str, PodAffinity]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
+class Shortage(Struct, frozen=True):
     """The first pod of several that fits no node: how many were placed before it, and how many nodes lack what."""
 
     placed: int

@@ -7,9 +7,10 @@ allocated device (True: prepare it, False: unprepare it), the answer the conditi
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine import conditions
 from engine.errors import NotFound
@@ -26,8 +27,7 @@ MAX_MESSAGE: Final = 1000
 """Characters of the message of a condition."""
 
 
-@dataclass(frozen=True, slots=True)
-class PrepareCall:
+class PrepareCall(Struct, frozen=True):
     """The last call for the device of a claim, and the answer to it."""
 
     number: int

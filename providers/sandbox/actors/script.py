@@ -19,9 +19,10 @@ One that cannot be parsed keeps the containers from being created, and the error
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine import duration
 from providers.sandbox.actors.body import Body, annotations_of
@@ -37,8 +38,7 @@ _ALIASES: Final = {"crash": EXIT, "never-ready": UNREADY}
 _UNTIMED: Final = frozenset({"never-ready", "image-pull"})
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     """The parsed annotations."""
 
     init_after: timedelta = ZERO

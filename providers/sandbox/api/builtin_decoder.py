@@ -7,8 +7,9 @@ canonical form; a value of the wrong type is refused. The result shares nothing 
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from providers.sandbox.types import go_format, go_time, quantity, status
 from providers.sandbox.types.shapes import Shape
@@ -26,8 +27,7 @@ class Undecodable(status.StatusError):
         self.why = why
 
 
-@dataclass(slots=True)
-class Decoder:
+class Decoder(Struct):
     """Decodes one body. `unknown` collects the unknown fields, as `spec.containers[0].foo`; `api_version` has no group."""
 
     kind: str

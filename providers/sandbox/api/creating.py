@@ -1,7 +1,8 @@
 """Creating: POST, and what an apply patch or a PUT of a missing object share with it."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.resource import Body
 from providers.sandbox.api import conversion, decoding, deleting, scale

@@ -1,11 +1,11 @@
 """Decoding: a request body as an object of its kind, with defaults and without unknown fields."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.resource import Body

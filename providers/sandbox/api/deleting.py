@@ -1,7 +1,8 @@
 """Deleting: at once, after a grace period, or after the last finalizer."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.resource import Body
 from providers.sandbox.api.core import Core, draft_answer, rules_of, stored_answer

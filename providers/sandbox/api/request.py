@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
+from msgspec import Struct
 
 from providers.sandbox.kinds.served import Served
 
@@ -14,8 +15,7 @@ SERVER_USER = "system:admin"
 """The user of the server's own writes, and of clients without HTTP. No token authenticates it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """The object or collection, and the options of a write."""
 
     served: Served
@@ -33,8 +33,7 @@ class Request:
     user: str = SERVER_USER
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The options of a list, a watch or a deletecollection."""
 
     labels: str = ""
@@ -53,8 +52,7 @@ class Selection:
     """`sendInitialEvents` as sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(Struct, frozen=True):
     """DeleteOptions. `grace` is in seconds."""
 
     grace: int | None = None
@@ -68,8 +66,7 @@ EVERYTHING = Selection()
 DEFAULT_DELETION = Deletion()
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The result of a verb: the HTTP code, the object (shared: must not be changed), its JSON, and texts for the Warning header."""
 
     code: int
@@ -83,8 +80,7 @@ def answer(code: int, body: Mapping[str, Any], warnings: tuple[str, ...] = ()) -
     return Answer(code, body, orjson.dumps(body), warnings)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A list: its items (shared bodies and their JSON, in key order) and its metadata."""
 
     served: Served
@@ -111,8 +107,7 @@ class Page:
         return b'%b,"items":[%b]}' % (head[:-1], b",".join(items))
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One object of a page."""
 
     body: Mapping[str, Any]

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.paths import get
 from engine.resource import Body
@@ -12,8 +13,7 @@ from providers.sandbox.types import names, status
 Test = Callable[[Body], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(Struct, frozen=True):
     """A conjunction of tests; without tests it matches every object."""
 
     tests: tuple[Test, ...] = ()

@@ -2,11 +2,11 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import anyio
 import orjson
+from msgspec import Struct, field
 
 from engine.resource import Body
 
@@ -15,8 +15,7 @@ FIRST_REVISION = 100
 """Higher than the small numbers that callers invent, so that these are forgotten revisions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """A stored object. Answers share it; it is never changed."""
 
     body: Body
@@ -30,8 +29,7 @@ class Stored:
         return metadata
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """An entry of the log. For a deletion, `now` is the last state with the revision of the deletion."""
 
     type: ChangeType
@@ -45,8 +43,7 @@ def key_of(namespace: str, name: str) -> str:
     return f"{namespace}/{name}"
 
 
-@dataclass(slots=True, eq=False)
-class Collection:
+class Collection(Struct, eq=False):
     """All objects of one resource, in all versions and namespaces."""
 
     objects: dict[str, Stored] = field(default_factory=dict)

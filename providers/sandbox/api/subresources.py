@@ -1,7 +1,8 @@
 """Subresources with POST: binding and eviction of pods, tokens of service accounts."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.resource import Body
 from providers.sandbox.api import deleting

@@ -1,8 +1,9 @@
 """Updating: PUT, patches and server-side apply."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.resource import Body

@@ -5,8 +5,9 @@ must not be changed.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.paths import merge_patch

@@ -1,6 +1,7 @@
 """Webhooks: the engine's admission rules as plugins of the API, with the names and messages of webhooks on a real server."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Live, live
@@ -26,16 +27,14 @@ VALIDATED = {
 AUTHORIZER = "authorizer.webhooks.grove.io"
 
 
-@dataclass(frozen=True, slots=True)
-class Webhooks:
+class Webhooks(Struct, frozen=True):
     """The configuration of the operator whose webhooks these are."""
 
     configuration: Configuration
     protection: Protection = Protection()
 
 
-@dataclass(frozen=True, slots=True)
-class StoredReferences:
+class StoredReferences(Struct, frozen=True):
     """The objects of the API, as the references of admission rules."""
 
     api: Api

@@ -1,9 +1,10 @@
 """Managers: the owners of fields, as `metadata.managedFields` records them."""
 
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.resource import Body
 from providers.sandbox.types import fields, status, typed
@@ -39,8 +40,7 @@ class Manager(NamedTuple):
     subresource: str = ""
 
 
-@dataclass(slots=True)
-class Managed:
+class Managed(Struct):
     """The entries of one object, which a write changes."""
 
     sets: dict[Manager, Fields] = field(default_factory=dict)
@@ -52,8 +52,7 @@ class Managed:
         return [_entry(manager, self.times.get(manager), self.sets[manager]) for manager in order]
 
 
-@dataclass(frozen=True, slots=True)
-class ManagedWrite:
+class ManagedWrite(Struct, frozen=True):
     """What field management needs to know of one write."""
 
     shape: Shape

@@ -5,10 +5,10 @@ Returned objects are shared with the store and must not be changed. Objects that
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, cast
 
 import orjson
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.runtime.client import Body, Listing, PatchType

@@ -1,8 +1,9 @@
 """ClaimConfig: the opaque configuration of a claim, which users write, parsed as strictly as the driver parses it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from providers.sandbox.actors.body import Body, status_of
 from providers.sandbox.installation.kinds import CHANNEL_CONFIG, CONFIG_VERSION, DAEMON_CONFIG, DRIVER
@@ -13,8 +14,7 @@ _FIELDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimConfig:
+class ClaimConfig(Struct, frozen=True):
     """The uid of the domain, and whether the device is a channel of it (or its daemon)."""
 
     domain: str

@@ -1,7 +1,8 @@
 """Plugins: the driver's kubelet plugins; before a pod starts, its node joins the domain and has to become Ready in it."""
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from engine.errors import NotFound
 from engine.runtime.client import Client
@@ -38,8 +39,7 @@ class Item(NamedTuple):
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """What a plugin has stored of a claim that is prepared, or being prepared, on its node."""
 
     node: str
@@ -48,8 +48,7 @@ class Checkpoint:
     is_completed: bool = False
 
 
-@dataclass(slots=True)
-class Attempts:
+class Attempts(Struct):
     """The attempts to answer one call."""
 
     call: int

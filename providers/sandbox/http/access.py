@@ -2,23 +2,22 @@
 
 import datetime
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from providers.sandbox.types.status import StatusError
 
 ANY = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """The user that a token authenticates."""
 
     name: str
     groups: tuple[str, ...] = ("system:authenticated",)
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """What a request does: a verb on a resource, or on a path that is none (`path`)."""
 
     verb: str
@@ -44,8 +43,7 @@ class Action:
         return f'{subject} is forbidden: User "{user}" cannot {self.verb} resource "{self.target}" in API group "{self.group}" {where}'
 
 
-@dataclass(frozen=True, slots=True)
-class Denial:
+class Denial(Struct, frozen=True):
     """A rule that denies actions; `*` matches anything. Without rules every user may do everything."""
 
     user: str = ANY

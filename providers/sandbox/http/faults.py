@@ -1,7 +1,8 @@
 """Faults: failures that a test injects into requests and watches, each a given number of times."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from providers.sandbox.http.access import ANY, Action
 from providers.sandbox.types.status import StatusError
@@ -21,8 +22,7 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class InjectedFault:
+class InjectedFault(Struct, frozen=True):
     """A failure of the requests, or of the events of watches, that match it.
 
     `answer`: refuse with `code`; `cut`: close the connection without an answer; `slow`: wait `seconds` of the sandbox's clock.
@@ -60,8 +60,7 @@ class InjectedFault:
         return StatusError(self.code, reason, message, details={}, retry_after=self.retry_after)
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(Struct):
     fault: InjectedFault
     passed: int = 0
     taken: int = 0

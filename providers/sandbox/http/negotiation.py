@@ -1,9 +1,10 @@
 """Negotiation: the form of the answer that an `Accept` header asks for."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+from msgspec import Struct
 
 from providers.sandbox.types.status import StatusError
 
@@ -19,8 +20,7 @@ _SHAPES: dict[tuple[str, str, str], Shape] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """The form of an answer: a shape, in JSON or YAML."""
 
     shape: Shape = "plain"

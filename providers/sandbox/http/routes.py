@@ -1,12 +1,11 @@
 """Routes: the resource that a path names."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 _OF_NAMESPACES = ("status", "finalize")
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """The parts of a resource's path; empty where the path has none."""
 
     group: str

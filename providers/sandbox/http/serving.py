@@ -1,9 +1,9 @@
 """Serving: one request about a resource, from authorization to the response, with the faults that tests inject."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from providers.sandbox.api import options
@@ -21,8 +21,7 @@ from providers.sandbox.kinds.served import Served, no_such_subresource, verbs_of
 from providers.sandbox.types.status import method_not_allowed, no_such_resource
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """An HTTP request about a resource."""
 
     method: str

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from engine.resource import Body
 from providers.sandbox.types import names
@@ -20,8 +21,7 @@ class Lookup(Protocol):
     def __call__(self, group: str, plural: str, namespace: str, name: str) -> Body | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """What rules need besides the object: the time as the API writes it, random numbers, and other objects."""
 
     now: str
@@ -48,8 +48,7 @@ def keep_status(draft: Draft, old: Body, _: Environment) -> None:
     draft["status"] = old["status"]
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """The rules of one kind. Without arguments they are those of a kind that has none of its own."""
 
     default: Callable[[Draft], None] = lambda _: None

@@ -1,8 +1,9 @@
 """Served: the kinds that the sandbox serves: the built-in ones, and those of CRDs."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct, field
 
 from engine.ids import Kind
 from providers.sandbox.types import status
@@ -10,9 +11,11 @@ from providers.sandbox.types.schema import Validator
 from providers.sandbox.types.shapes import Shape, builtin
 from providers.sandbox.types.transitions import Transition
 
+ANY_OBJECT = Shape("object", open=True)
+"""The shape of an object with any fields."""
 
-@dataclass(frozen=True, slots=True)
-class ScalePaths:
+
+class ScalePaths(Struct, frozen=True):
     """The fields behind the scale subresource, as a CRD writes them (`.spec.replicas`)."""
 
     replicas: str = ".spec.replicas"
@@ -20,8 +23,7 @@ class ScalePaths:
     selector: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Served:
+class Served(Struct, frozen=True, eq=False):
     """One served kind in one version."""
 
     kind: Kind
@@ -30,7 +32,7 @@ class Served:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
-    shape: Shape = Shape("object", open=True)
+    shape: Shape = field(default_factory=lambda: ANY_OBJECT)
     scale: ScalePaths | None = None
     custom: bool = False
     schema: Mapping[str, Any] | None = None

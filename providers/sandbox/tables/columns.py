@@ -3,12 +3,12 @@
 import datetime
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from engine.resource import Body
 from providers.sandbox.tables import ages, jsonpath
@@ -18,8 +18,7 @@ Cell = Callable[[Body, datetime.datetime], Any]
 """The value of a column for an object at a time; None prints as `<none>`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column of a Table: its heading, its OpenAPI type and format, and how its cell is read from an object."""
 
     name: str

@@ -2,7 +2,8 @@
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.resource import Body
 from providers.sandbox.tables import ages
@@ -34,8 +35,7 @@ def readiness_gates(pod: Body) -> str:
     return f"{met}/{len(gates)}" if gates else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Summary:
+class _Summary(Struct, frozen=True):
     ready: int
     total: int
     status: str

@@ -11,19 +11,19 @@ Built-in types are read from `shapes.txt`, one type a line (recorded by tests/co
     between the two: @ owned at once;  behind the type: =JSON, its default
 """
 
-from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 ABSENT: Any = object()
 """No default: `None` would be one."""
 
 
-@dataclass(slots=True, eq=False)
-class Shape:
+class Shape(Struct, eq=False):
     """One node of a type. It changes only while it is built, because types refer to themselves."""
 
     type: str

@@ -4,10 +4,10 @@ Absent differs from null: `ABSENT` is the value of a side that does not have a f
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from providers.sandbox.types import fields, go_format
 from providers.sandbox.types.fields import Fields
@@ -158,8 +158,7 @@ def _named(value: Any, shape: Shape) -> Fields | None:
     return None
 
 
-@dataclass(slots=True)
-class Comparison:
+class Comparison(Struct):
     """The fields that differ between two bodies."""
 
     added: Fields

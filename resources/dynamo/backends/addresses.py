@@ -5,8 +5,9 @@ the kubelet replaces `$(NAME)`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.model.names import clique_names
@@ -43,8 +44,7 @@ class NodeAddresses(Protocol):
         """The workers' hosts in rank order, for a shell line."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroveAddresses:
+class GroveAddresses(Struct, frozen=True):
     """Hosts of the cliques of a scaling group, from the variables of Grove."""
 
     leader_clique: str
@@ -65,8 +65,7 @@ class GroveAddresses:
         return f"{group}-{clique}-{index}.{notation('GROVE_HEADLESS_SERVICE')}"
 
 
-@dataclass(frozen=True, slots=True)
-class LwsAddresses:
+class LwsAddresses(Struct, frozen=True):
     """Hosts of a LeaderWorkerSet. Only the leader's is a variable; a worker's has `-<rank>` before its first dot."""
 
     rank: str = "$LWS_WORKER_INDEX"

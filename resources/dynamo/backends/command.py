@@ -1,8 +1,10 @@
 """ContainerCommand: the command and arguments of a container, and the shell script among them, if there is one."""
 
 import re
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.resource import Body
 from resources.base.fields import mappings
@@ -17,8 +19,7 @@ _POSITIONAL = re.compile(r"\$[@*#0-9]|\$\{[#!]?[@*#0-9]")
 _BARE_WORD = re.compile(r"(?:[\w@%+=:,./-]|\$\([A-Za-z_]\w*\))+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerCommand:
+class ContainerCommand(Struct, frozen=True):
     """What a container starts."""
 
     words: tuple[str, ...]

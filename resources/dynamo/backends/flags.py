@@ -1,8 +1,9 @@
 """Flags: options added to the command that starts a framework, in a shell script or in plain words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.resource import Body
 from resources.base.fields import mappings
@@ -11,8 +12,7 @@ from resources.dynamo.backends.script import ShellWord, UnreadableScript, read_s
 from resources.dynamo.backends.shell import quoted
 
 
-@dataclass(frozen=True, slots=True)
-class DistributedFlags:
+class DistributedFlags(Struct, frozen=True):
     """Options for one node."""
 
     in_shell: str

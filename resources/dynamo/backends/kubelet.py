@@ -5,14 +5,14 @@ A reference to a variable that the container does not have stays as it is writte
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _SYNTAX = re.compile(r"\$[$(]")
 _AMBIGUOUS = re.compile(r"\$(?=[$(]|[^\x00-\x7f])")
 
 
-@dataclass(frozen=True, slots=True)
-class VariableReference:
+class VariableReference(Struct, frozen=True):
     """`$(NAME)` in a text."""
 
     name: str

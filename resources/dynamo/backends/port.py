@@ -1,7 +1,8 @@
 """Port: what a backend implements, and what it is given."""
 
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from engine.report.printable import printable
 from engine.resource import Body
@@ -11,8 +12,7 @@ from resources.dynamo.model.graph import Role
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """Where a container of a multinode service runs."""
 
     service: str
@@ -30,8 +30,7 @@ class Placement:
         return f"service {printable(self.service)}, {self.role}: {reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class RewrittenContainer:
+class RewrittenContainer(Struct, frozen=True):
     """The main container as its framework needs it."""
 
     container: Body

@@ -4,7 +4,9 @@ Words keep their quotes in the script; substitutions, parameters and here-docume
 """
 
 import re
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _REDIRECTION = re.compile(r"<<<|<<-|<<|<&|<>|>&|>>|>\||<(?!\()|>(?!\()")
 _BLANKS = " \t"
@@ -24,8 +26,7 @@ class UnreadableScript(ValueError):
     """A script whose quotes or parentheses are not closed, or are nested too deeply."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShellWord:
+class ShellWord(Struct, frozen=True):
     """One word of a simple command."""
 
     start: int
@@ -37,8 +38,7 @@ class ShellWord:
     """Whether it is the target or the number of a redirection and no argument."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShellScript:
+class ShellScript(Struct, frozen=True):
     """The simple commands of a script, in order; the tests and bodies of compound commands are among them."""
 
     commands: tuple[tuple[ShellWord, ...], ...]

@@ -1,6 +1,6 @@
 """SGLang: every node runs the user's command with the address of the leader, the number of nodes and its own rank."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from engine.resource import Body
 from resources.dynamo.backends.addresses import by_kubelet, in_shell
@@ -12,8 +12,7 @@ from resources.dynamo.model.graph import Role
 PORT = 29500
 
 
-@dataclass(frozen=True, slots=True)
-class Sglang:
+class Sglang(Struct, frozen=True):
     """The flags `--dist-init-addr`, `--nnodes` and `--node-rank`; workers without probes."""
 
     cache_variable: str = ""

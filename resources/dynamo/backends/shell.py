@@ -7,9 +7,10 @@ know the variable by that name, the container gets another one, `DYN_ARG_<NAME>`
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+
+from msgspec import Struct
 
 from engine.resource import Body
 from resources.base.fields import mapping
@@ -28,8 +29,7 @@ _SHELLS_OWN = frozenset(
 _ALIAS = "DYN_ARG_"
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedWords:
+class QuotedWords(Struct, frozen=True):
     """Words as a part of a shell line."""
 
     text: str

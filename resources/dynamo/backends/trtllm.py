@@ -2,8 +2,9 @@
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.resource import Body
 from resources.base.fields import mappings
@@ -54,8 +55,7 @@ _SERVER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TensorRtLlm:
+class TensorRtLlm(Struct, frozen=True):
     """MPI over SSH on port 2222. Workers keep one probe: their SSH server must answer."""
 
     cache_variable: str = ""

@@ -1,13 +1,12 @@
 """Unmodified: services without a framework; every node runs the user's command."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from engine.resource import Body
 from resources.dynamo.backends.port import Placement, RewrittenContainer
 
 
-@dataclass(frozen=True, slots=True)
-class Unmodified:
+class Unmodified(Struct, frozen=True):
     """No change."""
 
     cache_variable: str = ""

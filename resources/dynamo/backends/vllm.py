@@ -1,6 +1,6 @@
 """vLLM: the leader starts the head of a Ray cluster and then the user's command; workers join the cluster."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from engine.resource import Body
 from resources.base.fields import mappings
@@ -15,8 +15,7 @@ PORT = 6379
 HEAD = f"ray start --head --port={PORT}"
 
 
-@dataclass(frozen=True, slots=True)
-class Vllm:
+class Vllm(Struct, frozen=True):
     """Ray on every node; workers without probes."""
 
     cache_variable: str = "VLLM_CACHE_ROOT"

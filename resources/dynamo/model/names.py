@@ -1,6 +1,6 @@
 """Names of a graph's objects. Names of cliques and scaling groups are shortened where the names that Grove derives would be too long."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from engine.canonical import token
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
@@ -12,8 +12,7 @@ DIGEST = 5
 """The number of characters of a digest at the end of a shortened name."""
 
 
-@dataclass(frozen=True, slots=True)
-class CliqueNames:
+class CliqueNames(Struct, frozen=True):
     """The names of one service on the Grove path."""
 
     base: str

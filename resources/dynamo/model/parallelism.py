@@ -1,8 +1,9 @@
 """Parallelism: into how many parts a service's command splits its model, to compare with the GPUs of its nodes."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from resources.base.fields import mapping
 from resources.dynamo.model.framework import Framework
@@ -35,8 +36,7 @@ LONGEST_NUMBER: Final = 9
 """Longer numbers are no sizes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(Struct, frozen=True):
     """A command that needs another number of GPUs than a replica has."""
 
     sizes: Mapping[str, int]

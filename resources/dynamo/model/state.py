@@ -1,14 +1,14 @@
 """ServiceState: how many replicas of a service exist, are updated and can be used, on either path."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 NOT_FOUND = "resource not found"
 """The reason of a service whose object does not exist (yet)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceState:
+class ServiceState(Struct, frozen=True):
     """The observed state of one service of a graph."""
 
     service: str

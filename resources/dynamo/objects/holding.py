@@ -1,6 +1,6 @@
 """Holding: resources that are left as they are until somebody acts."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.resource import Resource, Stance
 

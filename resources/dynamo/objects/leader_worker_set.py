@@ -1,7 +1,8 @@
 """LeaderWorkerSets: one for each replica of a multinode service, with one group: a leader and its workers, gang-scheduled by Volcano."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.observed import Live
 from engine.resource import Body, Policy, Resource
@@ -35,8 +36,7 @@ POLICY = Policy(
 """All other fields are LeaderWorkerSet's defaults. It replaces its pods when the size or a template changes, so nothing is immutable."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupTemplates:
+class GroupTemplates(Struct, frozen=True):
     """The pod templates of a multinode service, the same for all replicas but for the marks of each."""
 
     leader: Body

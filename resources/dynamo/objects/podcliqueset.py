@@ -1,8 +1,9 @@
 """The PodCliqueSet of a graph on the Grove path: one replica, with cliques and scaling groups for its services."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.duration import canonical, nanoseconds
 from engine.resource import Body
@@ -22,8 +23,7 @@ INHERITED: Final = frozenset({"grove.io", "scheduling.grove.io", "kai.scheduler"
 """The prefixes of annotations that a graph hands on to its set: they ask Grove and its schedulers for something."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlannedSet:
+class PlannedSet(Struct, frozen=True, eq=False):
     """The PodCliqueSet that a graph should have."""
 
     body: Body

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.report.printable import printable
 from engine.resource import Body
@@ -29,8 +30,7 @@ HANDLERS = frozenset({"exec", "grpc", "httpGet", "tcpSocket"})
 _HOST_PART = re.compile(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltPod:
+class BuiltPod(Struct, frozen=True):
     """A pod spec."""
 
     spec: dict[str, Any]

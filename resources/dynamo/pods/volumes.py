@@ -1,7 +1,8 @@
 """Volumes: the volume claims, the shared memory and the compilation cache of a service."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.quantity import amount
 from engine.resource import Body
@@ -17,8 +18,7 @@ MEMORY_SIZE = "8Gi"
 CACHE = "useAsCompilationCache"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceVolumes:
+class ServiceVolumes(Struct, frozen=True):
     """What a service's volumes add to its pods."""
 
     volumes: tuple[Body, ...]

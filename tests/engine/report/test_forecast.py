@@ -1,10 +1,10 @@
 """Forecasts in reports: stages, the fewest ready members, totals, the end, and what is assumed."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.effects import Effects, Level

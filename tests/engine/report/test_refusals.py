@@ -1,8 +1,7 @@
 """What policies say in reports: above everything else, bounded, and harmless whatever is in it."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.judgement import Enforcement, Judgement, Violation

@@ -1,12 +1,12 @@
 """Apply: operations follow the edges of their plan, and each answer of the server becomes a result."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Throttled, Unreachable
 from engine.operation import Operation

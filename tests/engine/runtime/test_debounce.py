@@ -1,6 +1,6 @@
 """Debounce: a status is written when it has stopped changing, and is not delayed for ever."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.operation import Cause, Operation
 from engine.resource import NOW, Body

@@ -1,8 +1,7 @@
 """ForeignObjects: a taken name stays known while its object exists, and never longer."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import AlreadyExists, Forbidden, Unauthorized, Unreachable
 from engine.observed import Observed, World, live, slice_of

@@ -5,11 +5,11 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import cast
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import ClusterError, Forbidden, InputError, LeaseLost, LeaseTaken, Unreachable
 from engine.runtime.client import Client

@@ -4,12 +4,12 @@ import io
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.blueprint import Desired
 from engine.errors import Forbidden, ServerFault, Unreachable

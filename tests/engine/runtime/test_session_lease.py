@@ -1,11 +1,11 @@
 """The lease of a session: held while it writes, free while it waits, and taken again only when nobody else has it."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any, cast
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import ClusterError, Conflict, Forbidden, LeaseTaken, NotFound, ServerFault, Throttled, TimedOut, Unreachable
 from engine.operation import operation_key

@@ -1,7 +1,6 @@
 """Self-made certificates: made, kept in a Secret, published, renewed with overlap, and nothing else touched."""
 
 import datetime
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
+from msgspec.structs import replace
 
 from engine.errors import Forbidden, Unreachable
 from providers.certificates.bundles import ServedService

@@ -1,11 +1,11 @@
 """NVIDIA's fabric, rule by rule: which sets get domains, what is rejected, which domains are requested, and what a pod claims."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.observed import Live, live

@@ -1,11 +1,11 @@
 """Every check of an installation for ComputeDomains: when it is good, bad and unknown."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.observed import Live, live

@@ -4,13 +4,14 @@ import socket
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.client import HTTPResponse
 from typing import Any
 
 import anyio
 import trustme
 from anyio import to_thread
+from msgspec.structs import replace
 
 from engine.runtime.clock import SystemClock
 from providers.serving.address import DEFAULT_LIMITS, Address, AddressLimits

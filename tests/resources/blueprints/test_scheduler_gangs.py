@@ -1,10 +1,10 @@
 """The objects of scheduler back ends for gangs: created before the pods, removed after them, and never fought over with their owners."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.observed import Live

@@ -1,8 +1,9 @@
 """Domains are created before the pods that join them, and deleted after them."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.plan import Plan

@@ -1,9 +1,9 @@
 """How domains are doing, in our words, through a whole life."""
 
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from engine.memo import Memo
 from resources.domains.status import DomainStatus, State, domain_statuses

@@ -1,11 +1,11 @@
 """What rules see of a plan: the numbers of its forecast, and every operation of every pass."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.forecast.simulation import forecast

@@ -1,9 +1,9 @@
 """Start order: which cliques start after which, and what pods need to wait for others."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine import world
 from engine.guard import Limits

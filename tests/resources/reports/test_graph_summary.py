@@ -1,8 +1,9 @@
 """The summary of a graph: what runs it, how many of its services are ready, its waits, and its state together with its sets."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Observed, live, slice_of

@@ -1,11 +1,11 @@
 """What keeps objects of a set from running, in every state that a pod can be in."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.plan import Wait

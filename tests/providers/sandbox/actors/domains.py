@@ -2,8 +2,9 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from providers.sandbox.actors.options import PARTS, ActorOptions, DriverOptions

@@ -1,8 +1,7 @@
 """Pool: which pod fits which node, and the reasons when none does."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from providers.sandbox.actors.pod_requirements import PodRequirements, requests_of, requirements_of, thousandths
 from providers.sandbox.actors.pool import DEVICES, Pool, Shortage

@@ -1,10 +1,10 @@
 """The driver's plugins: what a pod waits for before it starts, which events it gets, and what is cleaned up after it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from providers.sandbox.actors.options import PARTS, ActorOptions, DriverOptions
 from providers.sandbox.clients.inprocess import InProcessClient
