@@ -118,8 +118,10 @@ def root_of(blueprints: Sequence[Blueprint], child: Live) -> ResourceId | None:
     return next((root for blueprint in blueprints if (root := blueprint.root_of(child))), None)
 
 
-def incomplete_kinds(blueprint: Blueprint, incomplete: Iterable[str], configuration: Any) -> frozenset[str]:
+def incomplete_kinds(blueprint: Blueprint, incomplete: Collection[str], configuration: Any) -> frozenset[str]:
     """Of the kinds that could not be listed completely, those that roots of this kind depend on."""
+    if not incomplete:
+        return frozenset()
     kinds = (blueprint.kind, *blueprint.children(configuration), *blueprint.references(configuration))
     return frozenset(incomplete).intersection(kind.key for kind in kinds)
 

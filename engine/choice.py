@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from engine.ids import ResourceId
 from engine.observed import World
 from engine.operation import Operation, Unknown, is_shared
-from engine.plan import Plan
+from engine.plan import Plan, noteworthy
 from engine.tick import Plans
 from engine.verb import Verb
 
 
 def executable(world: World, planned: Plans, excluded: Callable[[Operation], bool] = lambda operation: False) -> tuple[Plan, ...]:
-    """The plans with the operations that may be executed in this pass; some of them may have none left.
+    """The plans with the operations that may be executed in this pass; some of them may have none left. Plans without any may be absent.
 
     Left out are plans that a guard objects to, and `excluded` operations with those that come after them.
     An object that roots share is created for one of them: the others find it in the next pass and join (N28).
@@ -22,12 +22,12 @@ def executable(world: World, planned: Plans, excluded: Callable[[Operation], boo
     When a guard objects to the pass as a whole, only plans without a root are executed: they finish deletions that somebody else
     has started.
     """
-    plans = planned.plans
-    if planned.objections:
+    plans = [plan for plan in noteworthy(planned.plans) if plan.operations]
+    if planned.objections and plans:
         roots = {observed.root.id for observed in world.roots}
-        plans = tuple(plan for plan in plans if plan.root not in roots)
+        plans = [plan for plan in plans if plan.root not in roots]
     allowed = (plan for plan in plans if not plan.objections)
-    return tuple(_creating_once(without(_creation_first(plan), excluded) if plan.operations else plan for plan in allowed))
+    return tuple(_creating_once(without(_creation_first(plan), excluded) for plan in allowed))
 
 
 def without(plan: Plan, excluded: Callable[[Operation], bool]) -> Plan:

@@ -1,6 +1,7 @@
 """Composition: roots that other roots consist of, such as the workload that carries out a graph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, World
 from engine.proposal import proposed_root
+from engine.revised import selected
 
 
 def compose(world: World, blueprints: Sequence[Blueprint], configuration: Any, memo: Memo) -> World:
@@ -18,8 +20,8 @@ def compose(world: World, blueprints: Sequence[Blueprint], configuration: Any, m
     A nested root that exists gets the manifest as its proposal, a missing one is added without a uid. One that the composing root does
     not control is foreign to it and stays as it is. What has not changed since the last call is the same object as then.
     """
-    composing = {blueprint.kind.name: blueprint for blueprint in blueprints if isinstance(blueprint, ComposingBlueprint)}
-    if not any(observed.root.id.kind in composing for observed in world.roots):
+    composing = _composing(tuple(blueprints))
+    if not selected(world.roots, _is_of_kind(frozenset(composing))):
         return world
     roots = {observed.root.id: observed for observed in world.roots}
     controlled = _by_controller(world)
@@ -33,6 +35,18 @@ def compose(world: World, blueprints: Sequence[Blueprint], configuration: Any, m
         roots[id] = _with_foreign(outer, [other.root for other in proposed if not _is_of(other, outer)], scope)
         roots.update((inner.root.id, inner) for inner in proposed if _is_of(inner, outer))
     return replace(world, roots=tuple(roots[id] for id in sorted(roots)))
+
+
+@lru_cache(maxsize=4)
+def _composing(blueprints: tuple[Blueprint, ...]) -> Mapping[str, ComposingBlueprint]:
+    """Kind of root -> its blueprint, for the kinds whose roots consist of other roots. Remembered: the structural check is slow."""
+    return {blueprint.kind.name: blueprint for blueprint in blueprints if isinstance(blueprint, ComposingBlueprint)}
+
+
+@lru_cache(maxsize=4)
+def _is_of_kind(kinds: frozenset[str]) -> Callable[[Observed], bool]:
+    """Whether a root is of one of these kinds; the same function for the same kinds."""
+    return lambda observed: observed.root.id.kind in kinds
 
 
 def _by_controller(world: World) -> Mapping[str, list[Observed]]:

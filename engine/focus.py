@@ -9,6 +9,7 @@ from engine.ids import ResourceId
 from engine.label_selector import LabelSelector
 from engine.observed import Observed, World
 from engine.plan import Plan, changed
+from engine.revised import as_tuple
 
 ANY = "*"
 """In a name or a namespace of a target: any characters, also none."""
@@ -92,7 +93,7 @@ def within(plans: Sequence[Plan], world: World, focus: Focus) -> Focused:
     A plan of orphans, whose root does not exist any more, is left out if labels select: those of the root are not known.
     """
     if focus == EVERYTHING:
-        return Focused(tuple(plans), world.roots)
+        return Focused(as_tuple(plans), world.roots)
     included, wholes = concerned(world, focus), _wholes(world.roots)
     kept = tuple(plan for plan in plans if (plan.root in included if plan.root in wholes else _includes_lost(focus, plan.root)))
     left = {plan.root for plan in plans if changed(plan)} - {plan.root for plan in kept}

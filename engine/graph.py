@@ -1,7 +1,7 @@
 """Graph: the resources of one root, unique, without cycles, in order."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -117,11 +117,18 @@ def _sorted(needs: Mapping[ResourceId, list[ResourceId]]) -> list[ResourceId]:
 class _Union(Mapping[ResourceId, Resource]):
     """The resources of several parts, without asking for any of them."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("_known", "_ordered")
 
-    def __init__(self, parts: Mapping[ResourceId, Part]) -> None:
-        """`parts`: resource -> its part."""
-        self._parts = parts
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._ordered = parts
+        self._known: Mapping[ResourceId, Part] | None = None
+
+    @property
+    def _parts(self) -> Mapping[ResourceId, Part]:
+        """Resource -> its part. Made when somebody asks: a pass without operations does not."""
+        if self._known is None:
+            self._known = {id: part for part in self._ordered for id in part.resources}
+        return self._known
 
     def __contains__(self, id: object) -> bool:
         return id in self._parts
@@ -144,9 +151,24 @@ class Graph(Struct, frozen=True, eq=False):
     """The resources of all parts, in creation order."""
 
 
-def graph(parts: Iterable[Part]) -> Graph:
-    """The union of the parts. Raises `GraphError` for a name in two parts, and for a part that needs a resource of a later one."""
+def graph(parts: Iterable[Part], previous: Sequence[Part] = ()) -> Graph:
+    """The union of the parts. Raises `GraphError` for a name in two parts, and for a part that needs a resource of a later one.
+
+    `previous` are the parts of an earlier graph: parts with the same names and needs are not checked again.
+    """
     ordered = tuple(parts)
+    if len(ordered) != len(previous) or not all(map(_has_same_names, ordered, previous)):
+        _check(ordered)
+    return Graph(ordered, _Union(ordered))
+
+
+def _has_same_names(part: Part, previous: Part) -> bool:
+    """Whether the parts have resources of the same names, and need the same."""
+    return part is previous or (part.needs == previous.needs and list(part.resources) == list(previous.resources))
+
+
+def _check(ordered: Sequence[Part]) -> None:
+    """Raise `GraphError` for a name in two parts, and for a part that needs a resource of a later one."""
     part_of: dict[ResourceId, Part] = {}
     unmet: dict[ResourceId, str] = {}
     for part in ordered:
@@ -158,4 +180,3 @@ def graph(parts: Iterable[Part]) -> Graph:
     for need, key in sorted(unmet.items()):
         if need in part_of:
             raise GraphError(f"part {key!r} comes before {need}, which it needs")
-    return Graph(ordered, _Union(part_of))

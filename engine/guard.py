@@ -9,7 +9,8 @@ from engine.blueprint import Blueprint, root_of
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, World
 from engine.operation import Operation
-from engine.plan import Objection, Plan
+from engine.plan import Objection, Plan, noteworthy
+from engine.revised import as_tuple
 from engine.verb import Verb
 
 
@@ -30,12 +31,12 @@ def is_unintended(operation: Operation) -> bool:
 
 def within_budget(plans: Sequence[Plan], roots: Iterable[Observed], limits: Limits) -> tuple[Plan, ...]:
     """The plans; if together they exceed the budget of these roots, each plan with an unintended delete gets an objection."""
-    unintended = sum(is_unintended(operation) for plan in plans for operation in plan.operations)
+    unintended = sum(is_unintended(operation) for plan in noteworthy(plans) for operation in plan.operations)
     if not unintended:
-        return tuple(plans)
+        return as_tuple(plans)
     allowed = limits.budget(sum(observed.count() for observed in roots))
     if unintended <= allowed:
-        return tuple(plans)
+        return as_tuple(plans)
     objection = Objection(
         "delete-budget",
         f"{unintended} unintended deletes, {allowed} allowed: check them, then allow them with --max-deletes {unintended}",

@@ -14,6 +14,7 @@ from engine.compression import Compressed
 from engine.failure import FailedCall
 from engine.ids import OwnerRef, ResourceId
 from engine.resource import Body
+from engine.revised import selected
 
 T = TypeVar("T")
 
@@ -219,6 +220,10 @@ class World(Struct, frozen=True, eq=False):
     def rootless(self) -> Iterator[Live]:
         """The objects with our labels that no root owns: the orphans, and those that are foreign to the root that their labels name."""
         yield from self.orphans
-        for observed in self.roots:
-            if observed.foreign:
-                yield from observed.foreign.values()
+        for observed in selected(self.roots, has_strays):
+            yield from observed.foreign.values()
+
+
+def has_strays(observed: Observed) -> bool:
+    """Whether objects have the labels of the root that it does not own, or objects of its own do not have them."""
+    return bool(observed.foreign or observed.mislabelled)

@@ -12,6 +12,7 @@ from engine.operation import Cause, Expect, Operation
 from engine.plan import Plan
 from engine.reason import Reason
 from engine.resource import Policy
+from engine.revised import as_tuple
 from engine.verb import Verb
 
 WHY = "is being deleted, and its root no longer exists"
@@ -24,10 +25,12 @@ def with_orphans(plans: Sequence[Plan], blueprints: Sequence[Blueprint], world: 
     that the root's own plan writes are left out. While a kind that a blueprint depends on could not be listed completely, its
     orphans stay.
     """
+    if all(live.deleting_since is None for live in world.rootless()):
+        return as_tuple(plans)
     complete = [blueprint for blueprint in blueprints if not incomplete_kinds(blueprint, world.incomplete, configuration)]
     cleanups = _cleanups(complete, world, configuration)
     if not cleanups:
-        return tuple(plans)
+        return as_tuple(plans)
     released_last = {kind for blueprint in blueprints for kind, policy in blueprint.policies(configuration).items() if policy.release_last}
     extended = [_extended(plan, cleanups.pop(plan.root), released_last) if plan.root in cleanups else plan for plan in plans]
     return (*extended, *(Plan(root, operations) for root, operations in sorted(cleanups.items())))

@@ -1,5 +1,6 @@
 """Plan: the operations of a pass on one root, what is deferred, and what the cluster has still to do."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -7,6 +8,7 @@ from msgspec import Struct
 from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.reason import REMEDIES, Reason
+from engine.revised import selected
 from engine.verb import Verb
 
 
@@ -87,6 +89,19 @@ class Plan(Struct, frozen=True, eq=False):
     def blocked(self) -> tuple[Wait, ...]:
         """What is deferred until somebody else acts."""
         return tuple(wait for wait in self.deferred if wait.blocked)
+
+
+def is_noteworthy(plan: Plan) -> bool:
+    """Whether something is to be done, deferred, refused or reported, or time changes the plan; else its root is as desired, or what is
+    left is the cluster's turn.
+    """
+    refused = plan.objections or plan.problems or plan.error is not None
+    return bool(plan.operations or plan.deferred or refused or plan.alarms or plan.wake_at is not None)
+
+
+def noteworthy(plans: Sequence[Plan]) -> Sequence[Plan]:
+    """The plans that a pass has to look at (`is_noteworthy`), in their order."""
+    return selected(plans, is_noteworthy)
 
 
 def changed(plan: Plan) -> bool:

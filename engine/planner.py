@@ -78,14 +78,18 @@ def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]
     """The plan of a part, from the memo if nothing that it depends on has changed (`reads` is the same in all passes)."""
     objects = observed.slice(part.key)
     root = observed.root
-    elsewhere = {id: live for id in part.found_elsewhere if (live := observed.elsewhere(id)) is not None}
+    elsewhere = {id: live for id in part.found_elsewhere if (live := observed.elsewhere(id)) is not None} if part.found_elsewhere else {}
     if observed.proposer is not None:
         elsewhere[observed.proposer.id] = observed.proposer
     root_fact = root if root.id in part.resources else root.uid
     incomplete, unserved = observed.incomplete, observed.unserved
-    context = PartContext(root, objects, observed.foreign, observed.mislabelled, incomplete, unserved, reads, absent, elsewhere)
     facts = (part, objects, root_fact, observed.foreign, observed.mislabelled, incomplete, unserved, absent, tuple(elsewhere.values()))
-    return memo.recall(("part", part.key), facts, lambda: _part_plan(part, context))
+
+    def make() -> PartPlan:
+        context = PartContext(root, objects, observed.foreign, observed.mislabelled, incomplete, unserved, reads, absent, elsewhere)
+        return _part_plan(part, context)
+
+    return memo.recall(("part", part.key), facts, make)
 
 
 def _part_plan(part: Part, context: PartContext) -> PartPlan:

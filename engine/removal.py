@@ -10,6 +10,7 @@ from engine.observed import Observed, World
 from engine.operation import Cause, Expect, Operation
 from engine.plan import Objection, Plan, Wait
 from engine.reason import Reason
+from engine.revised import as_tuple
 from engine.verb import Verb
 
 
@@ -61,7 +62,7 @@ def to_delete(world: World, removals: Mapping[ResourceId, Removal]) -> Set[Resou
 def with_removals(plans: Sequence[Plan], world: World, removals: Mapping[ResourceId, Removal]) -> tuple[Plan, ...]:
     """The plans, with the delete of each root that is to be removed, and with what those that are being deleted still wait for."""
     if not removals:
-        return tuple(plans)
+        return as_tuple(plans)
     observed = {each.root.id: each for each in world.roots}
     unapplied = next(_unapplied(plans, observed), None)
     return tuple(

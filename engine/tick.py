@@ -1,6 +1,6 @@
 """Tick: from what a user asked for and what exists, what to do now. Preview, one-shot and loop call nothing else."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from engine.orphans import with_orphans
 from engine.plan import Objection, Plan
 from engine.planner import plan
 from engine.removal import Removal, to_delete, with_removals
+from engine.revised import Revised, differences
 
 ORDINARY = "ordinary plans"
 NOTHING_REMOVED: Mapping[ResourceId, Removal] = {}
@@ -73,10 +74,8 @@ class _LastPlans(Struct, frozen=True, eq=False):
     """The roots of a world with their plans."""
 
     roots: tuple[Observed, ...]
-    plans: tuple[Plan, ...]
+    plans: Revised[Plan]
     configuration: Any
-    expiring: frozenset[int]
-    """The positions of the plans that do not hold until something changes: they expire, or could not be computed."""
 
 
 def _ordinary_plans(
@@ -94,16 +93,13 @@ def _ordinary_plans(
     last: _LastPlans | None = memo.last(ORDINARY)
     due = _due(last, world.roots, now, configuration) if last is not None and not left_out else None
     if last is None or due is None:
-        plans = tuple(map(plan_of, world.roots))
+        plans = Revised(map(plan_of, world.roots))
         memo.forget_unused()
     else:
-        listed = list(last.plans)
-        for index in due:
-            listed[index] = plan_of(world.roots[index])
-        plans = tuple(listed)
+        plans = last.plans.revised({index: plan_of(world.roots[index]) for index in due})
         memo.keep_unused()
     if not left_out:
-        memo.remember(ORDINARY, _LastPlans(world.roots, plans, configuration, _expiring(plans, last, due)))
+        memo.remember(ORDINARY, _LastPlans(world.roots, plans, configuration))
     return plans
 
 
@@ -112,20 +108,32 @@ def _due(last: _LastPlans, roots: tuple[Observed, ...], now: datetime, configura
 
     A plan that could not be computed is always tried again.
     """
-    if len(last.roots) != len(roots) or (last.configuration is not configuration and last.configuration != configuration):
+    if last.configuration is not configuration and last.configuration != configuration:
         return None
-    changed = [index for index, (old, new) in enumerate(zip(last.roots, roots, strict=True)) if old is not new]
-    if any(last.roots[index].root.id != roots[index].root.id for index in changed):
+    changed = differences(last.roots, roots)
+    if changed is None or any(last.roots[index].root.id != roots[index].root.id for index in changed):
         return None
-    expired = [index for index in last.expiring if (plan := last.plans[index]).error or (plan.wake_at and plan.wake_at <= now)]
-    return sorted({*changed, *expired})
+    return sorted({*changed, *_expired(last, now)})
 
 
-def _expiring(plans: Sequence[Plan], last: _LastPlans | None, computed: Sequence[int] | None) -> frozenset[int]:
-    """The positions of the plans that expire, where only those at `computed` are new (None: all)."""
-    positions = range(len(plans)) if computed is None else computed
-    new = frozenset(index for index in positions if plans[index].error is not None or plans[index].wake_at is not None)
-    return new if last is None or computed is None else last.expiring.difference(computed) | new
+def outdated(memo: Memo, now: datetime) -> Iterator[ResourceId]:
+    """The roots whose last plans do not hold any more at this time, although nothing has changed."""
+    last: _LastPlans | None = memo.last(ORDINARY)
+    if last is not None:
+        yield from (last.plans[index].root for index in _expired(last, now))
+
+
+def _expired(last: _LastPlans, now: datetime) -> Iterator[int]:
+    """The positions of the plans that do not hold any more at this time."""
+    for index in last.plans.where(_may_expire):
+        plan = last.plans[index]
+        if plan.error or (plan.wake_at and plan.wake_at <= now):
+            yield index
+
+
+def _may_expire(plan: Plan) -> bool:
+    """Whether the plan does not hold until something changes: it expires, or could not be computed."""
+    return plan.error is not None or plan.wake_at is not None
 
 
 def _with_relevant_incomplete(blueprint: Blueprint, observed: Observed, configuration: Any) -> Observed:

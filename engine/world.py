@@ -10,6 +10,7 @@ from engine.blueprint import Blueprint, root_of
 from engine.failure import FailedCall
 from engine.ids import ResourceId
 from engine.observed import EMPTY, Live, Observed, Slice, World, slice_of
+from engine.revised import Revised
 
 FailedCalls = Mapping[ResourceId, tuple[FailedCall, ...]]
 """Root -> its failed calls."""
@@ -46,8 +47,8 @@ def assemble(
     roots = sorted((_known_or_new(root, known.lives) for root in roots), key=lambda root: root.id)
     groups, orphans = _grouped(blueprints, roots, children, known)
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
-    observed = tuple(_observed(by_kind[group.root.id.kind], group, shared, known.observed.get(group.root.id)) for group in groups)
-    return World(observed, tuple(sorted(orphans, key=lambda live: live.id)), incomplete, shared.references, unserved)
+    observed = (_observed(by_kind[group.root.id.kind], group, shared, known.observed.get(group.root.id)) for group in groups)
+    return World(Revised(observed), tuple(sorted(orphans, key=lambda live: live.id)), incomplete, shared.references, unserved)
 
 
 class _Known:

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, root_of
 from engine.ids import OwnerRef, ResourceId
-from engine.observed import Live, Observed, World, slice_of
+from engine.observed import Live, Observed, World, has_strays, slice_of
+from engine.revised import revised, selected
 from engine.world import FailedCalls
 
 
@@ -30,19 +31,43 @@ class LiveChange(NamedTuple):
         return live.id
 
 
-def updated(blueprints: Sequence[Blueprint], world: World, changes: Iterable[LiveChange], failed_calls: FailedCalls) -> World | None:
+def updated(
+    blueprints: Sequence[Blueprint],
+    world: World,
+    changes: Iterable[LiveChange],
+    failed_calls: FailedCalls,
+    failed_lately: Iterable[ResourceId] | None = None,
+) -> World | None:
     """The world that `assemble` makes after these changes of roots and children, in their order.
 
     None if that takes a look at all objects: roots that come or go, objects that change their owner or their labels, and any that
-    come or go while there are orphans or foreign objects, which they may own. `failed_calls` are those of now.
+    come or go while there are orphans or foreign objects, which they may own. `failed_calls` are those of now, and `failed_lately` the
+    roots for which they may be others than the world has; None: that is not known.
     """
     update = _Update(blueprints, world)
     if not update.take(list(joined(changes).values())):
         return None
-    roots = update.roots()
-    for index in [index for index, observed in enumerate(roots) if failed_calls.get(observed.root.id) is not observed.failed_calls]:
-        roots[index] = replace(roots[index], failed_calls=failed_calls.get(roots[index].root.id))
-    return replace(world, roots=tuple(roots))
+    replaced = update.replaced()
+    for index in _positions(world, failed_calls, failed_lately):
+        observed = replaced.get(index, world.roots[index])
+        if (now := failed_calls.get(observed.root.id)) is not observed.failed_calls:
+            replaced[index] = replace(observed, failed_calls=now)
+    roots = revised(world.roots, replaced)
+    return world if roots is world.roots else replace(world, roots=roots)
+
+
+def _positions(world: World, failed_calls: FailedCalls, failed_lately: Iterable[ResourceId] | None) -> Iterable[int]:
+    """The positions of the roots whose failed calls may be others than the world has."""
+    if failed_lately is None:
+        return range(len(world.roots))
+    return [position for id in failed_lately if (position := position_of(world, id)) is not None]
+
+
+def position_of(world: World, id: ResourceId) -> int | None:
+    """The position of a root; None if there is none of that identity."""
+    roots = world.roots
+    index = bisect_left(roots, id, key=lambda observed: observed.root.id)
+    return index if index < len(roots) and roots[index].root.id == id else None
 
 
 def joined(changes: Iterable[LiveChange]) -> dict[ResourceId, LiveChange]:
@@ -122,17 +147,14 @@ class _Update:
         self._by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
         self._changed: dict[int, _Root] = {}
 
-    def roots(self) -> list[Observed]:
-        """All roots, in their order."""
-        roots = list(self._world.roots)
-        for index, changed in self._changed.items():
-            roots[index] = changed.result()
-        return roots
+    def replaced(self) -> dict[int, Observed]:
+        """The roots that changes are about, by their positions."""
+        return {index: changed.result() for index, changed in self._changed.items()}
 
     @cached_property
     def _has_strays(self) -> bool:
         """Whether there are objects that no root owns, or whose labels name another one than their owner."""
-        return bool(self._world.orphans) or any(observed.foreign or observed.mislabelled for observed in self._world.roots)
+        return bool(self._world.orphans) or bool(selected(self._world.roots, has_strays))
 
     def take(self, changes: Sequence[LiveChange]) -> bool:
         """Take the changes; false if that is not possible without looking at all objects."""
@@ -163,12 +185,11 @@ class _Update:
         return self._replace(root, key, known, change.new) if change.new is not None else self._remove(root, key, known)
 
     def _root(self, id: ResourceId) -> _Root | None:
-        roots = self._world.roots
-        index = bisect_left(roots, id, key=lambda observed: observed.root.id)
-        if index == len(roots) or roots[index].root.id != id:
+        index = position_of(self._world, id)
+        if index is None:
             return None
         if index not in self._changed:
-            self._changed[index] = _Root(roots[index])
+            self._changed[index] = _Root(self._world.roots[index])
         return self._changed[index]
 
     def _take_root(self, root: _Root, new: Live | None) -> bool:

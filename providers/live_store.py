@@ -78,7 +78,7 @@ class LiveStore:
     def changes_since(self, version: int) -> Sequence[LiveChange] | None:
         """The changes since that version; None if they are not known, because there was a list since or there are too many."""
         count = self.version - version
-        return None if count > len(self._changes) else list(self._changes)[len(self._changes) - count :]
+        return None if count > len(self._changes) else [self._changes[index] for index in range(-count, 0)]
 
     def _note(self, old: Live | None, new: Live | None) -> None:
         self.version += 1

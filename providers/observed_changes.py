@@ -1,32 +1,34 @@
 """ObservedChanges: observations that say what has changed since the one before, so that nobody has to look at all objects."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import overload
 
-from engine.ids import Kind, ResourceId
+from engine.ids import Kind
 from engine.observed import Live
 from engine.runtime.provider import Observation, Scope
-from engine.world_update import LiveChange, joined
+from engine.world_update import LiveChange
 from providers.live_store import LiveStore
 
-MOST = 250
-"""How many changed objects are kept beside a list before it is copied."""
+MOST = 1000
+"""How many changes are kept beside a list before it is copied."""
 
 
 class ChangedLives(Sequence[Live]):
     """The objects of `base` with some of them changed; nothing is copied until somebody reads them."""
 
-    def __init__(self, base: Sequence[Live], changes: Mapping[ResourceId, LiveChange]) -> None:
-        self._base, self._changes = base, changes
+    def __init__(self, base: Sequence[Live], changes: tuple[LiveChange, ...], count: int) -> None:
+        """`changes` are in their order, `count` objects are there after them."""
+        self._base, self._changes, self._count = base, changes, count
 
-    def changed(self, changes: Iterable[LiveChange]) -> "ChangedLives":
+    def changed(self, changes: Sequence[LiveChange]) -> "ChangedLives":
         """The same with more changes."""
-        more = ChangedLives(self._base, joined((*self._changes.values(), *changes)))
-        return more if len(more._changes) <= MOST else ChangedLives(more._lives, {})
+        count = self._count + sum((change.new is not None) - (change.old is not None) for change in changes)
+        more = ChangedLives(self._base, (*self._changes, *changes), count)
+        return more if len(more._changes) <= MOST else ChangedLives(more._lives, (), count)
 
     def __len__(self) -> int:
-        return len(self._base) + sum((change.new is not None) - (change.old is not None) for change in self._changes.values())
+        return self._count
 
     def __iter__(self) -> Iterator[Live]:
         return iter(self._lives)
@@ -42,8 +44,9 @@ class ChangedLives(Sequence[Live]):
     def _lives(self) -> Sequence[Live]:
         if not self._changes:
             return self._base
-        kept = [live for live in self._base if live.id not in self._changes]
-        return [*kept, *(change.new for change in self._changes.values() if change.new is not None)]
+        changes = {change.id: change.new for change in self._changes}
+        kept = [live for live in self._base if live.id not in changes]
+        return [*kept, *(new for new in changes.values() if new is not None)]
 
 
 class ObservedChanges:
@@ -70,6 +73,8 @@ class ObservedChanges:
         of_roots: list[LiveChange] = []
         of_children: list[LiveChange] = []
         for store, version in self._versions:
+            if store.version == version:
+                continue
             changes = store.changes_since(version)
             if changes is None or (changes and not _is_simple(store.target.kind, scope)):
                 return None
@@ -92,4 +97,4 @@ def _is_simple(kind: Kind, scope: Scope) -> bool:
 def _changed(lives: Sequence[Live], changes: Sequence[LiveChange]) -> Sequence[Live]:
     if not changes:
         return lives
-    return (lives if isinstance(lives, ChangedLives) else ChangedLives(lives, {})).changed(changes)
+    return (lives if isinstance(lives, ChangedLives) else ChangedLives(lives, (), len(lives))).changed(changes)

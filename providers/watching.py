@@ -160,6 +160,7 @@ class WatchingCluster:
             return await self._cluster.observe(scope)
         await self._read_doubtful()
         for feed in self._feeds:
+            # Also where it is set: each wait lets the watches deliver what has arrived, so that nothing is planned from older news.
             await feed.synced.wait()
         errors = {feed.store.target.kind.key: error for feed in self._feeds if (error := feed.error) is not None}
         raise_if_nothing_observed(errors.values(), anything=any(feed.served and feed.error is None for feed in self._feeds))
@@ -172,7 +173,7 @@ class WatchingCluster:
         """What the stores hold. If it is known what has changed since the last observation, it says so."""
         stores = [feed.store for feed in self._feeds]
         unserved = {feed.store.target.kind.key for feed in self._feeds if not feed.served}
-        unserved |= {store.target.kind.key for store in stores if is_older(store.kind, scope)}
+        unserved |= {store.target.kind.key for store in stores if store.kind is not store.target.kind and is_older(store.kind, scope)}
         if (later := self._history.later(scope, stores, incomplete, unserved)) is not None:
             return later
         whole = observation(scope, ((store.target.kind, store.lives.values()) for store in stores), incomplete, unserved)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from engine.event import Event, RootEvents, RootWarning
 from engine.ids import ResourceId
 from engine.observed import Observed, World
-from engine.plan import Plan
+from engine.plan import Plan, noteworthy
 from engine.report.model import error_text
 from engine.result import Result
 from engine.runtime.memory import Memory
@@ -24,7 +24,7 @@ def no_events(warnings: Sequence[RootWarning], results: Sequence[Result]) -> tup
 
 def warnings_of(world: World, plans: Sequence[Plan]) -> dict[ResourceId, frozenset[RootWarning]]:
     """Root -> its warnings in a pass; roots without any may be absent. A root that does not exist yet has none: an event needs a uid."""
-    suspects = [plan for plan in plans if plan.problems or plan.alarms or plan.error is not None]
+    suspects = [plan for plan in noteworthy(plans) if plan.problems or plan.alarms or plan.error is not None]
     if not suspects:
         return {}
     roots = {observed.root.id: observed for observed in world.roots if observed.root.uid}

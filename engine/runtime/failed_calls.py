@@ -1,14 +1,20 @@
 """FailedCalls: the calls of each root that failed when they were last tried, as an input of the next pass."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
+from typing import Final
 
 from engine.failure import FailedCall
 from engine.ids import ResourceId
 from engine.operation import Operation, operation_key, parent_of
-from engine.plan import Plan
+from engine.plan import Plan, is_noteworthy, noteworthy
 from engine.result import Outcome, Result
+from engine.revised import differences
 from engine.verb import Verb
+
+KEPT_CHANGES: Final = 250
+"""How many changes are kept for those who ask what has changed: with more, they look at all roots anyway."""
 
 
 class FailedCalls:
@@ -16,6 +22,12 @@ class FailedCalls:
 
     def __init__(self) -> None:
         self._known: dict[ResourceId, tuple[FailedCall, ...]] = {}
+        self.version = 0
+        """The number of changes so far."""
+        self._changed: deque[ResourceId] = deque(maxlen=KEPT_CHANGES)
+        """The roots of the last changes."""
+        self._noted: Sequence[Plan] | None = None
+        """The plans of the last pass, unless the calls of some of their roots were not known because of an incomplete list."""
 
     @property
     def known(self) -> Mapping[ResourceId, tuple[FailedCall, ...]]:
@@ -24,6 +36,11 @@ class FailedCalls:
         A root is absent until this process has carried out a plan for it: before that it is not known whether its calls fail.
         """
         return self._known
+
+    def changed_since(self, version: int) -> Sequence[ResourceId] | None:
+        """The roots whose failed calls have changed since that version; None if that is not known any more."""
+        count = self.version - version
+        return None if count > len(self._changed) else [self._changed[index] for index in range(-count, 0)]
 
     def note(
         self,
@@ -40,16 +57,33 @@ class FailedCalls:
         out (problems, objections, an internal error, its root in `left`) changes nothing.
         """
         answers = {id(result.operation): result for result in results}
-        known = self._known
-        for plan in [plan for plan in plans if plan.operations or known.get(plan.root) != ()]:  # Of others nothing has failed or was due.
-            before = known.get(plan.root)
+        noted, self._noted = self._noted, plans if not incomplete else None
+        changed = differences(noted, plans) if noted is not None else None
+        for plan in self._concerned(plans, changed):
+            before = self._known.get(plan.root)
             if plan.problems or plan.objections or plan.error or plan.root in left or (before is None and plan.root.kind in incomplete):
                 continue
             after = tuple(sorted(_after(plan, before, answers, at), key=key_of))
             if before is None or not _are_identical(before, after):
                 self._known[plan.root] = after
-        for root in self._known.keys() - {plan.root for plan in plans}:
-            del self._known[root]
+                self._note_change(plan.root)
+        if noted is None or changed is None or any(noted[index].root != plans[index].root for index in changed):
+            for root in self._known.keys() - {plan.root for plan in plans}:
+                del self._known[root]
+                self._note_change(root)
+
+    def _concerned(self, plans: Sequence[Plan], changed: Sequence[int] | None) -> list[Plan]:
+        """The plans that may change what is known of their roots. `changed`: the positions of other plans than in the last pass.
+
+        A root with a plan in which nothing is noteworthy has no failed calls after the pass, and so after the next one.
+        """
+        if changed is None:
+            return [plan for plan in plans if plan.operations or self._known.get(plan.root) != ()]
+        return [*noteworthy(plans), *(plan for index in changed if not is_noteworthy(plan := plans[index]))]
+
+    def _note_change(self, root: ResourceId) -> None:
+        self.version += 1
+        self._changed.append(root)
 
 
 def _after(plan: Plan, before: Sequence[FailedCall] | None, answers: Mapping[int, Result], at: datetime) -> Iterator[FailedCall]:

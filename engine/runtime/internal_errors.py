@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from engine.plan import Plan
+from engine.plan import Plan, noteworthy
 from engine.runtime.logs import Log
 
 
@@ -15,7 +15,7 @@ class InternalErrors:
 
     def note(self, plans: Sequence[Plan]) -> None:
         """Log the errors of these plans that the plans of the previous pass did not have."""
-        errors = {f"{plan.root}: {plan.error!r}": plan for plan in plans if plan.error is not None}
+        errors = {f"{plan.root}: {plan.error!r}": plan for plan in noteworthy(plans) if plan.error is not None}
         for key, plan in errors.items():
             if key not in self._logged:
                 self._log.error("internal error", root=plan.root, exc_info=plan.error)

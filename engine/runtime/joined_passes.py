@@ -59,7 +59,7 @@ def joined(current: Pass, passes: Iterable[Pass]) -> Pass:
     )
     plans = tuple(sorted(chain.from_iterable(each.planned.plans for each in every), key=lambda plan: plan.root))
     objections = tuple(chain.from_iterable(each.planned.objections for each in every))
-    return replace(current, world=world, planned=Plans(plans, objections), unchanged=frozenset().union(*(each.unchanged for each in every)))
+    return replace(current, world=world, planned=Plans(plans, objections), changed=frozenset().union(*(each.changed for each in every)))
 
 
 class _ShardObserver:

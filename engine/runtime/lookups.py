@@ -1,7 +1,7 @@
 """Lookups: objects that roots name and that are read one by one, because their kinds are not listed."""
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import anyio
@@ -14,7 +14,7 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, World, live
 from engine.resource import Body
-from engine.runtime.provider import TRANSIENT, Provider, RecordedProvider
+from engine.runtime.provider import TRANSIENT, Observation, Provider, RecordedProvider
 
 _Names = tuple[ResourceId, ...]
 """The objects that one root names."""
@@ -31,6 +31,12 @@ class _Answer(Struct, frozen=True, eq=False):
     at: float
 
 
+@lru_cache(maxsize=4)
+def _looking(blueprints: tuple[Blueprint, ...]) -> Mapping[str, LookingBlueprint]:
+    """Kind of root -> its blueprint, for the kinds whose roots name objects. Remembered: the structural check is slow."""
+    return {blueprint.kind.name: blueprint for blueprint in blueprints if isinstance(blueprint, LookingBlueprint)}
+
+
 class Lookups:
     """The objects that roots name, as they were last read."""
 
@@ -42,11 +48,17 @@ class Lookups:
         self._answers: dict[ResourceId, _Answer] = {}
         self._forbidden: dict[ResourceId, Forbidden | None] = {}
         """What the last attempt was not permitted to read, with the error until it has been reported."""
+        self._observed: object = None
+        """The token of the observation of which everything is wanted that its roots name, and nothing else; None: of none."""
 
-    def want(self, blueprints: Sequence[Blueprint], roots: Iterable[Live], manifests: Sequence[Body], configuration: Any) -> None:
-        """Take what the roots and the manifests name, and forget everything else."""
-        looking = {blueprint.kind.name: blueprint for blueprint in blueprints if isinstance(blueprint, LookingBlueprint)}
-        bodies: dict[ResourceId, Live | Body] = {root.id: root for root in roots if root.id.kind in looking}
+    def want(self, blueprints: Sequence[Blueprint], observation: Observation, manifests: Sequence[Body], configuration: Any) -> None:
+        """Take what the roots of an observation and the manifests name, and forget everything else."""
+        looking = _looking(tuple(blueprints))
+        changes = observation.changes_since(self._observed)
+        self._observed = observation.token if not manifests else None
+        if changes is not None and not manifests and not any(change.id.kind in looking for change in changes):
+            return
+        bodies: dict[ResourceId, Live | Body] = {root.id: root for root in observation.roots if root.id.kind in looking}
         bodies |= {id: manifest for manifest in manifests if (id := live(manifest).id).kind in looking}
         self._named = {id: self._names(looking[id.kind], id, body, configuration) for id, body in bodies.items()}
         self._wanted = {id: names for id, (_, names) in self._named.items()}
@@ -68,6 +80,8 @@ class Lookups:
         """
         wanted = {id for ids in self._wanted.values() for id in ids}
         due = [id for id in sorted(wanted) if self._is_due(id, at)]
+        if not due:
+            return
         limit = anyio.CapacityLimiter(CONCURRENCY)
         errors: list[ClusterError] = []
 

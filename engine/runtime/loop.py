@@ -11,6 +11,7 @@ import anyio
 from msgspec.structs import replace
 
 from engine.errors import EngineError
+from engine.plan import noteworthy
 from engine.result import Outcome
 from engine.runtime.apply import always
 from engine.runtime.backoff import Backoff, shortest_pause
@@ -293,7 +294,7 @@ class _Loop:
         """Log why something cannot be done before a user or operator acts: once, not in every pass."""
         reasons = {("", f"{kind} objects could not be listed completely: {why}") for kind, why in current.world.incomplete.items()}
         reasons.update(("", objection.message) for objection in current.planned.objections)
-        for plan in current.planned.plans:
+        for plan in noteworthy(current.planned.plans):
             if plan.objections or plan.problems or plan.alarms:
                 messages = (*(objection.message for objection in plan.objections), *plan.problems, *plan.faults)
                 reasons.update((str(plan.root), message) for message in messages)

@@ -24,6 +24,8 @@ class Memory(Struct, eq=False):
     """The world of the last pass, without proposed manifests; None before the first pass."""
     observed: object = None
     """The token of the observation that `world` was made from."""
+    failures: int = 0
+    """The version of `failed_calls` that `world` was made from."""
     debounce: Debounce = field(default_factory=Debounce)
     rejections: Rejections = field(default_factory=Rejections)
     foreign: ForeignObjects = field(default_factory=ForeignObjects)

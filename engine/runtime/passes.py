@@ -17,14 +17,16 @@ from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
 from engine.observed import Observed, World
 from engine.operation import Operation
-from engine.plan import Plan
+from engine.plan import Plan, noteworthy
 from engine.proposal import propose
 from engine.resource import Body
 from engine.result import Outcome, Result
+from engine.revised import differences
 from engine.runtime.apply import BEGINNING_TIME, always, apply, ignore_result
 from engine.runtime.clock import Clock
 from engine.runtime.event_publishing import Publication, ignore_publication
 from engine.runtime.event_recording import EventBuilder, events_by_root, new_warnings, no_events, warnings_of
+from engine.runtime.extent import extent
 from engine.runtime.logs import Log
 from engine.runtime.memory import Memory
 from engine.runtime.provider import Observation, Provider, Scope
@@ -35,7 +37,7 @@ from engine.world import assemble, with_foreign
 from engine.world_update import updated
 
 MANY_OBJECTS = 2000
-"""Above this number of objects plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
+"""With more objects than these to plan anew plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
 
 BEGINNING = 3.0
 """How many times as long as planning took plans are begun, if that is longer than `BEGINNING_TIME`."""
@@ -70,8 +72,8 @@ class Pass(Struct, frozen=True, eq=False):
     """Seconds that observing and planning took."""
     world: World
     planned: Plans
-    unchanged: frozenset[ResourceId]
-    """The roots for which nothing has changed since the previous pass."""
+    changed: frozenset[ResourceId]
+    """The roots for which something has changed since the previous pass."""
     configuration: Any = None
     """What was planned with."""
     observing: float = 0.0
@@ -85,12 +87,12 @@ class Pass(Struct, frozen=True, eq=False):
     @property
     def quiet(self) -> bool:
         """Whether nothing at all has changed since the previous pass."""
-        return len(self.unchanged) == len(self.world.roots)
+        return not self.changed
 
     @property
     def wake_at(self) -> datetime | None:
         """The first time at which a plan changes although no object does; None if there is none."""
-        return earliest(plan.wake_at for plan in self.planned.plans if plan.wake_at and plan.wake_at > self.now)
+        return earliest(plan.wake_at for plan in noteworthy(self.planned.plans) if plan.wake_at and plan.wake_at > self.now)
 
 
 async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTHING) -> Pass:
@@ -101,7 +103,7 @@ async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTH
     began = engine.clock.monotonic()
     observation = await engine.provider.observe(engine.scope)
     await memory.foreign.refresh(engine.provider)
-    memory.lookups.want(engine.blueprints, observation.roots, intent.manifests, engine.configuration)
+    memory.lookups.want(engine.blueprints, observation, intent.manifests, engine.configuration)
     await memory.lookups.refresh(engine.provider, engine.clock.monotonic())
     if engine.log is not None:
         for id, error in memory.lookups.new_refusals().items():
@@ -111,30 +113,31 @@ async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTH
     def plan() -> Pass:
         return _plan(engine, memory, observation, intent, now)
 
-    result = await anyio.to_thread.run_sync(plan, limiter=engine.planning) if len(observation.children) > MANY_OBJECTS else plan()
+    is_long = extent(engine.blueprints, memory, observation, intent, now) > MANY_OBJECTS
+    result = await anyio.to_thread.run_sync(plan, limiter=engine.planning) if is_long else plan()
     return replace(result, took=engine.clock.monotonic() - began, observing=observed_at - began)
 
 
 def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Intent, now: datetime) -> Pass:
     """The pass over an observation, with `took` still 0. Remembers the observed world, without the intent."""
-    previous = memory.world
-    memory.world, memory.observed = _world(engine, memory, observation, intent), observation.token
-    unchanged = _unchanged(memory.world, previous)
+    previous, failures = memory.world, memory.failed_calls.version
+    memory.world, memory.observed, memory.failures = _world(engine, memory, observation, intent), observation.token, failures
     proposed = propose(memory.world, intent.manifests, engine.scope.references)
     composed = compose(memory.lookups.added_to(proposed, memory.memo), engine.blueprints, engine.configuration, memory.memo)
     memory.foreign.forget_listed(composed)
     world = with_foreign(composed, engine.blueprints, memory.foreign.known)
     limits, focus, removals = engine.limits, intent.focus, intent.removals
     planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, limits, focus=focus, removals=removals)
-    return Pass(now, 0.0, world, planned, unchanged, engine.configuration)
+    return Pass(now, 0.0, world, planned, _changed(world, memory.world, previous), engine.configuration)
 
 
 def _world(engine: Engine, memory: Memory, observation: Observation, intent: Intent) -> World:
     """The observed world: that of the last pass with what has changed since, if it is known what has, else assembled from everything."""
     incomplete, failed_calls, last = _incomplete(engine, observation, intent.manifests), memory.failed_calls.known, memory.world
     if last is not None and (last.incomplete, last.unserved) == (incomplete, observation.unserved):
-        changes = () if observation.token is memory.observed else observation.changes if observation.after is memory.observed else None
-        if changes is not None and (world := updated(engine.blueprints, last, changes, failed_calls)) is not None:
+        changes = observation.changes_since(memory.observed)
+        failed = memory.failed_calls.changed_since(memory.failures)
+        if changes is not None and (world := updated(engine.blueprints, last, changes, failed_calls, failed)) is not None:
             return world
     return assemble(
         engine.blueprints,
@@ -148,17 +151,18 @@ def _world(engine: Engine, memory: Memory, observation: Observation, intent: Int
     )
 
 
-def _unchanged(world: World, previous: World | None) -> frozenset[ResourceId]:
-    """The roots for which nothing has changed since the previous world."""
-    if previous is None:
-        return frozenset()
-    kept = frozenset(previous.roots)
-    same = {observed.root.id for observed in world.roots if observed in kept}
-    if len(same) < len(world.roots):
-        known = {observed.root.id: observed for observed in previous.roots if observed.root.id not in same}
-        changed = (observed for observed in world.roots if observed not in kept)
-        same |= {observed.root.id for observed in changed if _is_unchanged(observed, known.get(observed.root.id))}
-    return frozenset(same)
+def _changed(world: World, observed: World, previous: World | None) -> frozenset[ResourceId]:
+    """The roots for which something has changed since the previous observed world, and those of `world` that only manifests propose."""
+    before = previous.roots if previous is not None else ()
+    different = differences(before, observed.roots)
+    if different is None or any(before[index].root.id != observed.roots[index].root.id for index in different):
+        known = {each.root.id: each for each in before}
+        changed = frozenset(each.root.id for each in observed.roots if not _is_unchanged(each, known.get(each.root.id)))
+    else:
+        changed = frozenset(each.root.id for index in different if not _is_unchanged(each := observed.roots[index], before[index]))
+    if len(world.roots) == len(observed.roots):
+        return changed
+    return changed | ({each.root.id for each in world.roots} - {each.root.id for each in observed.roots})
 
 
 def _incomplete(engine: Engine, observation: Observation, manifests: Sequence[Body]) -> dict[str, str]:
@@ -200,7 +204,7 @@ def _statuses(plans: Iterable[Plan]) -> list[Operation]:
 
 def _is_final(plan: Plan, current: Pass) -> bool:
     """Whether only statuses are left to write, nothing is pending and nothing has changed: then the statuses will not change either."""
-    return plan.root in current.unchanged and not plan.pending and all(operation.verb is Verb.STATUS for operation in plan.operations)
+    return plan.root not in current.changed and not plan.pending and all(operation.verb is Verb.STATUS for operation in plan.operations)
 
 
 def has_unrecorded_warnings(current: Pass, memory: Memory) -> bool:
@@ -232,17 +236,19 @@ async def execute(
     A change that does not last has two results: DONE, and FAILED with the reason. The events of a pass that has done something are
     published while the next one is applied, which follows at once: nothing waits for them.
     """
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_publish, engine, memory)
-        results = await apply(
-            chosen,
-            engine.provider,
-            engine.clock,
-            concurrency=engine.concurrency,
-            begin_for=max(BEGINNING_TIME, BEGINNING * current.planning),
-            on_result=on_result,
-            may_write=may_write,
-        )
+    results: list[Result] = []
+    if chosen:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_publish, engine, memory)
+            results = await apply(
+                chosen,
+                engine.provider,
+                engine.clock,
+                concurrency=engine.concurrency,
+                begin_for=max(BEGINNING_TIME, BEGINNING * current.planning),
+                on_result=on_result,
+                may_write=may_write,
+            )
     memory.debounce.written(result.operation.key for result in results)
     for reverted in memory.rejections.note(results, engine.clock.monotonic()):
         results.append(reverted)
@@ -256,7 +262,7 @@ async def execute(
         }
         memory.failed_calls.note(current.planned.plans, results, engine.clock.now(), incomplete, left=_left(chosen, results))
     warnings = new_warnings(current.world, current.planned.plans, memory)
-    memory.unpublished = events_by_root(current.world, chosen, warnings, results, engine.events_of)
+    memory.unpublished += events_by_root(current.world, chosen, warnings, results, engine.events_of)
     if not any(result.outcome is Outcome.DONE for result in results):
         await _publish(engine, memory, flush=not chosen)
     return results

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from engine.approval.ledger import Excess
 from engine.ids import ResourceId
 from engine.operation import parent_of
-from engine.plan import Plan
+from engine.plan import Plan, noteworthy
 from engine.result import Outcome, Result
 from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.logs import Log
@@ -69,7 +69,7 @@ class LoggedProgress:
 
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
         """Log how much there is to do."""
-        self._roots = {operation.key: plan.root for plan in plans for operation in plan.operations}
+        self._roots = {operation.key: plan.root for plan in noteworthy(plans) for operation in plan.operations}
         self._log.debug("planned", roots=len(plans), operations=operations)
 
     def unapproved(self, excess: Sequence[Excess]) -> None:
@@ -100,4 +100,4 @@ class LoggedProgress:
 
     def idle(self, plans: Sequence[Plan], seconds: float) -> None:
         """Log the time until the next pass, and how much is left to later passes."""
-        self._log.debug("idle", seconds=round(seconds, 3), deferred=sum(len(plan.deferred) for plan in plans))
+        self._log.debug("idle", seconds=round(seconds, 3), deferred=sum(len(plan.deferred) for plan in noteworthy(plans)))

@@ -53,6 +53,12 @@ class Observation(Struct, frozen=True, eq=False):
     changes: tuple[LiveChange, ...] = ()
     """The changes of roots and children since then, in their order."""
 
+    def changes_since(self, token: object) -> Sequence[LiveChange] | None:
+        """The changes of roots and children since the observation of that token; None if it is not known what has changed."""
+        if token is None:
+            return None
+        return () if self.token is token else self.changes if self.after is token else None
+
 
 class TakenNames(Struct, frozen=True):
     """Which of some objects exist."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
-from engine.plan import Plan
+from engine.plan import Plan, noteworthy
 from engine.result import Outcome, Result
 from engine.runtime.clock import Clock
 from engine.runtime.event_publishing import Publication
@@ -99,6 +99,6 @@ def result_of(current: Pass, results: Sequence[Result]) -> str:
     outcomes = Counter(result.outcome for result in results)
     if outcomes[Outcome.FAILED]:
         return ERROR
-    plans = current.planned.plans
+    plans = noteworthy(current.planned.plans)
     is_complete = outcomes[Outcome.DONE] == sum(len(plan.operations) for plan in plans) and not any(plan.deferred for plan in plans)
     return SUCCESS if is_complete else REQUEUE

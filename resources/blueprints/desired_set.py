@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from engine.blueprint import Desired
 from engine.errors import GraphError
 from engine.failure import FailedCall
-from engine.graph import graph, part
+from engine.graph import Graph, Part, graph, part
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Observed
@@ -36,6 +37,12 @@ from resources.ports.configuration import Configuration
 from resources.removal.replicas import PartRemoval, excess_replicas
 from resources.status import errors
 from resources.status import podcliqueset as status
+
+NONE_TAKEN: frozenset[str] = frozenset()
+"""No pod names of foreign objects; always the same object."""
+
+_FailedCalls = Mapping[str, tuple[FailedCall, ...]] | None
+"""Part -> its failed calls; None: it is not known which calls fail."""
 
 
 class SetInput(Struct, frozen=True, eq=False):
@@ -96,7 +103,7 @@ def desired_set(given: SetInput) -> Desired:
 def _observe_replicas(given: SetInput) -> _SetState:
     observed, template, configuration, now, memo = given.observed, given.template, given.configuration, given.now, given.memo
     indices = range(_replica_count(given))
-    taken = frozenset(id.name for id in observed.foreign if id.kind == kinds.POD.name)
+    taken = frozenset(id.name for id in observed.foreign if id.kind == kinds.POD.name) if observed.foreign else NONE_TAKEN
     replicas = tuple(_observe_replica(given, index, taken) for index in indices)
     requested = (replica_domains.domains_of_replica(observed, template, index, configuration, now, memo) for index in indices)
     with_domains = tuple(zip((replica.view for replica in replicas), requested, strict=True))
@@ -115,10 +122,16 @@ def _decide_rollout(given: SetInput, state: _SetState) -> _Rollout:
     stages = [replica.stage for replica in state.replicas]
     last = status.last_updated_replica(given.observed.root)
     current, allowances = current_replica(stages, last), update_allowances(stages, last)
-    turns = [ReplicaTurn(allowances.get(stage.index, UpdateAllowance.NOTHING), stage.index == current) for stage in stages]
+    turns = [_turn(allowances.get(stage.index, UpdateAllowance.NOTHING), stage.index == current) for stage in stages]
     if vacated := _vacated_domains(state, turns, last):
         turns = [replace(turn, vacated=vacated) for turn in turns]
     return _Rollout(tuple(turns), status.UpdateState(current, outdated=bool(allowances)))
+
+
+@lru_cache(maxsize=16)
+def _turn(allowance: UpdateAllowance, is_current: bool) -> ReplicaTurn:
+    """The turn of a replica; the same object in all passes, so that it is found to be unchanged at once."""
+    return ReplicaTurn(allowance, is_current)
 
 
 def _vacated_domains(state: _SetState, turns: Sequence[ReplicaTurn], last: int | None) -> Mapping[ResourceId, str]:
@@ -135,8 +148,9 @@ def _vacated_domains(state: _SetState, turns: Sequence[ReplicaTurn], last: int |
 
 
 def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSummary:
+    failed_calls = _failed_calls(given)
     replicas = tuple(
-        _desired_replica(given, state, replica, turn, domains)
+        _desired_replica(given, state, replica, turn, domains, failed_calls)
         for replica, turn, domains in zip(state.replicas, rollout.turns, state.domains, strict=True)
     )
     root = given.observed.root
@@ -153,7 +167,7 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desire
     root = part(ROOT, [root_resource(observed, given.admitted, summary.status)])
     parts = (*(replica.part for replica in summary.replicas), *(removal.part for removal in state.excess))
     return Desired(
-        graph([root, state.shared.part, *parts]),
+        _graph(given, (root, state.shared.part, *parts)),
         pending=(
             *replica_domains.pending(state.shared.domains),
             *(wait for replica in summary.replicas for wait in replica.pending),
@@ -168,6 +182,13 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desire
         alarms=tuple(dict.fromkeys(_alarms(given, state, summary))),
         wake_at=earliest((*(replica.terminations.until for replica in state.replicas), *(release.until for release in state.releases))),
     )
+
+
+def _graph(given: SetInput, parts: tuple[Part, ...]) -> Graph:
+    """The graph of these parts. Raises `GraphError` if they contradict each other."""
+    result = graph(parts, given.memo.last("graph") or ())
+    given.memo.remember("graph", parts)
+    return result
 
 
 def _replica_count(given: SetInput) -> int:
@@ -189,19 +210,20 @@ def _observe_replica(given: SetInput, index: int, taken: frozenset[str]) -> Repl
     return given.memo.recall_until(("state", index), facts, given.now, make, lambda state: state.terminations.until)
 
 
-def _desired_replica(given: SetInput, state: _SetState, replica: ReplicaState, turn: ReplicaTurn, domains: ReplicaDomains) -> Replica:
-    failed_calls = _failed_calls(given, str(replica.stage.index))
-    facts = (replica, turn, state.has_token, domains, state.gang_blockers, given.observed.holds, failed_calls)
+def _desired_replica(
+    given: SetInput, state: _SetState, replica: ReplicaState, turn: ReplicaTurn, domains: ReplicaDomains, failed_calls: _FailedCalls
+) -> Replica:
+    own = failed_calls.get(str(replica.stage.index), ()) if failed_calls is not None else None
+    facts = (replica, turn, state.has_token, domains, state.gang_blockers, given.observed.holds, own)
     return given.memo.recall(("replica", replica.stage.index), facts, lambda: desired_replica(*facts))
 
 
-def _failed_calls(given: SetInput, key: str) -> tuple[FailedCall, ...] | None:
-    """The failed calls for objects of one part; None if it is not known which calls fail."""
+def _failed_calls(given: SetInput) -> _FailedCalls:
+    """The failed calls by the part of their objects; None if it is not known which calls fail."""
     failed_calls, root = given.observed.failed_calls, given.observed.root.id
     if failed_calls is None:
         return None
-    by_part = given.memo.recall("failed_calls", (failed_calls,), lambda: errors.by_part(failed_calls, lambda id: part_key(root, id)))
-    return by_part.get(key, ())
+    return given.memo.recall("failed_calls", (failed_calls,), lambda: errors.by_part(failed_calls, lambda id: part_key(root, id)))
 
 
 def _alarms(given: SetInput, state: _SetState, summary: _SetSummary) -> Iterator[Alarm]:

@@ -48,3 +48,16 @@ def test_a_part_may_need_resources_of_earlier_parts_and_of_no_part_but_not_of_la
     assert list(graph([first, second]).resources) == [named("a"), named("b")]
     with pytest.raises(GraphError, match="part 'second' comes before Thing/default/a"):
         graph([second, first])
+
+
+def test_what_an_earlier_graph_had_under_the_same_names_is_not_checked_again_and_everything_else_is() -> None:
+    first, second = part("first", [thing("a", "elsewhere")]), part("second", [thing("b", "a")])
+    again = part("second", [thing("b", "a")])
+
+    assert graph([first, again], (first, second)).resources[named("b")] is again.resources[named("b")]
+    with pytest.raises(GraphError, match="defined twice"):
+        graph([first, part("second", [thing("a")])], (first, second))
+    with pytest.raises(GraphError, match="part 'first' comes before Thing/default/b"):
+        graph([part("first", [thing("a", "b")]), second], (first, second))
+    with pytest.raises(GraphError, match="part 'second' comes before Thing/default/a"):
+        graph([second, first], (first, second))

@@ -11,12 +11,15 @@ from msgspec.structs import replace
 from engine.failure import FailedCall
 from engine.ids import OwnerRef, ResourceId
 from engine.observed import Live, World, live
+from engine.revised import differences
+from engine.runtime.failed_calls import failed_call
 from engine.world import assemble
 from engine.world_update import LiveChange, updated
 from resources.base import kinds, labels
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
-from tests.laws.toy import Toy
+from tests.engine.runtime.fakes import create
+from tests.laws.toy import START, Toy
 
 Lives = dict[ResourceId, Live]
 ACTIONS = ("touch", "touch", "touch", "delete", "copy", "orphan", "relabel", "recreate", "adopt", "mix")
@@ -95,10 +98,10 @@ def test_a_world_that_is_updated_is_the_world_that_is_assembled(data: st.DataObj
         for index in range(data.draw(st.integers(0, 4))):
             chosen, other = (data.draw(st.sampled_from(sorted(lives.values(), key=lambda live: live.id))) for _ in range(2))
             changes += acted(lives, data.draw(st.sampled_from(ACTIONS)), chosen, other, 10 * step + index)
-        if data.draw(st.booleans()) and world.roots:
-            failed[world.roots[0].root.id] = ()
+        failing = data.draw(st.sets(st.sampled_from([observed.root.id for observed in world.roots]))) if world.roots else set()
+        failed |= dict.fromkeys(failing, (failed_call(create("a"), None, START),))
         reported = data.draw(st.permutations(changes)) if _distinct(changes) else changes
-        before, result = world, updated(BLUEPRINTS, world, reported, failed)
+        before, result = world, updated(BLUEPRINTS, world, reported, failed, data.draw(st.sampled_from((None, failing))))
         world = result or assembled(lives, failed, world)
 
         assert content(world) == content(assembled(lives, failed))
@@ -106,6 +109,9 @@ def test_a_world_that_is_updated_is_the_world_that_is_assembled(data: st.DataObj
         if result is not None and not failed:
             kept = {observed.root.id: observed for observed in before.roots}
             assert all(observed is kept[observed.root.id] for observed in world.roots if observed.root.id in untouched)
+        if result is not None:
+            assert list(differences(before.roots, result.roots) or ()) == differences(tuple(before.roots), tuple(result.roots))
+            assert list(result.rootless()) == list(assembled(lives, failed).rootless())
 
 
 def _distinct(changes: list[LiveChange]) -> bool:
