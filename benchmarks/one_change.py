@@ -34,7 +34,7 @@ from resources.registry import BLUEPRINTS
 
 SIZES = (10, 100, 1_000)
 REPLICAS = 19
-CHANGES = 20
+CHANGES = 200
 """How often one pod is changed; the fastest pass counts."""
 
 

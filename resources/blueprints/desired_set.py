@@ -164,7 +164,8 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
 
 def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desired:
     observed = given.observed
-    root = part(ROOT, [root_resource(observed, given.admitted, summary.status)])
+    facts = (observed.root, observed.proposal, observed.proposer, given.admitted, summary.status)
+    root = given.memo.recall(ROOT, facts, lambda: part(ROOT, [root_resource(observed, given.admitted, summary.status)]))
     parts = (*(replica.part for replica in summary.replicas), *(removal.part for removal in state.excess))
     return Desired(
         _graph(given, (root, state.shared.part, *parts)),
