@@ -8,6 +8,7 @@ Prints one JSON line for each phase, and at the end the table. A workload that f
 """
 
 import argparse
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,7 @@ class Contender:
 
 def main() -> None:
     """Run the command line. Exits with 1 if a workload has failed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # The control planes end, too.
     given = arguments()
     sizes = {name: int(value) for name, _, value in (each.partition("=") for each in given.set)}
     other = Contender(given.name, given.cmd, given.crds or [CRDS]) if given.cmd else None

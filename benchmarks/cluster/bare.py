@@ -89,8 +89,19 @@ class PodWatch:
             if name in self._changed:
                 self._changed.pop(name).set()
 
-    async def until(self, name: str, condition: Callable[[], bool]) -> None:
-        """Return when the condition holds; it is asked whenever the pod has changed."""
+    async def until_exists(self, name: str) -> None:
+        """Return when there is a pod of that name."""
+        await self._until(name, lambda: name in self.ready)
+
+    async def until_gone(self, name: str) -> None:
+        """Return when there is no pod of that name."""
+        await self._until(name, lambda: name not in self.ready)
+
+    async def until_ready(self, name: str) -> None:
+        """Return when the pod of that name is ready."""
+        await self._until(name, lambda: self.ready.get(name, False))
+
+    async def _until(self, name: str, condition: Callable[[], bool]) -> None:
         while not condition():
             await self._changed.setdefault(name, asyncio.Event()).wait()
 
@@ -141,13 +152,14 @@ class BareClient:
 
     async def _replace_in_turn(self, planned: list[PlannedObject], pods: PodWatch) -> None:
         for each in planned:
-            container = {**each.body["spec"]["containers"][0], "image": NEW_IMAGE}
-            each.body["spec"] = {**each.body["spec"], "containers": [container]}
-            await pods.until(each.name, lambda name=each.name: name in pods.ready)  # type: ignore[misc]
+            await pods.until_exists(each.name)
             await self._server.delete(each)
-            await pods.until(each.name, lambda name=each.name: name not in pods.ready)  # type: ignore[misc]
+            await pods.until_gone(each.name)
+            # Another name, as the engine gives it: kwok does not start a pod of a name that it has just seen go.
+            each.body["metadata"] = {**each.body["metadata"], "name": f"{each.name}-new"}
+            each.body["spec"] = {**each.body["spec"], "containers": [{**each.body["spec"]["containers"][0], "image": NEW_IMAGE}]}
             await self._server.create(each)
-            await pods.until(each.name, lambda name=each.name: pods.ready.get(name, False))  # type: ignore[misc]
+            await pods.until_ready(each.name)
 
 
 def _unit(planned: PlannedObject) -> tuple[str, int]:

@@ -19,8 +19,11 @@ TIME_LIMIT: Final = 5.0
 CONCURRENCY: Final = 4
 """How many events are written at the same time."""
 
-MAX_WRITES: Final = 100
-"""The limit for the Events of one pass; warnings come first."""
+BURST: Final = 100
+"""How many Events may be written at once; warnings come first."""
+
+RATE: Final = 10.0
+"""How many more may be written after each second, up to `BURST`: while a fleet is deleted, its pods need the server more."""
 
 MAX_ATTEMPTS: Final = 3
 """How often an event is sent while the server asks to send it later."""
@@ -62,6 +65,9 @@ class EventPublisher(Struct, eq=False):
     correlator: Correlator = field(default_factory=Correlator)
     _waiting: list[_Sending] = field(default_factory=list)
     """Events that the server has asked to send later."""
+    _left: float = BURST
+    """How many Events could be written when one was last written."""
+    _left_at: float = 0.0
     _paused_until: float = 0.0
     _forbidden_until: dict[str, float] = field(default_factory=dict)
     """Namespace -> when an event is tried there again."""
@@ -76,17 +82,24 @@ class EventPublisher(Struct, eq=False):
         if not sendings and not self.correlator.withheld:
             return Publication()
         sendings.sort(key=lambda sending: not sending.event.warning)
-        self._waiting, chosen = [], sendings[:MAX_WRITES]
-        failed = len(sendings) - len(chosen)
-        permitted = [sending for sending in chosen if self._is_permitted(sending.event, at)]
-        if at < self._paused_until:
-            self._waiting = permitted = chosen
-        else:
-            failed += await self._send(provider, clock, permitted, log)
+        permitted = [sending for sending in sendings if self._is_permitted(sending.event, at)]
+        is_paused = at < self._paused_until
+        chosen = permitted[:BURST] if is_paused else self._affordable(permitted, at)
+        self._waiting = chosen if is_paused else []
+        failed = len(permitted) - len(chosen)
+        if not is_paused:
+            failed += await self._send(provider, clock, chosen, log)
         if log is not None and (failed or self.correlator.withheld):
             log.warning("events dropped", withheld=self.correlator.withheld, failed=failed)
-        refused = len(chosen) - len(permitted)
+        refused = len(sendings) - len(permitted)
         return Publication(len(sendings) - len(self._waiting) - failed - refused, failed + refused, self.correlator.withheld)
+
+    def _affordable(self, sendings: list[_Sending], at: float) -> list[_Sending]:
+        """The first ones, as many as may be written now. They are counted as written."""
+        self._left, self._left_at = min(BURST, self._left + RATE * (at - self._left_at)), at
+        chosen = sendings[: int(self._left)]
+        self._left -= len(chosen)
+        return chosen
 
     def _is_permitted(self, event: Event, at: float) -> bool:
         """Whether events may be written in the namespace, as far as we know."""

@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import ClusterError, Forbidden, ServerFault, Throttled
 from engine.event import Event, RootEvents
-from engine.runtime.event_publishing import FORBIDDEN_PAUSE, MAX_ATTEMPTS, MAX_NAMESPACES, EventPublisher, Publication
+from engine.runtime.event_publishing import BURST, FORBIDDEN_PAUSE, MAX_ATTEMPTS, MAX_NAMESPACES, RATE, EventPublisher, Publication
 from engine.runtime.logs import logger
 from providers.sandbox.clock import VirtualClock
 from tests.engine.runtime.fakes import ROOT, FakeProvider
@@ -34,9 +34,9 @@ class Bench:
             raise error
         self.provider.events.append(event)
 
-    async def publish(self, *messages: str, namespace: str = "default") -> None:
+    async def publish(self, *messages: str, namespace: str = "default", name: str = "root") -> None:
         """Publish events about a root, each under a reason of its own."""
-        about = ROOT.id(namespace, "root")
+        about = ROOT.id(namespace, name)
         events = tuple(Event(about, "uid", message.title(), message) for message in messages)
         groups = [RootEvents(about, "uid", events)]
         self.publications.append(await self.publisher.publish(self.provider, self.clock, groups, logger(self.stream, format="json")))
@@ -60,6 +60,22 @@ async def test_a_failed_write_is_not_repeated_and_logged_once_per_pass() -> None
 
     assert bench.sent == ["one", "two"]
     assert [(line["event"], line["failed"]) for line in bench.logged] == [("events dropped", 2)]
+
+
+async def test_many_events_are_written_at_once_and_then_some_in_each_second() -> None:
+    bench = Bench()
+
+    for number in range(2):
+        for root in range(BURST // 5):  # So many roots that no limit of one object matters.
+            await bench.publish(*(f"{number}-{root}-{event}" for event in range(5)), name=f"root-{root}")
+    at_once = len(bench.written)
+    await bench.clock.advance(1.5)
+    for root in range(5):
+        await bench.publish(*(f"late-{root}-{event}" for event in range(5)), name=f"root-{root}")
+
+    assert at_once == BURST
+    assert len(bench.written) == BURST + 15
+    assert sum(publication.failed for publication in bench.publications) == BURST + 10
 
 
 async def test_what_became_of_the_events_is_returned() -> None:
@@ -123,5 +139,6 @@ async def test_forbidden_namespaces_are_remembered_in_bounded_memory() -> None:
     for number in range(MAX_NAMESPACES + 10):
         bench.refuses[f"ns-{number}"] = Forbidden("events is forbidden")
         await bench.publish("one", namespace=f"ns-{number}")
+        await bench.clock.advance(1 / RATE)
 
     assert len(bench.publisher._forbidden_until) == MAX_NAMESPACES
