@@ -23,7 +23,7 @@ NO_LABELS: Mapping[str, str] = MappingProxyType({})
 Source = bytes | Compressed
 """A whole object as JSON."""
 
-PARSED = 128
+PARSED = 64
 """How many parsed objects are kept. A parsed object takes ten times the memory of its bytes."""
 
 

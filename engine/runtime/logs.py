@@ -1,6 +1,8 @@
 """Logs: structured events on a stream, as text for people or as JSON for machines."""
 
-from collections.abc import Mapping, MutableMapping
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from functools import cached_property
 from threading import Lock
 from typing import Any, Literal, Protocol, TextIO, cast
@@ -152,7 +154,8 @@ class _LineLog:
 
     @cached_property
     def _written(self) -> Log:
-        import structlog
+        with _without_rich():
+            import structlog
 
         processors: list[Any] = [
             structlog.processors.add_log_level,
@@ -165,6 +168,19 @@ class _LineLog:
         ]
         wrapper = structlog.make_filtering_bound_logger("debug")  # what is less is filtered above
         return cast(Log, structlog.wrap_logger(LineWriter(self._stream), processors=processors, wrapper_class=wrapper))
+
+
+@contextmanager
+def _without_rich() -> Iterator[None]:
+    """Import as if `rich` were not installed: structlog would load 4 MiB of it for tracebacks that we do not write."""
+    if "rich" in sys.modules:
+        yield
+        return
+    sys.modules["rich"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["rich"]
 
 
 def _escape_values(_: object, method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:

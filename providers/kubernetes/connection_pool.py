@@ -1,5 +1,6 @@
 """ConnectionPool: the connections to one server that share TLS settings and proxy."""
 
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncGenerator
 
 import aiohttp
@@ -17,6 +18,11 @@ KEEP_ALIVE = 60.0
 """Seconds that an idle connection is kept; less than API servers keep it, so that they do not close it under a request."""
 READ_BUFFER = 1 << 18
 """Bytes that may wait to be read."""
+TLS_BUFFER = 1 << 15
+"""Bytes that a connection reads at a time: two records of TLS."""
+
+# Each connection keeps such a buffer for as long as it is open. With asyncio's 256 KiB those of `engine run` would take 11 MiB.
+setattr(SSLProtocol, "max_size", TLS_BUFFER)  # noqa: B010  asyncio has no option for it
 
 
 class RequestLimits(Struct, frozen=True):
