@@ -29,6 +29,7 @@ from engine.operation import BoundOwner, Operation, Unknown, is_shared
 from engine.paths import stamp
 from engine.plan import Plan
 from engine.result import Outcome, Result
+from engine.runtime.call_limit import MOST, CallLimit
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Provider
 from engine.verb import Verb
@@ -79,14 +80,16 @@ async def apply(
     provider: Provider,
     clock: Clock,
     *,
-    concurrency: int = 24,
+    concurrency: int = MOST,
+    call_limit: CallLimit | None = None,
     grace: float = GRACE,
     begin_for: float = BEGINNING_TIME,
     on_result: Callable[[Result], None] = ignore_result,
     may_write: Callable[[], bool] = always,
 ) -> list[Result]:
-    """Send all operations, each after those named in its `after`, at most `concurrency` at a time. Returns a result for each but
-    those that are left.
+    """Send all operations, each after those named in its `after`. Returns a result for each but those that are left.
+
+    As many are sent at a time as `call_limit` allows, at most `concurrency`; it learns from their answers.
 
     What follows an operation is sent before other operations: the pods of a replica before the next replica. Plans are begun in their
     order, for `begin_for` seconds; those that are not begun by then are left, as a whole. Statuses are sent when nothing else can be, at
@@ -95,8 +98,9 @@ async def apply(
     On cancellation no operation is started, calls in progress have `grace` seconds to end, and `on_result` receives the result of every
     operation that was started.
     """
-    execution = _Execution(provider, clock, on_result, may_write, [step for plan in plans for step in _steps(plan)])
-    await execution.run(concurrency, grace, begin_for)
+    steps = [step for plan in plans for step in _steps(plan)]
+    execution = _Execution(provider, clock, on_result, may_write, steps, concurrency, call_limit or CallLimit())
+    await execution.run(grace, begin_for)
     return execution.results
 
 
@@ -152,12 +156,16 @@ class _Execution:
         on_result: Callable[[Result], None],
         may_write: Callable[[], bool],
         steps: list[_Step],
+        most: int,
+        call_limit: CallLimit,
     ) -> None:
         self.provider = provider
         self.clock = clock
         self.on_result = on_result
         self.may_write = may_write
         self.steps = steps
+        self.most = most
+        self.call_limit = call_limit
         self.results: list[Result] = []
         self.calls: set[_Call] = set()
         self.unanswered = 0
@@ -174,14 +182,18 @@ class _Execution:
         """The monotonic time after which no plan is begun."""
         self.left = 0
         """How many steps are left."""
-        self.free = 0
-        """How many workers may still be started."""
+        self.working = 0
+        """How many workers there are."""
 
-    async def run(self, concurrency: int, grace: float, begin_for: float) -> None:
-        """Execute the steps with at most `concurrency` workers, which take the next step that is ready until there is none."""
+    @property
+    def allowed(self) -> int:
+        """How many workers there may be."""
+        return min(self.most, self.call_limit.limit)
+
+    async def run(self, grace: float, begin_for: float) -> None:
+        """Execute the steps with as many workers as are allowed, which take the next step that is ready until there is none."""
         if not self.steps:
             return
-        self.free = concurrency
         self.report_until = self.clock.monotonic() + REPORTING_TIME
         self.begin_until = self.clock.monotonic() + begin_for
         for step in self.steps:
@@ -229,8 +241,8 @@ class _Execution:
 
     def _start(self, workers: TaskGroup) -> None:
         """Start a worker for each step that is ready, as long as there may be more."""
-        while self.free and (step := self._next()) is not None:
-            self.free -= 1
+        while self.working < self.allowed and (step := self._next()) is not None:
+            self.working += 1
             workers.start_soon(self._work, step, workers)
 
     async def _end_calls(self, grace: float) -> None:
@@ -249,9 +261,9 @@ class _Execution:
             result = await self._perform(step)
             self.reporting -= step.is_report
             self._settle(step, result)
-            step = self._next()
+            step = self._next() if self.working <= self.allowed else None
             self._start(workers)
-        self.free += 1
+        self.working -= 1
         if len(self.results) + self.left == len(self.steps):
             self.finished.set()
 
@@ -324,7 +336,9 @@ class _Execution:
         self.calls.add(call)
         try:
             with call.scope:
+                began, busy = self.clock.monotonic(), self.working >= self.allowed
                 result = await self._execute(step.operation, step.plan.uids)
+                self.call_limit.answered(began, self.clock.monotonic(), result.error, busy=busy)
                 self.unanswered = self.unanswered + 1 if isinstance(result.error, Unreachable) else 0
                 return result
         finally:

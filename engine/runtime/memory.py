@@ -5,6 +5,7 @@ from msgspec import Struct, field
 from engine.event import RootEvents, RootWarning
 from engine.memo import Memo
 from engine.observed import World
+from engine.runtime.call_limit import CallLimit
 from engine.runtime.debounce import Debounce
 from engine.runtime.event_publishing import EventPublisher
 from engine.runtime.failed_calls import FailedCalls
@@ -30,6 +31,7 @@ class Memory(Struct, eq=False):
     rejections: Rejections = field(default_factory=Rejections)
     foreign: ForeignObjects = field(default_factory=ForeignObjects)
     lookups: Lookups = field(default_factory=Lookups)
+    call_limit: CallLimit = field(default_factory=CallLimit)
     failed_calls: FailedCalls = field(default_factory=FailedCalls)
     warnings: frozenset[RootWarning] = frozenset()
     """The warnings of the last pass; each has been recorded as an event."""

@@ -23,6 +23,7 @@ from engine.resource import Body
 from engine.result import Outcome, Result
 from engine.revised import differences
 from engine.runtime.apply import BEGINNING_TIME, always, apply, ignore_result
+from engine.runtime.call_limit import MOST
 from engine.runtime.clock import Clock
 from engine.runtime.event_publishing import Publication, ignore_publication
 from engine.runtime.event_recording import EventBuilder, events_by_root, new_warnings, no_events, warnings_of
@@ -52,8 +53,8 @@ class Engine(Struct, frozen=True):
     blueprints: Sequence[Blueprint]
     configuration: Any
     limits: Limits = Limits()
-    concurrency: int = 24
-    """How many operations are sent at the same time."""
+    concurrency: int = MOST
+    """How many operations are sent at the same time at most."""
     events_of: EventBuilder = no_events
     """The Kubernetes Events to publish after a pass, for one root at a time."""
     log: Log | None = None
@@ -245,6 +246,7 @@ async def execute(
                 engine.provider,
                 engine.clock,
                 concurrency=engine.concurrency,
+                call_limit=memory.call_limit,
                 begin_for=max(BEGINNING_TIME, BEGINNING * current.planning),
                 on_result=on_result,
                 may_write=may_write,

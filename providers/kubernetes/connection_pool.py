@@ -28,7 +28,7 @@ setattr(SSLProtocol, "max_size", TLS_BUFFER)  # noqa: B010  asyncio has no optio
 class RequestLimits(Struct, frozen=True):
     """RequestLimits for requests. Times are in seconds."""
 
-    in_flight: int = 32
+    in_flight: int = 64
     """Concurrent requests; streams are not counted."""
     connect: float = 5.0
     total: float = 30.0

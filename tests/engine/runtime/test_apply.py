@@ -14,6 +14,7 @@ from engine.plan import Plan
 from engine.resource import NOW
 from engine.result import Outcome, Result
 from engine.runtime.apply import ATTEMPTS, MAX_UNANSWERED, REPORTS, apply
+from engine.runtime.call_limit import CallLimit
 from engine.verb import Verb
 from providers.sandbox.clock import VirtualClock
 from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body, change, create, delay, leaf, plan, root
@@ -183,13 +184,13 @@ async def test_statuses_that_are_not_answered_keep_no_other_write_waiting() -> N
 
 
 async def slowly(provider: FakeProvider, *plans: Plan) -> list[Result]:
-    """The results from a server that takes 0.4 seconds for each call."""
+    """The results from a server that takes 0.4 seconds for each call, and gets 24 at a time."""
     clock = VirtualClock()
     delay(provider, clock, 0.4)
     results: list[list[Result]] = []
 
     async def run() -> None:
-        results.append(await apply(plans, provider, clock))
+        results.append(await apply(plans, provider, clock, concurrency=24, call_limit=CallLimit(24)))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
