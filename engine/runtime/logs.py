@@ -173,14 +173,15 @@ class _LineLog:
 @contextmanager
 def _without_rich() -> Iterator[None]:
     """Import as if `rich` were not installed: structlog would load 4 MiB of it for tracebacks that we do not write."""
-    if "rich" in sys.modules:
+    modules: MutableMapping[str, Any] = sys.modules
+    if "rich" in modules:
         yield
         return
-    sys.modules["rich"] = None  # type: ignore[assignment]
+    modules["rich"] = None  # Importing it fails, as Python documents it.
     try:
         yield
     finally:
-        del sys.modules["rich"]
+        del modules["rich"]
 
 
 def _escape_values(_: object, method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:

@@ -21,8 +21,8 @@ READ_BUFFER = 1 << 18
 TLS_BUFFER = 1 << 15
 """Bytes that a connection reads at a time: two records of TLS."""
 
-# Each connection keeps such a buffer for as long as it is open. With asyncio's 256 KiB those of `engine run` would take 11 MiB.
-setattr(SSLProtocol, "max_size", TLS_BUFFER)  # noqa: B010  asyncio has no option for it
+# Each connection keeps such a buffer while it is open. asyncio has no option for it: its 256 KiB would be 11 MiB in `engine run`.
+SSLProtocol.max_size = TLS_BUFFER
 
 
 class RequestLimits(Struct, frozen=True):
