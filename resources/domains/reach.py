@@ -5,14 +5,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from engine.conditions import find
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
 from engine.plan import Alarm
 from resources.base import kinds
+from resources.base.fields import mapping
 from resources.base.texts import some
 from resources.domains.replica_domains import ReplicaDomains
-from resources.domains.users import claims_on, claims_template, has_ended
+from resources.domains.users import claims_on, claims_template, has_ended, uses_template
 from resources.model.domain import Domain
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import IslandFabric, NodeExclusiveFabric
@@ -58,7 +60,7 @@ def split_among(fabric: IslandFabric, nodes: Iterable[JoinedNode]) -> Split | No
 
     A node without an island counts if it is ready: one that is still joining may not have reported its island yet.
     """
-    by_name = {node.node: node.island for node in nodes if node.island or node.ready}
+    by_name = {node.node: node.island for node in nodes if _is_known(node)}
     islands = Counter(island for island in by_name.values() if island)
     outside = tuple(sorted(name for name, island in by_name.items() if not island))
     if len(by_name) < 2 or (len(islands) == 1 and not outside):
@@ -89,7 +91,8 @@ def split_of(
 def split_alarms(observed: Observed, replicas: Sequence[ReplicaDomains], configuration: Configuration, memo: Memo) -> Iterator[Alarm]:
     """One alarm for each requested domain whose pods cannot all reach one another. `replicas` are in the order of their indices.
 
-    There is none for fabrics that do not tell.
+    There is none while pods of the domain are still arriving, so that a set is warned once and of all nodes. There is none for fabrics that
+    do not tell.
     """
     fabrics = {fabric.kind.name: fabric for fabric in configuration.fabrics if isinstance(fabric, IslandReportingFabric)}
     if not fabrics:
@@ -117,12 +120,33 @@ def _alarms(
         return ()
 
     def make() -> tuple[Alarm, ...]:
-        pods = (pod for part in slices for pod in part.of(kinds.POD.name))
+        pods = [pod for part in slices for pod in part.of(kinds.POD.name)]
+        if _are_arriving(fabric, live, pods):
+            return ()
         split = split_of(observed, fabric, live, pods, configuration)
         return (_alarm(domain.id, split),) if split is not None else ()
 
     facts = (live, slices, tuple(claims_on(observed, [live], configuration)), configuration)
     return memo.recall(("split", domain.id), facts, make)
+
+
+def _are_arriving(fabric: IslandReportingFabric, domain: Live, pods: Iterable[Live]) -> bool:
+    """Whether a pod of the domain is about to get a node, or is on one that has not joined. Nobody waits for pods that fit nowhere."""
+    template = fabric.template_name(domain, domain.id.name)
+    known = {node.node for node in fabric.joined_nodes(domain) if _is_known(node)}
+    members = (pod for pod in pods if pod.deleting_since is None and uses_template(pod, template))
+    return any(node not in known if (node := pod.body["spec"].get("nodeName")) else not _is_held_back(pod) for pod in members)
+
+
+def _is_held_back(pod: Live) -> bool:
+    """Whether a pod without a node has scheduling gates, or has been reported unschedulable."""
+    scheduled = find(mapping(pod.body.get("status")).get("conditions") or (), "PodScheduled") or {}
+    return bool(pod.body["spec"].get("schedulingGates")) or scheduled.get("reason") == "Unschedulable"
+
+
+def _is_known(node: JoinedNode) -> bool:
+    """Whether it is known in which island a joined node is, if any."""
+    return bool(node.island) or node.ready
 
 
 def _separate_nodes(fabric: IslandReportingFabric, domain: Live) -> tuple[JoinedNode, ...]:

@@ -128,6 +128,35 @@ def test_N29_a_node_that_is_still_joining_may_not_know_its_clique_yet() -> None:
     assert alarms(plan_of(toy)) == []
 
 
+def test_N29_the_warning_comes_when_every_pod_has_arrived_so_that_it_names_all_nodes() -> None:
+    toy = up(auto(1, gpu(replicas=4)))
+    pods = placed(toy, "demo-0", A, B)
+    on_the_way = [len(alarms(plan_of(toy)))]
+    toy.write(pods[3], {"spec": {"nodeName": None}})
+    joined(toy, "demo-0", A, B, B)
+    on_the_way.append(len(alarms(plan_of(toy))))
+    toy.write(pods[3], {"spec": {"nodeName": "n3"}})
+    joined(toy, "demo-0", A, B, B, A)
+
+    assert on_the_way == [0, 0]
+    assert "5a4d8b1e.0 (2 nodes), 5a4d8b1e.1 (2 nodes)" in alarms(plan_of(toy))[0].text
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"spec": {"nodeName": None}, "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}},
+        {"spec": {"nodeName": None, "schedulingGates": [{"name": "example.com/quota"}]}},
+    ],
+    ids=["fits nowhere", "gated"],
+)
+def test_N29_the_warning_does_not_wait_for_a_pod_that_is_held_back(held: Body) -> None:
+    toy = up(auto(1, gpu(replicas=3)))
+    toy.write(placed(toy, "demo-0", A, B)[2], held)
+
+    assert "5a4d8b1e.0 (1 node), 5a4d8b1e.1 (1 node)" in alarms(plan_of(toy))[0].text
+
+
 @pytest.mark.parametrize("change", [{"status": {"phase": "Succeeded"}}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}])
 def test_N29_completed_and_terminating_pods_do_not_count(change: Body) -> None:
     toy = up(auto(1, gpu(replicas=3)))
