@@ -225,15 +225,34 @@ def start(folder: Path, program: str, flags: Sequence[str]) -> None:
 
 def kill(folder: Path, name: str) -> None:
     """Kill the part of that name (`etcd`, `kube-apiserver`, ...) as a crash would; its files stay. Returns when it has ended."""
-    pid = int(json.loads((folder / f"{name}.started").read_text())["pid"])
+    pid = pid_of(folder, name)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
+    forget(folder, pid)
+
+
+def has_ended(folder: Path, name: str) -> bool:
+    """Whether the part of that name has ended by itself. True is returned once."""
+    pid = pid_of(folder, name)
+    ended = os.waitpid(pid, os.WNOHANG)[0] == pid
+    if ended:
+        forget(folder, pid)
+    return ended
+
+
+def pid_of(folder: Path, name: str) -> int:
+    """The process of the part of that name, as it was started last."""
+    return int(json.loads((folder / f"{name}.started").read_text())["pid"])
+
+
+def forget(folder: Path, pid: int) -> None:
+    """Take a process that has ended from those that `down` ends: another process may get its id."""
     pids = folder / "pids"
     pids.write_text("".join(f"{line}\n" for line in pids.read_text().split() if line != str(pid)))
 
 
 def start_again(folder: Path, name: str) -> None:
-    """Start a part that was killed, as it was started before: on the same ports and with the same data."""
+    """Start a part that has ended, as it was started before: on the same ports and with the same data."""
     before = json.loads((folder / f"{name}.started").read_text())
     start(folder, before["program"], before["flags"])
 

@@ -2,13 +2,15 @@
 
 import json
 import os
+import signal
 import socket
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.controlplane import cluster
-from tests.controlplane.cluster import ControlPlane, Missing, down, running, up
+from tests.controlplane.cluster import ControlPlane, Missing, down, has_ended, running, up
 
 
 def processes(folder: Path) -> list[int]:
@@ -63,6 +65,27 @@ def test_a_failure_inside_the_block_ends_every_process(tmp_path: Path, api_serve
 
     assert len(started) == 2
     assert not any(alive(pid) for pid in started)
+
+
+@pytest.mark.e2e
+def test_a_part_that_ends_by_itself_is_started_again_on_its_ports_and_ended_with_the_others(
+    tmp_path: Path, api_server: ControlPlane
+) -> None:
+    with running(tmp_path / "plane") as plane:
+        before = cluster.pid_of(plane.folder, "etcd")
+        running_before = has_ended(plane.folder, "etcd")
+        os.kill(before, signal.SIGTERM)
+        deadline = time.monotonic() + cluster.PATIENCE
+        while not (ended := has_ended(plane.folder, "etcd")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        recorded = processes(plane.folder)
+        cluster.start_again(plane.folder, "etcd")
+        cluster.wait_until_ready(plane)
+        after = cluster.pid_of(plane.folder, "etcd")
+
+    assert (running_before, ended) == (False, True)
+    assert before not in recorded
+    assert not alive(after)
 
 
 @pytest.mark.e2e

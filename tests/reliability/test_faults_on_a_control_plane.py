@@ -13,7 +13,7 @@ import pytest
 from engine.runtime.lease import LEASE
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
-from tests.controlplane.cluster import SYSTEM, ControlPlane, kill, start_again, wait_until_ready, write_secret
+from tests.controlplane.cluster import SYSTEM, ControlPlane, has_ended, kill, start_again, wait_until_ready, write_secret
 from tests.controlplane.fixtures import started
 from tests.reliability.installation import LEASE_DURATION, engine_run, installed
 from tests.reliability.proxy import FaultyProxy
@@ -53,6 +53,25 @@ def refusing_once(verb: str, code: int) -> Callable[[str], tuple[int, Mapping[st
         return code, {}
 
     return refuse
+
+
+@asynccontextmanager
+async def scheduler_kept_running(plane: ControlPlane) -> AsyncIterator[None]:
+    """Start the scheduler again whenever it ends, as its kubelet would.
+
+    After a crash of the server it ends by itself if a pod is on another node than it believes: the answer to its binding was lost.
+    """
+
+    async def keep() -> None:
+        while True:
+            if has_ended(plane.folder, "kube-scheduler"):
+                start_again(plane.folder, "kube-scheduler")
+            await anyio.sleep(0.2)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(keep)
+        yield
+        tasks.cancel_scope.cancel()
 
 
 async def until_logged(process: EngineProcess, event: str, *, within: float = 30.0) -> None:
@@ -117,7 +136,7 @@ async def test_a_server_that_is_killed_and_started_again_is_followed_as_before(p
     async with administration(plane, namespace) as admin:
         # A server that has just started refuses what roles allow until it has read them; a refused write waits for half the interval.
         with engine_run(installation := installed(tmp_path, plane, namespace), interval="20s") as engine:
-            async with trial(plane, admin, installation, [engine]) as disturbed:
+            async with scheduler_kept_running(plane), trial(plane, admin, installation, [engine]) as disturbed:
                 await disturbed.until_written(10)
                 kill(plane.folder, part)
                 start_again(plane.folder, part)
