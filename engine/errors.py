@@ -9,7 +9,7 @@ EngineError
 └── ClusterError          an error of the API server
     ├── Unreachable       no answer: refused, cut, timed out
     ├── Unauthorized      401: our credentials are not accepted
-    ├── Forbidden         403: we lack the permission; final
+    ├── Forbidden         403: we lack the permission, or admission refuses; final
     ├── NotFound          404: no such object, or no such kind
     ├── AlreadyExists     409: an object of that name exists
     ├── Conflict          409: the object has another revision or uid than the one observed
@@ -20,6 +20,7 @@ EngineError
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 
@@ -76,10 +77,27 @@ class Unauthorized(ClusterError):
     code = 401
 
 
+class RefusedBy(StrEnum):
+    """What refused a request with 403."""
+
+    AUTHORIZATION = "authorization"
+    """An authorizer, e.g. RBAC: a role can allow the request."""
+    ADMISSION = "admission"
+    """An admission plug-in or a webhook: the content of the request, or of its namespace, is not accepted."""
+    QUOTA = "quota"
+    """A ResourceQuota that is used up."""
+    NAMESPACE = "namespace"
+    """The namespace is being deleted: nothing can be created in it."""
+    UNKNOWN = "unknown"
+    """The answer does not say it, e.g. that of a proxy."""
+
+
 class Forbidden(ClusterError):
     """The server does not permit the request."""
 
     code = 403
+    by = RefusedBy.AUTHORIZATION
+    """What refused it."""
 
 
 class NotFound(ClusterError):

@@ -16,6 +16,7 @@ from engine.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    RefusedBy,
     ServerFault,
     Throttled,
     Unauthorized,
@@ -26,7 +27,11 @@ from providers.kubernetes.wire import Response
 
 MASK = b"(masked)"
 MISSING_PERMISSION = ('" cannot ', "attempting to grant RBAC permissions not currently held", "cannot set blockOwnerDeletion")
-"""What the message of a refusal contains if a role can allow the request; others are those of quotas and webhooks."""
+"""What the message of a refusal contains if a role can allow the request. Nothing else in a Status tells it from one by admission."""
+USED_UP = "exceeded quota: "
+"""What the message of a refusal contains if a ResourceQuota is used up."""
+TERMINATING = "NamespaceTerminating"
+"""The cause in a Status if the namespace is being deleted."""
 ROLES = "engine manifests rbac prints the roles that allow it"
 MAX_LENGTH = 2000
 """Characters of a server's message that are kept."""
@@ -67,7 +72,22 @@ def error_of_status(status: Mapping[str, Any], code: int = 0, retry_after: str =
         _message(status, code), status=status, retry_after=float(seconds) if seconds.isdecimal() else None
     )
     error.code = code
+    if isinstance(error, Forbidden):
+        error.by = _refused_by(status)
     return error
+
+
+def _refused_by(status: Mapping[str, Any]) -> RefusedBy:
+    """What refused a request with 403. Only here it is decided by the wording of the server, where that gives nothing else."""
+    details, message = status.get("details"), str(status.get("message") or "")
+    causes = details.get("causes") if isinstance(details, Mapping) else None
+    if any(isinstance(cause, Mapping) and cause.get("reason") == TERMINATING for cause in causes or ()):
+        return RefusedBy.NAMESPACE
+    if any(mark in message for mark in MISSING_PERMISSION):
+        return RefusedBy.AUTHORIZATION
+    if status.get("kind") != "Status":
+        return RefusedBy.UNKNOWN
+    return RefusedBy.QUOTA if USED_UP in message else RefusedBy.ADMISSION
 
 
 def _status(content: bytes) -> dict[str, Any]:
@@ -98,7 +118,7 @@ def _message(status: Mapping[str, Any], code: int) -> str:
         return f"the API server does not accept our credentials; they may have expired: log in again{details}"
     if 300 <= code < 400:
         return f"the API server answered with a redirect (HTTP {code}), which is not followed"
-    if code == 403 and any(mark in message for mark in MISSING_PERMISSION):
+    if code == 403 and _refused_by(status) is RefusedBy.AUTHORIZATION:
         return f"{message}; {ROLES}"
     return message or f"the API server answered HTTP {code} without a message"
 

@@ -1,0 +1,43 @@
+"""What refused a request is a value: nothing behind the client reads the wording of a server."""
+
+from typing import Any
+
+import pytest
+
+from engine.errors import Forbidden, RefusedBy
+from providers.kubernetes.errors import error_of_status
+
+
+def refusal(message: str, *, kind: str = "Status", **details: Any) -> dict[str, Any]:
+    """The body of a 403."""
+    return {"kind": kind, "code": 403, "reason": "Forbidden", "message": message, "details": details}
+
+
+RBAC = 'pods is forbidden: User "ann" cannot create resource "pods" in API group "" in the namespace "default"'
+ESCALATION = 'roles.rbac.authorization.k8s.io "a" is forbidden: user "ann" is attempting to grant RBAC permissions not currently held: {}'
+QUOTA = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4'
+UNSET = 'pods "a" is forbidden: failed quota: team: must specify limits.cpu for: main'
+SECURITY = 'pods "a" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false'
+WEBHOOK = 'admission webhook "images.example.com" denied the request: the image is not signed'
+ENDING = 'pods "a" is forbidden: unable to create new content in namespace x because it is being terminated'
+
+
+@pytest.mark.parametrize(
+    ("status", "by"),
+    [
+        (refusal(RBAC), RefusedBy.AUTHORIZATION),
+        (refusal(ESCALATION), RefusedBy.AUTHORIZATION),
+        (refusal(QUOTA), RefusedBy.QUOTA),
+        (refusal(UNSET), RefusedBy.ADMISSION),
+        (refusal(SECURITY), RefusedBy.ADMISSION),
+        (refusal(WEBHOOK), RefusedBy.ADMISSION),
+        (refusal(ENDING, causes=[{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]), RefusedBy.NAMESPACE),
+        (refusal("<html>denied</html>", kind=""), RefusedBy.UNKNOWN),
+        ({"message": "denied", "details": "none", "code": 403}, RefusedBy.UNKNOWN),
+    ],
+)
+def test_an_error_says_what_refused_the_request(status: dict[str, Any], by: RefusedBy) -> None:
+    error = error_of_status(status)
+
+    assert isinstance(error, Forbidden)
+    assert error.by is by
