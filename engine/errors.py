@@ -15,6 +15,7 @@ EngineError
     ├── Conflict          409: the object has another revision or uid than the one observed
     ├── Expired           410: the revision to continue from is gone; list again
     ├── Invalid           400, 422: the server rejects the content of the request
+    │   └── DryRunUnsupported   400: an admission webhook with side effects cannot answer a dry run
     ├── Throttled         429: try again after `retry_after` seconds
     └── ServerFault       5xx: the server failed; the write may have happened
 """
@@ -128,6 +129,10 @@ class Invalid(ClusterError):
     """The server rejects the content of the request (400 or 422); the message names the fields."""
 
     code = 422
+
+
+class DryRunUnsupported(Invalid):
+    """An admission webhook with side effects cannot answer a dry run: whether it would refuse the request is not known."""
 
 
 class Throttled(ClusterError):

@@ -1,6 +1,7 @@
 """Errors: translates HTTP responses and transport errors into `engine.errors`."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,7 @@ from engine.errors import (
     AlreadyExists,
     ClusterError,
     Conflict,
+    DryRunUnsupported,
     Expired,
     Forbidden,
     Invalid,
@@ -26,10 +28,17 @@ from engine.report.printable import clipped
 from providers.kubernetes.wire import Response
 
 MASK = b"(masked)"
-MISSING_PERMISSION = ('" cannot ', "attempting to grant RBAC permissions not currently held", "cannot set blockOwnerDeletion")
-"""What the message of a refusal contains if a role can allow the request. Nothing else in a Status tells it from one by admission."""
-USED_UP = "exceeded quota: "
-"""What the message of a refusal contains if a ResourceQuota is used up."""
+_SERVER = r'(?:\S+(?: "[^"]*")? is )?forbidden: '
+"""How the message of a refusal by the API server itself begins. Webhooks, whose messages may quote anything, begin with their name."""
+MISSING_PERMISSION = re.compile(
+    _SERVER + r'(?:User "[^"]*" cannot |.*attempting to grant RBAC permissions not currently held|cannot set blockOwnerDeletion)',
+    re.IGNORECASE,
+)
+"""The message of a refusal if a role can allow the request. Nothing else in a Status tells it from one by admission."""
+USED_UP = re.compile(_SERVER + "(?:exceeded quota|status unknown for quota): ", re.IGNORECASE)
+"""The message of a refusal if a ResourceQuota is used up, or has not been counted yet."""
+NO_DRY_RUN = re.compile(r'admission webhook "[^"]*" does not support dry run')
+"""The message of a 400 if a webhook has side effects. Nothing else in a Status tells it from another 400."""
 TERMINATING = "NamespaceTerminating"
 """The cause in a Status if the namespace is being deleted."""
 ROLES = "engine manifests rbac prints the roles that allow it"
@@ -68,9 +77,7 @@ def error_of_status(status: Mapping[str, Any], code: int = 0, retry_after: str =
     code = code or _code(status)
     details = status.get("details")
     seconds = retry_after or str(details.get("retryAfterSeconds", "") if isinstance(details, Mapping) else "")
-    error = _type(code, status.get("reason"))(
-        _message(status, code), status=status, retry_after=float(seconds) if seconds.isdecimal() else None
-    )
+    error = _type(code, status)(_message(status, code), status=status, retry_after=float(seconds) if seconds.isdecimal() else None)
     error.code = code
     if isinstance(error, Forbidden):
         error.by = _refused_by(status)
@@ -83,11 +90,11 @@ def _refused_by(status: Mapping[str, Any]) -> RefusedBy:
     causes = details.get("causes") if isinstance(details, Mapping) else None
     if any(isinstance(cause, Mapping) and cause.get("reason") == TERMINATING for cause in causes or ()):
         return RefusedBy.NAMESPACE
-    if any(mark in message for mark in MISSING_PERMISSION):
+    if MISSING_PERMISSION.match(message):
         return RefusedBy.AUTHORIZATION
     if status.get("kind") != "Status":
         return RefusedBy.UNKNOWN
-    return RefusedBy.QUOTA if USED_UP in message else RefusedBy.ADMISSION
+    return RefusedBy.QUOTA if USED_UP.match(message) else RefusedBy.ADMISSION
 
 
 def _status(content: bytes) -> dict[str, Any]:
@@ -105,9 +112,11 @@ def _code(status: Mapping[str, Any]) -> int:
     return code if isinstance(code, int) else ServerFault.code
 
 
-def _type(code: int, reason: object) -> type[ClusterError]:
-    if code == 409 and reason == "AlreadyExists":
+def _type(code: int, status: Mapping[str, Any]) -> type[ClusterError]:
+    if code == 409 and status.get("reason") == "AlreadyExists":
         return AlreadyExists
+    if code == 400 and NO_DRY_RUN.match(str(status.get("message") or "")):
+        return DryRunUnsupported
     return ERRORS.get(code) or (Invalid if 400 <= code < 500 else ServerFault)
 
 

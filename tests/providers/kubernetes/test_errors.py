@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import Forbidden, RefusedBy
+from engine.errors import DryRunUnsupported, Forbidden, Invalid, RefusedBy
 from providers.kubernetes.errors import error_of_status
 
 
@@ -19,6 +19,11 @@ QUOTA = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: p
 UNSET = 'pods "a" is forbidden: failed quota: team: must specify limits.cpu for: main'
 SECURITY = 'pods "a" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false'
 WEBHOOK = 'admission webhook "images.example.com" denied the request: the image is not signed'
+OWNER = (
+    'pods "a" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you cannot set finalizers on: , <nil>'
+)
+UNCOUNTED = 'pods "a" is forbidden: status unknown for quota: team, resources: pods'
+PATH = 'forbidden: User "ann" cannot get path "/metrics"'
 ENDING = 'pods "a" is forbidden: unable to create new content in namespace x because it is being terminated'
 
 
@@ -29,6 +34,11 @@ ENDING = 'pods "a" is forbidden: unable to create new content in namespace x bec
         (refusal(ESCALATION), RefusedBy.AUTHORIZATION),
         (refusal(QUOTA), RefusedBy.QUOTA),
         (refusal(UNSET), RefusedBy.ADMISSION),
+        (refusal(OWNER), RefusedBy.AUTHORIZATION),
+        (refusal(PATH), RefusedBy.AUTHORIZATION),
+        (refusal(UNCOUNTED), RefusedBy.QUOTA),
+        (refusal(f"{WEBHOOK}: {RBAC}"), RefusedBy.ADMISSION),
+        (refusal(f"{WEBHOOK}: {QUOTA}"), RefusedBy.ADMISSION),
         (refusal(SECURITY), RefusedBy.ADMISSION),
         (refusal(WEBHOOK), RefusedBy.ADMISSION),
         (refusal(ENDING, causes=[{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]), RefusedBy.NAMESPACE),
@@ -41,3 +51,16 @@ def test_an_error_says_what_refused_the_request(status: dict[str, Any], by: Refu
 
     assert isinstance(error, Forbidden)
     assert error.by is by
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ('admission webhook "images.example.com" does not support dry run', DryRunUnsupported),
+        ('admission webhook "images.example.com" denied the request without explanation', Invalid),
+        ('admission webhook "images.example.com" denied the request: admission webhook "b" does not support dry run', Invalid),
+        ("json: cannot unmarshal string into Go struct field", Invalid),
+    ],
+)
+def test_only_a_webhook_with_side_effects_cannot_answer_a_dry_run(message: str, expected: type[Invalid]) -> None:
+    assert type(error_of_status({"kind": "Status", "code": 400, "message": message})) is expected
