@@ -73,7 +73,7 @@ soak: $(dev) ## churn on a real API server for ten minutes, and an hour of it in
 	@assets=$$(tests/controlplane/build) && KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m benchmarks.soak $(ARGS)
 	SOAK_MINUTES=60 $(bin)/python -m pytest -q tests/reliability/test_soak.py
 
-pod-spec: $(dev) ## record the types of pod specs from a real API server, and write the CRDs that contain them
+pod-spec: $(dev) ## record types and defaults of pod specs from a real API server, and write the CRDs that contain them
 	@assets=$$(tests/controlplane/build) && KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m tests.controlplane.pod_spec
 	@$(bin)/engine manifests crds --dir deploy/crds
 	@$(bin)/python -m tests.chart.generated

@@ -1,4 +1,5 @@
-"""Writes resources/schema/pod_spec.json: the types of a pod spec, from the OpenAPI document of a real API server.
+"""Writes resources/schema/pod_spec.json and pod_defaults.json: the types of a pod spec, from the OpenAPI document of a real API server,
+and what it puts into pods by itself, from dry-runs.
 
     export KUBEBUILDER_ASSETS=$(tests/controlplane/build)
     python -m tests.controlplane.pod_spec
@@ -14,9 +15,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from resources.schema.published import definitions
 from tests.controlplane.cluster import Broken, ControlPlane, Missing, running
+from tests.controlplane.pod_defaults import recorded
+from tests.controlplane.pod_trials import FLAGS
 
-FILE: Final = Path(__file__).parents[2] / "resources" / "schema" / "pod_spec.json"
+SCHEMA: Final = Path(__file__).parents[2] / "resources" / "schema"
+FILE: Final = SCHEMA / "pod_spec.json"
+DEFAULTS_FILE: Final = SCHEMA / "pod_defaults.json"
 ROOT: Final = "io.k8s.api.core.v1.PodSpec"
 KEPT: Final = ("type", "format", "enum")
 """Keys that are copied; references to other types are followed."""
@@ -89,11 +95,13 @@ def asked(plane: ControlPlane, path: str) -> Any:
 
 
 def main() -> None:
-    """Start a control plane and record the types that it serves."""
+    """Start a control plane and record the types that it serves, and the defaults that it sets."""
     try:
-        with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as plane:
-            schemas = asked(plane, "/openapi/v3/api/v1")["components"]["schemas"]
-            FILE.write_text(written(schemas, asked(plane, "/version")["gitVersion"]), encoding="ascii")
+        with tempfile.TemporaryDirectory() as folder, running(Path(folder), flags=FLAGS) as plane:
+            release = asked(plane, "/version")["gitVersion"]
+            FILE.write_text(written(asked(plane, "/openapi/v3/api/v1")["components"]["schemas"], release), encoding="ascii")
+            definitions.cache_clear()
+            DEFAULTS_FILE.write_text(recorded(plane, release), encoding="ascii")
     except (Missing, Broken) as error:
         sys.exit(str(error))
 

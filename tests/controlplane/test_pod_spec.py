@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.pod_spec import FILE, ROOT, asked, written
+from tests.controlplane.cluster import ControlPlane, Missing, running
+from tests.controlplane.pod_defaults import recorded
+from tests.controlplane.pod_spec import DEFAULTS_FILE, FILE, ROOT, asked, written
+from tests.controlplane.pod_trials import FLAGS
 
 WORDS = {"type", "format", "enum", "required", "oneOf", "items", "additionalProperties", "properties", "$ref"}
 RECORDED: dict[str, Any] = json.loads(FILE.read_text(encoding="ascii"))
@@ -83,3 +86,16 @@ def test_the_record_is_what_the_server_publishes(api_server: ControlPlane) -> No
         pytest.skip(f"the types are those of {RECORDED['release']}, the server is of {release}")
 
     assert written(asked(api_server, "/openapi/v3/api/v1")["components"]["schemas"], release) == FILE.read_text(encoding="ascii")
+
+
+@pytest.mark.e2e
+def test_recorded_defaults_are_those_of_a_server(tmp_path: Path) -> None:
+    try:
+        with running(tmp_path, flags=FLAGS) as plane:
+            release = asked(plane, "/version")["gitVersion"]
+            if release != RECORDED["release"]:
+                pytest.skip(f"the defaults are those of {RECORDED['release']}, the server is of {release}")
+
+            assert recorded(plane, release) == DEFAULTS_FILE.read_text(encoding="ascii")
+    except Missing as missing:
+        pytest.skip(str(missing))
