@@ -9,6 +9,7 @@ import anyio.lowlevel
 from msgspec import Struct
 from yarl import URL
 
+from providers.kubernetes.connector import Connector
 from providers.kubernetes.errors import error_of_response, translated
 from providers.kubernetes.login import Login
 from providers.kubernetes.wire import JSON, HttpRequest, Response
@@ -55,7 +56,7 @@ class ConnectionPool:
         self._retired = False
         self._http = aiohttp.ClientSession(
             # No limit here: requests are limited by `DirectApi`, and streams must not use up the connections for requests.
-            connector=aiohttp.TCPConnector(ssl=login.tls, limit=0, keepalive_timeout=KEEP_ALIVE, ttl_dns_cache=30),
+            connector=Connector(ssl=login.tls, limit=0, keepalive_timeout=KEEP_ALIVE, ttl_dns_cache=30),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": USER_AGENT, "Accept-Encoding": "gzip" if limits.compressed else "identity"},
             proxy=login.proxy,
@@ -142,7 +143,7 @@ class Stream:
                 yield chunk
 
     async def aclose(self) -> None:
-        """Abort the connection. A transport that is left to close by itself might outlive the event loop."""
+        """Abort the connection, without waiting for the server to confirm its end."""
         connection = self._response.connection
         if connection and connection.transport:
             connection.transport.abort()

@@ -3,10 +3,11 @@
 import json
 import re
 import signal
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -20,6 +21,9 @@ from providers.sandbox.http.faults import InjectedFault
 from resources.base.kinds import POD, PODCLIQUESET
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine, finished, started
+from tests.open_sockets import unclosed
+from tests.providers.kubernetes.loopback import kubeconfig
+from tests.silent_server import Stage, silent_server
 
 FIRST = ROOT / "examples" / "01-first-gang"
 OPTED_OUT = ROOT / "examples" / "04-auto-mnnvl" / "opted-out.yaml"
@@ -140,6 +144,20 @@ def test_the_timeout_covers_a_cluster_that_does_not_answer(box: Box) -> None:
     quiet = finished("sync", "--quiet", "--timeout", "1s", KUBECONFIG=str(box.kubeconfig))
     assert (quiet.code, quiet.err.splitlines()[-1]) == (Exit.UNSETTLED, "exit 8: not settled")
     assert box.names(PODCLIQUESET) == []
+
+
+@pytest.mark.parametrize("stage", get_args(Stage))
+@pytest.mark.parametrize(("options", "ending"), [(("-q",), Exit.UNSETTLED), ((), Exit.FAILED), (("--dry-run",), Exit.FAILED)])
+def test_a_sync_that_runs_into_its_timeout_closes_its_connections(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stage: Stage, options: tuple[str, ...], ending: Exit
+) -> None:
+    codes: list[int] = []
+    with silent_server(stage) as server:
+        config = kubeconfig(tmp_path, server.url, certificate_authority_data=b64encode(server.authority).decode())
+        monkeypatch.setenv("KUBECONFIG", str(config))
+        left = unclosed(lambda: codes.append(engine("sync", *options, "--timeout", "1s").code))
+
+    assert (codes, left) == ([ending], [])
 
 
 def test_a_quiet_sync_says_what_it_changed_and_nothing_when_it_changed_nothing(box: Box, engine: Engine) -> None:
