@@ -22,10 +22,10 @@ from providers.sandbox.actors.claim_fields import (
     uses_claims,
 )
 from providers.sandbox.actors.inventory import Inventory
-from providers.sandbox.actors.pod_requirements import PodRequirements
 from providers.sandbox.actors.pool import DEVICES, Pool
 from providers.sandbox.actors.store import Store
 from resources.base.kinds import RESOURCE_CLAIM
+from resources.placement.node_fit import PodRequirements
 
 PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 """The finalizer of a claim that is allocated."""

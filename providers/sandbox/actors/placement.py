@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from providers.sandbox.actors.body import Body, uid_of
 from providers.sandbox.actors.gang import PodBlock
-from providers.sandbox.actors.pod_affinity import PodAffinity
-from providers.sandbox.actors.pod_requirements import PodRequirements
 from providers.sandbox.actors.pool import Pool, Shortage
+from resources.placement.node_fit import PodRequirements
+from resources.placement.pod_affinity import PodAffinity
 
 Selector = Mapping[str, str]
 """Labels that the nodes must have."""

@@ -7,8 +7,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from providers.sandbox.actors.body import labels_of
-from providers.sandbox.actors.pod_affinity import NOT_NEAR, NodeFilter, PodAffinity
-from providers.sandbox.actors.pod_requirements import PODS, Amounts, PodRequirements, allocatable, mismatch
+from resources.placement.node_fit import HOST_PORT, PODS, Amounts, PodRequirements, allocatable, mismatch, short_of
+from resources.placement.pod_affinity import NodeFilter, PodAffinity
 
 DEVICES: Final = "device class "
 """Devices are counted as a resource of this name followed by that of their class."""
@@ -70,6 +70,10 @@ class Pool:
         """The labels of a node; none for a node that does not exist."""
         return labels_of(self._nodes[node]) if node in self._nodes else {}
 
+    def names(self) -> Sequence[str]:
+        """The names of all nodes, in order."""
+        return self._names
+
     def values_of(self, label: str) -> list[str]:
         """The values that a label has on the nodes, in order."""
         return sorted({value for name in self._names if (value := self.labels_of(name).get(label))})
@@ -95,7 +99,7 @@ class Pool:
         """Reserve a node for each of these pods (given by uid), or for none. Returns the nodes by uid."""
         nodes: dict[str, str] = {}
         for uid, requirements in pods:
-            near = affinities[uid].among(self) if uid in affinities else None
+            near = affinities[uid].among(self, requirements) if uid in affinities else None
             node = self._find(requirements, near)
             if node is None:
                 reasons = Counter(reason for name in self._names for reason in self._reasons_against(name, requirements, near))
@@ -125,21 +129,22 @@ class Pool:
         return None
 
     def _short_of(self, node: str, pod: PodRequirements) -> list[str]:
-        capacity, used = self._capacity[node], self._used.get(node, Counter[str]())
-        return [resource for resource, amount in pod.requests.items() if amount > capacity.get(resource, 0) - used[resource]]
+        return short_of(pod.requests, self._capacity[node], self._used.get(node, Counter[str]()))
 
     def _reasons_against(self, node: str, pod: PodRequirements, near: NodeFilter | None = None) -> Iterable[str]:
         if {pod.node, self.node_of(pod.same_node_as)} - {"", node}:
             return ["resourceclaim not available on the node"]
         if reason := mismatch(pod, self._nodes[node]):
             return [reason]
-        if near is not None and not near.allows(self.labels_of(node)):
-            return [NOT_NEAR]
-        short_of = self._short_of(node, pod)
+        if near is not None and (refusal := near.refusal(self.labels_of(node))):
+            return [refusal]
+        lacking = self._short_of(node, pod)
         # kube-scheduler looks for devices only on a node that has everything else.
-        resources = [_insufficient(resource) for resource in short_of if not resource.startswith(DEVICES)]
-        return resources or ["cannot allocate all claims"] * bool(short_of)
+        resources = [_insufficient(resource) for resource in lacking if not resource.startswith(DEVICES)]
+        return resources or ["cannot allocate all claims"] * bool(lacking)
 
 
 def _insufficient(resource: str) -> str:
+    if resource.startswith(HOST_PORT):
+        return "node(s) didn't have free ports for the requested pod ports"
     return "Too many pods" if resource == PODS else f"Insufficient {resource}"

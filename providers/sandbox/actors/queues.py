@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from providers.sandbox.actors.body import Body
-from providers.sandbox.actors.pod_requirements import requests_of, thousandths
+from resources.placement.node_fit import requests_of, thousandths
 
 GPU: Final = "nvidia.com/gpu"
 GpusOf = Callable[[str], int]

@@ -26,14 +26,14 @@ from providers.sandbox.actors.gang import PodBlock, PodStates, SchedulingUnit, u
 from providers.sandbox.actors.gangs import Gangs
 from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.actors.placement import NOWHERE, Requirements, Selector, place, place_gang, selector_of
-from providers.sandbox.actors.pod_affinity import affinity_of
 from providers.sandbox.actors.pod_group_status import SHORT_OF_PODS, SHORT_OF_RESOURCES, Failure, PodGroupStatuses
-from providers.sandbox.actors.pod_requirements import PODS, requests_of, requirements_of
 from providers.sandbox.actors.pool import Pool, Shortage
 from providers.sandbox.actors.store import Store, run_informers
 from providers.sandbox.actors.unplaced import Unplaced
 from providers.sandbox.actors.work_queue import WorkQueue
 from resources.base.kinds import NODE, POD
+from resources.placement.node_fit import PODS, requests_of, requirements_of
+from resources.placement.pod_affinity import affinity_of
 
 RETRY_DELAY = 0.1
 """Seconds after resources are freed until all units that did not fit are tried again."""
@@ -224,7 +224,7 @@ class Scheduler:
         """Reserve a node for each of the pods. Returns the nodes by uid, or why there are none."""
         try:
             of_pods = dict(self._dra.with_devices([(pod, requirements_of(pod)) for pod in pods]))
-            affinities = {uid_of(pod): affinity for pod in pods if (affinity := affinity_of(pod, self._pods)) is not None}
+            affinities = {uid_of(pod): affinity for pod in pods if (affinity := affinity_of(pod, self._pods.objects.values())) is not None}
             nodes = reserve(Requirements(of_pods, affinities))
         except ValueError as error:
             return f"invalid resources: {error}"

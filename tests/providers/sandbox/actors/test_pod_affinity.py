@@ -6,11 +6,11 @@ import pytest
 
 from engine.ids import Kind
 from providers.sandbox.actors.body import uid_of
-from providers.sandbox.actors.pod_affinity import PREFERRED, REQUIRED, affinity_of
-from providers.sandbox.actors.pod_requirements import requirements_of
 from providers.sandbox.actors.pool import Pool, Shortage
 from providers.sandbox.actors.store import Store
 from resources.base.kinds import POD
+from resources.placement.node_fit import requirements_of
+from resources.placement.pod_affinity import PREFERRED, REQUIRED, affinity_of
 from tests.providers.sandbox.actors.manifests import node, pod
 
 KEY = "example.com/island"
@@ -40,7 +40,7 @@ def placed(*pods: Body, islands: str = "abab") -> list[str]:
         store.objects[body["metadata"].get("namespace", ""), body["metadata"]["name"]] = body
     nodes = []
     for body in pods:
-        affinity = affinity_of(body, store)
+        affinity = affinity_of(body, store.objects.values())
         found = pool.place([(uid_of(body), requirements_of(body))], {uid_of(body): affinity} if affinity else {})
         nodes.append("" if isinstance(found, Shortage) else found[uid_of(body)])
     return nodes
@@ -90,3 +90,40 @@ def test_pods_that_have_ended_and_those_of_other_namespaces_do_not_count() -> No
     assert placed(ended, labelled("p", term(app="x")))[1] == ""
     assert placed(elsewhere, labelled("p", term(app="x")))[1] == ""
     assert placed(elsewhere, labelled("p", named))[1] == "n2"
+
+
+def alone(name: str) -> Body:
+    """A pod that must not be at the same value of the key as another of its kind."""
+    body = labelled(name, app="x")
+    body["spec"]["affinity"] = {"podAntiAffinity": {REQUIRED: [term(app="x")]}}
+    return body
+
+
+def spread(name: str, most: int = 1, **fields: Any) -> Body:
+    body = labelled(name, app="x")
+    constraint = {"topologyKey": KEY, "maxSkew": most, "labelSelector": {"matchLabels": {"app": "x"}}, **fields}
+    body["spec"] |= {"affinity": None, "topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule", **constraint}]}
+    return body
+
+
+def test_pods_that_exclude_one_another_are_each_at_another_value_of_the_label() -> None:
+    assert placed(*(alone(f"p{number}") for number in range(3))) == ["n0", "n1", ""]
+    assert placed(*(alone(f"p{number}") for number in range(2)), islands="aa--") == ["n0", "n2"]
+
+
+def test_pods_that_are_spread_are_nowhere_more_than_the_skew_allows() -> None:
+    pods = [spread(f"p{number}") for number in range(4)]
+
+    assert placed(*pods, islands="aabb") == ["n0", "n2", "n1", "n3"]
+    assert placed(*pods, islands="aaab") == ["n0", "n3", "n1", ""]
+    assert placed(*pods, islands="----") == ["", "", "", ""]
+    assert placed(*(spread(f"p{number}", minDomains=2) for number in range(2)), islands="aa--") == ["n0", ""]
+    assert placed(*(spread(f"p{number}", whenUnsatisfiable="ScheduleAnyway") for number in range(2)), islands="aabb") == ["n0", "n1"]
+
+
+def test_a_spread_counts_only_the_values_of_nodes_that_the_pod_may_have() -> None:
+    pods = [spread(f"p{number}") for number in range(2)]
+    for body in pods:
+        body["spec"]["nodeSelector"] = {KEY: "a"}
+
+    assert placed(*pods, islands="aab") == ["n0", "n1"]

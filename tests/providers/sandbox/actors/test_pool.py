@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from providers.sandbox.actors.pod_requirements import PodRequirements, requests_of, requirements_of, thousandths
 from providers.sandbox.actors.pool import DEVICES, Pool, Shortage
+from resources.placement.node_fit import PodRequirements, requests_of, requirements_of, thousandths
 from tests.providers.sandbox.actors.manifests import node, pod
 
 
@@ -87,6 +87,24 @@ def test_nothing_is_placed_on_cordoned_and_unready_nodes() -> None:
     sick = {**node("n1"), "status": {**node("n1")["status"], "conditions": [{"type": "Ready", "status": "False"}]}}
 
     assert isinstance(pool(cordoned, sick).place(pods(1)), Shortage)
+
+
+def test_a_node_has_each_host_port_once() -> None:
+    ports = [{"containerPort": 8080, "hostPort": 80}]
+    containers = [{"name": "main", "image": "x", "ports": ports}]
+    room = pool(node("n0"), node("n1"))
+
+    refused = room.place(pods(3, containers=containers))
+
+    assert str(refused) == "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
+    on_host = [{**containers[0], "ports": [{"containerPort": 80}]}]
+    assert room.place(pods(2, containers=on_host, hostNetwork=True)) == {"uid-0": "n0", "uid-1": "n1"}
+
+
+def test_requests_of_the_pod_as_a_whole_count_in_place_of_those_of_its_containers() -> None:
+    spec = {"containers": [{"resources": {"requests": {"cpu": "1", "memory": "1"}}}], "resources": {"requests": {"cpu": "3"}}}
+
+    assert requests_of(spec) == {"cpu": 3000, "memory": 1000, "pods": 1000}
 
 
 def test_effective_requests_are_the_maximum_of_init_containers_and_containers() -> None:
