@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from engine.diff import Difference, Rules, compare, compare_status, touches
+from engine.diff import Difference, Rules, compare, compare_status, is_labelled, touches
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import BoundOwner, Cause, Change, Expect, Operation, owner_reference
@@ -16,7 +16,6 @@ Action = Operation | Wait
 """What to do about one object: a call, or a reason not to make it now."""
 
 LABELS_RESTORED = "its labels were removed or changed: they are restored"
-UNINTENDED = "no set owns it"
 
 
 def actions_on(resource: Resource, live: Live | None, context: PartContext) -> Iterable[Action]:
@@ -77,16 +76,15 @@ def _update(resource: Resource, live: Live, context: PartContext) -> Sequence[Op
     """At most one write: each is bound to the observed revision, so the status is written once the object itself is in sync."""
     body = live.body
     if not resource.policy.create_only:
-        absent = Cause.DRIFT if live.id in context.mislabelled else context.absent
-        difference = compare(resource.body, body, Rules(resource.policy, absent))
+        difference = compare(resource.body, body, Rules(resource.policy, context.absent_field(live), context.absent_label(live)))
+        difference.intend(path for path, _ in resource.own_reasons if is_labelled(path))
         _compare_finalizers(resource, body, difference, context)
         _compare_owners(resource, live, body, difference, context)
         if any(touches(change, resource.policy.immutable) for change in difference.changes):
             return (_replace(resource, live, difference.changes, context),)
         if difference.changes:
             why = LABELS_RESTORED if live.id in context.mislabelled else resource.why
-            follows = Reason.MANIFEST_CHANGED if live.id == context.root.id else resource.follows
-            return (_patch(resource, live, difference, why, follows),)
+            return (_patch(resource, live, difference, why, context),)
     if resource.status is not None:
         status_difference = compare_status(resource.status, body.get("status") or {})
         if status_difference.changes:
@@ -143,9 +141,9 @@ def _compare_owners(resource: Resource, live: Live, body: Body, difference: Diff
         difference.add(("metadata", "ownerReferences"), old or None, [*old, *missing], context.absent)
 
 
-def _patch(resource: Resource, live: Live, difference: Difference, why: str, follows: Reason) -> Operation:
-    """The patch of an object. Its reason is `follows` if the desired state has changed."""
-    cause = Cause.INTENT if any(change.cause is Cause.INTENT for change in difference.changes) else Cause.DRIFT
+def _patch(resource: Resource, live: Live, difference: Difference, why: str, context: PartContext) -> Operation:
+    reason = _reason_to_patch(resource, difference.changes, context)
+    cause = Cause.DRIFT if reason is Reason.DRIFTED else Cause.INTENT
     return Operation(
         Verb.PATCH,
         resource.id,
@@ -156,8 +154,27 @@ def _patch(resource: Resource, live: Live, difference: Difference, why: str, fol
         expect=Expect(live.uid, live.revision),
         controller=live.controller,
         target=resource.body,
-        reason=follows if cause is Cause.INTENT else Reason.DRIFTED,
+        reason=reason,
     )
+
+
+def _reason_to_patch(resource: Resource, changes: Sequence[Change], context: PartContext) -> Reason:
+    """Why an object is patched: DRIFTED if only what others did is repaired."""
+    if resource.stance is Stance.DROP:
+        return _reason_to_remove(resource)
+    intents = [change for change in changes if change.cause is Cause.INTENT]
+    if not intents:
+        return Reason.DRIFTED
+    if resource.id == context.root.id:
+        return Reason.MANIFEST_CHANGED
+    own = {_own_reason(resource, change) for change in intents}
+    return own.pop() if len(own) == 1 else Reason.TEMPLATE_CHANGED
+
+
+def _own_reason(resource: Resource, change: Change) -> Reason:
+    """The reason of a change of the desired state."""
+    reasons = (reason for path, reason in resource.own_reasons if change.path[: len(path)] == path)
+    return next(reasons, Reason.TEMPLATE_CHANGED)
 
 
 def _status(resource: Resource, live: Live, difference: Difference) -> Operation:
@@ -177,18 +194,18 @@ def _status(resource: Resource, live: Live, difference: Difference) -> Operation
 
 
 def _replace(resource: Resource, live: Live, changes: tuple[Change, ...], context: PartContext) -> Operation:
-    is_intent = any(change.cause is Cause.INTENT for change in changes)
+    reason = _reason_to_patch(resource, changes, context)
     return Operation(
         Verb.REPLACE,
         resource.id,
         f"{resource.why}; the server does not allow changing it in place",
-        Cause.INTENT if is_intent else Cause.DRIFT,
+        Cause.DRIFT if reason is Reason.DRIFTED else Cause.INTENT,
         body=resource.body,
         owners=context.bound_owners(resource),
         changes=changes,
         expect=Expect(live.uid),
         intended=resource.intended,
-        reason=resource.follows if is_intent else Reason.DRIFTED,
+        reason=reason,
     )
 
 
@@ -204,7 +221,7 @@ def _drop(resource: Resource, live: Live, context: PartContext) -> Iterable[Acti
         return ()
     difference = Difference()
     difference.add(("metadata", "ownerReferences"), old, kept, Cause.INTENT)
-    return (_patch(resource, live, difference, resource.why, _reason_to_remove(resource)),)
+    return (_patch(resource, live, difference, resource.why, context),)
 
 
 def _reason_to_remove(resource: Resource) -> Reason:
@@ -249,15 +266,16 @@ def delete_unintended(live: Live, context: PartContext) -> Iterable[Action]:
     """Delete an object of the root that the graph does not have."""
     if live.deleting_since is not None:
         return ()
+    unintended = f"{context.root.id.kind} {context.root.id.name} does not specify it"
     if context.incomplete:
         kinds = ", ".join(sorted(context.incomplete))
-        why = f"{UNINTENDED}; it is deleted once {kinds} objects can be listed completely"
+        why = f"{unintended}; it is deleted once {kinds} objects can be listed completely"
         return (Wait(live.id, why, blocked=True, reason=Reason.NOT_LISTED),)
     return (
         Operation(
             Verb.DELETE,
             live.id,
-            UNINTENDED,
+            unintended,
             Cause.DRIFT,
             expect=Expect(live.uid),
             intended=False,

@@ -1,7 +1,7 @@
 """Conditions: entries of `status.conditions`, which keep their transition time until their status changes."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from engine.resource import NOW
 
@@ -25,6 +25,22 @@ def is_true(conditions: Iterable[Condition], type: str) -> bool:
     """Whether the condition of that type exists and is True."""
     match = find(conditions, type)
     return match is not None and match.get("status") == "True"
+
+
+READY: Final = "Ready"
+
+
+def completed_generation(root: Mapping[str, Any]) -> int | None:
+    """The last generation of a root that its status says was carried out completely; None if it names none.
+
+    `status.observedGeneration`; of a kind without that field, the generation at which it was `Ready`.
+    """
+    status = root.get("status") or {}
+    generation = status.get("observedGeneration")
+    ready = find(status.get("conditions") or (), READY)
+    if generation is None and ready is not None and ready.get("status") == "True":
+        generation = ready.get("observedGeneration")
+    return generation if isinstance(generation, int) else None
 
 
 def merge(live: Iterable[Condition], desired: Iterable[Condition], *, owned: Iterable[str]) -> list[Condition]:

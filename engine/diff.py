@@ -1,12 +1,13 @@
 """Diff: the changes that make a live object match the desired one. `covers` and `same` decide; deepdiff only details changes for people."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine import ownership
+from engine.omitted import NOTHING_OMITTED, Omitted, without_omitted
 from engine.operation import Cause, Change, Operation
 from engine.ownership import Fields
 from engine.quantity import is_same_quantity
@@ -30,6 +31,11 @@ class Difference(Struct):
 
     collected: list[Change] = field(default_factory=list)
 
+    def intend(self, paths: Iterable[Path]) -> None:
+        """Let the changes of these fields count as intended, whoever has written the old values."""
+        for path in paths:
+            self.collected = [replace(change, cause=Cause.INTENT) if change.path == path else change for change in self.collected]
+
     def add(self, path: Path, old: Any, new: Any, cause: Cause) -> None:
         """Add a change; a new value of None removes the field."""
         self.collected.append(Change(path, None if old is MISSING else old, new, cause))
@@ -52,10 +58,13 @@ class Difference(Struct):
 
 
 class Rules(Struct, frozen=True):
-    """How one object is compared: its policy, and the cause of a change where the live object lacks a desired field."""
+    """How one object is compared: its policy, and the causes of changes where the live object lacks what is desired."""
 
     policy: Policy
     absent: Cause
+    """Of a field."""
+    absent_label: Cause | None = None
+    """Of a label or an annotation; None: as of a field."""
 
 
 def compare(desired: Body, live: Body, rules: Rules) -> Difference:
@@ -66,7 +75,7 @@ def compare(desired: Body, live: Body, rules: Rules) -> Difference:
     difference = Difference()
     owned_fields = ownership.owned(live)
     sealed = _is_sealed(desired, live, rules.policy.seal)
-    comparison = _Comparison(rules, sealed, dict(rules.policy.defaults), difference)
+    comparison = _Comparison(rules, sealed, ownership.is_recorded(live), dict(rules.policy.defaults), difference)
     for key in (desired.keys() | {path[0] for path in rules.policy.owned}) - NOT_IN_BODY - {"metadata"}:
         comparison.at((key,), desired.get(key, MISSING), live.get(key, MISSING), owned_fields)
     owned_metadata = ownership.below(owned_fields, "metadata")
@@ -89,12 +98,14 @@ class _Comparison(Struct, frozen=True):
 
     rules: Rules
     sealed: bool
+    recorded: bool
+    """Whether the server has recorded who has set the fields of the live object."""
     defaults: Mapping[Path, Any]
     difference: Difference
 
     def at(self, path: Path, desired: Any, live: Any, owned: Fields) -> None:
         """Compare the values at a path."""
-        if desired is live or (_is_labelled(path) and desired == live):
+        if desired is live or (is_labelled(path) and desired == live):
             return  # Labels and annotations are strings, for which Python's equality is right.
         policy = self.rules.policy
         if path in policy.seeded:
@@ -103,10 +114,10 @@ class _Comparison(Struct, frozen=True):
             self._compare_undesired(path, live, owned)
         elif path in policy.exact:
             if not (covers(desired, live) if self.sealed else same(desired, live)):
-                _replace_whole(path, desired, live, self.difference)
+                self._replace_whole(path, desired, live, owned)
         elif live is MISSING:
-            if not _is_empty(desired):
-                self.difference.add(path, MISSING, desired, self.rules.absent)
+            if not _is_empty(desired) and not policy.omitted.at(path[:-1]).is_absent(path[-1], desired):
+                self.difference.add(path, MISSING, desired, self._absent(path))
         elif isinstance(desired, dict) and isinstance(live, dict):
             self._compare_maps(path, desired, live, ownership.below(owned, path[-1]))
         else:
@@ -127,7 +138,7 @@ class _Comparison(Struct, frozen=True):
         policy = self.rules.policy
         if path in policy.partial:
             return False
-        return _is_labelled(path) or any(path[: len(owned)] == owned or owned[: len(path)] == path for owned in policy.owned)
+        return is_labelled(path) or any(path[: len(owned)] == owned or owned[: len(path)] == path for owned in policy.owned)
 
     def _compare_undesired(self, path: Path, live: Any, owned: Fields) -> None:
         """Compare a field that is not desired: it must have the server's default if there is one, and is removed if we own it."""
@@ -139,20 +150,44 @@ class _Comparison(Struct, frozen=True):
             return
         policy = self.rules.policy
         is_ours = ownership.owns(owned, path[-1]) and path not in policy.partial
-        if is_ours and (_is_labelled(path) or any(path[: len(prefix)] == prefix for prefix in policy.owned)):
+        if is_ours and (is_labelled(path) or any(path[: len(prefix)] == prefix for prefix in policy.owned)):
             _remove_owned(path, live, ownership.below(owned, path[-1]), self.rules, self.difference)
 
     def _compare_values(self, path: Path, desired: Any, live: Any, owned: Fields) -> None:
         """Compare lists or scalars. A list that the server tracks as ours as a whole must be equal, not only covered."""
-        if same(desired, live):
+        policy = self.rules.policy
+        omitted = policy.omitted.at(path)
+        if same(desired, live) or (omitted is not NOTHING_OMITTED and same(without_omitted(desired, omitted), live)):
             return
         is_ours = ownership.owns(owned, path[-1])
-        is_whole = is_ours and ownership.is_atomic(ownership.below(owned, path[-1])) and not self.rules.policy.quantities
-        if is_whole or not covers(desired, live, self.rules.policy.quantities):
-            self.difference.add(path, live, desired, Cause.INTENT if is_ours else Cause.DRIFT)
+        is_whole = is_ours and ownership.is_atomic(ownership.below(owned, path[-1])) and not policy.quantities
+        if is_whole or not covers(desired, live, policy.quantities, omitted):
+            self.difference.add(path, live, desired, self._changed(path, owned))
+
+    def _replace_whole(self, path: Path, desired: Any, live: Any, owned: Fields) -> None:
+        """Add the changes that make the live value equal to the desired one, fields of other managers included."""
+        if isinstance(desired, dict) and isinstance(live, dict):
+            below = ownership.below(owned, path[-1])
+            for name in desired.keys() | live.keys():
+                new, old = desired.get(name, MISSING), live.get(name, MISSING)
+                if not same(new, old):
+                    self._replace_whole((*path, name), new, old, below)
+        else:
+            is_drift = self.sealed or not self.rules.policy.seal
+            cause = self._changed(path, owned) if is_drift and self.rules.absent is Cause.DRIFT else Cause.INTENT
+            self.difference.add(path, live, None if desired is MISSING else desired, cause)
+
+    def _absent(self, path: Path) -> Cause:
+        """Why the live object lacks a desired value."""
+        return self.rules.absent_label or self.rules.absent if is_labelled(path) else self.rules.absent
+
+    def _changed(self, path: Path, owned: Fields) -> Cause:
+        """Why a live value differs: the desired one has changed if we have set the live one, else somebody else has."""
+        return Cause.INTENT if not self.recorded or ownership.owns(owned, path[-1]) else Cause.DRIFT
 
 
-def _is_labelled(path: Path) -> bool:
+def is_labelled(path: Path) -> bool:
+    """Whether the path is that of a label or an annotation."""
     return path[0] == "metadata" and len(path) > 1 and path[1] in LABELLED
 
 
@@ -174,21 +209,10 @@ def _remove_owned(path: Path, live: Any, owned: Fields, rules: Rules, difference
 def _is_removed_as_a_whole(path: Path, live: Body, owned: Fields, policy: Policy) -> bool:
     """Whether a map is ours with all its fields. Labels and annotations are listed one by one; the server removes their empty map."""
     keeps_a_field = any(seeded[: len(path)] == path for seeded in policy.seeded)
-    return not _is_labelled(path) and not keeps_a_field and ownership.owns_all(owned, live)
+    return not is_labelled(path) and not keeps_a_field and ownership.owns_all(owned, live)
 
 
-def _replace_whole(path: Path, desired: Any, live: Any, difference: Difference) -> None:
-    """Add the changes that make the live value equal to the desired one, fields of other managers included."""
-    if isinstance(desired, dict) and isinstance(live, dict):
-        for name in desired.keys() | live.keys():
-            new, old = desired.get(name, MISSING), live.get(name, MISSING)
-            if not same(new, old):
-                _replace_whole((*path, name), new, old, difference)
-    else:
-        difference.add(path, live, None if desired is MISSING else desired, Cause.INTENT)
-
-
-def covers(desired: Any, live: Any, quantities: frozenset[str] = frozenset()) -> bool:
+def covers(desired: Any, live: Any, quantities: frozenset[str] = frozenset(), omitted: Omitted = NOTHING_OMITTED) -> bool:
     """Whether the live value has everything that is desired; more fields (defaults, fields of others) are no difference."""
     if desired is live:
         return True
@@ -198,15 +222,17 @@ def covers(desired: Any, live: Any, quantities: frozenset[str] = frozenset()) ->
         for key, value in desired.items():
             live_value = live.get(key, MISSING)
             if live_value is MISSING:
-                if not _is_empty(value):
+                if not _is_empty(value) and not omitted.is_absent(key, value):
                     return False
-            elif not covers(value, live_value, quantities) and not (key in quantities and is_same_quantity(value, live_value)):
+            elif not covers(value, live_value, quantities, omitted.at((key,))) and not (
+                key in quantities and is_same_quantity(value, live_value)
+            ):
                 return False
         return True
     if isinstance(desired, list | tuple):
         if not isinstance(live, list | tuple) or len(desired) != len(live):
             return False
-        return all(covers(item, live_item, quantities) for item, live_item in zip(desired, live, strict=True))
+        return all(covers(item, live_item, quantities, omitted) for item, live_item in zip(desired, live, strict=True))
     return same(desired, live)
 
 

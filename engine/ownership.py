@@ -1,6 +1,6 @@
 """Ownership: which fields of a live object this engine set, so that a field dropped from a manifest is removed and no other field is."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.resource import Body
@@ -16,6 +16,37 @@ NOT_OWNED = frozenset({"apiVersion", "kind", "status"})
 """Fields that no write of the main body sets."""
 
 
+def is_recorded(live: Body) -> bool:
+    """Whether the server has recorded who has set which fields of the object. A forecast records that of patches only."""
+    return bool(live["metadata"].get("managedFields"))
+
+
+def written_at(live: Body) -> str:
+    """When we wrote the main body last, as RFC 3339 text; empty if that is not recorded."""
+    return max((_time(entry) for entry in _entries(live) if entry.get("manager") == MANAGER), default="")
+
+
+def labelled_at(live: Body) -> str:
+    """When the labels or annotations of the object were set last, as RFC 3339 text, or something else by the same manager; empty if that
+    is not recorded."""
+    return max((_time(entry) for entry in _entries(live) if _sets_labels(entry.get("fieldsV1") or NOTHING)), default="")
+
+
+def _sets_labels(fields: Fields) -> bool:
+    metadata = below(fields, "metadata")
+    return owns(metadata, "labels") or owns(metadata, "annotations")
+
+
+def _entries(live: Body) -> Iterator[Mapping[str, Any]]:
+    """What the server has recorded about writes of the main body."""
+    return (entry for entry in live["metadata"].get("managedFields") or () if not entry.get("subresource"))
+
+
+def _time(entry: Mapping[str, Any]) -> str:
+    time = entry.get("time")
+    return time if isinstance(time, str) else ""
+
+
 def owned(live: Body) -> Fields:
     """The fields of the main body that our writes set and that no other manager has taken over since."""
     for entry in live["metadata"].get("managedFields", ()):
@@ -25,12 +56,15 @@ def owned(live: Body) -> Fields:
     return NOTHING
 
 
-def with_owned(live: Body, written: Body) -> Body:
-    """The live object as the server returns it after we have written these fields: they are ours, besides those that were."""
+def with_owned(live: Body, written: Body, at: str = "") -> dict[str, Any]:
+    """The live object as the server returns it after we have written these fields: they are ours, besides those that were.
+
+    `at` is the time of the write.
+    """
     metadata = live["metadata"]
     others = [entry for entry in metadata.get("managedFields", ()) if entry.get("manager") != MANAGER or entry.get("subresource")]
     fields = _joined(owned(live), _fields_of({key: value for key, value in written.items() if key not in NOT_OWNED}))
-    return {**live, "metadata": {**metadata, "managedFields": [*others, {"manager": MANAGER, "fieldsV1": fields}]}}
+    return {**live, "metadata": {**metadata, "managedFields": [*others, {"manager": MANAGER, "time": at, "fieldsV1": fields}]}}
 
 
 def _fields_of(value: Any) -> Fields:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from engine import ownership
+from engine.conditions import completed_generation
 from engine.ids import ResourceId
 from engine.observed import Live, Slice
 from engine.operation import BoundOwner, Cause, Unknown
@@ -26,6 +28,8 @@ class PartContext(Struct, frozen=True):
     reads: Mapping[str, frozenset[str]]
     absent: Cause
     """Why an object or a field that does not exist is missing."""
+    labelled_at: str
+    """When labels or annotations of the root have changed last, as RFC 3339 text; empty if that is not known."""
     elsewhere: Mapping[ResourceId, Live]
     """The live objects of the part that are among the references or belong to nested roots, and the root that proposes this one."""
 
@@ -42,9 +46,20 @@ class PartContext(Struct, frozen=True):
             return Reason.MANIFEST_CHANGED if resource.reason in (None, *GROWTH) else resource.reason
         if resource.reason is not None:
             return resource.reason
-        if self.absent is Cause.INTENT:
-            return Reason.TEMPLATE_CHANGED
-        return Reason.SCALED_OUT if any(map(_has_new_generation, self.slice.objects.values())) else Reason.MISSING
+        return Reason.TEMPLATE_CHANGED if self.absent is Cause.INTENT else Reason.MISSING
+
+    def absent_field(self, live: Live) -> Cause:
+        """Why a field of an object is missing."""
+        return Cause.DRIFT if live.id in self.mislabelled else self.absent
+
+    def absent_label(self, live: Live) -> Cause:
+        """Why a label or an annotation of an object is missing.
+
+        A change of the root's own labels and annotations leaves its generation as it is: what follows from them is missing because of
+        that if they have changed since we wrote the object.
+        """
+        is_newer = live.id not in self.mislabelled and self.labelled_at > ownership.written_at(live.body)
+        return Cause.INTENT if is_newer else self.absent_field(live)
 
     def unlisted(self, id: ResourceId) -> str | None:
         """A kind that could not be listed completely and without which objects of this one's kind cannot be judged."""
@@ -69,12 +84,4 @@ class PartContext(Struct, frozen=True):
 
 def _was_complete(root: Live) -> bool:
     """Whether some generation of the root has been carried out completely."""
-    return bool(root.uid) and (root.body.get("status") or {}).get("observedGeneration") is not None
-
-
-def _has_new_generation(live: Live) -> bool:
-    """Whether its spec has been changed since its status was written."""
-    if live.generation < 2:
-        return False
-    observed = (live.body.get("status") or {}).get("observedGeneration")
-    return observed is not None and observed < live.generation
+    return bool(root.uid) and completed_generation(root.body) is not None

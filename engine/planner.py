@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Final
 
 from msgspec import Struct
 
+from engine import ownership
 from engine.actions import Action, actions_on, delete_unintended, not_served
 from engine.blueprint import Desired
-from engine.diff import covers
+from engine.conditions import completed_generation
+from engine.diff import LABELLED, covers
 from engine.graph import Part
 from engine.ids import ResourceId
 from engine.memo import Memo
@@ -37,9 +40,9 @@ def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str
         return Plan(observed.root.id, problems=desired.problems, notes=desired.notes)
     if observed.proposal is not None and not observed.unserved.isdisjoint(observed.root.id.keys()):
         return Plan(observed.root.id, deferred=(not_served(observed.root.id, observed.proposal),), notes=desired.notes)
-    absent = _absent_cause(observed)
+    absent, labelled_at = _absent_cause(observed), _labelled_at(observed)
     parts = (*desired.graph.parts, *_obsolete_parts(desired, observed, memo))
-    part_plans = [_recalled(part, observed, reads, absent, memo) for part in parts]
+    part_plans = [_recalled(part, observed, reads, absent, labelled_at, memo) for part in parts]
     operations = ordered([operation for part_plan in part_plans for operation in part_plan.operations], desired)
     for part in parts:
         part.release()
@@ -59,8 +62,21 @@ def _absent_cause(observed: Observed) -> Cause:
     root = observed.root
     if not root.uid or (observed.proposal is not None and (observed.proposer is None or not _is_applied(observed.proposal, root))):
         return Cause.INTENT
-    status = root.body.get("status") or {}
-    return Cause.DRIFT if status.get("observedGeneration") == root.generation else Cause.INTENT
+    return Cause.DRIFT if completed_generation(root.body) == root.generation else Cause.INTENT
+
+
+LATER: Final = "9999"
+"""After every time that an object can have."""
+
+
+def _labelled_at(observed: Observed) -> str:
+    """When labels or annotations of the root have changed last; `LATER` if a proposal changes them now."""
+    root, proposal = observed.root, observed.proposal
+    if proposal is not None and not all(
+        covers(proposal["metadata"].get(field) or {}, root.body["metadata"].get(field) or {}) for field in LABELLED
+    ):
+        return LATER
+    return ownership.labelled_at(root.body) if root.uid else ""
 
 
 def _is_applied(proposal: Body, root: Live) -> bool:
@@ -74,7 +90,7 @@ def _obsolete_parts(desired: Desired, observed: Observed, memo: Memo) -> Iterabl
         yield memo.recall(("obsolete", key), (), partial(Part, key, {}, frozenset()))
 
 
-def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]], absent: Cause, memo: Memo) -> PartPlan:
+def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]], absent: Cause, labelled_at: str, memo: Memo) -> PartPlan:
     """The plan of a part, from the memo if nothing that it depends on has changed (`reads` is the same in all passes)."""
     objects = observed.slice(part.key)
     root = observed.root
@@ -83,10 +99,23 @@ def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]
         elsewhere[observed.proposer.id] = observed.proposer
     root_fact = root if root.id in part.resources else root.uid
     incomplete, unserved = observed.incomplete, observed.unserved
-    facts = (part, objects, root_fact, observed.foreign, observed.mislabelled, incomplete, unserved, absent, tuple(elsewhere.values()))
+    facts = (
+        part,
+        objects,
+        root_fact,
+        observed.foreign,
+        observed.mislabelled,
+        incomplete,
+        unserved,
+        absent,
+        labelled_at,
+        tuple(elsewhere.values()),
+    )
 
     def make() -> PartPlan:
-        context = PartContext(root, objects, observed.foreign, observed.mislabelled, incomplete, unserved, reads, absent, elsewhere)
+        context = PartContext(
+            root, objects, observed.foreign, observed.mislabelled, incomplete, unserved, reads, absent, labelled_at, elsewhere
+        )
         return _part_plan(part, context)
 
     return memo.recall(("part", part.key), facts, make)

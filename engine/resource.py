@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from engine.ids import Owner, ResourceId
+from engine.omitted import NOTHING_OMITTED, Omitted
 from engine.reason import Reason
 
 Body = Mapping[str, Any]
@@ -45,6 +46,8 @@ class Policy(Struct, frozen=True):
     """The server's default of a field that the manifest does not set: any other live value is a difference."""
     quantities: frozenset[str] = frozenset()
     """Keys whose values are quantities, which the server spells in its own way: `1000m` becomes `1`."""
+    omitted: Omitted = NOTHING_OMITTED
+    """The fields that the server leaves out where they are zero: a zero that is wanted, and no field, are the same."""
     partial: tuple[Path, ...] = ()
     """Beneath these paths nothing is removed."""
     create_only: bool = False
@@ -111,8 +114,9 @@ class Resource(Struct, frozen=True, eq=False):
     """Why it is deleted, held back or, if it does not exist, created; None: the planner derives it from what is observed."""
     status_why: str = "its status is out of date"
     """What the status says, for people."""
-    follows: Reason = Reason.TEMPLATE_CHANGED
-    """Why it is patched when the desired state has changed."""
+    own_reasons: tuple[tuple[Path, Reason], ...] = ()
+    """Paths that change for a reason of their own. A patch has such a reason if nothing else changes in the desired state; any other
+    patch has TEMPLATE_CHANGED. A label or an annotation with such a reason is never taken for drift."""
 
 
 class Now:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from engine import ownership
 from engine.ids import ResourceId
 from engine.observed import Live, live, timestamp
 from engine.operation import Operation, owner_reference
@@ -70,7 +71,9 @@ class ForecastStore:
             case Verb.REPLACE:
                 self._remove(existing)
                 self._create(operation)
-            case Verb.PATCH | Verb.STATUS | Verb.SCALE:
+            case Verb.PATCH:
+                self.patch(operation.id, operation.body, is_recorded=ownership.is_recorded(existing.body))
+            case Verb.STATUS | Verb.SCALE:
                 self.patch(operation.id, operation.body)
             case Verb.RELEASE:
                 released = operation.body["finalizers"]
@@ -100,8 +103,11 @@ class ForecastStore:
         self._keep(created)
         return created
 
-    def patch(self, id: ResourceId, patch: Mapping[str, Any]) -> None:
-        """Change an object by a merge patch. One that is being deleted is removed with its last finalizer."""
+    def patch(self, id: ResourceId, patch: Mapping[str, Any], *, is_recorded: bool = False) -> None:
+        """Change an object by a merge patch. One that is being deleted is removed with its last finalizer.
+
+        `is_recorded`: the fields are recorded as ours. For an object without such records everything counts as ours.
+        """
         existing = self.lives[id]
         patched = merge_patch(existing.body, stamp(patch, timestamp(self.now)))
         self._revision += 1
@@ -109,6 +115,8 @@ class ForecastStore:
             existing.generation + 1 if "spec" in patch and patched.get("spec") != existing.body.get("spec") else existing.generation
         )
         patched["metadata"] = {**patched["metadata"], "resourceVersion": str(self._revision), "generation": generation}
+        if is_recorded:
+            patched = ownership.with_owned(patched, patch, timestamp(self.now))
         changed = live(patched)
         if changed.deleting_since is not None and not patched["metadata"].get("finalizers") and id.kind not in self._graceful:
             self._remove(existing)

@@ -44,6 +44,11 @@ ENABLED = "enabled"
 DOMAIN_MEMBERSHIP = f"{ENGINE_PREFIX}domain-membership"
 """The annotation of a replica's base PodGang that records the fabric domains of its cliques (`resources.model.gang_record`)."""
 
+GANG_TERMINATION = f"{ENGINE_PREFIX}gang-termination"
+"""The annotation of a PodGang of which cliques are deleted, and created again, because it was below minAvailable for too long."""
+IN_PROGRESS = "in-progress"
+"""The value of `GANG_TERMINATION`."""
+
 LONGEST_VALUE = 63
 """Kubernetes' limit for the value of a label, in characters."""
 

@@ -16,7 +16,7 @@ from engine.reason import Because, Reason
 from engine.resource import Resource, Stance
 from engine.verdict import Verdict
 from resources.blueprints.parts import CHILD_KINDS
-from resources.children import scheduler_gang
+from resources.children import absence, scheduler_gang
 from resources.domains import replica_domains
 from resources.domains.replica_domains import ReplicaDomains
 from resources.model.gang_scheduling import GangBlockers
@@ -122,13 +122,27 @@ def _resources(
     view = replace(state.view, has_token=has_token, domains=domains.by_key, gang_blockers=gang_blockers)
     view = replace(view, holds=holds, failed_calls=failed_calls)
     view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))
-    desired = [_of_new_replica(view, resource) for kind in CHILD_KINDS for resource in kind.render(view)]
+    reasons = _Reasons(view)
+    desired = [reasons.explained(resource) for kind in CHILD_KINDS for resource in kind.render(view)]
     return view, desired, [*obsolete_objects(view, {resource.id for resource in desired}), *domains.release.resources]
 
 
-def _of_new_replica(view: View, resource: Resource) -> Resource:
-    """The resource; a replica that has no object yet is one that the set is scaled to."""
-    return resource if view.lives.objects or resource.reason else replace(resource, reason=Reason.SCALED_OUT)
+class _Reasons:
+    """Why objects of a replica do not exist, where their own kind does not say it."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._is_new = absence.is_new_replica(view)
+        self._domains = {domain.id: domain for domain in view.domains.values() if not domain.request.shared}
+
+    def explained(self, resource: Resource) -> Resource:
+        """The resource; a replica that has never had all its pods is one that the set is scaled to."""
+        if resource.reason or resource.id in self._view.lives.objects:
+            return resource
+        if self._is_new:
+            return replace(resource, reason=Reason.SCALED_OUT)
+        domain = self._domains.get(resource.id)
+        return replace(resource, reason=absence.of_domain(self._view, domain)) if domain is not None else resource
 
 
 def _removals(view: View, state: ReplicaState, turn: ReplicaTurn) -> Removals:

@@ -7,6 +7,7 @@ from engine.ids import ResourceId
 from engine.resource import Policy, Resource
 from resources.base import kinds, labels
 from resources.base.manifest import manifest
+from resources.base.omitted_fields import omitted_fields
 from resources.model.view import View
 
 CPU_AT_80 = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]
@@ -14,6 +15,7 @@ CPU_AT_80 = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type":
 POLICY = Policy(
     defaults=((("spec", "minReplicas"), 1), (("spec", "metrics"), CPU_AT_80)),
     quantities=frozenset({"value", "averageValue"}),
+    omitted=omitted_fields(kinds.AUTOSCALER),
 )
 """The server fills in a missing metric and minimum, and normalizes quantities."""
 

@@ -6,6 +6,7 @@ from engine.ids import Owner
 from engine.resource import Policy, Resource
 from resources.base import kinds, labels, names
 from resources.base.manifest import manifest
+from resources.base.omitted_fields import omitted_fields
 from resources.model.template import Template
 
 RULES = [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]
@@ -33,7 +34,8 @@ def _service_account(template: Template) -> Resource:
         labels.child(root, "pod-service-account", name),
         automountServiceAccountToken=True,
     )
-    return Resource(kinds.SERVICE_ACCOUNT.id(namespace, name), body, "ServiceAccount of the set's pods", _owners(template))
+    policy = Policy(omitted=omitted_fields(kinds.SERVICE_ACCOUNT))
+    return Resource(kinds.SERVICE_ACCOUNT.id(namespace, name), body, "ServiceAccount of the set's pods", _owners(template), policy=policy)
 
 
 def _role(template: Template) -> Resource:
@@ -61,7 +63,7 @@ def _role_binding(template: Template) -> Resource:
         "grants the Role to the ServiceAccount",
         _owners(template),
         after=frozenset({kinds.ROLE.id(namespace, name), kinds.SERVICE_ACCOUNT.id(namespace, names.service_account(root))}),
-        policy=Policy(immutable=(("roleRef",),)),
+        policy=Policy(immutable=(("roleRef",),), omitted=omitted_fields(kinds.ROLE_BINDING)),
     )
 
 
@@ -83,5 +85,5 @@ def _token_secret(template: Template) -> Resource:
         "token of the ServiceAccount",
         _owners(template),
         after=frozenset({kinds.SERVICE_ACCOUNT.id(namespace, account)}),
-        policy=Policy(immutable=(("type",),)),
+        policy=Policy(immutable=(("type",),), omitted=omitted_fields(kinds.SECRET)),
     )

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from engine.ids import Owner
 from engine.reason import Because, Reason
-from engine.resource import Body, Resource, Stance
+from engine.resource import Body, Path, Resource, Stance
 from resources.base import kinds, labels, names
 from resources.base.manifest import manifest
 from resources.children import absence, previous_template, resource_claim, scheduler_gang
-from resources.children.podclique import labels_of, our_labels, pod_spec_of
+from resources.children.podclique import HASH_LABEL, labels_of, our_labels, pod_spec_of
 from resources.children.resource_claim import ClaimUse
 from resources.children.scheduler_gang import SchedulerGang
 from resources.domains import placement as domain_placement
@@ -24,6 +24,8 @@ from resources.model.view import CliqueView, GangView, View, is_scheduled
 from resources.policies import startup
 from resources.policies.startup import Parent
 from resources.ports.scheduler import LabelsAndAnnotations
+
+GATES = ("spec", "schedulingGates")
 
 
 def render(view: View) -> Iterator[Resource]:
@@ -159,12 +161,14 @@ def _serving_pod(
     of_domains = domain_placement.labels_of_serving_pod(view, clique, pod.live)
     pod_labels = {**clique_labels, labels.TEMPLATE_HASH: _hash(clique, pod), **of_domains, **index}
     body = manifest(kinds.POD, view.namespace, pod.name, pod_labels, annotations=annotations)
-    why, follows = f"pod of {clique.name}", Reason.TEMPLATE_CHANGED
+    why = f"pod of {clique.name}"
+    own_reasons: list[tuple[Path, Reason]] = [(HASH_LABEL, Reason.ADOPTED)] if clique.is_current(pod) else []
     if pod.gated and is_gate_open:
         gates = [gate for gate in pod.live.body["spec"]["schedulingGates"] if gate.get("name") != labels.GATE]
         body["spec"] = {"schedulingGates": gates}
-        why, follows = f"gang {clique.gang} may be scheduled", Reason.GANG_SCHEDULED
-    return replace(_pod(view, clique, body, why), follows=follows)
+        why = f"gang {clique.gang} may be scheduled"
+        own_reasons.append((GATES, Reason.GANG_SCHEDULED))
+    return replace(_pod(view, clique, body, why), own_reasons=tuple(own_reasons))
 
 
 def _hash(clique: CliqueView, pod: PodFacts) -> str:

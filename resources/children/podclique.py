@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from engine.reason import Reason
 from engine.resource import Policy, Resource
 from resources.base import kinds, labels
 from resources.base.manifest import manifest
@@ -22,6 +23,7 @@ POLICY = Policy(
 )
 """The policy of a clique that follows the template."""
 
+HASH_LABEL = ("metadata", "labels", labels.TEMPLATE_HASH)
 OUTDATED = Policy(finalizers=(labels.CLIQUE_FINALIZER,))
 """The policy of an outdated clique: its spec is neither compared nor written."""
 
@@ -55,6 +57,7 @@ def _podclique(view: View, clique: CliqueView) -> Resource:
         status=clique_status,
         urgent=begins(clique_status),
         provisional=status.is_coming_up(clique, clique_status),
+        own_reasons=((HASH_LABEL, Reason.ADOPTED),) if clique.adopted else (),
         reason=absence.of_clique(view, clique),
         status_why=status.summary_text(clique_status),
     )

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from engine.paths import overlay
+from engine.reason import Reason
 from engine.resource import Body, Policy, Resource, Stance
 from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of
@@ -13,6 +15,7 @@ from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View
 from resources.status import podgang as status
 
+TERMINATION = ("metadata", "annotations", labels.GANG_TERMINATION)
 CONSTRAINT, GROUP_CONSTRAINTS = "topologyConstraint", "topologyConstraintGroupConfigs"
 POLICY = Policy(
     exact=(("spec", "podgroups"), ("spec", CONSTRAINT), ("spec", GROUP_CONSTRAINTS)),
@@ -32,16 +35,28 @@ def _podgang(view: View, gang: GangView) -> Resource:
         why = f"its topology constraints are not known: {topology.blocker}"
         return Resource(gang.id, {}, why, (view.owner,), stance=Stance.HOLD, blocked=True)
     why = f"{'base' if gang.is_base else 'scaled'} gang of replica {view.index}"
+    follows = absence.follows_pods(view, gang)
     return Resource(
         gang.id,
-        body_of(view, gang),
+        _with_termination(view, gang, body_of(view, gang)),
         why,
         (view.owner,),
         policy=POLICY,
         status=status.of(view, gang),
         provisional=status.is_coming_up(gang),
-        follows=absence.follows_pods(view),
+        own_reasons=((("spec", "podgroups"), follows), (TERMINATION, follows)),
+        reason=absence.of_gang(view, gang),
     )
+
+
+def _with_termination(view: View, gang: GangView, body: dict[str, Any]) -> dict[str, Any]:
+    """The manifest, annotated if the gang is being terminated. It is so until all pods exist again: it tells why cliques are missing."""
+    is_removed = any(
+        because.reason is Reason.GANG_TERMINATED for name, *_ in gang.groups if (because := view.removals.cliques.get(name)) is not None
+    )
+    is_left = absence.is_terminated(gang.live) and not status.has_all_pods(gang)
+    annotation = {"metadata": {"annotations": {labels.GANG_TERMINATION: labels.IN_PROGRESS}}}
+    return overlay(body, annotation) if is_removed or is_left else body
 
 
 def body_of(view: View, gang: GangView) -> dict[str, Any]:

@@ -1,19 +1,24 @@
 """ResourceClaims: devices that pods share, claimed by a set, a scaling group or a clique, once for all its replicas or once for each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import Owner, ResourceId
+from engine.reason import Reason
 from engine.resource import Body, Policy, Resource, Stance
 from resources.base import kinds, labels, names
 from resources.base.manifest import manifest
+from resources.base.omitted_fields import omitted_fields
+from resources.children import absence
 from resources.model.sharing import Share
 from resources.model.template import Template
 from resources.model.view import CliqueView, GroupView, View
 
-POLICY = Policy(seeded=(("spec",),))
+POLICY = Policy(seeded=(("spec",),), omitted=omitted_fields(kinds.RESOURCE_CLAIM))
 """The spec of a claim is sent on creation only: it is immutable."""
 
 
@@ -66,7 +71,8 @@ def render(view: View) -> Iterator[Resource]:
             yield _claim_in_view(view, _level_of_set(view.template), share, view.index)
     for group in view.groups:
         if not group.terminating:
-            yield from _claims_of_level(view, _level_of_group(view, group), range(group.replicas))
+            level = _level_of_group(view, group)
+            yield from _claims_of_level(view, level, range(group.replicas), partial(absence.of_group_replica, view, group))
     for clique in view.cliques:
         if view.keeps(clique):
             yield from _of_clique(view, clique)
@@ -76,18 +82,26 @@ def _of_clique(view: View, clique: CliqueView) -> Iterator[Resource]:
     """One claim for each pod index in use. The claim of an index that is no longer used stays until its last pod is gone."""
     level = _level_of_clique(view, clique)
     used = {pod.index for pod in clique.assignment.kept} | {pod.index for pod in clique.assignment.new}
-    yield from _claims_of_level(view, level, sorted(index for index in used if index is not None))
+    indices = sorted(index for index in used if index is not None)
+    yield from _claims_of_level(view, level, indices, partial(absence.of_pod, view, clique))
     unused = {pod.index: pod for pod in clique.pods if pod.index is not None and pod.index not in used}
     for share in level.shares:
         for index, pod in sorted(unused.items()) if share.per_replica else ():
             yield Resource(level.id(share, index), {}, f"waits for {pod.name} to be gone", stance=Stance.HOLD)
 
 
-def _claims_of_level(view: View, level: ClaimLevel, indices: Sequence[int]) -> Iterator[Resource]:
-    """One claim for each of these replicas, or a single one for all, for each share of the level."""
+def _claims_of_level(
+    view: View, level: ClaimLevel, indices: Sequence[int], why_absent: Callable[[int], Reason | None]
+) -> Iterator[Resource]:
+    """One claim for each of these replicas, or a single one for all, for each share of the level.
+
+    `why_absent`: the index of a replica -> why it has no objects yet.
+    """
     for share in level.shares:
         for index in indices if share.per_replica else (0,):
-            yield _claim_in_view(view, level, share, index)
+            claim = _claim_in_view(view, level, share, index)
+            is_new = share.per_replica and claim.id not in view.lives.objects and claim.stance is Stance.WANT
+            yield replace(claim, reason=why_absent(index)) if is_new else claim
 
 
 def _claim_in_view(view: View, level: ClaimLevel, share: Share, index: int) -> Resource:

@@ -13,7 +13,7 @@ from engine.paths import get
 from engine.plan import Alarm
 from engine.resource import Resource, Stance
 from resources.base import kinds
-from resources.children import podgang
+from resources.children import absence, podgang
 from resources.model.gang_scheduling import Blocker, gang_scheduler, scheduler_name, set_metadata
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, GangView, View
@@ -96,7 +96,8 @@ def _scheduler_gang(view: View, gang: GangView, scheduler: GangScheduler, metada
     if blocker is not None:
         resource = Resource(id, {}, blocker.why, (owner,), stance=Stance.HOLD, blocked=blocker.blocked)
     else:
-        resource = Resource(id, mapped.body, f"{id.kind} of PodGang {gang.id.name}", (owner,), policy=mapped.policy)
+        why, reason = f"{id.kind} of PodGang {gang.id.name}", absence.of_gang(view, gang)
+        resource = Resource(id, mapped.body, why, (owner,), policy=mapped.policy, reason=reason)
     return SchedulerGang(resource, live, mapped.problem, mapped.provisional and view.gang_blockers.set_exists)
 
 

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from engine.resource import Policy, Resource
 from resources.base import kinds, labels, names
 from resources.base.manifest import manifest
+from resources.base.omitted_fields import omitted_fields
 from resources.model.view import View
+
+POLICY = Policy(immutable=(("spec", "clusterIP"),), exact=(("spec", "selector"),), omitted=omitted_fields(kinds.SERVICE))
 
 
 def render(view: View) -> Iterator[Resource]:
@@ -19,5 +22,4 @@ def render(view: View) -> Iterator[Resource]:
         {**labels.child(view.root, "pcs-headless-service", name), labels.REPLICA_INDEX: str(view.index)},
         spec={"clusterIP": "None", "publishNotReadyAddresses": view.template.publish_not_ready, "selector": selector},
     )
-    policy = Policy(immutable=(("spec", "clusterIP"),), exact=(("spec", "selector"),))
-    yield Resource(kinds.SERVICE.id(view.namespace, name), body, f"headless Service of replica {view.index}", (view.owner,), policy=policy)
+    yield Resource(kinds.SERVICE.id(view.namespace, name), body, f"headless Service of replica {view.index}", (view.owner,), policy=POLICY)

@@ -5,13 +5,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from engine.conditions import condition, merge
+from engine.conditions import READY, condition, merge
 from engine.observed import Live
 from engine.resource import Body
 from resources.base.fields import mapping
 from resources.dynamo.model.state import ServiceState
 
-READY = "Ready"
 ALL_READY = "All resources are ready"
 INVALID = "ValidationFailed"
 FAILED = "failed_to_reconcile_the_resources"

@@ -14,7 +14,7 @@ from resources.base import labels
 from resources.base.fields import annotations_of, mappings
 from resources.model import environment
 from resources.model.pod_match import covers_spec, is_same_spec, without_additions
-from resources.model.template import HASH_VERSION, Clique
+from resources.model.template import Clique, is_our_hash
 from resources.ports.fabric import DomainRequest, Fabric
 
 GROUP_VARIABLES: Final = frozenset(variable["name"] for variable in environment.group_variables(0))
@@ -27,7 +27,7 @@ def is_adopted(live: Live, clique: Clique, *, is_member: bool, requests: Iterabl
     A PodClique outside scaling groups always has the current template, and its pods say by their hashes which template they have: so it may
     have more than the template, e.g. defaults. A member of a scaling group was never changed since its creation: it must be the same.
     """
-    if live.labels.get(labels.TEMPLATE_HASH, "").startswith(f"{HASH_VERSION}-"):
+    if is_our_hash(live.labels.get(labels.TEMPLATE_HASH)):
         return False
     claims = _claims_for_domains(clique, requests)
     variables = GROUP_VARIABLES if is_member else frozenset[str]()

@@ -11,7 +11,7 @@ from engine.plan import Alarm
 from engine.resource import NOW, Body
 from resources.base import labels
 from resources.model import membership, topology
-from resources.model.template import HASH_VERSION, Template
+from resources.model.template import Template, is_our_hash
 from resources.model.view import View
 from resources.policies.availability import has_minimum_ready
 from resources.status import podclique, podgang, scaling_group
@@ -111,8 +111,7 @@ def _progress(
     """
     known = old.get("updateProgress") or {}
     before = old.get("currentGenerationHash")
-    is_our_hash = str(before or "").startswith(f"{HASH_VERSION}-")
-    has_new_hash = bool(before) and before != template.hash and (is_our_hash or update.outdated)
+    has_new_hash = bool(before) and before != template.hash and (is_our_hash(before) or update.outdated)
     begins = has_new_hash or (bool(known.get("updateEndedAt")) and update.outdated)
     if begins:
         known = {}

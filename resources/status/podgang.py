@@ -42,9 +42,14 @@ def phase(gang: GangView) -> str:
 
 def _initialized(gang: GangView, conditions: Any) -> dict[str, Any]:
     """A gang that once had all its pods stays initialized while a pod is replaced."""
-    if is_true(conditions, INITIALIZED) or all(clique is not None and _has_all_pods(clique) for _, _, clique in gang.groups):
+    if is_true(conditions, INITIALIZED) or has_all_pods(gang):
         return condition(INITIALIZED, True, "PodGangPodsCreated", "PodGang is fully initialized")
     return condition(INITIALIZED, False, "PodGangPodsCreationPending", "Not all constituent pods have been created yet")
+
+
+def has_all_pods(gang: GangView) -> bool:
+    """Whether all pods of the gang's cliques exist."""
+    return all(clique is not None and _has_all_pods(clique) for _, _, clique in gang.groups)
 
 
 def _has_all_pods(clique: CliqueView) -> bool:

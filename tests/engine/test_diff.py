@@ -156,9 +156,10 @@ def test_a_change_of_a_field_that_we_own_is_intent_and_of_any_other_drift() -> N
     desired, rules = body(spec={"a": 2}), Rules(PLAIN, Cause.DRIFT)
 
     (own,) = compare(desired, body(spec={"a": 1}, fields={"f:spec": {"f:a": {}}}), rules).changes
-    (foreign,) = compare(desired, body(spec={"a": 1}), rules).changes
+    (foreign,) = compare(desired, body(spec={"a": 1}, fields={"f:spec": {"f:b": {}}}), rules).changes
+    (unrecorded,) = compare(desired, body(spec={"a": 1}), rules).changes
 
-    assert (own.cause, foreign.cause) == (Cause.INTENT, Cause.DRIFT)
+    assert (own.cause, foreign.cause, unrecorded.cause) == (Cause.INTENT, Cause.DRIFT, Cause.INTENT)
 
 
 @pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), ({"a": 1}, {"a": True}), ([1], [True]), ("1", 1)])

@@ -128,7 +128,9 @@ def test_kinds_that_cannot_be_listed_block() -> None:
     assert [wait.why for wait in unlisted.blocked] == ["Thing objects could not be listed completely"]
     assert [wait.why for wait in deleted.blocked] == ["is deleted once Pod objects can be listed completely"]
     assert [wait.why for wait in changed.blocked] == ["is changed once Pod objects can be listed completely"]
-    assert [wait.why for wait in unintended.blocked] == ["no set owns it; it is deleted once Pod, Service objects can be listed completely"]
+    assert [wait.why for wait in unintended.blocked] == [
+        "Root root does not specify it; it is deleted once Pod, Service objects can be listed completely"
+    ]
 
 
 def test_a_kind_that_is_not_served_blocks_what_would_be_created_and_what_it_would_own() -> None:

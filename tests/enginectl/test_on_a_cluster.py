@@ -139,7 +139,7 @@ def test_more_unintended_deletes_than_allowed_are_denied_until_they_are_allowed(
     assert (preview.code, refused.code, allowed.code) == (Exit.DENIED, Exit.DENIED, Exit.DONE)
     assert preview.last == refused.last == "exit 3: denied by policy or guard"
     assert "denied by delete-budget: 12 unintended deletes, 10 allowed" in preview.out
-    assert "- delete 12 Services: first-0-obsolete-{0..11}   Orphaned, unintended: no set owns it" in preview.out
+    assert "- delete 12 Services: first-0-obsolete-{0..11}   Orphaned, unintended: PodCliqueSet first does not specify it" in preview.out
     assert synced.names(SERVICE) == ["first-0"]
 
 

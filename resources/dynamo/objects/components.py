@@ -3,9 +3,13 @@ Deployments."""
 
 from collections.abc import Iterator, Mapping
 
+from msgspec.structs import replace
+
+from engine.conditions import completed_generation
 from engine.errors import GraphError
-from engine.observed import Slice
+from engine.observed import Live, Slice
 from engine.paths import get
+from engine.reason import Reason
 from engine.resource import Resource
 from resources.base import kinds
 from resources.base.fields import mapping
@@ -19,6 +23,7 @@ from resources.dynamo.objects.labels import pod_annotations
 from resources.dynamo.objects.leader_worker_set import VOLCANO, GroupTemplates, group_templates, leader_worker_set
 from resources.dynamo.objects.obsolete_components import obsolete_components
 from resources.dynamo.objects.pod_group import pod_group
+from resources.dynamo.objects.pod_template import COMPONENT, INSTANCE
 from resources.dynamo.objects.service import service_name
 from resources.dynamo.pods.builder import PodFault, built_pod
 from resources.ports.dynamo import DynamoSettings
@@ -89,15 +94,28 @@ def _instance(
     """
     name = instance_name(graph, service, index)
     id = kinds.LEADER_WORKER_SET.id(graph.namespace, name)
-    live, gang = lives.objects.get(id), pod_group(graph, service, index)
+    live, gang = lives.objects.get(id), replace(pod_group(graph, service, index), reason=_why_absent(graph, service, index, lives))
     reason = _name_fault(graph, name) or blocker
     is_held = bool(reason) and live is None
     yield held(gang, reason) if is_held and gang.id not in lives.objects else gang
     if templates is None:
         yield held(Resource(id, {}, "", (graph.owner,)), reason)
     else:
-        workload = leader_worker_set(graph, service, index, templates, live)
+        workload = replace(leader_worker_set(graph, service, index, templates, live), reason=gang.reason)
         yield held(workload, reason) if is_held else workload
+
+
+def _why_absent(graph: InferenceGraph, service: GraphService, index: int, lives: Slice) -> Reason | None:
+    """Why a replica of a service has no objects; None if nothing explains it. A graph that was ready as it is now was not scaled since."""
+    if completed_generation(graph.body) == graph.body["metadata"].get("generation"):
+        return None
+    instances = (live.labels.get(INSTANCE, "") for live in lives.of(kinds.LEADER_WORKER_SET.name) if _is_of(service, live))
+    indices = [int(instance) for instance in instances if instance.isascii() and instance.isdigit()]
+    return Reason.SCALED_OUT if indices and index > max(indices) else None
+
+
+def _is_of(service: GraphService, live: Live) -> bool:
+    return live.labels.get(COMPONENT) == service.name
 
 
 def _name_fault(graph: InferenceGraph, name: str) -> str:

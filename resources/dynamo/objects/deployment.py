@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from engine.observed import Live
 from engine.resource import Policy, Resource
 from resources.base import kinds
 from resources.base.fields import mapping
 from resources.base.manifest import manifest
+from resources.base.omitted_fields import omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.objects.labels import SELECTOR, own_labels
 from resources.dynamo.objects.pod_template import (
@@ -38,8 +41,10 @@ STRATEGIES: Mapping[str, dict[str, Any]] = {
 
 _TEMPLATE_AND_STRATEGY = (("spec", "template"), ("spec", "strategy"))
 _SCALE = ("spec", "replicas")
-POLICY = Policy(exact=_TEMPLATE_AND_STRATEGY, seal=TEMPLATE_HASH, immutable=(("spec", "selector"),))
-SCALED_BY_OTHERS = Policy(exact=_TEMPLATE_AND_STRATEGY, seal=TEMPLATE_HASH, immutable=POLICY.immutable, seeded=(_SCALE,))
+POLICY = Policy(
+    exact=_TEMPLATE_AND_STRATEGY, seal=TEMPLATE_HASH, immutable=(("spec", "selector"),), omitted=omitted_fields(kinds.DEPLOYMENT)
+)
+SCALED_BY_OTHERS = replace(POLICY, seeded=(_SCALE,))
 """The policy for a service without `replicas`: whoever scales the Deployment owns its number."""
 
 

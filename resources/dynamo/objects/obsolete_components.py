@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Live, Slice
+from engine.reason import Because, Reason
 from engine.resource import Resource, Stance
 from resources.base import kinds, labels
 from resources.dynamo.model.graph import GraphService, InferenceGraph
@@ -22,7 +23,8 @@ def obsolete_components(graph: InferenceGraph, lives: Slice, desired: Collection
         gang = kinds.VOLCANO_POD_GROUP.id(live.id.namespace, live.id.name)
         is_last = live.id.kind != kinds.LEADER_WORKER_SET.name or gang not in ids
         after = frozenset[ResourceId]() if is_last else frozenset({gang})
-        yield Resource(live.id, {}, why or _why(graph, live), after=after, stance=Stance.DROP)
+        because = Because(Reason.TEMPLATE_CHANGED, why) if why else _because(graph, live)
+        yield Resource(live.id, {}, because.text, after=after, stance=Stance.DROP, reason=because.reason)
 
 
 def _of_kind(lives: Slice, kind: Kind) -> Iterator[Live]:
@@ -33,20 +35,21 @@ def _of_kind(lives: Slice, kind: Kind) -> Iterator[Live]:
             yield live
 
 
-def _why(graph: InferenceGraph, live: Live) -> str:
+def _because(graph: InferenceGraph, live: Live) -> Because:
     name = live.labels.get(COMPONENT)
     service = next((service for service in graph.services if service.name == name), None)
-    if service is None:
-        return f"the graph has no service {name}" if name else f"no service of the graph needs {live.id.kind} {live.id.name}"
-    return _why_of_service(service, live)
+    if service is not None:
+        return _because_of_service(service, live)
+    text = f"the graph has no service {name}" if name else f"no service of the graph needs {live.id.kind} {live.id.name}"
+    return Because(Reason.TEMPLATE_CHANGED, text)
 
 
-def _why_of_service(service: GraphService, live: Live) -> str:
-    index = live.labels.get(INSTANCE)
+def _because_of_service(service: GraphService, live: Live) -> Because:
     if live.id.kind == kinds.SERVICE.name:
-        return f"{service.name} no longer needs this Service"
+        return Because(Reason.TEMPLATE_CHANGED, f"{service.name} no longer needs this Service")
     if live.id.kind == kinds.DEPLOYMENT.name:
-        return f"{service.name} runs on {service.nodes} nodes now"
+        return Because(Reason.TEMPLATE_CHANGED, f"{service.name} runs on {service.nodes} nodes now")
     if not service.is_multinode:
-        return f"{service.name} runs on one node now"
-    return f"replica {index} of {service.name} is removed: {service.name} is scaled to {service.replicas}"
+        return Because(Reason.TEMPLATE_CHANGED, f"{service.name} runs on one node now")
+    index = live.labels.get(INSTANCE)
+    return Because(Reason.SCALED_IN, f"replica {index} of {service.name} is removed: {service.name} is scaled to {service.replicas}")

@@ -7,10 +7,11 @@ from engine.resource import Policy, Resource
 from resources.base import kinds
 from resources.base.fields import mappings
 from resources.base.manifest import manifest
+from resources.base.omitted_fields import omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.objects.labels import own_labels
 
-POLICY: Final = Policy(create_only=True)
+POLICY: Final = Policy(create_only=True, omitted=omitted_fields(kinds.PVC))
 """The spec of a claim cannot be changed, and its size belongs to whoever expands it."""
 
 

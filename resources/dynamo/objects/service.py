@@ -7,6 +7,7 @@ from engine.resource import Policy, Resource
 from resources.base import kinds
 from resources.base.fields import mappings
 from resources.base.manifest import manifest
+from resources.base.omitted_fields import omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
 from resources.dynamo.model.names import component, shortened
 from resources.dynamo.objects.component_names import name_fault
@@ -20,7 +21,7 @@ FRONTEND: Final = "frontend"
 HTTP: Final = 8000
 HTTP_NAME: Final = "http"
 """The port of a frontend's Service, and its name."""
-POLICY: Final = Policy(exact=(("spec", "selector"),))
+POLICY: Final = Policy(exact=(("spec", "selector"),), omitted=omitted_fields(kinds.SERVICE))
 """The selector is compared as a whole: on the component path the Service of the same name selects by other labels."""
 
 

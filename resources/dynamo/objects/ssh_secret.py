@@ -9,6 +9,7 @@ from engine.resource import Policy, Resource
 from resources.base import kinds
 from resources.base.labels import GRAPH_MANAGER, MANAGED_BY, PART_OF
 from resources.base.manifest import manifest
+from resources.base.omitted_fields import omitted_fields
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.model.names import component
@@ -54,7 +55,7 @@ def created_secrets(graph: InferenceGraph, settings: DynamoSettings, live: Mappi
             continue
         body = manifest(kinds.SECRET, graph.namespace, name, own_labels(graph), type="Opaque", data=dict.fromkeys(KEYS, GENERATED))
         owner = Owner(graph.id, kinds.DYNAMO_GRAPH.api_version, controller=not is_shared)
-        policy = Policy(create_only=True, shared=is_shared)
+        policy = Policy(create_only=True, shared=is_shared, omitted=omitted_fields(kinds.SECRET))
         yield Resource(kinds.SECRET.id(graph.namespace, name), body, "SSH key pair for TensorRT-LLM", (owner,), policy=policy)
 
 
