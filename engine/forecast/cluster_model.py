@@ -15,6 +15,8 @@ class Assumption(StrEnum):
     """What a forecast takes for granted about the cluster. The value is a sentence for people."""
 
     CAPACITY = "every new pod is scheduled and becomes ready"
+    ROOM = "nodes, and what others run on them, stay as they are; new pods that fit are scheduled and become ready"
+    NEW_NODES = "nodes are added for new pods that have no room; every new pod is scheduled and becomes ready"
     FAILURES_STAY = "pods that have failed, are failing or cannot be scheduled stay so"
     DELETION = "deleted pods terminate"
     KUBERNETES = "Kubernetes' controllers and other programs do their part"

@@ -68,6 +68,10 @@ class Forecast(Struct, frozen=True, eq=False):
 
     end: World = World(())
     """What the last pass observed, with what the intent proposes."""
+    doubts: tuple[str, ...] = ()
+    """What the forecast assumes although it may well not be so, as sentences: pods that may not fit, and why."""
+    unchecked: str = ""
+    """Why it is not known whether the nodes have room for new pods; empty if it is, or if no pod is created."""
 
     def operations(self) -> Iterator[Operation]:
         """Every operation, in order."""

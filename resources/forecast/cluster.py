@@ -1,4 +1,4 @@
-"""ModelledCluster: a cluster without surprises: room for every pod, controllers that do their work, and nobody who interferes."""
+"""ModelledCluster: a cluster without surprises: pods start where there is room, controllers do their work, and others do not interfere."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -10,12 +10,17 @@ from engine.forecast.store import ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live, timestamp
 from engine.operation import Operation
+from engine.plan import Wait
+from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.base.fields import mapping
 from resources.forecast.components import has_failed, is_component, rolled_out
 from resources.forecast.log import WorkloadLog
-from resources.forecast.pods import claim_of, claims_from_templates, is_claim_for, is_synthetic, started, stays_as_it_is
+from resources.forecast.pod_room import PodRoom
+from resources.forecast.pod_slots import PodSlots
+from resources.forecast.pods import claim_of, claims_from_templates, is_claim_for, is_refused, is_synthetic, started, stays_as_it_is
 from resources.model.pod_facts import facts_of
+from resources.placement.cluster_room import ClusterRoom
 from resources.ports.answering_fabric import AnsweringFabric
 from resources.ports.fabric import Fabric
 
@@ -36,8 +41,14 @@ class ModelledCluster:
 
     graceful = frozenset({kinds.POD.name})
 
-    def __init__(self, fabrics: Iterable[Fabric]) -> None:
+    def __init__(self, fabrics: Iterable[Fabric], room: ClusterRoom | None = None, capacity: Assumption = Assumption.CAPACITY) -> None:
+        """`room`: the nodes; None: they are not known, and every pod has room by the assumption `capacity`."""
         enabled = tuple(fabrics)
+        self._room = PodRoom(room) if room is not None else None
+        self._slots = PodSlots(enabled, room.slots if room is not None else ())
+        self._capacity = capacity
+        self._roots: dict[ResourceId, ResourceId] = {}
+        """Pod -> its root, of those that are created."""
         self._drivers = tuple(fabric.modelled_driver() for fabric in enabled if isinstance(fabric, AnsweringFabric))
         self._unknown = frozenset(fabric.kind.key for fabric in enabled if not isinstance(fabric, AnsweringFabric))
         """The kinds of domains whose driver is not modelled."""
@@ -54,10 +65,17 @@ class ModelledCluster:
     def begin(self, store: ForecastStore) -> None:
         """Take note of every object."""
         self._log.begin(store.lives.values())
+        if self._room is not None:
+            pods = [live for live in store.lives.values() if live.id.kind == kinds.POD.name]
+            self._room.begin((live, self._slots.of(store, live)) for live in pods)
+            refused = (live for live in pods if live.deleting_since is None and is_refused(facts_of(live)))
+            self._room.note_refused((live, self._root_of(live), self._slots.of(store, live)) for live in refused)
 
     def sent(self, root: ResourceId, operation: Operation, existing: Live | None) -> None:
         """Take note of an operation."""
         self._log.sent(root, operation, existing)
+        if operation.verb is Verb.CREATE and operation.id.kind == kinds.POD.name:
+            self._roots[operation.id] = root
 
     def effects(self) -> Mapping[ResourceId, Effects]:
         """What all operations so far mean for the workloads."""
@@ -87,7 +105,18 @@ class ModelledCluster:
                 self._attend_to(store, live)
         for id in list(self._unclaimed):
             self._start_if_claimed(store, id)
+        if self._room is not None:
+            self._room.remove(gone)
+            self._start_admitted(store, self._room.admitted())
         return frozenset(self._used)
+
+    def shortages(self) -> Mapping[ResourceId, tuple[Wait, ...]]:
+        """Root -> its PodCliques with pods for which no node has room, and why."""
+        return self._room.shortages() if self._room is not None else {}
+
+    def doubts(self) -> tuple[str, ...]:
+        """Which pods may not fit on the nodes although nothing proves it."""
+        return self._room.doubts() if self._room is not None else ()
 
     def _attend_to(self, store: ForecastStore, live: Live) -> None:
         """Do what the cluster does about an object that has changed, or take note of it."""
@@ -107,7 +136,7 @@ class ModelledCluster:
             self._used.add(Assumption.FAILURES_STAY)
         elif (patch := rolled_out(live, timestamp(store.now))) is not None:
             store.patch(live.id, patch)
-            self._used.update((Assumption.CAPACITY, Assumption.KUBERNETES))
+            self._used.update((self._capacity, Assumption.KUBERNETES))
 
     def _start_pod(self, store: ForecastStore, live: Live) -> None:
         """Schedule a pod and make it ready, if nothing keeps it from that."""
@@ -116,11 +145,23 @@ class ModelledCluster:
             return
         if stays_as_it_is(facts):
             self._used.add(Assumption.FAILURES_STAY)
-        elif self._has_claims(store, live):
-            store.patch(live.id, started(facts.node, timestamp(store.now)))
-            self._used.add(Assumption.CAPACITY)
-        else:
+        elif not self._has_claims(store, live):
             self._unclaimed[live.id] = None
+        elif facts.node or self._room is None or not self._room.ask(live, self._root_of(live), self._slots.of(store, live)):
+            store.patch(live.id, started(facts.node, timestamp(store.now)))
+            self._used.add(self._capacity)
+
+    def _start_admitted(self, store: ForecastStore, ids: Iterable[ResourceId]) -> None:
+        """Schedule pods for which there is room and make them ready."""
+        for id in ids:
+            if (live := store.find(id)) is not None and live.deleting_since is None:
+                store.patch(id, started("", timestamp(store.now)))
+                self._used.add(Assumption.ROOM)
+
+    def _root_of(self, pod: Live) -> ResourceId:
+        """The root that has created a pod; of one that existed before, the set that its labels name."""
+        named = kinds.PODCLIQUESET.id(pod.id.namespace, pod.labels.get(labels.PART_OF, ""))
+        return self._roots.get(pod.id, named)
 
     def _start_if_claimed(self, store: ForecastStore, id: ResourceId) -> None:
         """Start a pod that has waited for the template of a claim, if that exists now."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from engine.conditions import find
 from engine.forecast.store import SYNTHETIC
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -25,7 +26,13 @@ def is_synthetic(live: Live) -> bool:
 
 def stays_as_it_is(facts: PodFacts) -> bool:
     """Whether a pod that is not ready stays so: it existed before the forecast and something is wrong with it."""
-    return not is_synthetic(facts.live) and (facts.failing or facts.unready or facts.reason.startswith(UNSCHEDULABLE))
+    return not is_synthetic(facts.live) and (facts.failing or facts.unready or is_refused(facts))
+
+
+def is_refused(facts: PodFacts) -> bool:
+    """Whether the scheduler says that it cannot place a pod."""
+    scheduled = find(mappings(mapping(facts.live.body.get("status")).get("conditions")), "PodScheduled") or {}
+    return not facts.node and scheduled.get("status") == "False" and scheduled.get("reason") == UNSCHEDULABLE
 
 
 def started(node: str, moment: str) -> dict[str, Any]:

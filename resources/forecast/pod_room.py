@@ -1,0 +1,187 @@
+"""PodRoom: which pods of a forecast get a node, by the room that a real cluster has, and what is told of the others."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.plan import Wait
+from resources.base import kinds, labels
+from resources.base.fields import mapping
+from resources.placement.cluster_room import ClusterRoom, used_by
+from resources.placement.packing import left_over
+from resources.placement.pod_affinity import ENDED
+from resources.placement.pod_demand import DEFAULT_SCHEDULER, SLOT, DemandBook, PodDemand
+from resources.placement.refusal_text import refusal_text
+from resources.placement.room import Room, RoomRefusal
+
+PREEMPTION: Final = "pods of lower priority could be preempted for them"
+OTHER_ORDER: Final = "one way to fill the nodes has no room for them; another may have"
+
+
+class RoomClaim(Struct, frozen=True, eq=False):
+    """A pod of the forecast that asks for a node."""
+
+    id: ResourceId
+    root: ResourceId
+    clique: ResourceId
+    demand: PodDemand
+
+
+class PodRoom:
+    """The nodes of a cluster in one forecast, with the pods that have a node, and those that wait for one."""
+
+    def __init__(self, cluster: ClusterRoom) -> None:
+        self._room = Room(cluster)
+        self._book = DemandBook(cluster.priorities)
+        self._placed: dict[str, RoomClaim] = {}
+        """Uid -> pods that got a node in the forecast; which one is open."""
+        self._waiting: dict[str, RoomClaim] = {}
+        """Uid -> pods that may start when there is room, in the order in which they asked."""
+        self._refused: dict[str, RoomClaim] = {}
+        """Uid -> pods that the scheduler has refused already, for want of room: they wait until some is freed."""
+        self._is_changed = False
+
+    def begin(self, pods: Iterable[tuple[Live, Mapping[str, int]]]) -> None:
+        """Take note of the pods as they are, each with the places in domains that it takes."""
+        for live, slots in pods:
+            spec = mapping(live.body.get("spec"))
+            if (node := spec.get("nodeName")) and mapping(live.body.get("status")).get("phase") not in ENDED:
+                places = {f"{SLOT}{fabric}": 1000 * count for fabric, count in slots.items()}
+                self._room.hold(live.uid, live.body, str(node), {**used_by(spec), **places})
+        self._room.occupy_slots()
+
+    def note_refused(self, pods: Iterable[tuple[Live, ResourceId, Mapping[str, int]]]) -> None:
+        """Take note of pods that the scheduler says it cannot place. If there seems to be room, something else is in their way."""
+        claims = {live.uid: claim for live, root, slots in pods if (claim := self._claim(live, root, slots)) is not None}
+        if self._room.refusal(Counter(claim.demand for claim in claims.values())) is not None:
+            self._refused = claims
+
+    def is_explained(self, uid: str) -> bool:
+        """Whether the scheduler refuses this pod for want of room."""
+        return uid in self._refused or uid in self._waiting
+
+    def ask(self, live: Live, root: ResourceId, slots: Mapping[str, int]) -> bool:
+        """A pod may have a node if there is room. Returns false if nothing can be said about it: then it starts."""
+        if live.uid in self._placed or live.uid in self._waiting:
+            return True
+        claim = self._claim(live, root, slots)
+        if claim is None:
+            return False
+        self._waiting[live.uid] = claim
+        self._is_changed = True
+        return True
+
+    def _claim(self, live: Live, root: ResourceId, slots: Mapping[str, int]) -> RoomClaim | None:
+        demand = self._book.demand_of(live.body, slots)
+        clique = kinds.PODCLIQUE.id(live.id.namespace, live.labels.get(labels.PODCLIQUE, live.id.name))
+        return RoomClaim(live.id, root, clique, demand) if demand is not None else None
+
+    def remove(self, uids: Iterable[str]) -> None:
+        """These objects are gone. Pods that the scheduler has refused are tried again when one of them had a node."""
+        is_freed = False
+        for uid in uids:
+            self._waiting.pop(uid, None)
+            self._refused.pop(uid, None)
+            is_freed |= self._room.release(uid) or self._placed.pop(uid, None) is not None
+        if is_freed:
+            self._is_changed = True
+            self._waiting = {**self._refused, **self._waiting}
+            self._refused = {}
+
+    def admitted(self) -> list[ResourceId]:
+        """The waiting pods that may have a node now, as nothing shows that there is none; they have it from now on."""
+        if not self._is_changed:
+            return []
+        self._is_changed = False
+        waiting = Counter(claim.demand for claim in self._waiting.values())
+        limits = self._limits(waiting)
+        admitted = []
+        for uid, claim in list(self._waiting.items()):
+            if limits[claim.demand] > 0:
+                limits[claim.demand] -= 1
+                self._placed[uid] = self._waiting.pop(uid)
+                admitted.append(claim.id)
+        return admitted
+
+    def _limits(self, waiting: Counter[PodDemand]) -> Counter[PodDemand]:
+        """Of how many pods of each demand it is not known that they have no room."""
+        placed = Counter(claim.demand for claim in self._placed.values())
+        certain = Counter({demand: count for demand, count in placed.items() if self._room.is_certain(demand)})
+        limits = Counter({demand: count for demand, count in waiting.items() if not self._room.is_certain(demand)})
+        for demand in limits:
+            if demand.scheduler == DEFAULT_SCHEDULER:
+                limits[demand] = _most(limits[demand], partial(self._may_preempt_for, demand, placed[demand]))
+        sure = {demand: count for demand, count in waiting.items() if demand not in limits}
+        if sure and self._room.refusal(certain + Counter(sure)) is None:
+            return limits + Counter(sure)
+        for demand, count in sure.items():
+            limits[demand] = _most(count, partial(self._may_have_room, certain, demand))
+            certain[demand] += limits[demand]
+        return limits
+
+    def _may_preempt_for(self, demand: PodDemand, placed: int, more: int) -> bool:
+        return self._room.refusal_with_preemption(demand, placed + more) is None
+
+    def _may_have_room(self, others: Counter[PodDemand], demand: PodDemand, more: int) -> bool:
+        return self._room.refusal(others + Counter({demand: more})) is None
+
+    def shortages(self) -> Mapping[ResourceId, tuple[Wait, ...]]:
+        """Root -> for each PodClique with pods that get no node why that is so."""
+        groups: dict[tuple[ResourceId, ResourceId, PodDemand], int] = Counter(
+            (claim.root, claim.clique, claim.demand) for claim in self._waiting.values()
+        )
+        certain = Counter(claim.demand for claim in self._placed.values() if self._room.is_certain(claim.demand))
+        waiting = Counter(claim.demand for claim in self._waiting.values())
+        waits: dict[ResourceId, list[Wait]] = {}
+        for (root, clique, demand), count in groups.items():
+            refusal = self._refusal_of(demand, certain, waiting)
+            why = refusal_text(refusal, self._room) if refusal is not None else "there is no room for them"
+            waits.setdefault(root, []).append(Wait(clique, f"{_pods(count)} cannot be scheduled: {why}", blocked=True))
+        return {root: tuple(listed) for root, listed in waits.items()}
+
+    def _refusal_of(self, demand: PodDemand, certain: Counter[PodDemand], waiting: Counter[PodDemand]) -> RoomRefusal | None:
+        """Why pods of this demand wait: what they all need, if that shows it, else together with others."""
+        if not self._room.is_certain(demand):
+            return self._room.refusal_with_preemption(demand, waiting[demand] + certain[demand])
+        alone = self._room.refusal({demand: certain[demand] + waiting[demand]})
+        return alone or self._room.refusal({**certain, demand: certain[demand] + waiting[demand]}) or self._room.refusal(certain + waiting)
+
+    def doubts(self) -> tuple[str, ...]:
+        """What may not fit although nothing proves it, as texts: which pods, and why it is not known."""
+        placed = Counter(claim.demand for claim in self._placed.values())
+        certain = Counter({demand: count for demand, count in placed.items() if self._room.is_certain(demand)})
+        texts: dict[str, None] = {}
+        for demand in placed:
+            if demand in certain:
+                continue
+            refusal = self._room.refusal({demand: placed[demand]}) or self._room.refusal(certain + Counter({demand: placed[demand]}))
+            if refusal is not None:
+                decider = PREEMPTION if demand.scheduler == DEFAULT_SCHEDULER else f"scheduler {demand.scheduler} decides"
+                texts[f"{self._subject(demand)}: {refusal_text(refusal, self._room)} ({decider})"] = None
+        for demand, count in left_over(self._room, certain).items():
+            texts[f"{self._subject(demand)}: {OTHER_ORDER} ({_pods(count)})"] = None
+        return tuple(texts)
+
+    def _subject(self, demand: PodDemand) -> str:
+        """The cliques of the pods with this demand."""
+        cliques = dict.fromkeys(claim.clique.name for claim in self._placed.values() if claim.demand is demand)
+        first, *others = cliques
+        return f"pods of PodClique {first}" + (f" and {len(others)} more" if others else "")
+
+
+def _most(count: int, is_possible: Callable[[int], bool]) -> int:
+    """The largest number up to `count` for which it is possible, if it is possible for every smaller one."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if is_possible(middle) else (low, middle - 1)
+    return low
+
+
+def _pods(count: int) -> str:
+    return f"{count} pod{'s' if count != 1 else ''}"

@@ -1,0 +1,59 @@
+"""RoomReplay: whether the nodes have room for what a finished forecast ends with, by counting what it creates and deletes."""
+
+from collections.abc import Iterable, Mapping
+
+from engine.forecast.forecast import Forecast
+from engine.forecast.simulation import existing
+from engine.ids import ResourceId
+from engine.observed import Live, World, live
+from engine.operation import Operation
+from engine.verb import Verb
+from resources.base import kinds
+from resources.forecast.pod_room import PodRoom
+from resources.forecast.pods import claims_from_templates
+from resources.placement.cluster_room import ClusterRoom
+from resources.ports.fabric import Fabric, NodeExclusiveFabric
+
+
+def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Iterable[Fabric]) -> PodRoom:
+    """The nodes at the end of a forecast for this world: with the pods that exist then, of which those without room wait."""
+    lives = list(existing(world))
+    templates = dict(_templates(lives, forecast, fabrics))
+    pods = {each.id: each for each in lives if each.id.kind == kinds.POD.name}
+    result = PodRoom(room)
+    result.begin((each, _slots(each, templates)) for each in pods.values())
+    created: dict[ResourceId, tuple[ResourceId, Operation]] = {}
+    gone: list[str] = []
+    for root, operation in ((root, each) for step in forecast.passes for root, listed in step.operations.items() for each in listed):
+        if operation.id.kind != kinds.POD.name:
+            continue
+        if operation.verb is Verb.CREATE:
+            created[operation.id] = root, operation
+        elif operation.verb is Verb.DELETE and created.pop(operation.id, None) is None and operation.id in pods:
+            gone.append(pods[operation.id].uid)
+    result.remove(gone)
+    for id, (root, operation) in created.items():
+        pod = live({**operation.body, "metadata": {**operation.body["metadata"], "uid": f"new {id.namespace}/{id.name}"}})
+        result.ask(pod, root, _slots(pod, templates))
+    result.admitted()
+    return result
+
+
+def _templates(lives: Iterable[Live], forecast: Forecast, fabrics: Iterable[Fabric]) -> Iterable[tuple[tuple[str, str], str]]:
+    """(Namespace and name of a ResourceClaimTemplate of a domain, the kind of the domain), of domains that exist or are created."""
+    domains: dict[ResourceId, Live | None] = {operation.id: None for operation in forecast.operations() if operation.verb is Verb.CREATE}
+    domains |= {each.id: each for each in lives}
+    for fabric in fabrics:
+        if isinstance(fabric, NodeExclusiveFabric):
+            for id, domain in domains.items():
+                if fabric.kind.key in id.keys():
+                    yield (id.namespace, fabric.template_name(domain, id.name)), fabric.kind.name
+
+
+def _slots(pod: Live, templates: Mapping[tuple[str, str], str]) -> Mapping[str, int]:
+    """Kind of domains -> the places that a pod takes: one for each claim through the template of a domain."""
+    taken: dict[str, int] = {}
+    for name in claims_from_templates(pod).values():
+        if (kind := templates.get((pod.id.namespace, name))) is not None:
+            taken[kind] = taken.get(kind, 0) + 1
+    return taken

@@ -1,0 +1,146 @@
+"""RefusalText: why pods cannot be placed, as a sentence that says what is required, what there is, and who has the rest."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Final
+
+from resources.base.texts import some
+from resources.placement.cluster_room import RoomNode
+from resources.placement.node_fit import HOST_PORT, NodeMismatch, mismatch
+from resources.placement.pod_demand import PodDemand
+from resources.placement.room import PlacedPods, Room, RoomRefusal
+
+BINARY: Final = ("memory", "ephemeral-storage", "hugepages-")
+"""How the names of resources begin that are counted in bytes."""
+UNITS: Final = (("Gi", 1024**3), ("Mi", 1024**2), ("Ki", 1024))
+SHOWN: Final = 3
+"""The most namespaces, labels or taints that are named."""
+FREE: Final = "free or add nodes, or ask for less"
+LARGER: Final = "ask for less, or add larger nodes"
+SUIT: Final = "label, untaint, uncordon or add nodes, or correct what the pods require"
+
+
+def refusal_text(refusal: RoomRefusal, room: Room) -> str:
+    """Why these pods cannot all be placed, and what to do."""
+    demand, count = refusal.demands[0], len(refusal.nodes)
+    if not refusal.nodes:
+        return f"{_nowhere(demand, [placed.node for placed in room.nodes()])}; {SUIT}"
+    if refusal.together:
+        where = f"at one value of node label {refusal.label}"
+        return f"all {refusal.wanted} pods must be {where}, and none has room for more than {refusal.fit}; {FREE}"
+    if refusal.label:
+        values = f"{_nodes(count)} that suit have {refusal.fit} values of it"
+        return f"no two of {refusal.wanted} pods may be at one value of node label {refusal.label}, and {values}; {FREE}"
+    if refusal.resource:
+        wanted, fit = (amount_text(refusal.resource, amount) for amount in (refusal.wanted, refusal.fit))
+        free = f"{_nodes(count)} that suit have {fit} free"
+        takers = _takers(refusal.resource, _placed(refusal.nodes, room), room)
+        return f"together with others they request {wanted} {refusal.resource}, and {free}{takers}; {FREE}"
+    return _copies(refusal, room, demand)
+
+
+def _copies(refusal: RoomRefusal, room: Room, demand: PodDemand) -> str:
+    """Why so many pods do not fit on the nodes that suit them."""
+    nodes = _placed(refusal.nodes, room)
+    largest = max(placed.copies(demand, {}) for placed in nodes)
+    if not largest:
+        return f"{_too_large(demand, nodes)}; {LARGER}"
+    takers = _takers(_scarce(demand, nodes), nodes, room)
+    free = f"{refusal.fit} of {len(nodes)} are free" if len(nodes) > 1 else f"{refusal.fit} of 1 is free"
+    if largest == 1:
+        return f"{refusal.wanted} pods need {_nodes(refusal.wanted)}, one for each: {free}{takers}; {FREE}"
+    return f"{_nodes(len(nodes))} that suit have room for {refusal.fit} of {refusal.wanted} pods{takers}; {FREE}"
+
+
+def _too_large(demand: PodDemand, nodes: Sequence[PlacedPods]) -> str:
+    """Of which resources a pod requests more than the largest node has."""
+    lacking = []
+    for resource, amount in demand.requests.items():
+        most = max(placed.capacity.get(resource, 0) for placed in nodes)
+        if amount > most and not resource.startswith(HOST_PORT):
+            requested, has = amount_text(resource, amount), amount_text(resource, most)
+            lacking.append(f"{requested} {resource} requested, the largest of {_nodes(len(nodes))} that suit has {has}")
+    listed = ", ".join(f"{amount_text(resource, amount)} {resource}" for resource, amount in demand.requests.items() if amount)
+    return "; ".join(lacking) or f"no node that suits has {listed} together"
+
+
+def _scarce(demand: PodDemand, nodes: Sequence[PlacedPods]) -> str:
+    """The resource that leaves room for the fewest pods."""
+    room = {
+        resource: sum(max(0, placed.capacity.get(resource, 1000) - placed.used[resource]) // amount for placed in nodes)
+        for resource, amount in demand.requests.items()
+        if amount > 0
+    }
+    return min(room, key=lambda resource: room[resource])
+
+
+def _takers(resource: str, nodes: Sequence[PlacedPods], room: Room) -> str:
+    """In which namespaces the pods are that use a resource of these nodes, those with the most first; empty if none does."""
+    names = {placed.node.name for placed in nodes}
+    used: Counter[str] = Counter()
+    for placed in nodes:
+        for each in placed.others:
+            used[each.namespace] += each.requests.get(resource, 0)
+    for node, namespace, requests in room.held():
+        used[namespace] += requests.get(resource, 0) if node in names else 0
+    takers = [namespace for namespace, amount in used.most_common() if amount]
+    return f" (pods of namespace {some(takers, SHOWN)} have the rest)" if takers else ""
+
+
+def _nowhere(demand: PodDemand, nodes: Sequence[RoomNode]) -> str:
+    """Why no node suits a pod, however much room it has."""
+    requirements = demand.requirements
+    if not nodes:
+        return "the cluster has no nodes"
+    if requirements.node_name:
+        return f"node {requirements.node_name} does not exist"
+    unlabelled = [key for key in demand.needed_labels if not any(key in node.labels for node in nodes)]
+    missing = [f"{key}={value}" for key, value in requirements.selector.items() if not any(node.labels.get(key) == value for node in nodes)]
+    if labels := [*missing, *unlabelled]:
+        return f"no node has the label {some(labels, SHOWN)}"
+    reasons = Counter(mismatch(requirements, node.body, recovered=True) for node in nodes)
+    texts = [_mismatch_text(reason, count, demand, nodes) for reason, count in reasons.items() if reason is not None]
+    if lacking := reasons[None]:
+        texts.append(f"{lacking} without the labels {some(demand.needed_labels, SHOWN)}")
+    return f"none of {_nodes(len(nodes))} suits: {', '.join(texts)}"
+
+
+def _mismatch_text(reason: NodeMismatch, count: int, demand: PodDemand, nodes: Iterable[RoomNode]) -> str:
+    requirements = demand.requirements
+    match reason:
+        case NodeMismatch.NOT_SELECTED:
+            selector = some((f"{key}={value}" for key, value in requirements.selector.items()), SHOWN)
+            wanted = " and ".join(filter(None, (selector, "what the required node affinity asks for" if requirements.terms else "")))
+            return f"{count} without {wanted}"
+        case NodeMismatch.CORDONED:
+            return f"{count} cordoned"
+        case NodeMismatch.TAINTED:
+            taints = (
+                f"{taint.get('key')}={taint.get('value', '')}:{taint.get('effect')}"
+                for node in nodes
+                if mismatch(requirements, node.body, recovered=True) is reason
+                for taint in node.body["spec"]["taints"]
+            )
+            return f"{count} with taints that are not tolerated ({some(taints, SHOWN)})"
+    return f"{count} {reason.value}"
+
+
+def _placed(nodes: Iterable[RoomNode], room: Room) -> list[PlacedPods]:
+    names = {node.name for node in nodes}
+    return [placed for placed in room.nodes() if placed.node.name in names]
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'s' if count != 1 else ''}"
+
+
+def amount_text(resource: str, thousandths: int) -> str:
+    """An amount as people write it: `8`, `1500m`, `64Gi`."""
+    if resource.startswith(BINARY):
+        for unit, size in UNITS:
+            if thousandths and thousandths % (1000 * size) == 0:
+                return f"{thousandths // 1000 // size}{unit}"
+        unit, size = next((each for each in UNITS if thousandths >= 100 * each[1]), ("", 1))
+        return f"{(Decimal(thousandths) / 1000 / size).quantize(Decimal('0.1') if unit else Decimal(1)):f}{unit}"
+    return str(thousandths // 1000) if thousandths % 1000 == 0 else f"{thousandths}m"
