@@ -15,7 +15,8 @@ from engine.runtime.collector import tune_gc
 from engine.runtime.passes import Pass
 from engine.tick import plan_all
 from engine.world import assemble
-from enginectl.actions.forecasting import Conditions, forecast_of, simulated
+from enginectl.actions.planning import first_pass_of
+from resources.preview.forecasting import Conditions, forecast_of, simulated
 from resources.registry import BLUEPRINTS
 
 
@@ -47,7 +48,7 @@ def _timed(name: str, world: World, *manifests: Mapping[str, Any]) -> None:
     proposed = propose(world, manifests)
     planned = timed(f"{name}: first plan", lambda: plan_all(BLUEPRINTS, proposed, NOW, CONFIGURATION, Memo(), Limits()))
     result = Pass(NOW, 0.0, proposed, planned, frozenset())
-    end: Forecast = timed(f"{name}: forecast", lambda: forecast_of(result, intent, CONFIGURATION, Limits()))
+    end: Forecast = timed(f"{name}: forecast", lambda: forecast_of(first_pass_of(result, intent)))
     report(f"{name}: passes with operations", len(end.passes), "passes" if end.is_finished else "passes at least")
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from engine.ids import ResourceId
 from engine.observed import World
 from engine.operation import Operation, Unknown, is_shared
-from engine.plan import Plan, noteworthy
+from engine.plan import Plan, noteworthy, without
 from engine.tick import Plans
 from engine.verb import Verb
 
@@ -28,17 +28,6 @@ def executable(world: World, planned: Plans, excluded: Callable[[Operation], boo
         plans = [plan for plan in plans if plan.root not in roots]
     allowed = (plan for plan in plans if not plan.objections)
     return tuple(_creating_once(without(_creation_first(plan), excluded) for plan in allowed))
-
-
-def without(plan: Plan, excluded: Callable[[Operation], bool]) -> Plan:
-    """The plan without the excluded operations and without all operations that come after them."""
-    left_out: set[str] = set()
-    for operation in plan.operations:  # Sorted: each operation follows those named in its `after`.
-        if not left_out.isdisjoint(operation.after) or excluded(operation):
-            left_out.add(operation.key)
-    if not left_out:
-        return plan
-    return replace(plan, operations=tuple(operation for operation in plan.operations if operation.key not in left_out))
 
 
 def _creation_first(plan: Plan) -> Plan:

@@ -97,8 +97,18 @@ class Forbidden(ClusterError):
     """The server does not permit the request."""
 
     code = 403
-    by = RefusedBy.AUTHORIZATION
-    """What refused it."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        by: RefusedBy = RefusedBy.AUTHORIZATION,
+        status: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, status=status, retry_after=retry_after)
+        self.by = by
+        """What refused it."""
 
 
 class NotFound(ClusterError):

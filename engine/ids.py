@@ -1,6 +1,6 @@
 """Kinds, identities and owner references of objects."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -31,6 +31,10 @@ class Kind(Struct, frozen=True):
     def id(self, namespace: str, name: str) -> "ResourceId":
         """The identity of the object of this kind with that name; a cluster-scoped kind drops the namespace."""
         return ResourceId(self.group, self.name, namespace if self.namespaced else "", name)
+
+
+NAMESPACE: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False, status=True)
+"""The kind of what every namespaced object is in."""
 
 
 class ResourceId(NamedTuple):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from enum import StrEnum
 from functools import lru_cache
 from sys import intern
 from types import MappingProxyType
@@ -146,6 +147,13 @@ def slice_of(lives: Iterable[Live]) -> Slice:
 EMPTY = Slice({})
 
 
+class NamespacePhase(StrEnum):
+    """Why nothing can be created in a namespace."""
+
+    MISSING = "missing"
+    TERMINATING = "terminating"
+
+
 class Observed(Struct, frozen=True, eq=False):
     """Everything that the plan of one root may depend on: the root, its objects in slices, foreign objects and references."""
 
@@ -175,6 +183,8 @@ class Observed(Struct, frozen=True, eq=False):
     """Objects that the root names and that were read one by one; None: it does not exist. Absent: it is not known."""
     nested: Mapping[ResourceId, "Observed"] = field(default_factory=dict)
     """The roots that this root controls, as they are observed, without proposals."""
+    namespace_phase: NamespacePhase | None = None
+    """Why nothing can be created in the namespace of the root; None: objects can be created, or it is not known."""
 
     def slice(self, key: str) -> Slice:
         """The slice of that key; empty if there is none."""
@@ -216,6 +226,8 @@ class World(Struct, frozen=True, eq=False):
     """Objects that roots refer to, whoever owns them."""
     unserved: frozenset[str] = frozenset()
     """Kinds that the cluster does not serve."""
+    closed_namespaces: Mapping[str, NamespacePhase] = field(default_factory=dict)
+    """The namespaces in which nothing can be created -> why."""
 
     def rootless(self) -> Iterator[Live]:
         """The objects with our labels that no root owns: the orphans, and those that are foreign to the root that their labels name."""

@@ -1,9 +1,10 @@
 """Plan: the operations of a pass on one root, what is deferred, and what the cluster has still to do."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.operation import Operation
@@ -27,7 +28,7 @@ class Wait(Struct, frozen=True):
     @property
     def remedy(self) -> str:
         """What somebody has to do; empty if nobody has to act, or if `why` says all."""
-        return REMEDIES.get(self.reason, "") if self.blocked and self.reason else ""
+        return REMEDIES.get(self.reason, "").format(name=self.id.name) if self.blocked and self.reason else ""
 
 
 class Objection(Struct, frozen=True):
@@ -102,6 +103,17 @@ def is_noteworthy(plan: Plan) -> bool:
 def noteworthy(plans: Sequence[Plan]) -> Sequence[Plan]:
     """The plans that a pass has to look at (`is_noteworthy`), in their order."""
     return selected(plans, is_noteworthy)
+
+
+def without(plan: Plan, excluded: Callable[[Operation], bool]) -> Plan:
+    """The plan without the excluded operations and without all operations that come after them."""
+    left_out: set[str] = set()
+    for operation in plan.operations:  # Sorted: each operation follows those named in its `after`.
+        if not left_out.isdisjoint(operation.after) or excluded(operation):
+            left_out.add(operation.key)
+    if not left_out:
+        return plan
+    return replace(plan, operations=tuple(operation for operation in plan.operations if operation.key not in left_out))
 
 
 def changed(plan: Plan) -> bool:

@@ -60,9 +60,23 @@ class Reason(StrEnum):
     """Its owner does not exist yet."""
     TERMINATING = "Terminating"
     """It is being deleted, and created again afterwards."""
+    NAMESPACE_MISSING = "NamespaceMissing"
+    """Its namespace does not exist."""
+    NAMESPACE_TERMINATING = "NamespaceTerminating"
+    """Its namespace is being deleted."""
 
 
-BLOCKERS: Final = frozenset({Reason.NAME_CONFLICT, Reason.NOT_LISTED, Reason.NOT_SERVED, Reason.OWNER_MISSING, Reason.TERMINATING})
+BLOCKERS: Final = frozenset(
+    {
+        Reason.NAME_CONFLICT,
+        Reason.NOT_LISTED,
+        Reason.NOT_SERVED,
+        Reason.OWNER_MISSING,
+        Reason.TERMINATING,
+        Reason.NAMESPACE_MISSING,
+        Reason.NAMESPACE_TERMINATING,
+    }
+)
 """Reasons why an object has to wait; all others are reasons of operations."""
 
 
@@ -70,8 +84,10 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.NAME_CONFLICT: "delete or rename it",
     Reason.NOT_SERVED: "install its CustomResourceDefinition; engine preflight names what is missing",
     Reason.NOT_LISTED: "grant the right to list them, or wait until the API server can",
+    Reason.NAMESPACE_MISSING: "kubectl create namespace {name}",
+    Reason.NAMESPACE_TERMINATING: "wait until it is gone, and create it again",
 }
-"""What somebody has to do about a reason."""
+"""What a user or an administrator has to do about a reason; `{name}` stands for the name of the object that is waited for."""
 
 
 class Because(NamedTuple):

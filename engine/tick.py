@@ -13,6 +13,7 @@ from engine.focus import EVERYTHING, NO_OTHERS, Focus, Others, within
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
+from engine.namespaces import held_back
 from engine.observed import Observed, World
 from engine.orphans import with_orphans
 from engine.plan import Objection, Plan
@@ -40,7 +41,7 @@ def tick(blueprint: Blueprint, observed: Observed, now: datetime, configuration:
         part_memo = memo.scope("parts")
         relevant = _with_relevant_incomplete(blueprint, observed, configuration)
         desired = blueprint.desire(relevant, now, configuration, part_memo)
-        result = plan(desired, relevant, blueprint.reads(configuration), part_memo)
+        result = held_back(plan(desired, relevant, blueprint.reads(configuration), part_memo), observed.namespace_phase)
         part_memo.forget_unused()
         return replace(result, parent=observed.proposer.id) if observed.proposer is not None else result
 

@@ -20,6 +20,7 @@ from engine.guard import Limits
 from engine.ids import Kind, ResourceId
 from engine.intent import Intent
 from engine.memo import Memo
+from engine.namespaces import with_phases
 from engine.observed import Live, Observed, World
 from engine.plan import Plan, changed
 from engine.proposal import propose
@@ -175,7 +176,8 @@ class _Simulation:
         if self.looked_up:
             proposed = replace(proposed, roots=tuple(self._with_lookups(observed) for observed in proposed.roots))
         composed = compose(proposed, self.blueprints, self.configuration, self.memo)
-        return with_foreign(composed, self.blueprints, dict(self._foreign()))
+        world = with_foreign(composed, self.blueprints, dict(self._foreign()))
+        return with_phases(world, self.first.closed_namespaces, self.memo)
 
     def _roles_of(self, live: Live) -> _Roles:
         """In which lists an object is; computed once for each of its versions."""

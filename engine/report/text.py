@@ -205,7 +205,7 @@ def wait_lines(root: ResourceId, waits: Sequence[Wait], verbose: bool, word: str
         until = min((wait.until for wait in group if wait.until), default=None)
         end = f" (until {until:%Y-%m-%dT%H:%M:%SZ})" if until else ""
         code = f"{group[0].reason}: " if group[0].reason else ""
-        remedy = f"; do: {group[0].remedy}" if group[0].remedy else ""
+        remedy = f"; do: {printable(group[0].remedy)}" if group[0].remedy else ""
         yield Line(f"  {MARKS[word]} {word:<8} {name:<{width}}  {code}{why}{remedy}{end}", tone)
 
 

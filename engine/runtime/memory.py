@@ -11,6 +11,7 @@ from engine.runtime.event_publishing import EventPublisher
 from engine.runtime.failed_calls import FailedCalls
 from engine.runtime.foreign import ForeignObjects
 from engine.runtime.lookups import Lookups
+from engine.runtime.namespaces import Namespaces
 from engine.runtime.rejections import Rejections
 
 
@@ -31,6 +32,7 @@ class Memory(Struct, eq=False):
     rejections: Rejections = field(default_factory=Rejections)
     foreign: ForeignObjects = field(default_factory=ForeignObjects)
     lookups: Lookups = field(default_factory=Lookups)
+    namespaces: Namespaces = field(default_factory=Namespaces)
     call_limit: CallLimit = field(default_factory=CallLimit)
     failed_calls: FailedCalls = field(default_factory=FailedCalls)
     warnings: frozenset[RootWarning] = frozenset()

@@ -10,14 +10,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, incomplete_kinds, relevant_incomplete
-from engine.choice import executable, without
+from engine.choice import executable
 from engine.composition import compose
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
+from engine.namespaces import namespaces_with_creates, with_phases
 from engine.observed import Observed, World
 from engine.operation import Operation
-from engine.plan import Plan, noteworthy
+from engine.plan import Plan, noteworthy, without
 from engine.proposal import propose
 from engine.resource import Body
 from engine.result import Outcome, Result
@@ -61,6 +62,8 @@ class Engine(Struct, frozen=True):
     """Where it is reported that Events were dropped; None: nowhere."""
     on_events: Callable[[Publication], None] = ignore_publication
     """Told after every pass how many Events were written and dropped."""
+    reads_namespaces: bool = False
+    """Whether the namespaces in which objects are to be created are read first; otherwise a refused create says what they lack."""
     planning: anyio.CapacityLimiter | None = None
     """How many plans are computed in threads at a time, in the whole process; None: it makes one pass at a time."""
 
@@ -116,6 +119,11 @@ async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTH
 
     is_long = extent(engine.blueprints, memory, observation, intent, now) > MANY_OBJECTS
     result = await anyio.to_thread.run_sync(plan, limiter=engine.planning) if is_long else plan()
+    if engine.reads_namespaces:
+        names = namespaces_with_creates(noteworthy(result.planned.plans)) | memory.namespaces.closed.keys()
+        if await memory.namespaces.look_up(engine.provider, sorted(names), engine.clock.monotonic()):
+            again = await anyio.to_thread.run_sync(plan, limiter=engine.planning) if is_long else plan()
+            result = replace(again, changed=result.changed | again.changed)
     return replace(result, took=engine.clock.monotonic() - began, observing=observed_at - began)
 
 
@@ -126,7 +134,8 @@ def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Inte
     proposed = propose(memory.world, intent.manifests, engine.scope.references)
     composed = compose(memory.lookups.added_to(proposed, memory.memo), engine.blueprints, engine.configuration, memory.memo)
     memory.foreign.forget_listed(composed)
-    world = with_foreign(composed, engine.blueprints, memory.foreign.known)
+    memory.namespaces.forget_gone(observation.roots)
+    world = with_phases(with_foreign(composed, engine.blueprints, memory.foreign.known), memory.namespaces.closed, memory.memo)
     limits, focus, removals = engine.limits, intent.focus, intent.removals
     planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, limits, focus=focus, removals=removals)
     return Pass(now, 0.0, world, planned, _changed(world, memory.world, previous), engine.configuration)
@@ -256,6 +265,7 @@ async def execute(
         results.append(reverted)
         on_result(reverted)
     memory.foreign.note(chosen, results)
+    memory.namespaces.note(results, [observed.root for observed in current.world.roots])
     if not current.planned.objections:
         incomplete = {
             blueprint.kind.name

@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import Unreachable
 from engine.runtime.provider import Observation, Scope
-from enginectl.actions.node_capacity import capacity_of
+from enginectl.actions.facts import capacity_of
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.snapshot import EMPTY, Snapshot
 from resources.domains.capacity import NodeCapacity

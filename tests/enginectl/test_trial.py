@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
-from engine.errors import ClusterError, Forbidden, Invalid
+from engine.errors import ClusterError, Forbidden, Invalid, RefusedBy
 from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.report.model import Report, compose
 from engine.runtime.provider import Provider
-from enginectl.actions.trial import MAX_CALLS, TrialResult, try_out
+from enginectl.actions.trial import MAX_CALLS, try_out
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
 from resources.base import kinds
+from resources.preview.facts import TrialResult
 from tests.engine.runtime.fakes import FakeProvider, create, plan, root
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine
@@ -65,7 +66,7 @@ async def test_of_operations_that_are_alike_one_is_tried() -> None:
 
 async def test_a_right_that_is_missing_is_a_note_and_a_refusal_with_the_same_code_is_not() -> None:
     lacking = Forbidden('leaves is forbidden: User "x" cannot create resource "leaves"')
-    quota = Forbidden("exceeded quota: team, requested: pods=1")
+    quota = Forbidden("exceeded quota: team, requested: pods=1", by=RefusedBy.QUOTA)
 
     without_rights, over_quota = await trial(Server(lacking), create("a")), await trial(Server(quota), create("a"))
 
@@ -82,7 +83,7 @@ async def test_calls_are_bounded_and_what_was_not_tried_is_told() -> None:
     said = await trial(server, *many)
 
     assert len(server.tried) == MAX_CALLS < len(many)
-    assert said.notes == {root(): [f"--server-dry-run: only the first {MAX_CALLS} operations were tried"]}
+    assert said.notes == {root(): (f"--server-dry-run: only the first {MAX_CALLS} operations were tried",)}
 
 
 async def test_a_snapshot_cannot_be_asked() -> None:

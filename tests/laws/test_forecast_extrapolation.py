@@ -25,10 +25,11 @@ from engine.runtime.passes import Pass
 from engine.tick import plan_all
 from engine.verb import Verb
 from engine.world import assemble
-from enginectl.actions.forecasting import Conditions, forecast_of, from_sample, simulated
+from enginectl.actions.planning import first_pass_of
 from providers.fabrics.nvidia.names import AUTO
 from resources.base import kinds
 from resources.forecast.cluster import ModelledCluster
+from resources.preview.forecasting import Conditions, forecast_of, from_sample, simulated
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import CONFIGURATION, REFERENCES, START
@@ -138,7 +139,7 @@ def test_the_update_of_a_thousand_pods_is_forecast_exactly() -> None:
     objects = after(World(()), Intent((first,)))
     result = first_pass(world_of(objects), Intent((second,)))
 
-    end = from_sample(result, result.world, Intent((second,)), CONDITIONS)
+    end = from_sample(first_pass_of(result, Intent((second,))), result.world, CONDITIONS)
     assert end is not None
     assert end.end_of(ROOT) is End.SETTLED
     assert end.effects[ROOT].counts == {"pods restarted": 1000}
@@ -151,7 +152,7 @@ def test_new_pods_have_the_names_that_they_will_have() -> None:
     second = edited(first, {"images": 1, "replicas": 0, "pods": 0})
     world = world_of(after(World(()), Intent((first,))))
     result = first_pass(world, Intent((second,)))
-    from_few = from_sample(result, result.world, Intent((second,)), CONDITIONS)
+    from_few = from_sample(first_pass_of(result, Intent((second,))), result.world, CONDITIONS)
     from_all = simulated(result.world, Intent((second,)), CONDITIONS)
 
     assert from_few is not None
@@ -165,7 +166,7 @@ def test_an_image_whose_name_looks_like_that_of_a_replica_stays_as_it_is(version
     intent = Intent((second,))
     result = first_pass(world_of(after(World(()), Intent((first,)))), intent)
 
-    end = forecast_of(result, intent, CONFIGURATION, Limits())
+    end = forecast_of(first_pass_of(result, intent))
 
     assert end is not None
     pods = created(end)
@@ -182,13 +183,13 @@ def first_pass(world: World, intent: Intent) -> Pass:
     """The pass that a forecast begins with."""
     proposed = propose(world, intent.manifests)
     planned = plan_all(BLUEPRINTS, proposed, START, CONFIGURATION, Memo(), Limits())
-    return Pass(START, 0.0, proposed, planned, frozenset())
+    return Pass(START, 0.0, proposed, planned, frozenset(), CONFIGURATION)
 
 
 def assert_alike(world: World, intent: Intent) -> bool:
     """The extended forecast, if there is one, is the simulated one. Returns whether there is one."""
     result = first_pass(world, intent)
-    from_few = from_sample(result, result.world, intent, CONDITIONS)
+    from_few = from_sample(first_pass_of(result, intent), result.world, CONDITIONS)
     event(f"extended: {from_few is not None}")
     if from_few is None:
         return False

@@ -7,7 +7,7 @@ import pytest
 
 from engine.observed import live
 from engine.runtime.provider import Observation, Scope
-from enginectl.actions.node_capacity import capacity_of, nodes_of
+from enginectl.actions.facts import capacity_of, nodes_of
 from providers.fabrics.nvidia import inspection as nvidia
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NAMED
@@ -148,7 +148,7 @@ async def test_N30_nodes_are_listed_once_and_a_cluster_that_refuses_it_is_as_if_
     Watched.refuses = True
     refused = await nodes_of(Watched(objects))
 
-    assert Watched.listed.count("Node") == 2 and refused == ()
+    assert Watched.listed.count("Node") == 2 and refused == []
     assert known == NodeCapacity(frozenset({"a0", "b0"}), {"a0": "uid-demo-0"}, {"a0": "a", "b0": "b"})
     assert await capacity_of(NVIDIA, Watched(objects), refused, complete=True) == NodeCapacity(
         frozenset({"a0", "b0"}), {"a0": "uid-demo-0"}

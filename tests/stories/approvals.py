@@ -7,14 +7,14 @@ from engine.approval.approval import Approval
 from engine.approval.draft import PlanInputs, approval_of
 from engine.approval.ledger import Ledger
 from engine.forecast.forecast import Forecast
-from engine.guard import Limits
 from engine.intent import Intent
 from engine.observed import World
 from engine.result import Outcome
 from engine.runtime.sync_report import SyncReport
 from engine.tick import Plans
-from enginectl.actions.forecasting import forecast_of
+from enginectl.actions.planning import first_pass_of
 from resources.approval.recognition import RECOGNITION
+from resources.preview.forecasting import forecast_of
 from resources.registry import BLUEPRINTS
 from tests.stories.forecasts import Comparison, patched_fields, signature
 from tests.stories.stage import Stage
@@ -26,7 +26,7 @@ async def approve(cluster: Stage, manifests: Manifests = ()) -> tuple[Approval, 
     """The approval of what a sync would do now, and the forecast of it."""
     intent = Intent(tuple(manifests))
     current = await cluster.look(manifests)
-    forecast = forecast_of(current, intent, cluster.setup, Limits())
+    forecast = forecast_of(first_pass_of(current, intent))
     rules = PlanInputs(BLUEPRINTS, cluster.setup, RECOGNITION)
     return approval_of(current.world, current.planned, forecast, intent, current.now, rules), forecast
 

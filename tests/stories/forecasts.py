@@ -22,12 +22,13 @@ from engine.runtime.passes import Engine
 from engine.runtime.preview import preview
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
-from enginectl.actions.forecasting import forecast_of
+from enginectl.actions.planning import first_pass_of
 from enginectl.wiring.scope import scope_of
 from providers.cluster import Cluster
 from providers.sandbox.actors.script import FAIL
 from resources.base import kinds
 from resources.ports.configuration import Configuration
+from resources.preview.forecasting import forecast_of
 from resources.registry import BLUEPRINTS
 from tests.builders import applying
 from tests.stories.stage import Stage
@@ -62,7 +63,7 @@ async def forecast_then_sync(
 ) -> Comparison:
     """Forecast, then sync in the same state."""
     current = await cluster.look(manifests, removals)
-    forecast = forecast_of(current, applying(manifests, removals), cluster.setup, Limits())
+    forecast = forecast_of(first_pass_of(current, applying(manifests, removals)))
     report = await cluster.sync(manifests=manifests, removals=removals)
     return comparison(forecast, report)
 
@@ -92,7 +93,7 @@ def compared(sync: Sync) -> Sync:
             return await sync(cluster, *arguments, **options)
         manifests, removals = tuple(options.get("manifests", ())), options.get("removals", {})
         current = await cluster.look(manifests, removals)
-        forecast = forecast_of(current, applying(manifests, removals), cluster.setup, options.get("limits") or Limits())
+        forecast = forecast_of(first_pass_of(current, applying(manifests, removals), options.get("limits") or Limits()))
         report = await sync(cluster, **options)
         assert_as_forecast(forecast, report)
         return report
@@ -120,7 +121,7 @@ async def forecast_on(client: Client, setup: Configuration, namespace: str) -> F
     clock = SystemClock()
     scope = replace(scope_of(setup), namespaces=(namespace,))
     current = await preview(Engine(Cluster(client, clock), clock, scope, BLUEPRINTS, setup))
-    return forecast_of(current, NOTHING, setup, Limits())
+    return forecast_of(first_pass_of(current, NOTHING))
 
 
 def recovers(forecast: Forecast) -> bool:

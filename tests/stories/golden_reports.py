@@ -11,17 +11,16 @@ from typing import Any, Final
 
 import anyio
 import yaml
-from msgspec.structs import replace
 
-from engine.guard import Limits
 from engine.intent import Intent
 from engine.report.text import text
-from enginectl.actions.forecasting import forecast_of
-from enginectl.actions.planning import report_of
+from enginectl.actions.planning import first_pass_of, report_of
 from providers.sandbox.installation.kinds import COMPUTE_DOMAIN
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds, labels
+from resources.preview.forecasting import forecast_of
+from resources.preview.shown import shown
 from tests.stories.fabric import FABRIC
 from tests.stories.stage import Stage, stage
 
@@ -49,8 +48,8 @@ async def computed(name: str, *, verbose: bool = False) -> str:
 async def report(cluster: Stage, manifests: Sequence[Body], *, verbose: bool = False) -> str:
     """What `engine diff -f` says now about these manifests."""
     seen = await cluster.look(manifests)
-    forecast = forecast_of(seen, Intent(tuple(manifests)), cluster.setup, Limits())
-    lines = text(replace(report_of(seen), forecast=forecast), verbose=verbose)
+    first = first_pass_of(seen, Intent(tuple(manifests)))
+    lines = text(report_of(shown(first, forecast_of(first))), verbose=verbose)
     return "".join(f"{UNSTABLE.sub('*****', line.text)}\n" for line in lines)
 
 

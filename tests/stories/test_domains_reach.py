@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from engine.runtime.sync_report import Ending
-from enginectl.actions.node_capacity import with_capacity_notes
+from enginectl.actions.facts import capacities_of
+from enginectl.actions.planning import first_pass_of
 from providers.cluster import Cluster
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NVLINK_CLIQUE_LABEL
@@ -15,6 +16,8 @@ from resources.base import kinds
 from resources.base.kinds import NODE, POD
 from resources.base.labels import DOMAIN_PLACEMENT
 from resources.domains.status import DomainStatus, domain_statuses
+from resources.preview.facts import Facts
+from resources.preview.shown import capacity_remarks
 from resources.reports.summary import state_of
 from tests.mnnvl.sets import auto, gpu
 from tests.mnnvl.test_placement import LABEL, placing
@@ -49,8 +52,9 @@ async def seen(cluster: Stage, name: str = "demo") -> tuple[str, dict[str, Domai
 
 async def notes(cluster: Stage) -> list[str]:
     """What `engine diff` says besides the operations."""
-    result = await with_capacity_notes(await cluster.look(), cluster.setup, Cluster(cluster.kubectl, cluster.clock), complete=True)
-    return [note for plan in result.planned.plans for note in plan.notes]
+    first = first_pass_of(await cluster.look())
+    capacities = await capacities_of(Cluster(cluster.kubectl, cluster.clock), first)
+    return [note for _, note in capacity_remarks(first, None, Facts(capacities=capacities)) if isinstance(note, str)]
 
 
 async def explained(cluster: Stage) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from engine.forecast.forecast import End
 from engine.ids import ResourceId
-from enginectl.actions.look import Look, Subject, look_at
+from enginectl.actions.preview import Preview, PreviewRequest, preview_of
 from enginectl.base.options import Options
 from enginectl.input.admission import AdmittedRoots
 from enginectl.input.roots import Roots
@@ -22,20 +22,20 @@ from tests.stories.stage import Stage, stage
 pytestmark = pytest.mark.anyio
 
 
-async def look_with(cluster: Stage, *manifests: dict[str, Any], only_next: bool = False) -> Look:
+async def look_with(cluster: Stage, *manifests: dict[str, Any], only_next: bool = False) -> Preview:
     """What `engine diff -f` sees."""
     provider = Cluster(InProcessClient(cluster.api), cluster.clock)
     wiring = Wiring(Options(), Settings(), cluster.setup, cluster.clock)
     roots = Roots(tuple(manifests))
-    return await look_at(wiring, Subject(roots, only_next=only_next), provider, EVERYTHING, AdmittedRoots(roots))
+    return await preview_of(wiring, PreviewRequest(roots, only_next=only_next), provider, EVERYTHING, AdmittedRoots(roots))
 
 
-def blocked(seen: Look) -> dict[ResourceId, str]:
+def blocked(seen: Preview) -> dict[ResourceId, str]:
     """What is blocked, and why."""
-    return {wait.id: wait.why for root in seen.report.roots for wait in root.blocked}
+    return {wait.id: f"{wait.why}; do: {wait.remedy}" if wait.remedy else wait.why for root in seen.report.roots for wait in root.blocked}
 
 
-def end_of(seen: Look, manifest: dict[str, Any]) -> End:
+def end_of(seen: Preview, manifest: dict[str, Any]) -> End:
     """How the forecast ends for a set."""
     assert seen.report.forecast is not None
     return seen.report.forecast.end_of(kinds.PODCLIQUESET.id(manifest["metadata"]["namespace"], manifest["metadata"]["name"]))

@@ -3,12 +3,12 @@
 import pytest
 
 from engine.forecast.forecast import End
-from engine.guard import Limits
 from engine.intent import Intent
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
-from enginectl.actions.forecasting import forecast_of
+from enginectl.actions.planning import first_pass_of
 from resources.base import kinds
+from resources.preview.forecasting import forecast_of
 from tests.builders import clique, podcliqueset
 from tests.stories.graphs import graph, service
 from tests.stories.stage import Stage, stage
@@ -38,7 +38,7 @@ async def test_a_new_set_whose_service_has_a_taken_name_is_blocked_before_anythi
         created = {operation.id for operation in plan.operations if operation.verb is Verb.CREATE}
         assert {kinds.SERVICE.id("default", f"web-{index}") for index in range(1, replicas)} <= created
 
-        forecast = forecast_of(current, Intent((workload,)), cluster.setup, Limits())
+        forecast = forecast_of(first_pass_of(current, Intent((workload,))))
         assert forecast is not None
         assert forecast.end_of(WEB) is End.STUCK
 

@@ -16,7 +16,7 @@ from engine.tick import Plans
 from engine.world import empty
 from enginectl.actions.circumstances import circumstances, cluster_identity
 from enginectl.actions.gates import Gate
-from enginectl.actions.look import Look
+from enginectl.actions.preview import Preview
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
@@ -42,14 +42,14 @@ async def foreign_circumstances(wiring: Wiring, plan: SavedPlan, provider: Provi
 def staleness_gate(plan: SavedPlan, format: OutputFormat, *, quiet: bool = False) -> Gate:
     """Refuses a plan whose roots have changed, or of which the first pass would do something that was not approved."""
 
-    async def gate(seen: Look) -> Exit | None:
+    async def gate(seen: Preview) -> Exit | None:
         deviations = list(stale(plan.approval, seen))
         return refuse(deviations, seen.result.now, format, quiet=quiet) if deviations else None
 
     return gate
 
 
-def stale(approval: Approval, seen: Look) -> Iterator[Deviation]:
+def stale(approval: Approval, seen: Preview) -> Iterator[Deviation]:
     """The roots that have changed, and of the others what would be removed or done now and was not approved."""
     world = seen.result.world
     changed = dict(changed_removals(approval, seen.intent.removals, world)) | dict(changed_roots(approval, world))

@@ -16,9 +16,8 @@ from engine.observed import Live
 from engine.proposal import proposed_root
 from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
-from engine.runtime.preview import preview as plan_once
 from engine.runtime.provider import Provider
-from enginectl.actions.forecasting import Conditions, can_be_forecast, concerned, simulated
+from enginectl.actions.planning import first_pass
 from enginectl.input.admission import admit_against
 from enginectl.input.roots import Roots
 from enginectl.wiring.cluster import LIVE, engine_of
@@ -27,6 +26,7 @@ from enginectl.wiring.scope import Selection
 from providers.overlaid import OverlaidProvider
 from providers.snapshot import Snapshot
 from resources.base.fields import mapping, mappings
+from resources.preview.forecasting import Conditions, can_be_forecast, concerned, simulated
 
 BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """When a base begins that has no object with a time."""
@@ -59,11 +59,11 @@ async def settled_base(
     admitted.require_all()
     intent = Intent(admitted.roots.bodies)
     engine = engine_of(wiring, provider, selection, limits, clock=standing)
-    current = await plan_once(engine, intent)
+    current, first = await first_pass(engine, intent)
     # Every object is needed, which an extended forecast does not have.
     conditions = Conditions(current.now, wiring.configuration, limits)
-    forecast = simulated(concerned(current), intent, conditions) if can_be_forecast(current) else None
-    lives = outcome(current.world, concerned(current), forecast) if forecast else tuple(existing(current.world))
+    forecast = simulated(concerned(first), intent, conditions) if can_be_forecast(first) else None
+    lives = outcome(first.world, concerned(first), forecast) if forecast else tuple(existing(current.world))
     record = Snapshot(lives, unserved=current.world.unserved, incomplete=current.world.incomplete)
     replaced = frozenset(live.id for live in existing(current.world))
     at = now + duration_of(forecast) + SETTLING

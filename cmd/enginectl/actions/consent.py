@@ -10,8 +10,8 @@ from engine.report.text import text
 from engine.verb import Verb
 from enginectl.actions.approved import ledger_of, staleness_gate
 from enginectl.actions.gates import Gate
-from enginectl.actions.look import Look
-from enginectl.actions.saved_look import approval_of_look, with_whole_forecast
+from enginectl.actions.preview import Preview
+from enginectl.actions.saved_preview import approval_of_preview, with_whole_forecast
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
@@ -37,7 +37,7 @@ class Arrangement(Struct, frozen=True, eq=False):
     """What a consent means for one command."""
 
     gates: tuple[Gate, ...] = ()
-    ledger: Callable[[Look], Ledger | None] = lambda seen: None
+    ledger: Callable[[Preview], Ledger | None] = lambda seen: None
     """What keeps the command within what people have agreed to, once the gates are passed."""
 
 
@@ -57,7 +57,7 @@ def arrange(
 def question_gate(wiring: Wiring, is_cancelled: Callable[[], bool]) -> Gate:
     """Shows what follows and asks whether to apply it, if anything is deleted, replaced or restarted."""
 
-    async def gate(seen: Look) -> Exit | None:
+    async def gate(seen: Preview) -> Exit | None:
         if not removes(seen):
             return None
         for line in text(seen.report, verbose=wiring.options.verbose):
@@ -72,18 +72,18 @@ def question_gate(wiring: Wiring, is_cancelled: Callable[[], bool]) -> Gate:
     return gate
 
 
-def removes(seen: Look) -> bool:
+def removes(seen: Preview) -> bool:
     """Whether what follows deletes, replaces or restarts anything."""
     forecast = seen.report.forecast
     first = [step.operation for root in seen.report.roots for step in root.steps]
     return any(operation.verb in ASKED_ABOUT for operation in (*first, *(forecast.operations() if forecast else ())))
 
 
-def _ledger_of_answer(wiring: Wiring, seen: Look) -> Ledger | None:
+def _ledger_of_answer(wiring: Wiring, seen: Preview) -> Ledger | None:
     """What keeps a sync within what was shown; None if nothing had to be asked, or if more follows than could be shown."""
     if not removes(seen):
         return None
     if seen.report.forecast is None or not seen.report.forecast.is_finished:
         terminal.warning(UNBOUND)
         return None
-    return ledger_of(approval_of_look(wiring, with_whole_forecast(wiring, seen)))
+    return ledger_of(approval_of_preview(wiring, with_whole_forecast(seen)))

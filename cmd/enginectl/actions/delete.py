@@ -4,11 +4,10 @@ import anyio
 
 from engine.focus import Focus
 from enginectl.actions.consent import Consent
+from enginectl.actions.diff import Saving, write_report
 from enginectl.actions.gates import Gate
-from enginectl.actions.look import Look, Subject
-from enginectl.actions.preview import write_report
+from enginectl.actions.preview import Preview, PreviewRequest
 from enginectl.actions.reporting import Outputs
-from enginectl.actions.saving import Saving
 from enginectl.actions.sync import Patience, dry_run, sync
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
@@ -70,8 +69,8 @@ async def preview_deletion(
     saving: Saving | None = None,
 ) -> Exit:
     """Show what would be deleted, save it as a plan if asked, and delete nothing."""
-    subject = Subject(removing=deletion, focus=NOTHING_ELSE, policies=policies)
-    return await dry_run(wiring, subject, Outputs(format), give_up_at=give_up_at, saving=saving)
+    request = PreviewRequest(removing=deletion, focus=NOTHING_ELSE, policies=policies)
+    return await dry_run(wiring, request, Outputs(format), give_up_at=give_up_at, saving=saving)
 
 
 def require_consent(format: ReportFormat, *, is_confirmed: bool) -> None:
@@ -85,7 +84,7 @@ def require_consent(format: ReportFormat, *, is_confirmed: bool) -> None:
 def gate(wiring: Wiring, stop: anyio.CancelScope, *, is_confirmed: bool) -> Gate:
     """A gate that shows what would be deleted and asks whether it may be, unless that is confirmed already."""
 
-    async def judge(seen: Look) -> Exit | None:
+    async def judge(seen: Preview) -> Exit | None:
         if not seen.intent.removals:
             return None
         write_report(wiring, seen.report, seen.result.now, ReportFormat.TEXT)

@@ -12,8 +12,8 @@ from engine.errors import NotFound
 from engine.ids import Kind
 from engine.report.line import Line
 from engine.runtime.client import Client
-from enginectl.actions.look import Subject
-from enginectl.actions.preview import preview
+from enginectl.actions.diff import diff as write_diff
+from enginectl.actions.preview import PreviewRequest
 from enginectl.actions.status import show_status
 from enginectl.actions.sync import Patience
 from enginectl.actions.sync import sync as apply_until_settled
@@ -77,7 +77,7 @@ def steps(wiring: Wiring, client: Client) -> tuple[DemoStep, ...]:
     roots = load_roots(wiring, [PACKAGED if PACKAGED.exists() else EXAMPLE])
 
     async def diff(roots: Roots = NO_ROOTS) -> Exit:
-        return await preview(wiring, Subject(roots))
+        return await write_diff(wiring, PreviewRequest(roots))
 
     async def sync(roots: Roots = NO_ROOTS) -> Exit:
         return await apply_until_settled(wiring, roots, OutputFormat.TEXT, anyio.CancelScope(), patience=PATIENCE)

@@ -1,62 +1,71 @@
-"""Planning: one pass for commands that only read, with notes about what the cluster lacks, and the report of a pass."""
+"""Planning: the first pass of commands that only read, and the report of plans."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
+from msgspec.structs import replace
+
+from engine.guard import Limits
 from engine.intent import NOTHING, Intent
-from engine.plan import Plan
+from engine.plan import Objection, Plan
 from engine.report.model import Report, compose
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.preview import preview as plan_once
-from enginectl.actions import requirements
-from enginectl.actions.domain_sharing import with_sharing_notes
-from enginectl.actions.unread_secrets import NOTE, may_not_list_secrets, without_unread_secrets
+from enginectl.actions.facts import read_facts
 from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
+from enginectl.wiring.cluster import DEFAULT_LIMITS
 from enginectl.wiring.scope import part_of
-from resources.ports.configuration import Configuration
+from resources.preview.assumed_secrets import with_assumed_secrets
+from resources.preview.facts import NO_FACTS, Facts
+from resources.preview.first_pass import FirstPass
+from resources.preview.shown import Shown, shown
 
 
-async def plan_with_notes(engine: Engine, intent: Intent = NOTHING) -> Pass:
-    """One pass over the cluster with this intent. Kinds that the cluster does not serve are named on stderr.
+async def first_pass(engine: Engine, intent: Intent = NOTHING, objections: tuple[Objection, ...] = ()) -> tuple[Pass, FirstPass]:
+    """The pass that a sync would make first, and the same as previews show it.
 
-    Secrets that the user may not list are left out, with a note.
+    `objections`: what speaks against the command as a whole, besides what the guards say.
     """
-    return without_unread_secrets(await plan_of_all(engine, intent))
+    current = await plan_once(engine, intent)
+    if objections:
+        current = replace(current, planned=replace(current.planned, objections=(*current.planned.objections, *objections)))
+    return current, first_pass_of(current, intent, engine.limits)
 
 
-async def plan_of_all(engine: Engine, intent: Intent) -> Pass:
-    """The same, with what waits for Secrets that the user may not list."""
-    result = await plan_once(engine, intent)
-    if may_not_list_secrets(result.world.incomplete):
-        terminal.note(NOTE)
-    if note := await missing_kinds(engine, result.world.unserved, {manifest["kind"] for manifest in intent.manifests}):
-        terminal.note(note)
-    if note := await requirements.missing_if_known(engine.configuration, engine.provider):
-        terminal.note(note)
-    return result
+def first_pass_of(current: Pass, intent: Intent = NOTHING, limits: Limits = DEFAULT_LIMITS) -> FirstPass:
+    """A pass that was planned with this intent, as previews show it: Secrets that the user may not list are assumed."""
+    return with_assumed_secrets(FirstPass(current.now, current.world, current.planned, current.configuration, intent, limits))
 
 
-async def missing_kinds(engine: Engine, unserved: frozenset[str], asked: Collection[str]) -> str:
-    """What to do about root kinds that the cluster does not serve and that the user may miss; empty if there are none."""
-    if unserved.isdisjoint(kind.key for kind in engine.scope.roots):
-        return ""
-    wanted = [kind for kind in engine.scope.roots if kind.name in asked]
-    provider, optional = engine.provider, requirements.optional_roots(engine.scope.roots)
-    for note in (await requirements.unserved_roots(provider, wanted), await requirements.nothing_served(provider)):
-        if note:
-            return note
-    return await requirements.unserved_roots(provider, optional)
+async def planned_pass(engine: Engine) -> Pass:
+    """One pass for a command that shows what exists, with what `diff` shows of its plans. What the cluster lacks is named on stderr."""
+    current, first = await first_pass(engine)
+    seen = shown(first, None, await read_facts(engine, first))
+    write_notices(seen.notices)
+    return shown_pass(current, seen)
 
 
-def report_of(result: Pass) -> Report:
-    """The report of a pass."""
-    planned = result.planned
-    return compose(planned.plans, part_of, objections=planned.objections, incomplete=result.world.incomplete, others=planned.others)
+def shown_pass(current: Pass, seen: Shown) -> Pass:
+    """The pass with the plans that are shown, and with what counts as not listed. Its objects are those that were observed."""
+    return replace(current, planned=seen.planned, world=replace(current.world, incomplete=seen.incomplete))
 
 
-def report_with_notes(result: Pass, configuration: Configuration) -> Report:
-    """The report of a pass with the notes that need no further reads of the cluster."""
-    return report_of(with_sharing_notes(result, configuration))
+def write_notices(notices: Iterable[str]) -> None:
+    """Write what is assumed, and what is missing in the cluster or could not be read, to stderr."""
+    for notice in notices:
+        terminal.note(notice)
+
+
+def report_of_pass(current: Pass, facts: Facts = NO_FACTS) -> Report:
+    """The report of a pass that a loop or a session has made, as previews show it. Nothing is assumed: it is what they planned with."""
+    return report_of(shown(FirstPass(current.now, current.world, current.planned, current.configuration), None, facts))
+
+
+def report_of(seen: Shown) -> Report:
+    """The report of what a preview shows."""
+    planned = seen.planned
+    report = compose(planned.plans, part_of, objections=planned.objections, incomplete=seen.incomplete, others=planned.others)
+    return replace(report, forecast=seen.forecast) if seen.forecast is not None else report
 
 
 def report_errors(plans: Iterable[Plan], *, verbose: bool) -> bool:

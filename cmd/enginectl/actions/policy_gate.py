@@ -3,7 +3,7 @@
 from engine.report.refusals import judgement_lines, violation_text
 from engine.runtime.sync_report import Ending, SyncReport
 from enginectl.actions.gates import Gate
-from enginectl.actions.look import Look
+from enginectl.actions.preview import Preview
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
@@ -14,7 +14,7 @@ from enginectl.output.sync_report import sync_document
 def policy_gates(policies: Policies, format: OutputFormat, *, quiet: bool = False) -> tuple[Gate, ...]:
     """The gate of these policies; none if there are no policies."""
 
-    async def gate(seen: Look) -> Exit | None:
+    async def gate(seen: Preview) -> Exit | None:
         if not seen.report.judgement.denied:
             _tell(seen, format, quiet=quiet)
             return None
@@ -24,14 +24,14 @@ def policy_gates(policies: Policies, format: OutputFormat, *, quiet: bool = Fals
     return (gate,) if policies.rules else ()
 
 
-def _tell(seen: Look, format: OutputFormat, *, quiet: bool) -> None:
+def _tell(seen: Preview, format: OutputFormat, *, quiet: bool) -> None:
     """Write warnings, waivers and notes to stderr, where they are no part of the result."""
     if not quiet and format is OutputFormat.TEXT:
         for line in judgement_lines(seen.report.judgement, verbose=True):
             terminal.notice(line)
 
 
-def _refuse(seen: Look, format: OutputFormat, *, quiet: bool) -> None:
+def _refuse(seen: Preview, format: OutputFormat, *, quiet: bool) -> None:
     """Write what denies the plan: to stderr with `quiet`, else to stdout."""
     if format is OutputFormat.JSON:
         nothing_done = SyncReport(seen.result, ())

@@ -1,49 +1,184 @@
-"""`engine diff`: the report of what a sync would do."""
+"""Preview: what a sync would do first, what follows, and what is known beyond that. Nothing is written to the cluster."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
+from anyio import to_thread
+from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.focus import EVERYTHING, Focus
+from engine.forecast.forecast import Forecast
+from engine.guard import Limits
+from engine.ids import ResourceId
+from engine.intent import Intent, intent_of
+from engine.removal import NO_REMOVALS, RootRemovals
 from engine.report.model import Report
-from enginectl.actions.look import Subject, look
-from enginectl.actions.planning import report_errors
-from enginectl.actions.reporting import TO_TERMINAL, Outputs, places_of, write_outputs
-from enginectl.actions.saving import Saving
-from enginectl.base.exit_codes import Exit, worst
-from enginectl.base.options import ReportFormat
-from enginectl.output.documents import Material
+from engine.runtime.clock import StandingClock
+from engine.runtime.passes import Pass
+from engine.runtime.provider import Provider
+from enginectl.actions.facts import NO_REMARKS, read_facts
+from enginectl.actions.planning import first_pass, report_of, shown_pass, write_notices
+from enginectl.base import terminal
+from enginectl.base.runner import report_internal_error
+from enginectl.input.admission import AdmittedRoots, admit_against
+from enginectl.input.applysets import parent_note
+from enginectl.input.plan_policies import NO_POLICIES, Policies
+from enginectl.input.removals import Removing, found_by
+from enginectl.input.roots import NO_ROOTS, Roots, select_for
+from enginectl.input.targets import require_matches
+from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.scope import Selection
+from resources.preview.facts import NO_TRIAL, TrialResult
+from resources.preview.first_pass import FirstPass
+from resources.preview.forecasting import forecast_of
+from resources.preview.shown import shown
+
+NO_FORECAST: Final = "there is no forecast of what follows the next pass"
 
 
-async def preview(
-    wiring: Wiring, subject: Subject, outputs: Outputs = TO_TERMINAL, *, detailed: bool = False, saving: Saving | None = None
-) -> Exit:
-    """Look, write the report, save it as a plan if asked, and return the exit code. Nothing is written to the cluster."""
-    seen, verbose = await look(wiring, replace(subject, for_approval=saving is not None)), wiring.options.verbose
-    write_outputs(Material(seen.report, seen.result.now, places_of(subject.roots)), outputs, verbose=verbose)
-    if verbose:
-        report_errors(seen.result.planned.plans, verbose=True)
-    code = exit_code(seen.report, detailed=detailed)
-    if saving is None:
-        return code
-    from enginectl.actions.saved_look import save
+class PreviewRequest(Struct, frozen=True, eq=False):
+    """What a preview is about."""
 
-    refused = save(wiring, seen, saving)
-    return code if refused is None else worst((code, refused))
+    roots: Roots = NO_ROOTS
+    """The manifests that are applied first."""
+    against: str = LIVE
+    """What they are compared with: see `open_baseline`."""
+    only_next: bool = False
+    """Only the next pass, without a forecast."""
+    limits: Limits = DEFAULT_LIMITS
+    server_dry_run: bool = False
+    """Whether the server checks the operations of the first pass without storing them."""
+    base: Roots | None = None
+    """Manifests that are applied first, until everything is settled: only what `roots` change after that is shown. None: there are none."""
+    policies: Policies = NO_POLICIES
+    """What judges the pass and what follows it."""
+    focus: Focus = EVERYTHING
+    """The workloads that it concerns."""
+    removing: Removing | None = None
+    """What finds the roots that are removed; None: none are."""
+    forecast_passes: int | None = None
+    """How many passes a forecast simulates; None: see `engine.forecast.simulation`."""
+    for_approval: bool = False
+    """Whether what is seen is to be approved: then it must be known which cluster it is."""
 
 
-def write_report(wiring: Wiring, report: Report, now: datetime, format: ReportFormat) -> None:
-    """Write a report to standard output; `now`: when the cluster was observed."""
-    write_outputs(Material(report, now), Outputs(format), verbose=wiring.options.verbose)
+class Preview(Struct, frozen=True, eq=False):
+    """What was seen."""
+
+    request: PreviewRequest
+    first: FirstPass
+    """The first pass as it was planned, with the manifests that admission accepts."""
+    result: Pass
+    """The pass as it is shown: with remarks, and with the faults of the manifests that admission rejects."""
+    report: Report
+    selection: Selection
+    """What was read."""
+    cluster: str = ""
+    """The identity of the cluster, if it was asked for and can be read."""
+
+    @property
+    def intent(self) -> Intent:
+        """What was planned with."""
+        return self.first.intent
 
 
-def exit_code(report: Report, *, detailed: bool) -> Exit:
-    """The exit code of a preview. Changes count only with `detailed`."""
-    conditions = {
-        Exit.FAILED: report.faulty,
-        Exit.DENIED: report.denied,
-        Exit.STUCK: bool(report.unsettled),
-        Exit.INCOMPLETE: bool(report.incomplete),
-        Exit.CHANGES: detailed and report.changes > 0,
-    }
-    return worst(code for code, applies in conditions.items() if applies)
+async def preview(wiring: Wiring, request: PreviewRequest) -> Preview:
+    """Plan as the first pass of a sync would, and forecast what follows. Nothing is written to the cluster."""
+    async with open_baseline(wiring, request.against) as (provider, namespaces):
+        if request.base is not None:
+            return await preview_after_base(wiring, request, request.base, provider, namespaces)
+        selection = select_for(wiring, request.roots, namespaces, request.focus)
+        await require_matches(wiring, provider, selection, request.roots, request.focus)
+        scope = await found_by(request.removing, wiring, provider, selection)
+        if scope.record is not None and (note := parent_note(scope.record)):
+            terminal.note(note)
+        admitted = await admit_against(wiring, request.roots, provider, request.against, scope.selection)
+        return await preview_of(wiring, request, provider, scope.selection, admitted, scope.removals)
+
+
+async def preview_after_base(
+    wiring: Wiring, request: PreviewRequest, base: Roots, provider: Provider, namespaces: tuple[str, ...]
+) -> Preview:
+    """The preview of what exists when the base has been applied and everything is settled; time stands still then."""
+    from enginectl.actions.base import notes_about_missing, settled_base, together
+
+    selection = select_for(wiring, together(base, request.roots), namespaces, request.focus)
+    baseline = await settled_base(wiring, base, provider, selection, against=request.against, limits=request.limits)
+    later = replace(wiring, clock=StandingClock(baseline.at))
+    await require_matches(later, baseline.provider, selection, request.roots, request.focus)
+    scope = await found_by(request.removing, later, baseline.provider, selection)
+    admitted = await admit_against(later, request.roots, baseline.provider, EMPTY, selection)
+    missing = {} if request.removing is not None else notes_about_missing(base, request.roots)
+    notes = {**baseline.notes, **missing}
+    # What calendars judge is when a user wants to change something, and not when the base is settled.
+    today = wiring.clock.now()
+    return await preview_of(later, request, baseline.provider, selection, admitted, scope.removals, base=notes, judged_at=today)
+
+
+async def preview_of(
+    wiring: Wiring,
+    request: PreviewRequest,
+    provider: Provider,
+    selection: Selection,
+    admitted: AdmittedRoots,
+    removals: RootRemovals = NO_REMOVALS,
+    *,
+    base: Mapping[ResourceId, tuple[str, ...]] = NO_REMARKS,
+    judged_at: datetime | None = None,
+) -> Preview:
+    """The preview of a cluster that is open already, of manifests that admission has judged, and of removals that are known.
+
+    `base`: remarks about the manifests with which the change is compared. `judged_at`: when policies judge it; None: when it is planned.
+    """
+    intent = intent_of(admitted.roots.bodies, request.focus, removals.roots)
+    engine = engine_of(wiring, provider, selection, request.limits)
+    current, first = await first_pass(engine, intent, removals.objections)
+    forecast = None if request.only_next else forecast_if_possible(wiring, first, request)
+    trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL
+    facts = await read_facts(engine, first, forecast, rejected=admitted.rejected, trial=trial, base=base)
+    seen = shown(first, forecast, facts)
+    write_notices(seen.notices)
+    cluster = ""
+    if request.for_approval:
+        from enginectl.actions.circumstances import cluster_identity
+
+        cluster = await cluster_identity(provider)
+    result = shown_pass(current, seen)
+    report = await judged(report_of(seen), replace(current, now=judged_at or current.now), request.policies)
+    return Preview(request, first, result, report, selection, cluster)
+
+
+async def tried(provider: Provider, first: FirstPass) -> TrialResult:
+    """What the API server says of the operations of a pass. Raises `UsageError` if there is none that can check them."""
+    from enginectl.actions.trial import try_out
+
+    return await try_out(provider, report_of(shown(first)))
+
+
+def forecast_if_possible(wiring: Wiring, first: FirstPass, request: PreviewRequest) -> Forecast | None:
+    """The forecast of what follows a pass. If our own code fails on it, a line says so, and the report is written without one."""
+    try:
+        return forecast_of(first, passes=request.forecast_passes)
+    except Exception as error:
+        report_internal_error(error, verbose=wiring.options.verbose, about=NO_FORECAST)
+        return None
+
+
+async def judged(report: Report, observed: Pass, policies: Policies) -> Report:
+    """The report of this pass with what the policies say about it; the report itself if there are none."""
+    if not policies.rules:
+        return report
+    return await to_thread.run_sync(lambda: _judged(report, observed, policies))
+
+
+def _judged(report: Report, observed: Pass, policies: Policies) -> Report:
+    from providers.policies.process import expressions_of_child  # Needs an extra, as everything of that folder does.
+    from resources.plan_policies.judge import judge
+    from resources.plan_policies.plan_data import plan_data
+
+    with expressions_of_child() as expressions:
+        data = plan_data(report, observed.world, observed.now)
+        return replace(report, judgement=judge(policies.rules, data, expressions, policies.waivers))

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from engine.blueprint import LookingBlueprint, relevant_incomplete
 from engine.errors import ClusterError, Unauthorized
 from engine.observed import Live
 from engine.report.printable import printable
 from engine.runtime.provider import TRANSIENT, Provider
-from enginectl.actions.unread_secrets import NOTE, may_not_list_secrets, other_kinds
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.files import private_file
@@ -17,7 +17,10 @@ from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import scope_of, select
 from providers.snapshot import snapshot_documents
 from resources.ports.configuration import Configuration
+from resources.preview.assumed_secrets import may_not_list_secrets, other_kinds
 from resources.registry import BLUEPRINTS
+
+UNREAD_SECRETS: Final = "the snapshot has no Secrets: you may not list them"
 
 
 async def take_snapshot(wiring: Wiring, out: Path | None) -> Exit:
@@ -36,7 +39,7 @@ async def take_snapshot(wiring: Wiring, out: Path | None) -> Exit:
     present = {root.id.kind for root in observation.roots}
     incomplete = relevant_incomplete(BLUEPRINTS, observation.incomplete, observation.unserved, present, wiring.configuration)
     if may_not_list_secrets(incomplete):
-        terminal.note(NOTE)
+        terminal.note(UNREAD_SECRETS)
         incomplete = other_kinds(incomplete)
     terminal.incomplete(incomplete)
     terminal.notice(f"{len(objects)} objects{f' in {printable(str(out))}' if out else ''}")

@@ -11,7 +11,7 @@ from engine.report.printable import printable
 from engine.runtime.client import Client
 from engine.runtime.passes import Pass
 from engine.runtime.shard_leases import ShardHolder, shard_holders
-from enginectl.actions.planning import plan_with_notes, report_errors
+from enginectl.actions.planning import planned_pass, report_errors
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import OutputFormat
@@ -41,7 +41,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus:
     async with connect(wiring) as (client, provider):
         selection = select_for(wiring, NO_ROOTS, (default_namespace(wiring),), focus)
         await require_matches(wiring, provider, selection, NO_ROOTS, focus)
-        result = limited(await plan_with_notes(engine_of(wiring, ReadOnlyProvider(provider), selection)), focus)
+        result = limited(await planned_pass(engine_of(wiring, ReadOnlyProvider(provider), selection)), focus)
         shards = await holders_of_shards(wiring, client)
     plans = {plan.root: plan for plan in result.planned.plans}
     shown = [plans[observed.root.id] for observed in result.world.roots if name in ("", observed.root.id.name)]

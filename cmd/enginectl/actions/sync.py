@@ -21,13 +21,12 @@ from engine.runtime.sync_report import Ending, SyncReport
 from enginectl.actions import requirements
 from enginectl.actions.approved import foreign_circumstances, refuse
 from enginectl.actions.consent import Consent, arrange
+from enginectl.actions.diff import Saving, diff
 from enginectl.actions.gates import Gate, refused
-from enginectl.actions.look import Subject, look_at
-from enginectl.actions.planning import report_errors, report_of
+from enginectl.actions.planning import report_errors, report_of_pass
 from enginectl.actions.policy_gate import policy_gates
-from enginectl.actions.preview import preview
+from enginectl.actions.preview import PreviewRequest, preview_of
 from enginectl.actions.reporting import Outputs
-from enginectl.actions.saving import Saving
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
@@ -116,11 +115,11 @@ async def sync(
             terminal.note("there is nothing to remove")
             return Exit.DONE
         if all_gates:
-            subject = Subject(roots, limits=limits, policies=policies, focus=focus, removing=removing)
+            request = PreviewRequest(roots, limits=limits, policies=policies, focus=focus, removing=removing)
             seen = await in_time(
                 clock,
                 give_up_at,
-                lambda: look_at(wiring, subject, ReadOnlyProvider(provider), selection, admitted, removals),
+                lambda: preview_of(wiring, request, ReadOnlyProvider(provider), selection, admitted, removals),
                 "the plan was made",
             )
             judgement = seen.report.judgement
@@ -164,9 +163,9 @@ async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, 
     return admitted
 
 
-async def dry_run(wiring: Wiring, subject: Subject, outputs: Outputs, *, give_up_at: float, saving: Saving | None = None) -> Exit:
+async def dry_run(wiring: Wiring, request: PreviewRequest, outputs: Outputs, *, give_up_at: float, saving: Saving | None = None) -> Exit:
     """Write the plan, save it if asked, and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
-    return await in_time(wiring.clock, give_up_at, lambda: preview(wiring, subject, outputs, saving=saving), "the plan was made")
+    return await in_time(wiring.clock, give_up_at, lambda: diff(wiring, request, outputs, saving=saving), "the plan was made")
 
 
 def report_objections(objections: Sequence[Objection]) -> None:
@@ -177,7 +176,7 @@ def report_objections(objections: Sequence[Objection]) -> None:
 
 def write(wiring: Wiring, result: SyncReport, format: OutputFormat, judgement: Judgement) -> None:
     """Write what was done and what is left. The JSON document has what policies said as well; people were told before."""
-    verbose, remaining = wiring.options.verbose, report_of(result.last_pass)
+    verbose, remaining = wiring.options.verbose, report_of_pass(result.last_pass)
     if format is OutputFormat.JSON:
         terminal.print_json(sync_document(result, replace(remaining, judgement=judgement)))
     else:
@@ -191,7 +190,7 @@ def write_quietly(result: SyncReport, format: OutputFormat, code: Exit, judgemen
     if format is OutputFormat.TEXT:
         terminal.print_lines(change_lines(result))
     elif code is not Exit.DONE or any(changes(result)):
-        terminal.print_json(sync_document(result, replace(report_of(result.last_pass), judgement=judgement)))
+        terminal.print_json(sync_document(result, replace(report_of_pass(result.last_pass), judgement=judgement)))
     for message in error_texts(result):
         terminal.error(message)
     terminal.incomplete(result.incomplete)

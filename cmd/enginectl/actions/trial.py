@@ -1,39 +1,37 @@
 """Trial: the server checks the operations of a pass without storing them, with its own rules and those of other people's webhooks."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
 
-from engine.errors import ClusterError, Forbidden
-from engine.forecast.forecast import Forecast
+from engine.errors import ClusterError, Forbidden, RefusedBy
 from engine.ids import ResourceId
 from engine.operation import Operation, Unknown
 from engine.plan import Wait
 from engine.report.alike import steps_alike
 from engine.report.model import Report
-from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider, TryingProvider
 from engine.verb import Verb
-from enginectl.actions.notes import blocked_at_the_end, with_notes, with_waits
 from enginectl.base.errors import UsageError
+from resources.preview.facts import TrialResult
 
 MAX_CALLS: Final = 50
 """How many operations are tried; of operations that are alike, one is."""
 NEW_OWNER: Final = "00000000-0000-0000-0000-000000000000"
 """Stands for the uid of an owner that does not exist yet: servers do not look it up."""
-LACKING_RIGHTS: Final = re.compile(r"cannot [a-z]+ resource")
-"""In the message of a server that refuses because of who asks."""
 
 
-class TrialResult(Struct):
-    """What the server said."""
+class _Answers(Struct):
+    """What the server has said so far."""
 
     refused: dict[ResourceId, list[Wait]] = field(default_factory=dict)
-    """Root -> what the server would refuse."""
     notes: dict[ResourceId, list[str]] = field(default_factory=dict)
-    """Root -> what could not be tried, and why."""
+
+    def result(self) -> TrialResult:
+        """All of it."""
+        refused = {root: tuple(waits) for root, waits in self.refused.items()}
+        return TrialResult(refused, {root: tuple(notes) for root, notes in self.notes.items()})
 
 
 async def try_out(provider: Provider, report: Report) -> TrialResult:
@@ -41,7 +39,7 @@ async def try_out(provider: Provider, report: Report) -> TrialResult:
     trying = provider.trying() if isinstance(provider, TryingProvider) else None
     if trying is None:
         raise UsageError("--server-dry-run asks the API server: it needs a cluster")
-    result, calls = TrialResult(), 0
+    result, calls = _Answers(), 0
     for root in report.roots:
         for group in steps_alike(root.steps):
             operation = group[0].operation
@@ -49,13 +47,13 @@ async def try_out(provider: Provider, report: Report) -> TrialResult:
                 continue
             if calls == MAX_CALLS:
                 result.notes.setdefault(root.root, []).append(f"--server-dry-run: only the first {MAX_CALLS} operations were tried")
-                return result
+                return result.result()
             calls += 1
             await _try(trying, root.root, operation, len(group), result)
-    return result
+    return result.result()
 
 
-async def _try(trying: Provider, root: ResourceId, operation: Operation, alike: int, result: TrialResult) -> None:
+async def _try(trying: Provider, root: ResourceId, operation: Operation, alike: int, result: _Answers) -> None:
     if operation.verb is Verb.REPLACE:
         result.notes.setdefault(root, []).append(f"--server-dry-run: {operation.id} is replaced, which cannot be tried")
         return
@@ -63,7 +61,7 @@ async def _try(trying: Provider, root: ResourceId, operation: Operation, alike: 
     try:
         await trying.execute(operation, _uids((operation,)))
     except Forbidden as error:
-        if LACKING_RIGHTS.search(str(error)):
+        if error.by is RefusedBy.AUTHORIZATION:
             result.notes.setdefault(root, []).append(f"--server-dry-run: {operation.id} could not be tried: {error}")
         else:
             result.refused.setdefault(root, []).append(_refusal(operation, f"{error}{more}"))
@@ -79,9 +77,3 @@ def _uids(operations: Sequence[Operation]) -> Mapping[ResourceId, str]:
     """The owners that do not exist yet, each with a uid that stands for its own."""
     owners: Iterable[Unknown] = (bound.uid for each in operations for bound in each.owners if isinstance(bound.uid, Unknown))
     return {owner.id: NEW_OWNER for owner in owners}
-
-
-def with_trial(tried: TrialResult, result: Pass, forecast: Forecast | None) -> tuple[Pass, Forecast | None]:
-    """The pass and the forecast with what the server said."""
-    noted = with_waits(with_notes(result, tried.notes), tried.refused)
-    return noted, blocked_at_the_end(forecast, tried.refused) if forecast is not None else None

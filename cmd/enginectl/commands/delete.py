@@ -44,7 +44,7 @@ def delete(
 
     from enginectl.actions.delete import delete as delete_and_wait
     from enginectl.actions.delete import preview_deletion, require_consent
-    from enginectl.actions.saving import Saving
+    from enginectl.actions.diff import Saving
     from enginectl.actions.sync import Patience
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError

@@ -83,10 +83,10 @@ def diff(
     """
     from datetime import timedelta
 
-    from enginectl.actions.look import Subject
-    from enginectl.actions.preview import preview
+    from enginectl.actions.diff import Saving
+    from enginectl.actions.diff import diff as write_diff
+    from enginectl.actions.preview import PreviewRequest
     from enginectl.actions.reporting import faults_reported, outputs_of
-    from enginectl.actions.saving import Saving
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
     from enginectl.base.files import STDIN
@@ -125,7 +125,7 @@ def diff(
     chosen, compared, focus = focus_on_change(after, before, words)
     base_roots = compared if base else None
     roots, removing = pruning(wiring, pruned, chosen, base_roots)
-    subject = Subject(
+    request = PreviewRequest(
         roots,
         against,
         only_next,
@@ -136,4 +136,4 @@ def diff(
         removing=removing,
         forecast_passes=forecast_passes,
     )
-    return conclude(run_cancellable(lambda: preview(wiring, subject, outputs, detailed=detailed_exitcode, saving=saving)), format)
+    return conclude(run_cancellable(lambda: write_diff(wiring, request, outputs, detailed=detailed_exitcode, saving=saving)), format)

@@ -103,7 +103,7 @@ def sync(
     from engine.errors import TimedOut
     from engine.guard import Limits
     from enginectl.actions.consent import Consent
-    from enginectl.actions.look import Subject
+    from enginectl.actions.preview import PreviewRequest
     from enginectl.actions.reporting import faults_reported, outputs_of
     from enginectl.actions.sync import Patience
     from enginectl.actions.sync import dry_run as show_plan
@@ -177,8 +177,8 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            subject = Subject(roots, limits=limits, policies=policies, focus=focus, removing=removing)
-            code = run_cancellable(lambda: show_plan(wiring, subject, outputs, give_up_at=give_up_at))
+            request = PreviewRequest(roots, limits=limits, policies=policies, focus=focus, removing=removing)
+            code = run_cancellable(lambda: show_plan(wiring, request, outputs, give_up_at=give_up_at))
         else:
             code = run(work)
         # Only a job that runs again continues by itself: for everybody else a timeout is a failure.

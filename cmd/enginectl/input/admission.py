@@ -6,11 +6,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
-from engine.plan import Plan
 from engine.proposal import proposed_root
 from engine.report.printable import printable
 from engine.resource import Body
-from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
 from enginectl.base import terminal
 from enginectl.input.manifest_files import Manifest, refuse
@@ -39,13 +37,6 @@ class AdmittedRoots(Struct, frozen=True, eq=False):
     def require_all(self) -> None:
         """Raise `InputError` with every fault, if a root is rejected."""
         refuse([fault for faults in self.rejected.values() for fault in faults])
-
-    def added_to(self, result: Pass) -> Pass:
-        """The pass, with a plan for each rejected root that has its faults and no operations."""
-        plans = {plan.root: plan for plan in result.planned.plans} | {
-            root: Plan(root, problems=faults) for root, faults in self.rejected.items()
-        }
-        return replace(result, planned=replace(result.planned, plans=tuple(plans[root] for root in sorted(plans))))
 
 
 async def admit_against(wiring: Wiring, roots: Roots, provider: Provider, against: str, selection: Selection) -> AdmittedRoots:

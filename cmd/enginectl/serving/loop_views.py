@@ -3,27 +3,22 @@
 from collections.abc import Callable, Sequence
 
 from engine.errors import ClusterError
-from engine.report.model import Report
 from engine.runtime.client import Client
 from engine.runtime.lease import LEASE
 from engine.runtime.lease_holder import holder_of
 from engine.runtime.observers import LoopObserver
-from engine.runtime.passes import Pass
-from enginectl.serving.debug import WhoLeads, debug_routes
+from enginectl.serving.debug import ReportOf, WhoLeads, debug_routes
 from enginectl.serving.last_pass import LastPass, LoopState
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
 from providers.cache_state import CacheState
 from providers.serving.message import Routes
 from resources.ports.configuration import Configuration
 
-ConfiguredReportOf = Callable[[Pass, Configuration], Report]
-"""The report that `engine diff` makes of a pass with a configuration."""
-
 
 class LoopViews:
     """The last pass of one loop, and the routes that show it. `with_pages`: pages for people too."""
 
-    def __init__(self, wiring: Wiring, report_of: ConfiguredReportOf, *, with_pages: bool = False) -> None:
+    def __init__(self, wiring: Wiring, report_of: ReportOf, *, with_pages: bool = False) -> None:
         self._wiring, self._report_of, self._with_pages = wiring, report_of, with_pages
         self._last = LastPass(wiring.clock)
 
@@ -38,15 +33,12 @@ class LoopViews:
         def state() -> LoopState:
             return self._last.state
 
-        def report_of(current: Pass) -> Report:
-            return self._report_of(current, configuration())
-
         who_leads = holder_reader(self._wiring, client)
-        routes = debug_routes(state, report_of, who_leads)
+        routes = debug_routes(state, self._report_of, who_leads)
         if self._with_pages:
             from enginectl.serving.page import Sources, page_routes
 
-            routes = {**routes, **page_routes(Sources(state, report_of, configuration, caches, self._wiring.clock, who_leads))}
+            routes = {**routes, **page_routes(Sources(state, self._report_of, configuration, caches, self._wiring.clock, who_leads))}
         return routes
 
 

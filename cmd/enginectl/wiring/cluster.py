@@ -76,7 +76,15 @@ def engine_of(
     configuration = wiring.configuration
     scope = scope_of(configuration, selection)
     return Engine(
-        provider, clock or wiring.clock, scope, BLUEPRINTS, configuration, limits, events_of=event_builder(configuration), log=wiring.log
+        provider,
+        clock or wiring.clock,
+        scope,
+        BLUEPRINTS,
+        configuration,
+        limits,
+        events_of=event_builder(configuration),
+        log=wiring.log,
+        reads_namespaces=True,
     )
 
 

@@ -1,4 +1,4 @@
-"""Forecasting: what follows the first pass, for the report of a preview."""
+"""Forecasting: what follows the first pass."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -18,13 +18,12 @@ from engine.intent import Intent
 from engine.observed import World
 from engine.operation import Operation
 from engine.plan import Plan
-from engine.runtime.passes import Pass
 from engine.verb import Verb
-from enginectl.actions.assumed_secrets import with_assumed_secrets
 from resources.forecast.cluster import ModelledCluster
 from resources.forecast.extrapolation import extended
 from resources.forecast.sample import sample_of
 from resources.ports.configuration import Configuration
+from resources.preview.first_pass import FirstPass
 from resources.registry import BLUEPRINTS
 
 WORK: Final = 180
@@ -41,26 +40,23 @@ class Conditions(Struct, frozen=True, eq=False):
     """How many passes are simulated at most; None: as many as `MAX_WORK` and `MAX_PASSES` allow."""
 
 
-def forecast_of(
-    result: Pass, intent: Intent, configuration: Configuration, limits: Limits, *, passes: int | None = None, whole: bool = False
-) -> Forecast | None:
+def forecast_of(first: FirstPass, *, passes: int | None = None, whole: bool = False) -> Forecast | None:
     """The forecast that begins with this pass; None if nothing is left to do or to wait for. `passes`: see `Conditions`.
 
     None also if the pass as a whole is refused, or if something could not be listed completely: then most of what follows is not known.
-    Secrets that the user may not list are assumed to be there. `whole`: every object is simulated, not only a sample of large sets.
+    `whole`: every object is simulated, not only a sample of large sets.
     """
-    result = with_assumed_secrets(result, intent, limits)
-    if not can_be_forecast(result):
+    if not can_be_forecast(first):
         return None
-    world = concerned(result)
-    conditions = Conditions(result.now, configuration, limits, passes)
-    extended_sample = None if whole else from_sample(result, world, intent, conditions)
-    return extended_sample or simulated(world, intent, conditions)
+    world = concerned(first)
+    conditions = Conditions(first.now, first.configuration, first.limits, passes)
+    extended_sample = None if whole else from_sample(first, world, conditions)
+    return extended_sample or simulated(world, first.intent, conditions)
 
 
-def can_be_forecast(result: Pass) -> bool:
+def can_be_forecast(first: FirstPass) -> bool:
     """Whether anything follows the pass, and what follows it is known."""
-    return any(map(is_moving, result.planned.plans)) and not result.planned.objections and not result.world.incomplete
+    return any(map(is_moving, first.planned.plans)) and not first.planned.objections and not first.world.incomplete
 
 
 def simulated(world: World, intent: Intent, conditions: Conditions, model: ModelledCluster | None = None) -> Forecast:
@@ -70,14 +66,14 @@ def simulated(world: World, intent: Intent, conditions: Conditions, model: Model
     return forecast(BLUEPRINTS, world, intent, conditions.now, conditions.configuration, model, limits=conditions.limits, **bounds)
 
 
-def from_sample(result: Pass, world: World, intent: Intent, conditions: Conditions) -> Forecast | None:
+def from_sample(first: FirstPass, world: World, conditions: Conditions) -> Forecast | None:
     """The forecast that is extended from a sample of large sets; None if no set is large, or if the sample does not stand for all."""
-    sample = sample_of(world, intent, result.planned.plans)
+    sample = sample_of(world, first.intent, first.planned.plans)
     if sample is None or (conditions.passes is None and sample.count() * WORK > MAX_WORK):
         return None
     model = ModelledCluster(conditions.configuration.fabrics)
     whole = extended(simulated(sample.world, sample.intent, conditions, model), sample, model.effects_of_replica)
-    chosen = {plan.root: plan.operations for plan in executable(world, result.planned) if plan.root in sample.sets and plan.operations}
+    chosen = {plan.root: plan.operations for plan in executable(world, first.planned) if plan.root in sample.sets and plan.operations}
     return with_first_pass(whole, sample.sets.keys(), chosen) if whole is not None else None
 
 
@@ -103,9 +99,9 @@ def is_moving(plan: Plan) -> bool:
     return bool(plan.operations or plan.deferred or plan.pending or plan.wake_at)
 
 
-def concerned(result: Pass) -> World:
+def concerned(first: FirstPass) -> World:
     """The world with the roots that may do something, and those that may depend on them: workloads of one namespace share domains."""
-    world, namespaces = result.world, {plan.root.namespace for plan in result.planned.plans if is_moving(plan)}
+    world, namespaces = first.world, {plan.root.namespace for plan in first.planned.plans if is_moving(plan)}
     if "" in namespaces:
         return world
     return replace(world, roots=tuple(observed for observed in world.roots if observed.root.id.namespace in namespaces))

@@ -1,6 +1,7 @@
-"""Saving: what a preview has seen, as a plan that somebody may approve and `engine sync --plan` applies."""
+"""Saved previews: what a preview has seen, as a plan that a user may approve and `engine sync --plan` applies."""
 
 from datetime import timedelta
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -11,15 +12,14 @@ from engine.approval.saved_plan import PlanScope, SavedPlan
 from engine.canonical import digest
 from engine.report.printable import printable
 from enginectl.actions.circumstances import circumstances
-from enginectl.actions.forecasting import forecast_of
-from enginectl.actions.look import Look
-from enginectl.actions.saving import Saving
+from enginectl.actions.preview import Preview
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.files import private_file
 from enginectl.input.applysets import Prune
 from enginectl.wiring.configuration import Wiring
 from resources.approval.recognition import RECOGNITION
+from resources.preview.forecasting import forecast_of
 from resources.registry import BLUEPRINTS
 
 MAX_PASSES = 20_000
@@ -27,26 +27,26 @@ MAX_PASSES = 20_000
 UNKNOWN_CLUSTER = "the namespace kube-system may not be read, so the plan does not say which cluster it is for"
 
 
-def with_whole_forecast(wiring: Wiring, seen: Look) -> Look:
+def with_whole_forecast(seen: Preview) -> Preview:
     """What was seen, with a forecast for which every object was simulated: an approval needs what each of them becomes.
 
-    Raises nothing; the same look if it has such a forecast already, or none.
+    Raises nothing; the same preview if it has such a forecast already, or none.
     """
     forecast = seen.report.forecast
     if forecast is None or forecast.objects is not None:
         return seen
-    whole = forecast_of(seen.result, seen.intent, wiring.configuration, seen.subject.limits, passes=MAX_PASSES, whole=True)
+    whole = forecast_of(seen.first, passes=MAX_PASSES, whole=True)
     return replace(seen, report=replace(seen.report, forecast=whole))
 
 
-def approval_of_look(wiring: Wiring, seen: Look) -> Approval:
+def approval_of_preview(wiring: Wiring, seen: Preview) -> Approval:
     """The approval of everything that was seen."""
     rules = PlanInputs(BLUEPRINTS, wiring.configuration, RECOGNITION)
     result = seen.result
     return approval_of(result.world, result.planned, seen.report.forecast, seen.intent, result.now, rules)
 
 
-def refusal(seen: Look) -> tuple[Exit, str] | None:
+def refusal(seen: Preview) -> tuple[Exit, str] | None:
     """Why what was seen cannot be approved as a whole, with the exit code; None if it can."""
     report, plans = seen.report, seen.result.planned.plans
     if any(plan.problems or plan.error for plan in plans):
@@ -65,41 +65,41 @@ def refusal(seen: Look) -> tuple[Exit, str] | None:
     return None
 
 
-def save(wiring: Wiring, seen: Look, saving: Saving) -> Exit | None:
-    """Save what was seen, and say so on stderr. Returns the exit code if it cannot be approved; then no file is written."""
+def save(wiring: Wiring, seen: Preview, file: Path, valid_for: timedelta) -> Exit | None:
+    """Save what was seen in a file, and say so on stderr. Returns the exit code if it cannot be approved; then no file is written."""
     if (refused := refusal(seen)) is not None:
         code, why = refused
         terminal.error(f"the plan was not saved: {why}")
         return code
-    data = written(saved_plan(wiring, with_whole_forecast(wiring, seen), saving.valid_for))
+    data = written(saved_plan(wiring, with_whole_forecast(seen), valid_for))
     plan = read(data)
-    with private_file(saving.file, "--out") as file:
-        file.write(data)
+    with private_file(file, "--out") as opened:
+        opened.write(data)
     if not seen.cluster:
         terminal.note(UNKNOWN_CLUSTER)
     terminal.notice(
-        f"the plan was saved in {printable(str(saving.file))}: digest {plan.digest[:12]}, valid until {plan.expires_at:%Y-%m-%d %H:%M} UTC"
+        f"the plan was saved in {printable(str(file))}: digest {plan.digest[:12]}, valid until {plan.expires_at:%Y-%m-%d %H:%M} UTC"
     )
     return None
 
 
-def saved_plan(wiring: Wiring, seen: Look, valid_for: timedelta) -> SavedPlan:
+def saved_plan(wiring: Wiring, seen: Preview, valid_for: timedelta) -> SavedPlan:
     """What was seen as a plan that is valid for a time from now on."""
     return SavedPlan(
         circumstances=circumstances(wiring, seen.cluster),
         created_at=seen.result.now,
         expires_at=wiring.clock.now() + valid_for,
         scope=plan_scope(wiring, seen),
-        approval=approval_of_look(wiring, seen),
+        approval=approval_of_preview(wiring, seen),
         report=seen.report,
-        policies={policy.metadata.name: digest(policy.model_dump(mode="json")) for policy in seen.subject.policies.rules},
+        policies={policy.metadata.name: digest(policy.model_dump(mode="json")) for policy in seen.request.policies.rules},
         waivers={violation.rule: violation.waived for violation in seen.report.judgement.waived},
     )
 
 
-def plan_scope(wiring: Wiring, seen: Look) -> PlanScope:
+def plan_scope(wiring: Wiring, seen: Preview) -> PlanScope:
     """What was seen is about."""
-    prune = seen.subject.removing if isinstance(seen.subject.removing, Prune) else None
+    prune = seen.request.removing if isinstance(seen.request.removing, Prune) else None
     return PlanScope(
         seen.selection.namespaces,
         tuple(kind.name for kind in seen.selection.roots),

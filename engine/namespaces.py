@@ -1,0 +1,60 @@
+"""Namespaces: what is held back because its namespace is missing or being deleted."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from engine.ids import NAMESPACE
+from engine.memo import Memo
+from engine.observed import NamespacePhase, Observed, World
+from engine.operation import Operation
+from engine.plan import Plan, Wait, without
+from engine.reason import Reason
+from engine.verb import Verb
+
+WORDS: Final[Mapping[NamespacePhase, tuple[str, Reason]]] = {
+    NamespacePhase.MISSING: ("it does not exist", Reason.NAMESPACE_MISSING),
+    NamespacePhase.TERMINATING: ("it is being deleted", Reason.NAMESPACE_TERMINATING),
+}
+
+
+def with_phases(world: World, closed: Mapping[str, NamespacePhase], memo: Memo) -> World:
+    """The world in which nothing can be created in these namespaces: every root in them knows it. The same world if there are none."""
+    if not closed:
+        return world
+    roots = tuple(_with_phase(observed, closed.get(observed.root.id.namespace), memo) for observed in world.roots)
+    return replace(world, roots=roots, closed_namespaces=closed)
+
+
+def _with_phase(observed: Observed, phase: NamespacePhase | None, memo: Memo) -> Observed:
+    if phase is None:
+        return observed
+    facts = (observed, phase)
+    return memo.scope(observed.root.id).recall("namespace", facts, partial(replace, observed, namespace_phase=phase))
+
+
+def creates(operation: Operation) -> bool:
+    """Whether the operation creates an object, in place of an old one or not."""
+    return operation.verb in (Verb.CREATE, Verb.REPLACE)
+
+
+def held_back(plan: Plan, phase: NamespacePhase | None) -> Plan:
+    """The plan of a root in a namespace of that phase: what it would create, and what comes after that, is blocked.
+
+    A root that is not created itself waits for nothing else.
+    """
+    if phase is None or not any(map(creates, plan.operations)):
+        return plan
+    why, reason = WORDS[phase]
+    wait = Wait(NAMESPACE.id("", plan.root.namespace), why, blocked=True, reason=reason)
+    kept = without(plan, creates)
+    if any(creates(operation) and operation.id == plan.root for operation in plan.operations):
+        return replace(kept, deferred=(wait,), pending=())
+    return replace(kept, deferred=(wait, *plan.deferred))
+
+
+def namespaces_with_creates(plans: Iterable[Plan]) -> frozenset[str]:
+    """The namespaces in which the plans create objects."""
+    return frozenset(plan.root.namespace for plan in plans if plan.root.namespace and any(map(creates, plan.operations)))

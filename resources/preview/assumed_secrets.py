@@ -1,0 +1,73 @@
+"""Assumed Secrets: what a preview takes for granted if its user may not list Secrets, as people who only read should not.
+
+That is no fault of a report: Secrets that belong to something that exists are taken to be there, as they should be, and those of what does
+not exist yet are created with it. So the plan and its reasons are those that somebody sees who may list them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from engine.memo import Memo
+from engine.observed import Live, Observed, World, live, slice_of
+from engine.operation import owner_reference
+from engine.plan import Plan
+from engine.tick import Plans, plan_all
+from engine.verb import Verb
+from resources.base.kinds import SECRET
+from resources.preview.first_pass import FirstPass
+from resources.registry import BLUEPRINTS
+
+REVISION: Final = "1"
+NOTICE: Final = "you may not list Secrets: those that should exist are taken to exist"
+
+
+def may_not_list_secrets(incomplete: Mapping[str, str]) -> bool:
+    """Whether Secrets are missing from an observation because the API server forbids to list them."""
+    return "is forbidden" in incomplete.get(SECRET.key, "")
+
+
+def other_kinds(incomplete: Mapping[str, str]) -> dict[str, str]:
+    """The kinds that could not be listed completely, less Secrets that must not be listed."""
+    withheld = {SECRET.key} if may_not_list_secrets(incomplete) else set[str]()
+    return {kind: why for kind, why in incomplete.items() if kind not in withheld}
+
+
+def with_assumed_secrets(first: FirstPass) -> FirstPass:
+    """The pass as if Secrets had been listed, and those that belong to something that exists were there, as they should be.
+
+    The same pass if Secrets were listed, or if it is not known for another reason which exist.
+    """
+    if not may_not_list_secrets(first.world.incomplete):
+        return first
+    incomplete = other_kinds(first.world.incomplete)
+    roots = tuple(replace(each, incomplete=each.incomplete - {SECRET.key}) for each in first.world.roots)
+    world = replace(first.world, roots=roots, incomplete=incomplete)
+    missing = {plan.root: plan for plan in _planned(first, world).plans}
+    world = replace(world, roots=tuple(_with_secrets(each, missing.get(each.root.id)) for each in world.roots))
+    return replace(first, world=world, planned=_planned(first, world), assumes_secrets=True)
+
+
+def _planned(first: FirstPass, world: World) -> Plans:
+    """The plans of the pass for another world."""
+    focus, removals = first.intent.focus, first.intent.removals
+    return plan_all(BLUEPRINTS, world, first.now, first.configuration, Memo(), first.limits, focus=focus, removals=removals)
+
+
+def _with_secrets(observed: Observed, plan: Plan | None) -> Observed:
+    """The observation with the Secrets that the plan would create beside objects of the same part that exist."""
+    blueprint = next(each for each in BLUEPRINTS if each.kind.name == observed.root.id.kind)
+    slices = dict(observed.slices)
+    for operation in plan.operations if plan is not None else ():
+        part = blueprint.part_of(observed.root.id, operation.id)
+        if operation.verb is Verb.CREATE and operation.id.kind == SECRET.name and part in slices:
+            owners = [owner_reference(bound) for bound in operation.owners]
+            slices[part] = slice_of([*slices[part].objects.values(), _secret({**operation.body}, owners)])
+    return replace(observed, slices=slices)
+
+
+def _secret(body: dict[str, Any], owners: list[dict[str, object]]) -> Live:
+    """A Secret as it is when it has been created, and filled."""
+    metadata = {**body["metadata"], "uid": f"assumed-{body['metadata']['name']}", "resourceVersion": REVISION, "ownerReferences": owners}
+    return live({**body, "metadata": metadata, "data": {"token": "Kg==", "ca.crt": "Kg==", "namespace": "Kg=="}})

@@ -1,0 +1,118 @@
+"""Shown: what a preview shows, made from the first pass, its forecast and the facts. Every command and page calls `shown`."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.forecast.forecast import Forecast
+from engine.ids import ResourceId
+from engine.plan import Plan, Wait
+from engine.tick import Plans
+from resources.domains.capacity import capacity_notes
+from resources.domains.island_capacity import island_notes
+from resources.domains.requests import requested_by_sets, scaled_groups
+from resources.domains.sharing import sharing_notes
+from resources.forecast.quotas import by_root, shortages, text_of
+from resources.preview.assumed_secrets import NOTICE
+from resources.preview.facts import NO_FACTS, Facts
+from resources.preview.first_pass import FirstPass
+
+Remark = tuple[ResourceId, str | Wait]
+"""A root, and a note about it or something that it waits for until a user or an administrator acts."""
+Rule = Callable[[FirstPass, Forecast | None, Facts], Iterable[Remark]]
+"""What one kind of fact means for the roots of a pass."""
+
+
+class Shown(Struct, frozen=True, eq=False):
+    """What a preview shows."""
+
+    planned: Plans
+    """The plans of the first pass, with remarks; roots that admission rejects have their faults and no operations."""
+    forecast: Forecast | None
+    """What follows, at whose end the roots still wait for what they wait for now."""
+    incomplete: Mapping[str, str]
+    """Kind -> why it could not be listed completely."""
+    notices: tuple[str, ...] = ()
+    """What is assumed, and what is missing in the cluster or could not be read."""
+
+
+def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_FACTS) -> Shown:
+    """What is shown of this pass and its forecast, given these facts."""
+    notes: dict[ResourceId, list[str]] = {}
+    waits: dict[ResourceId, list[Wait]] = {}
+    for rule in RULES:
+        for root, remark in rule(first, forecast, facts):
+            if isinstance(remark, Wait):
+                waits.setdefault(root, []).append(remark)
+            else:
+                notes.setdefault(root, []).append(remark)
+    plans = {plan.root: _remarked(plan, notes.get(plan.root, ()), waits.get(plan.root, ())) for plan in first.planned.plans}
+    plans |= {root: Plan(root, problems=faults) for root, faults in facts.rejected.items()}
+    planned = replace(first.planned, plans=tuple(plans.values() if not facts.rejected else (plans[root] for root in sorted(plans))))
+    notices = (*((NOTICE,) if first.assumes_secrets else ()), *facts.notices)
+    return Shown(planned, _ending_with(forecast, waits), first.world.incomplete, notices)
+
+
+def _remarked(plan: Plan, notes: Iterable[str], waits: Iterable[Wait]) -> Plan:
+    """The plan with these remarks; the same plan if there are none."""
+    if not notes and not waits:
+        return plan
+    return replace(plan, notes=(*plan.notes, *notes), deferred=(*plan.deferred, *waits))
+
+
+def _ending_with(forecast: Forecast | None, waits: Mapping[ResourceId, list[Wait]]) -> Forecast | None:
+    """The forecast at whose end these roots still wait for this."""
+    if forecast is None or not waits:
+        return forecast
+    return replace(forecast, plans={root: _remarked(plan, (), waits.get(root, ())) for root, plan in forecast.plans.items()})
+
+
+def capacity_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """Sets whose pods in fabric domains need more nodes than there are, or more of one island."""
+    sets, groups = first.sets(), scaled_groups(first.world.roots)
+    for fabric in first.configuration.fabrics:
+        if not requested_by_sets(sets, fabric, groups):
+            continue
+        uids = {live.id: live.uid for live in first.world.references.of(fabric.kind.name)}
+        capacity = facts.capacities.get(fabric.kind.key)
+        yield from capacity_notes(fabric, sets, capacity, uids, groups).items()
+        for root, listed in island_notes(fabric, sets, capacity, uids, groups).items():
+            yield from ((root, note) for note in listed)
+
+
+def quota_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """What ResourceQuotas do not allow: it is waited for if it is needed to the end, and a note if it is needed for a time."""
+    if forecast is None or not facts.quotas:
+        return
+    for root, listed in by_root(tuple(shortages(facts.quotas, forecast, first.world))).items():
+        for shortage in listed:
+            if shortage.lasting:
+                yield root, Wait(shortage.quota, text_of(shortage), blocked=True)
+            else:
+                yield root, f"ResourceQuota {shortage.quota.name}: {text_of(shortage)}"
+
+
+def sharing_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """The names of fabric domains that several replicas or sets have (N28)."""
+    sets, groups = first.sets(), scaled_groups(first.world.roots)
+    for fabric in first.configuration.fabrics:
+        for root, listed in sharing_notes(fabric, sets, groups).items():
+            yield from ((root, note) for note in listed)
+
+
+def trial_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """What the API server said when it checked the operations."""
+    for remarks in (facts.trial.notes, facts.trial.refused):
+        for root, listed in remarks.items():
+            yield from ((root, remark) for remark in listed)
+
+
+def base_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """What is to be said of the manifests with which the change is compared."""
+    for root, listed in facts.base.items():
+        yield from ((root, note) for note in listed)
+
+
+RULES: tuple[Rule, ...] = (capacity_remarks, quota_remarks, sharing_remarks, trial_remarks, base_remarks)
+"""In the order in which a reader sees what they say of one root."""
