@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from engine.graph import Graph
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
-from engine.observed import Live, Observed, World
+from engine.observed import Live, Observed, Unlisted, World
 from engine.plan import Alarm, Wait
 from engine.resource import Body, Policy
 
@@ -127,8 +127,12 @@ def incomplete_kinds(blueprint: Blueprint, incomplete: Collection[str], configur
 
 
 def relevant_incomplete(
-    blueprints: Iterable[Blueprint], incomplete: Mapping[str, str], unserved: Collection[str], present: Collection[str], configuration: Any
-) -> dict[str, str]:
+    blueprints: Iterable[Blueprint],
+    incomplete: Mapping[str, Unlisted],
+    unserved: Collection[str],
+    present: Collection[str],
+    configuration: Any,
+) -> dict[str, Unlisted]:
     """Of the kinds that could not be listed completely, those that matter, with the reasons. `present` are the names of the kinds of roots
     that exist or are proposed.
 

@@ -64,8 +64,8 @@ def refuse_unowned_cluster(world: World, blueprints: Sequence[Blueprint]) -> tup
     return (
         Objection(
             "no-roots",
-            f"no root was found, but {existing} (e.g. {children[0].id}): nothing is changed; "
-            "check the cluster, the namespace and that the CRDs are installed",
+            f"no root was found, but {existing} (e.g. {children[0].id}): nothing is changed; check the cluster, the namespace and that the "
+            "CRDs are installed, or delete what is left of roots that were deleted with --cascade=orphan",
         ),
     )
 

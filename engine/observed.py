@@ -12,6 +12,7 @@ import orjson
 from msgspec import Struct, field
 
 from engine.compression import Compressed
+from engine.errors import ClusterError, Forbidden
 from engine.failure import FailedCall
 from engine.ids import OwnerRef, ResourceId
 from engine.resource import Body
@@ -147,6 +148,28 @@ def slice_of(lives: Iterable[Live]) -> Slice:
 EMPTY = Slice({})
 
 
+class Unlisted(Struct, frozen=True):
+    """Why the objects of a kind could not be listed completely."""
+
+    text: str
+    """The reason, as the API server gives it."""
+    is_forbidden: bool = False
+    """Whether the right to list them is missing; otherwise the server did not answer, or failed."""
+
+
+NOTHING_UNLISTED: Mapping[str, Unlisted] = MappingProxyType({})
+
+
+def unlisted(error: ClusterError) -> Unlisted:
+    """What a failed list says."""
+    return Unlisted(str(error), isinstance(error, Forbidden))
+
+
+def unlisted_texts(incomplete: Mapping[str, Unlisted]) -> dict[str, str]:
+    """Kind -> why it could not be listed completely, for people."""
+    return {kind: each.text for kind, each in incomplete.items()}
+
+
 class NamespacePhase(StrEnum):
     """Why nothing can be created in a namespace."""
 
@@ -220,8 +243,8 @@ class World(Struct, frozen=True, eq=False):
     roots: tuple[Observed, ...]
     orphans: tuple[Live, ...] = ()
     """Objects with our labels whose root does not exist."""
-    incomplete: Mapping[str, str] = field(default_factory=dict)
-    """Kind -> why its list is not complete."""
+    incomplete: Mapping[str, Unlisted] = NOTHING_UNLISTED
+    """Key of a kind -> why its list is not complete."""
     references: Slice = EMPTY
     """Objects that roots refer to, whoever owns them."""
     unserved: frozenset[str] = frozenset()

@@ -60,6 +60,8 @@ class Reason(StrEnum):
     """Its owner does not exist yet."""
     TERMINATING = "Terminating"
     """It is being deleted, and created again afterwards."""
+    MIN_AVAILABLE = "MinAvailable"
+    """It is to be replaced, and minAvailable allows no deletion now."""
     NAMESPACE_MISSING = "NamespaceMissing"
     """Its namespace does not exist."""
     NAMESPACE_TERMINATING = "NamespaceTerminating"
@@ -73,6 +75,7 @@ BLOCKERS: Final = frozenset(
         Reason.NOT_SERVED,
         Reason.OWNER_MISSING,
         Reason.TERMINATING,
+        Reason.MIN_AVAILABLE,
         Reason.NAMESPACE_MISSING,
         Reason.NAMESPACE_TERMINATING,
     }

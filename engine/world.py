@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from engine.blueprint import Blueprint, root_of
 from engine.failure import FailedCall
 from engine.ids import ResourceId
-from engine.observed import EMPTY, Live, Observed, Slice, World, slice_of
+from engine.observed import EMPTY, Live, Observed, Slice, Unlisted, World, slice_of
 from engine.revised import Revised
 
 FailedCalls = Mapping[ResourceId, tuple[FailedCall, ...]]
@@ -25,7 +25,7 @@ def assemble(
     blueprints: Sequence[Blueprint],
     roots: Iterable[Live],
     children: Iterable[Live],
-    incomplete: Mapping[str, str],
+    incomplete: Mapping[str, Unlisted],
     previous: World | None = None,
     *,
     references: Iterable[Live] = (),

@@ -9,7 +9,7 @@ from engine.errors import ClusterError, Conflict, Invalid, NotFound, Unauthorize
 from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.mask import masked
-from engine.observed import Live, live
+from engine.observed import Live, live, unlisted
 from engine.operation import Operation, owner_reference
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
@@ -157,7 +157,7 @@ class _Lists:
     def observation(self) -> Observation:
         """All results together. Raises `Unauthorized`, and `Unreachable` if no list was answered."""
         raise_if_nothing_observed(self.errors.values(), anything=bool(self.results or self.unserved))
-        return observation(self._scope, self.results, {kind: str(error) for kind, error in self.errors.items()}, self.unserved)
+        return observation(self._scope, self.results, {kind: unlisted(error) for kind, error in self.errors.items()}, self.unserved)
 
 
 def raise_if_nothing_observed(errors: Iterable[ClusterError], *, anything: bool) -> None:

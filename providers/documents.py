@@ -43,14 +43,24 @@ class Document(Struct, frozen=True, eq=False):
         return f"{self.source}:{self.line(path)}"
 
 
+class DocumentError(InputError):
+    """A file cannot be read as documents."""
+
+    def __init__(self, source: str, line: int, why: str) -> None:
+        super().__init__(f"{source}:{line}: {why}" if line else f"{source}: {why}")
+        self.line = line
+        """The line with the fault, from 1 on; 0 if it is not known."""
+        self.why = why
+
+
 def read_documents(data: bytes, source: str, *, limit: int = MAX_BYTES) -> Iterator[Document]:
     """Every document in the text; empty ones are skipped. Raises `InputError` with file, line and reason."""
     if len(data) > limit:
-        raise InputError(f"{source}: {len(data)} bytes exceed the limit of {limit}")
+        raise DocumentError(source, 0, f"{len(data)} bytes exceed the limit of {limit}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{source}:{data[: error.start].count(10) + 1}: not UTF-8 text") from None
+        raise DocumentError(source, data[: error.start].count(10) + 1, "not UTF-8 text") from None
     yield from (
         json_documents(text, source) if text.lstrip()[:1] in ("{", "[") and source.endswith(".json") else yaml_documents(text, source)
     )
@@ -66,14 +76,14 @@ def json_documents(text: str, source: str) -> Iterator[Document]:
             parse_float=finite_number,
         )
     except json.JSONDecodeError as error:
-        raise InputError(f"{source}:{error.lineno}: not JSON: {error.msg}") from None
+        raise DocumentError(source, error.lineno, f"not JSON: {error.msg}") from None
     except ValueError:
         # An infinite float, or an integer with more digits than Python converts.
-        raise InputError(f"{source}: the number is too large") from None
+        raise DocumentError(source, 0, "the number is too large") from None
     except RecursionError:
         value = None
     if value is None or is_deeper(value, MAX_DEPTH):
-        raise InputError(f"{source}: nested deeper than {MAX_DEPTH} levels")
+        raise DocumentError(source, 0, f"nested deeper than {MAX_DEPTH} levels")
     try:
         lines = next(yaml_documents(text.replace("\t", " "), source)).lines
     except (InputError, StopIteration):
@@ -92,7 +102,7 @@ def unique_keys(pairs: list[tuple[str, Any]], source: str) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for key, value in pairs:
         if key in members:
-            raise InputError(f"{source}: the key {clipped(key, 80)} appears twice in one object")
+            raise DocumentError(source, 0, f"the key {clipped(key, 80)} appears twice in one object")
         members[key] = value
     return members
 
@@ -107,7 +117,7 @@ def finite_number(text: str) -> float:
 
 def refuse_constant(word: str, source: str) -> Any:
     """Raise `InputError` for NaN and Infinity, which Python's parser accepts."""
-    raise InputError(f"{source}: {word} is not a JSON number")
+    raise DocumentError(source, 0, f"{word} is not a JSON number")
 
 
 def yaml_documents(text: str, source: str) -> Iterator[Document]:
@@ -123,9 +133,9 @@ def yaml_documents(text: str, source: str) -> Iterator[Document]:
                     yield Document(value, source, parser.lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise InputError(f"{source}:{mark.line + 1 if mark else 1}: not YAML: {error.problem or error.context}") from None
+        raise DocumentError(source, mark.line + 1 if mark else 1, f"not YAML: {error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
-        raise InputError(f"{source}:{text[: error.position].count(chr(10)) + 1}: not YAML: {error.reason}") from None
+        raise DocumentError(source, text[: error.position].count(chr(10)) + 1, f"not YAML: {error.reason}") from None
     finally:
         loader.dispose()
 
@@ -236,7 +246,7 @@ class _Parser(Struct):
 
     def fault(self, event: Any, why: str) -> InputError:
         """The error with file and line of an event."""
-        return InputError(f"{self.source}:{line_of(event)}: {why}")
+        return DocumentError(self.source, line_of(event), why)
 
 
 def line_of(event: yaml.Event) -> int:

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import overload
 
 from engine.ids import Kind
-from engine.observed import Live
+from engine.observed import Live, Unlisted
 from engine.runtime.provider import Observation, Scope
 from engine.world_update import LiveChange
 from providers.live_store import LiveStore
@@ -61,7 +61,7 @@ class ObservedChanges:
         self._last, self._versions = whole, [(store, store.version) for store in stores]
 
     def later(
-        self, scope: Scope, stores: Sequence[LiveStore], incomplete: Mapping[str, str], unserved: Collection[str]
+        self, scope: Scope, stores: Sequence[LiveStore], incomplete: Mapping[str, Unlisted], unserved: Collection[str]
     ) -> Observation | None:
         """The next observation, with what has changed since the last one.
 

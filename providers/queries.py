@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 import anyio
 from msgspec.structs import replace
 
-from engine.errors import ClusterError, Invalid, NotFound, Unauthorized, Unreachable
+from engine.errors import ClusterError, Forbidden, Invalid, NotFound, Unauthorized, Unreachable
 from engine.ids import Kind
 from engine.mask import masked
 from engine.observed import Live, live
@@ -89,7 +89,9 @@ async def _run(client: Client, query: Query, apis: ServedApis) -> QueryResult:
         raise
     except ClusterError as error:
         # An invalid name cannot be that of an object: there is none.
-        return QueryResult() if query.name and isinstance(error, Invalid) else QueryResult(error=clipped(str(error), MAX_ERROR))
+        if query.name and isinstance(error, Invalid):
+            return QueryResult()
+        return QueryResult(error=clipped(str(error), MAX_ERROR), is_forbidden=isinstance(error, Forbidden))
 
 
 def best_version(query: Query, apis: ServedApis) -> Kind:

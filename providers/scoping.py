@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from engine.ids import Kind
-from engine.observed import Live
+from engine.observed import NOTHING_UNLISTED, Live, Unlisted
 from engine.runtime.provider import Observation, Scope
 
 
@@ -27,7 +27,10 @@ def targets(scope: Scope) -> Iterator[Target]:
 
 
 def observation(
-    scope: Scope, listed: Iterable[tuple[Kind, Iterable[Live]]], incomplete: Mapping[str, str] | None = None, unserved: Iterable[str] = ()
+    scope: Scope,
+    listed: Iterable[tuple[Kind, Iterable[Live]]],
+    incomplete: Mapping[str, Unlisted] = NOTHING_UNLISTED,
+    unserved: Iterable[str] = (),
 ) -> Observation:
     """The observation that these lists make up. Of a shard: lists of namespaced kinds must have been limited to it (`in_scope`)."""
     roots: list[Live] = []
@@ -43,7 +46,7 @@ def observation(
             roots += lives
         if kind in scope.children:
             children += lives if kind not in scope.references else children_among(lives, scope)
-    return Observation(roots, children, dict(sorted((incomplete or {}).items())), references, frozenset(unserved))
+    return Observation(roots, children, dict(sorted(incomplete.items())), references, frozenset(unserved))
 
 
 def in_scope(kind: Kind, lives: Sequence[Live], scope: Scope) -> Sequence[Live]:

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -12,7 +11,7 @@ from engine.errors import Forbidden, InputError
 from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.mask import masked
-from engine.observed import Live, live
+from engine.observed import NOTHING_UNLISTED, Live, Unlisted, live, unlisted_texts
 from engine.operation import Operation
 from engine.ownership import MANAGER
 from engine.report.printable import clipped, printable
@@ -26,11 +25,13 @@ MAX_BYTES = 1 << 30
 """The largest snapshot that is read: one of a hundred thousand pods is smaller."""
 RECORD = ("engine.grove.io/v1", "Snapshot")
 """API version and kind of the document that says which kinds the cluster did not serve, or which could not be listed. It is no object."""
+FORBIDDEN = " is forbidden"
+"""What the message of an API server contains that forbids to list a kind."""
 HEAD = "# A snapshot of {count} objects. Secret data is masked; of field ownership only that of the engine is kept.\n"
 
 
 def snapshot_documents(
-    lives: Iterable[Live], unserved: Collection[str] = (), incomplete: Mapping[str, str] = MappingProxyType({})
+    lives: Iterable[Live], unserved: Collection[str] = (), incomplete: Mapping[str, Unlisted] = NOTHING_UNLISTED
 ) -> Iterator[str]:
     """The objects as YAML documents, ordered by identity, without secret data and the field ownership of others.
 
@@ -43,7 +44,8 @@ def snapshot_documents(
         api_version, kind = RECORD
         record = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "snapshot", "uid": ""}}
         record |= {"unserved": sorted(unserved)} if unserved else {}
-        record |= {"incomplete": dict(incomplete)} if incomplete else {}
+        record |= {"incomplete": unlisted_texts(incomplete)} if incomplete else {}
+        record |= {"forbidden": sorted(kind for kind, each in incomplete.items() if each.is_forbidden)} if incomplete else {}
         yield f"---\n{as_yaml(record)}"
     for item in ordered:
         yield f"---\n{as_yaml(scrubbed(item.body))}"
@@ -97,7 +99,7 @@ class Snapshot:
     """The file."""
     unserved: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Keys of the kinds that the cluster did not serve, as far as the file says so."""
-    incomplete: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    incomplete: Mapping[str, Unlisted] = field(default_factory=dict, kw_only=True)
     """Keys of the kinds that could not be listed completely -> why, as far as the file says so."""
 
     async def observe(self, scope: Scope) -> Observation:
@@ -164,10 +166,16 @@ def unserved_kinds(records: Iterable[Live]) -> Iterator[str]:
         yield from (name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
-def incomplete_kinds(records: Iterable[Live]) -> Iterator[tuple[str, str]]:
-    """The keys of the kinds that the records name as not listed completely, with the reasons. Entries that are no text are ignored."""
+def incomplete_kinds(records: Iterable[Live]) -> Iterator[tuple[str, Unlisted]]:
+    """The keys of the kinds that the records name as not listed completely, with the reasons. Entries that are no text are ignored.
+
+    An older record does not say which of them were forbidden, but for the message of the API server.
+    """
     for record in records:
-        yield from ((kind, why) for kind, why in mapping(record.body.get("incomplete")).items() if isinstance(why, str))
+        forbidden = record.body.get("forbidden")
+        for kind, why in mapping(record.body.get("incomplete")).items():
+            if isinstance(why, str):
+                yield kind, Unlisted(why, kind in forbidden if isinstance(forbidden, list) else FORBIDDEN in why)
 
 
 def objects(documents: Iterable[Document]) -> Iterator[tuple[Live, str]]:

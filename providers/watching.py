@@ -9,7 +9,7 @@ import anyio
 from engine.errors import AlreadyExists, ClusterError, Conflict, NotFound, ServerFault, Unreachable
 from engine.event import Event
 from engine.ids import Kind, ResourceId
-from engine.observed import Live
+from engine.observed import Live, Unlisted, unlisted
 from engine.operation import Operation
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
@@ -166,10 +166,10 @@ class WatchingCluster:
         raise_if_nothing_observed(errors.values(), anything=any(feed.served and feed.error is None for feed in self._feeds))
         if self._last is None or errors or self._last.incomplete:
             self._changed = anyio.Event()
-            self._last = self._observation(scope, {kind: str(error) for kind, error in errors.items()})
+            self._last = self._observation(scope, {kind: unlisted(error) for kind, error in errors.items()})
         return self._last
 
-    def _observation(self, scope: Scope, incomplete: Mapping[str, str]) -> Observation:
+    def _observation(self, scope: Scope, incomplete: Mapping[str, Unlisted]) -> Observation:
         """What the stores hold. If it is known what has changed since the last observation, it says so."""
         stores = [feed.store for feed in self._feeds]
         unserved = {feed.store.target.kind.key for feed in self._feeds if not feed.served}

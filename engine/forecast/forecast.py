@@ -11,7 +11,7 @@ from engine.forecast.effects import Effects
 from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.operation import Operation
-from engine.plan import Plan
+from engine.plan import Objection, Plan
 from engine.verb import Verb
 
 
@@ -72,6 +72,8 @@ class Forecast(Struct, frozen=True, eq=False):
     """What the forecast assumes although it may well not be so, as sentences: pods that may not fit, and why."""
     unchecked: str = ""
     """Why it is not known whether the nodes have room for new pods; empty if it is, or if no pod is created."""
+    objections: tuple[Objection, ...] = ()
+    """What the guards say against the last pass as a whole."""
 
     def operations(self) -> Iterator[Operation]:
         """Every operation, in order."""

@@ -127,7 +127,8 @@ class _Simulation:
         effects = {root: effects for root, effects in self.model.effects().items() if root in concerned_roots}
         is_finished &= self.model.is_known(self.store) or not any(map(is_left, plans.values()))
         assumed, ended = frozenset(assumptions), self.store.lives
-        return Forecast(self.began, tuple(passes), is_finished, plans, effects, assumed, ended, repetition.roots, self.last)
+        end = Forecast(self.began, tuple(passes), is_finished, plans, effects, assumed, ended, repetition.roots, self.last)
+        return replace(end, objections=planned.objections)
 
     def _plan(self) -> tuple[Plans, list[Plan]]:
         """A pass: all plans, and those with operations to execute now."""

@@ -11,6 +11,7 @@ import anyio
 from msgspec.structs import replace
 
 from engine.errors import EngineError
+from engine.observed import unlisted_texts
 from engine.plan import noteworthy
 from engine.result import Outcome
 from engine.runtime.apply import always
@@ -292,12 +293,14 @@ class _Loop:
 
     def _log_blocked(self, current: Pass) -> None:
         """Log why something cannot be done before a user or operator acts: once, not in every pass."""
-        reasons = {("", f"{kind} objects could not be listed completely: {why}") for kind, why in current.world.incomplete.items()}
-        reasons.update(("", objection.message) for objection in current.planned.objections)
+        blocked = {
+            ("", f"{kind} objects could not be listed completely: {why}") for kind, why in unlisted_texts(current.world.incomplete).items()
+        }
+        blocked.update(("", objection.message) for objection in current.planned.objections)
         for plan in noteworthy(current.planned.plans):
             if plan.objections or plan.problems or plan.alarms:
                 messages = (*(objection.message for objection in plan.objections), *plan.problems, *plan.faults)
-                reasons.update((str(plan.root), message) for message in messages)
-        for root, reason in sorted(reasons - self.blocked):
+                blocked.update((str(plan.root), message) for message in messages)
+        for root, reason in sorted(blocked - self.blocked):
             self.log.warning("blocked", reason=reason, **({"root": root} if root else {}))
-        self.blocked = reasons
+        self.blocked = blocked

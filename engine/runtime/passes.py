@@ -1,6 +1,6 @@
 """Passes: observe, plan, choose, execute. `sync` and `run` differ only in when the next pass begins and which one is the last."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
 from engine.namespaces import namespaces_with_creates, with_phases
-from engine.observed import Observed, World
+from engine.observed import NOTHING_UNLISTED, Observed, Unlisted, World
 from engine.operation import Operation
 from engine.plan import Plan, noteworthy, without
 from engine.proposal import propose
@@ -175,10 +175,10 @@ def _changed(world: World, observed: World, previous: World | None) -> frozenset
     return changed | ({each.root.id for each in world.roots} - {each.root.id for each in observed.roots})
 
 
-def _incomplete(engine: Engine, observation: Observation, manifests: Sequence[Body]) -> dict[str, str]:
+def _incomplete(engine: Engine, observation: Observation, manifests: Sequence[Body]) -> Mapping[str, Unlisted]:
     """The kinds that could not be listed completely and that matter for the roots that exist or are proposed."""
     if not observation.incomplete:
-        return {}
+        return NOTHING_UNLISTED
     present = {root.id.kind for root in observation.roots} | {str(manifest["kind"]) for manifest in manifests}
     return relevant_incomplete(engine.blueprints, observation.incomplete, observation.unserved, present, engine.configuration)
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from engine.errors import ClusterError, ServerFault, Throttled, Unreachable
 from engine.event import Event
 from engine.ids import Kind, ResourceId
-from engine.observed import Live
+from engine.observed import NOTHING_UNLISTED, Live, Unlisted
 from engine.operation import Operation
 from engine.shards import Shard
 from engine.world_update import LiveChange
@@ -41,8 +41,8 @@ class Observation(Struct, frozen=True, eq=False):
 
     roots: Sequence[Live]
     children: Sequence[Live]
-    incomplete: Mapping[str, str] = field(default_factory=dict)
-    """Kind name -> why it could not be listed completely (403, 5xx). Kinds that the server does not serve are not in here."""
+    incomplete: Mapping[str, Unlisted] = NOTHING_UNLISTED
+    """Key of a kind -> why it could not be listed completely (403, 5xx). Kinds that the server does not serve are not in here."""
     references: Sequence[Live] = ()
     unserved: frozenset[str] = frozenset()
     """Names of the kinds that the server does not serve: there are no objects of them."""

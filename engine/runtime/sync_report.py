@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from engine.approval.ledger import Excess
 from engine.errors import EngineError
 from engine.ids import ResourceId
+from engine.observed import unlisted_texts
 from engine.operation import Operation
 from engine.plan import Alarm, Objection, Plan, Wait
 from engine.result import Outcome, Result
@@ -96,7 +97,7 @@ class SyncReport(Struct, frozen=True, eq=False):
     @property
     def incomplete(self) -> Mapping[str, str]:
         """Kind -> why it could not be listed completely."""
-        return self.last_pass.world.incomplete
+        return unlisted_texts(self.last_pass.world.incomplete)
 
     @property
     def name_conflicts(self) -> tuple[Wait, ...]:

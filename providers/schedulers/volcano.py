@@ -10,7 +10,7 @@ from providers.schedulers.queues import ConstraintMessages, clique_paths, constr
 from resources.base import kinds, labels
 from resources.base.fields import CLIQUES, mapping, mappings
 from resources.base.manifest import manifest
-from resources.ports.checks import Check, Severity, judged, unknown
+from resources.ports.checks import Check, Severity, judged, unread
 from resources.ports.inspection import Installation
 from resources.ports.queries import Query
 from resources.ports.references import References
@@ -107,7 +107,7 @@ class VolcanoScheduler:
             return
         subject, result = f"{CRD.name} has spec.subGroupPolicy", installation.results.of(CRD)
         if not result.known or not result.objects:
-            yield unknown(Severity.WARNING, subject, result.error or "the CRD was not found")
+            yield unread(Severity.WARNING, subject, result, "the CRD was not found")
         else:
             fault = "" if _has_policies(result.objects[0].body) else TOO_OLD
             yield judged(Severity.HARD, subject, fault, "PodGroups can have minimums of cliques", "upgrade Volcano")

@@ -186,4 +186,5 @@ def _pods_pending(clique: CliqueView) -> Iterator[Wait]:
 def _update_pending(clique: CliqueView, removals: Removals) -> Iterator[Wait]:
     outdated = [pod for pod in clique.assignment.kept if is_outdated_pod(clique, pod) and pod.name not in removals.pods]
     if outdated or clique.outdated:
-        yield Wait(clique.id, f"{len(outdated)} of {clique.replicas} pods are outdated: {removals.postponed_because}")
+        why = f"{len(outdated)} of {clique.replicas} pods are outdated: {removals.postponed_because}"
+        yield Wait(clique.id, why, reason=removals.postponed_by)

@@ -10,7 +10,7 @@ from engine.failure import FailedCall
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Slice
 from engine.paths import get
-from engine.reason import Because
+from engine.reason import Because, Reason
 from resources.base import kinds, labels, names
 from resources.model import environment
 from resources.model.adoption import is_adopted
@@ -118,6 +118,8 @@ class Removals(Struct, frozen=True, eq=False):
     """Whether this is the replica that the rolling update replaces now."""
     postponed_because: str = ""
     """Why outdated pods that remain are not replaced now."""
+    postponed_by: Reason | None = None
+    """The same as one word; None if there is no word for it."""
     deleted_last: frozenset[str] = frozenset()
     """Cliques that are deleted after all others with the same reason: after a crash their status is the only evidence of the breach."""
     recycled: bool = False

@@ -142,7 +142,7 @@ def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Rem
     if ready is None and (domain := _domain_of_others(view, filter(needs_update, view.cliques))):
         return Removals(updating=True, postponed_because=f"{domain}: pods deleted now could not be created again")
     if ready is None:
-        return Removals(updating=True, postponed_because=CANNOT_SPARE)
+        return Removals(updating=True, postponed_because=CANNOT_SPARE, postponed_by=Reason.MIN_AVAILABLE)
     return replace(ready, updating=True, postponed_because="one unit is updated at a time")
 
 

@@ -5,6 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from resources.ports.queries import QueryResult
+
 GRANT: Final = "allow it with kubectl create clusterrole and kubectl create clusterrolebinding, and run engine preflight again"
 """What to do if reading is forbidden; the server's message names the user and the resource."""
 
@@ -47,7 +49,11 @@ def judged(level: Severity, subject: str, fault: str, finding: str, remedy: str 
     return Check(level, subject, CheckResult.BAD, fault, remedy) if fault else Check(level, subject, CheckResult.GOOD, finding)
 
 
+def unread(level: Severity, subject: str, result: QueryResult, otherwise: str = "") -> Check:
+    """A check that needs a query which failed, or which found nothing: `otherwise` says that. For a missing right the remedy is `GRANT`."""
+    return unknown(level, subject, result.error or otherwise, GRANT if result.is_forbidden else "")
+
+
 def unknown(level: Severity, subject: str, why: str, remedy: str = "") -> Check:
-    """A check with the outcome `UNKNOWN`; `why` says why it could not be judged. For a missing permission the remedy is `GRANT`."""
-    remedy = remedy or (GRANT if "is forbidden" in why else "")
+    """A check with the outcome `UNKNOWN`; `why` says why it could not be judged."""
     return Check(level, subject, CheckResult.UNKNOWN, f"cannot be judged: {why}", remedy)

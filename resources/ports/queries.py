@@ -31,6 +31,8 @@ class QueryResult(Struct, frozen=True, eq=False):
     objects: tuple[Live, ...] = ()
     error: str = ""
     """Why the objects could not be read; empty if they were."""
+    is_forbidden: bool = False
+    """Whether they could not be read because the right to do so is missing."""
     served: bool = True
     """Whether the cluster serves that kind."""
 
@@ -38,6 +40,11 @@ class QueryResult(Struct, frozen=True, eq=False):
     def known(self) -> bool:
         """Whether `objects` is complete: the query was made and did not fail."""
         return not self.error
+
+
+def first_failed(*results: QueryResult) -> QueryResult | None:
+    """The first of the results whose objects could not be read; None if all could."""
+    return next((result for result in results if not result.known), None)
 
 
 NOT_QUERIED = QueryResult(error="it was not queried")

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from engine.intent import Intent
 from engine.memo import Memo
-from engine.observed import Live, Observed, World, live, slice_of
+from engine.observed import Live, Observed, Unlisted, World, live, slice_of
 from engine.operation import owner_reference
 from engine.plan import Plan
 from engine.tick import Plans, plan_all
@@ -23,12 +24,13 @@ REVISION: Final = "1"
 NOTICE: Final = "you may not list Secrets: those that should exist are taken to exist"
 
 
-def may_not_list_secrets(incomplete: Mapping[str, str]) -> bool:
+def may_not_list_secrets(incomplete: Mapping[str, Unlisted]) -> bool:
     """Whether Secrets are missing from an observation because the API server forbids to list them."""
-    return "is forbidden" in incomplete.get(SECRET.key, "")
+    unlisted = incomplete.get(SECRET.key)
+    return unlisted is not None and unlisted.is_forbidden
 
 
-def other_kinds(incomplete: Mapping[str, str]) -> dict[str, str]:
+def other_kinds(incomplete: Mapping[str, Unlisted]) -> dict[str, Unlisted]:
     """The kinds that could not be listed completely, less Secrets that must not be listed."""
     withheld = {SECRET.key} if may_not_list_secrets(incomplete) else set[str]()
     return {kind: why for kind, why in incomplete.items() if kind not in withheld}
@@ -44,9 +46,24 @@ def with_assumed_secrets(first: FirstPass) -> FirstPass:
     incomplete = other_kinds(first.world.incomplete)
     roots = tuple(replace(each, incomplete=each.incomplete - {SECRET.key}) for each in first.world.roots)
     world = replace(first.world, roots=roots, incomplete=incomplete)
-    missing = {plan.root: plan for plan in _planned(first, world).plans}
+    missing = {plan.root: plan for plan in _planned(replace(first, intent=_without_removals(first.intent)), _undeleted(world)).plans}
     world = replace(world, roots=tuple(_with_secrets(each, missing.get(each.root.id)) for each in world.roots))
     return replace(first, world=world, planned=_planned(first, world), assumes_secrets=True)
+
+
+def _without_removals(intent: Intent) -> Intent:
+    """The intent without removals: a root that is removed has its Secrets until it is gone."""
+    return replace(intent, removals={})
+
+
+def _undeleted(world: World) -> World:
+    """The world in which no root is being deleted: so the plans show which Secrets each of them has."""
+
+    def undeleted(observed: Observed) -> Observed:
+        root = observed.root
+        return replace(observed, root=replace(root, deleting_since=None)) if root.deleting_since is not None else observed
+
+    return replace(world, roots=tuple(map(undeleted, world.roots)))
 
 
 def _planned(first: FirstPass, world: World) -> Plans:

@@ -23,6 +23,7 @@ from resources.forecast.cluster import ModelledCluster
 from resources.forecast.extrapolation import extended
 from resources.forecast.sample import sample_of
 from resources.ports.configuration import Configuration
+from resources.preview.facts import NO_FACTS, Facts
 from resources.preview.first_pass import FirstPass
 from resources.registry import BLUEPRINTS
 
@@ -40,7 +41,7 @@ class Conditions(Struct, frozen=True, eq=False):
     """How many passes are simulated at most; None: as many as `MAX_WORK` and `MAX_PASSES` allow."""
 
 
-def forecast_of(first: FirstPass, *, passes: int | None = None, whole: bool = False) -> Forecast | None:
+def forecast_of(first: FirstPass, facts: Facts = NO_FACTS, *, passes: int | None = None, whole: bool = False) -> Forecast | None:
     """The forecast that begins with this pass; None if nothing is left to do or to wait for. `passes`: see `Conditions`.
 
     None also if the pass as a whole is refused, or if something could not be listed completely: then most of what follows is not known.

@@ -1,14 +1,19 @@
 """Shown: what a preview shows, made from the first pass, its forecast and the facts. Every command and page calls `shown`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
-from engine.plan import Plan, Wait
+from engine.observed import Unlisted
+from engine.plan import Objection, Plan, Wait
 from engine.tick import Plans
+from resources.admission import placement_rules, release_rules
+from resources.base import kinds
+from resources.domains.added_annotations import added_annotations
 from resources.domains.capacity import capacity_notes
 from resources.domains.island_capacity import island_notes
 from resources.domains.requests import requested_by_sets, scaled_groups
@@ -17,6 +22,9 @@ from resources.forecast.quotas import by_root, shortages, text_of
 from resources.preview.assumed_secrets import NOTICE
 from resources.preview.facts import NO_FACTS, Facts
 from resources.preview.first_pass import FirstPass
+from resources.preview.orphans import orphan_notices
+
+LATER: Final = "after the last pass"
 
 Remark = tuple[ResourceId, str | Wait]
 """A root, and a note about it or something that it waits for until a user or an administrator acts."""
@@ -31,8 +39,8 @@ class Shown(Struct, frozen=True, eq=False):
     """The plans of the first pass, with remarks; roots that admission rejects have their faults and no operations."""
     forecast: Forecast | None
     """What follows, at whose end the roots still wait for what they wait for now."""
-    incomplete: Mapping[str, str]
-    """Kind -> why it could not be listed completely."""
+    incomplete: Mapping[str, Unlisted]
+    """Key of a kind -> why it could not be listed completely."""
     notices: tuple[str, ...] = ()
     """What is assumed, and what is missing in the cluster or could not be read."""
 
@@ -50,8 +58,27 @@ def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_
     plans = {plan.root: _remarked(plan, notes.get(plan.root, ()), waits.get(plan.root, ())) for plan in first.planned.plans}
     plans |= {root: Plan(root, problems=faults) for root, faults in facts.rejected.items()}
     planned = replace(first.planned, plans=tuple(plans.values() if not facts.rejected else (plans[root] for root in sorted(plans))))
-    notices = (*((NOTICE,) if first.assumes_secrets else ()), *facts.notices)
+    if forecast is not None:
+        planned = with_later_objections(planned, forecast)
+    last = forecast.end if forecast is not None and forecast.is_finished and forecast.objects is not None else first.world
+    notices = (*((NOTICE,) if first.assumes_secrets else ()), *facts.notices, *orphan_notices(last))
     return Shown(planned, _ending_with(forecast, waits), first.world.incomplete, notices)
+
+
+def with_later_objections(planned: Plans, forecast: Forecast) -> Plans:
+    """The plans of the first pass, with what the guards say against the last one: a sync ends with that."""
+
+    def later(known: tuple[Objection, ...], last: tuple[Objection, ...]) -> tuple[Objection, ...]:
+        rules = {objection.rule for objection in known}
+        return tuple(replace(each, message=f"{LATER}: {each.message}") for each in last if each.rule not in rules)
+
+    objections = later(planned.objections, forecast.objections)
+    late = {root: plan.objections for root, plan in forecast.plans.items() if plan.objections}
+    plans = tuple(
+        replace(plan, objections=(*plan.objections, *later(plan.objections, late[plan.root]))) if plan.root in late else plan
+        for plan in planned.plans
+    )
+    return replace(planned, plans=plans, objections=(*planned.objections, *objections))
 
 
 def _remarked(plan: Plan, notes: Iterable[str], waits: Iterable[Wait]) -> Plan:
@@ -101,6 +128,23 @@ def sharing_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -
             yield from ((root, note) for note in listed)
 
 
+def annotation_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """Annotations of stored sets for domains that have no effect (N35).
+
+    They are the warnings of admission, which are told of manifests when these are read, and annotations that PodCliques alone have.
+    """
+    configuration = first.configuration
+    for observed in first.world.roots:
+        root, is_manifest = observed.root.id, observed.proposal is not None and observed.proposer is None
+        if root.kind != kinds.PODCLIQUESET.name or is_manifest:
+            continue
+        body = observed.proposal or observed.root.body
+        from_fabrics = (warning for fabric in configuration.fabrics for warning in fabric.warnings(body))
+        warnings = (*from_fabrics, *placement_rules.warnings(body, configuration), *release_rules.warnings(body))
+        additions = (added.note for added in added_annotations(observed, configuration))
+        yield from ((root, note) for note in dict.fromkeys((*warnings, *additions)))
+
+
 def trial_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
     """What the API server said when it checked the operations."""
     for remarks in (facts.trial.notes, facts.trial.refused):
@@ -114,5 +158,5 @@ def base_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> I
         yield from ((root, note) for note in listed)
 
 
-RULES: tuple[Rule, ...] = (capacity_remarks, quota_remarks, sharing_remarks, trial_remarks, base_remarks)
+RULES: tuple[Rule, ...] = (capacity_remarks, quota_remarks, sharing_remarks, annotation_remarks, trial_remarks, base_remarks)
 """In the order in which a reader sees what they say of one root."""

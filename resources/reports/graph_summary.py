@@ -131,7 +131,7 @@ def _replicas(service: GraphService, state: ServiceState) -> int:
 def _wait_since(observed: Observed, wait: Wait) -> WaitSince:
     """The wait with the time since when its object is in its present state; None if the object does not exist."""
     live = _live(observed, wait.id)
-    return WaitSince(wait.id, wait.why, unchanged_since(live) if live else None, wait.until, wait.remedy)
+    return WaitSince(wait.id, wait.why, unchanged_since(live) if live else None, wait.until, wait.remedy, wait.reason)
 
 
 def _live(observed: Observed, id: ResourceId) -> Live | None:

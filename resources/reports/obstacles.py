@@ -9,10 +9,10 @@ from msgspec import Struct
 from engine.ids import ResourceId
 from engine.observed import Observed
 from engine.plan import Plan
+from engine.reason import Reason
 from resources.base import kinds, labels
 from resources.base.fields import mapping
 from resources.model.pod_facts import PodFacts
-from resources.policies.rollout import CANNOT_SPARE
 from resources.reports.obstacle import RunObstacle, explaining
 from resources.reports.pod_obstacles import pod_obstacle
 from resources.reports.set_pods import SetPods
@@ -102,7 +102,8 @@ def _update_obstacles(
     pods: SetPods, observed: Observed, waits: Iterable[WaitSince], members: Iterable[PodFacts], now: datetime
 ) -> Iterator[RunObstacle]:
     """What an update waits for: units that minAvailable does not allow to delete, or pods of the replica that is being updated first."""
-    yield from (RunObstacle(wait.id, "MinAvailable", SPARED, wait.since, SPARE_ADVICE) for wait in waits if wait.why.endswith(CANNOT_SPARE))
+    spared = (wait for wait in waits if wait.reason is Reason.MIN_AVAILABLE)
+    yield from (RunObstacle(wait.id, "MinAvailable", SPARED, wait.since, SPARE_ADVICE) for wait in spared)
     progress = mapping(mapping(observed.root.body.get("status")).get("updateProgress"))
     current = last_updated_replica(observed.root)
     if not is_in_progress(progress) or current is None or not any(wait.id.kind == kinds.PODCLIQUE.name for wait in waits):

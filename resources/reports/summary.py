@@ -10,6 +10,7 @@ from engine.conditions import find
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, moment
 from engine.plan import Alarm, Plan, Wait, changed
+from engine.reason import Reason
 from engine.report.model import error_text
 from resources.base import labels
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE
@@ -57,6 +58,8 @@ class WaitSince(Struct, frozen=True):
     until: datetime | None
     advice: str = ""
     """What somebody has to do; empty if there is nothing to add to `why`."""
+    reason: Reason | None = None
+    """What it waits for, as one word; None if there is no word for it."""
 
 
 class WorkloadSummary(Struct, frozen=True):
@@ -181,7 +184,7 @@ def waits_of(observed: Observed, plan: Plan) -> tuple[WaitSince, ...]:
 def wait_since(observed: Observed, wait: Wait, unready: Mapping[str, datetime] = ALL_READY) -> WaitSince:
     """The wait with the time when it began; None if its object does not exist. `unready`: the result of `_unready_since`."""
     live = observed.find(wait.id)
-    return WaitSince(wait.id, wait.why, _onset(observed, live, unready) if live else None, wait.until, wait.remedy)
+    return WaitSince(wait.id, wait.why, _onset(observed, live, unready) if live else None, wait.until, wait.remedy, wait.reason)
 
 
 def _onset(observed: Observed, live: Live, unready: Mapping[str, datetime]) -> datetime:

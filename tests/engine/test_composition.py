@@ -10,7 +10,7 @@ from engine.blueprint import relevant_incomplete
 from engine.composition import compose
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
-from engine.observed import Live, Observed, World, live
+from engine.observed import Live, Observed, Unlisted, World, live
 from engine.operation import Operation
 from engine.plan import Plan
 from engine.proposal import propose
@@ -190,10 +190,12 @@ async def test_a_report_shows_a_nested_root_after_the_root_that_it_is_part_of() 
 
 
 def test_a_kind_that_only_roots_depend_on_that_do_not_exist_does_not_make_a_pass_incomplete() -> None:
-    def seen(*present: str, unserved: frozenset[str] = frozenset()) -> dict[str, str]:
-        return relevant_incomplete(BLUEPRINTS, {"Leaf": "forbidden", "Other": "forbidden"}, unserved, present, None)
+    refused = Unlisted("forbidden")
 
-    assert seen("Root") == {"Leaf": "forbidden"}
+    def seen(*present: str, unserved: frozenset[str] = frozenset()) -> dict[str, Unlisted]:
+        return relevant_incomplete(BLUEPRINTS, {"Leaf": refused, "Other": refused}, unserved, present, None)
+
+    assert seen("Root") == {"Leaf": refused}
     assert seen("Bundle") == seen() == {}
     assert seen("Root", unserved=frozenset({"Root"})) == {}
-    assert relevant_incomplete(BLUEPRINTS, {"Root": "forbidden"}, (), (), None) == {"Root": "forbidden"}
+    assert relevant_incomplete(BLUEPRINTS, {"Root": refused}, (), (), None) == {"Root": refused}

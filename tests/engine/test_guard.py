@@ -4,7 +4,7 @@ import pytest
 
 from engine.guard import Limits, refuse_unowned_cluster, within_budget
 from engine.ids import ResourceId
-from engine.observed import Live, Observed, World, live, slice_of
+from engine.observed import Live, Observed, Unlisted, World, live, slice_of
 from engine.operation import Cause, Operation
 from engine.plan import Plan
 from engine.verb import Verb
@@ -96,5 +96,5 @@ def test_only_a_root_of_a_kind_that_could_own_the_children_speaks_for_the_right_
 
     assert refused(World((root("ClusterTopologyBinding"),), (service,)))
     assert not refused(World((root("ClusterTopologyBinding"), root("PodCliqueSet")), (service,)))
-    assert not refused(World((), (service,), {"PodCliqueSet": "403"}))
-    assert refused(World((), (service,), {"ClusterTopologyBinding": "403"}))
+    assert not refused(World((), (service,), {"PodCliqueSet": Unlisted("403")}))
+    assert refused(World((), (service,), {"ClusterTopologyBinding": Unlisted("403")}))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from engine.ids import ResourceId
-from engine.observed import Live, World, live
+from engine.observed import Live, Unlisted, World, live
 from engine.orphans import with_orphans
 from engine.plan import Plan
 from engine.verb import Verb
@@ -26,7 +26,9 @@ def orphan(kind: str, name: str, *, owner: str = "", deleted: bool = True, **met
 
 def cleanup(*orphans: Live, incomplete: dict[str, str] | None = None) -> list[tuple[Verb, str]]:
     """The operations on them."""
-    plans = with_orphans((), BLUEPRINTS, World((), orphans, incomplete or {}), CONFIGURATION)
+    plans = with_orphans(
+        (), BLUEPRINTS, World((), orphans, {kind: Unlisted(why) for kind, why in (incomplete or {}).items()}), CONFIGURATION
+    )
     return [(operation.verb, operation.id.name) for plan in plans for operation in plan.operations]
 
 

@@ -80,9 +80,21 @@ class Box:
         """What `kubectl delete --wait=false` does."""
         self.portal.call(self.cluster.client("user").delete, kind, "default", name)
 
+    def delete_alone(self, kind: Kind, name: str) -> None:
+        """What `kubectl delete --cascade=orphan --wait=false` does: what the object owns stays."""
+
+        async def delete() -> None:
+            await self.cluster.client("user").delete(kind, "default", name, propagation="Orphan")
+
+        self.portal.call(delete)
+
     def deny(self, **rule: str) -> None:
         """Take a right away from everybody."""
         self.portal.call(self.cluster.access.denials.append, Denial(**rule))
+
+    def permit(self) -> None:
+        """Give everybody all rights again."""
+        self.portal.call(self.cluster.access.denials.clear)
 
     def inject(self, *faults: InjectedFault) -> None:
         """Let something go wrong."""

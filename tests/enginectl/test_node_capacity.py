@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from engine.errors import Unreachable
+from engine.observed import Unlisted
 from engine.runtime.provider import Observation, Scope
 from enginectl.actions.facts import capacity_of
 from providers.fabrics.nvidia.fabric import Nvidia
@@ -23,7 +24,7 @@ NVIDIA = Nvidia()
 class Incomplete(Snapshot):
     """A cluster of which some kinds cannot be listed."""
 
-    incomplete: Mapping[str, str] = field(default_factory=dict)
+    incomplete: Mapping[str, Unlisted] = field(default_factory=dict)
     unserved: frozenset[str] = frozenset()
 
     async def observe(self, scope: Scope) -> Observation:
@@ -54,10 +55,10 @@ async def test_without_inventory_a_cluster_has_no_capacity_and_that_of_a_snapsho
 async def test_without_access_to_the_inventory_it_is_unknown_and_without_claims_all_nodes_are_free() -> None:
     lives = (inventory("n1"),)
 
-    assert await capacity_of(NVIDIA, Incomplete(lives, incomplete={"ResourceSlice": "forbidden"}), complete=True) is None
+    assert await capacity_of(NVIDIA, Incomplete(lives, incomplete={"ResourceSlice": Unlisted("forbidden")}), complete=True) is None
     assert await capacity_of(NVIDIA, Incomplete(lives, unserved=frozenset({"ResourceSlice"})), complete=True) is None
     assert await capacity_of(NVIDIA, Silent(), complete=True) is None
-    assert await capacity_of(NVIDIA, Incomplete(lives, incomplete={"ResourceClaim": "forbidden"}), complete=True) == NodeCapacity(
+    assert await capacity_of(NVIDIA, Incomplete(lives, incomplete={"ResourceClaim": Unlisted("forbidden")}), complete=True) == NodeCapacity(
         frozenset({"n1"})
     )
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,3 +78,46 @@ def test_a_forecast_assumes_secrets_that_are_not_shown(box: Box, engine: Engine,
     assert [root["forecast"] for root in without.document["roots"]] == [root["forecast"] for root in complete.document["roots"]]
     assert without.document["forecast"] == complete.document["forecast"]
     assert "Secret" not in json.dumps(without.document["roots"])
+
+
+def changed(name: str = "web", image: str = "nginx:1.27", replicas: int = 1) -> dict[str, Any]:
+    """A set with a Secret."""
+    pod = {"containers": [{"name": "main", "image": image}]}
+    cliques = (clique("leader", pod_spec=pod), clique("worker", 2, pod_spec=pod, startsAfter=["leader"]))
+    return podcliqueset(name, *cliques, replicas=replicas, cliqueStartupType="CliqueStartupTypeExplicit")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [changed("other"), changed(image="nginx:1.28"), changed(replicas=3), changed()],
+    ids=["a new set", "an update", "a scale-out", "nothing"],
+)
+def test_a_reader_saves_the_plan_of_a_user_with_all_rights(box: Box, engine: Engine, tmp_path: Path, change: dict[str, Any]) -> None:
+    file, theirs, ours = tmp_path / "set.yaml", tmp_path / "theirs.plan", tmp_path / "ours.plan"
+    file.write_text(json.dumps(changed()))
+    assert engine("sync", "-f", file).code == Exit.DONE
+    file.write_text(json.dumps(change))
+
+    complete = engine("diff", "-f", file, "--out", ours, "-o", "json")
+    box.deny(resource="secrets")
+    reader = engine("diff", "-f", file, "--out", theirs, "-o", "json")
+    box.permit()
+
+    assert reader.document["roots"] == complete.document["roots"]
+    assert reader.document["forecast"] == complete.document["forecast"]
+    assert (reader.code, complete.code) == (Exit.DONE, Exit.DONE)
+    assert engine("sync", "--plan", theirs).code == Exit.DONE
+
+
+def test_a_reader_saves_the_plan_of_a_deletion(box: Box, engine: Engine, tmp_path: Path) -> None:
+    file, plan = tmp_path / "set.yaml", tmp_path / "deletion.plan"
+    file.write_text(json.dumps(changed()))
+    assert engine("sync", "-f", file).code == Exit.DONE
+
+    complete = engine("delete", "pcs/web", "--dry-run", "-o", "json")
+    box.deny(resource="secrets")
+    reader = engine("delete", "pcs/web", "--dry-run", "-o", "json", "--out", plan)
+    box.permit()
+
+    assert reader.document["roots"] == complete.document["roots"]
+    assert engine("sync", "--plan", plan).code == Exit.DONE

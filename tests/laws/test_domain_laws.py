@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from engine import world
 from engine.memo import Memo
-from engine.observed import live
+from engine.observed import Unlisted, live
 from engine.reason import Reason
 from engine.verb import Verb
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
@@ -183,7 +183,7 @@ def test_incomplete_lists_objects_of_unlisted_kinds_and_domains_they_may_use_are
     children = [live for live in listed if live.id.kind not in NOT_CHILDREN and live.labels.get(labels.MANAGED_BY) == labels.MANAGER]
     references = [live for live in listed if live.id.kind in REFERENCES]
     roots = [live for live in listed if live.id.kind == kinds.PODCLIQUESET.name]
-    observed = world.assemble(BLUEPRINTS, roots, children, {unlisted: "403"}, references=references)
+    observed = world.assemble(BLUEPRINTS, roots, children, {unlisted: Unlisted("403")}, references=references)
 
     for plan in toy.plans_of(observed):
         for operation in plan.operations:

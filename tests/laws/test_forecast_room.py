@@ -12,10 +12,11 @@ from hypothesis import strategies as some
 from engine.forecast.forecast import End, Forecast
 from engine.guard import Limits
 from engine.runtime.sync_report import Ending
-from enginectl.actions.forecasting import Conditions, can_be_forecast, concerned, simulated
+from enginectl.actions.planning import first_pass_of
 from providers.fabrics.nvidia.names import NAMED
 from resources.base import kinds
 from resources.forecast.cluster import ModelledCluster
+from resources.preview.forecasting import Conditions, can_be_forecast, concerned, simulated
 from tests.builders import applying, clique, podcliqueset
 from tests.mnnvl.sets import OPTED_OUT, gpu
 from tests.stories.fabric import rack
@@ -62,12 +63,12 @@ def _edited(draw: Any, manifest: Body) -> Iterator[Body]:
 
 async def forecast_in(cluster: Stage, manifest: Body) -> Forecast | None:
     """What a preview forecasts that knows the nodes; None if nothing follows."""
-    current = await cluster.look([manifest])
-    if not can_be_forecast(current):
+    first = first_pass_of(await cluster.look([manifest]), applying([manifest]))
+    if not can_be_forecast(first):
         return None
-    conditions = Conditions(current.now, cluster.setup, Limits())
+    conditions = Conditions(first.now, cluster.setup, Limits())
     model = ModelledCluster(cluster.setup.fabrics, room_of(cluster))
-    return simulated(concerned(current), applying([manifest]), conditions, model)
+    return simulated(concerned(first), first.intent, conditions, model)
 
 
 async def assert_ends_as_forecast(cluster: Stage, manifest: Body) -> End:

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from engine import world
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.observed import live
+from engine.observed import Unlisted, live
 from engine.operation import Cause, Operation
 from engine.plan import Plan
 from engine.reason import BLOCKERS, Reason
@@ -243,7 +243,7 @@ def test_an_incomplete_list_leads_to_no_write_of_its_kind_and_no_unintended_dele
     roots = [live for live in lives if live.id == ROOT]
     children = [live for live in lives if live.id != ROOT and live.id.kind != unlisted]
 
-    for plan in toy.plans_of(world.assemble(BLUEPRINTS, roots, children, {unlisted: "403"})):
+    for plan in toy.plans_of(world.assemble(BLUEPRINTS, roots, children, {unlisted: Unlisted("403")})):
         for operation in plan.operations:
             assert operation.id.kind != unlisted
             assert not (operation.verb is Verb.DELETE and not operation.intended)

@@ -2,7 +2,7 @@
 
 from engine import world
 from engine.memo import Memo
-from engine.observed import live
+from engine.observed import Unlisted, live
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds
 from resources.domains.status import DomainStatus, State, domain_statuses
@@ -142,6 +142,6 @@ def test_N32_no_pod_is_called_cut_off_while_domains_cannot_be_listed() -> None:
     roots = [each for each in lives if each.id.kind == kinds.PODCLIQUESET.name]
     children = [each for each in lives if each.id.kind not in NOT_CHILDREN]
     references = [each for each in lives if each.id.kind in REFERENCES]
-    observed = world.assemble(BLUEPRINTS, roots, children, {COMPUTE_DOMAIN.name: "403"}, references=references)
+    observed = world.assemble(BLUEPRINTS, roots, children, {COMPUTE_DOMAIN.name: Unlisted("403")}, references=references)
 
     assert [plan.alarms for plan in toy.plans_of(observed)] == [()]

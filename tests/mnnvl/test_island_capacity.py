@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.observed import live
+from engine.observed import Unlisted, live
 from engine.runtime.provider import Observation, Scope
 from enginectl.actions.facts import capacity_of, nodes_of
 from providers.fabrics.nvidia import inspection as nvidia
@@ -135,7 +135,7 @@ class Watched(Snapshot):
         names = [kind.name for kind in scope.references]
         self.listed.extend(names)
         if self.refuses and "Node" in names:
-            return Observation((), (), {"Node": "nodes is forbidden"}, [])
+            return Observation((), (), {"Node": Unlisted("nodes is forbidden", is_forbidden=True)}, [])
         return await super().observe(scope)
 
 

@@ -8,7 +8,7 @@ import pytest
 from engine import world
 from engine.guard import Limits
 from engine.memo import Memo
-from engine.observed import live
+from engine.observed import Unlisted, live
 from engine.quantity import is_zero
 from engine.tick import plan_all
 from engine.verb import Verb
@@ -318,7 +318,7 @@ def test_T16_a_domain_is_kept_while_its_possible_users_could_not_be_listed(unsee
     around = [one for one in map(live, toy.objects.values()) if one.id.kind in REFERENCES and one.id.kind != unseen]
     sets = [one for one in map(live, toy.objects.values()) if one.id == DEMO]
     children = [one for one in around if one.id.kind == COMPUTE_DOMAIN.name]
-    seen = world.assemble(BLUEPRINTS, sets, children, {unseen: "403"}, references=around)
+    seen = world.assemble(BLUEPRINTS, sets, children, {unseen: Unlisted("403")}, references=around)
     (plan,) = plan_all(BLUEPRINTS, seen, toy.now, toy.configuration, Memo(), Limits()).plans
 
     assert [one for one in plan.operations if one.id.kind == COMPUTE_DOMAIN.name] == []

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from engine.errors import ClusterError, Forbidden, NotFound, ServerFault, Unauthorized, Unreachable
 from engine.ids import Kind
+from engine.observed import Unlisted
 from engine.runtime.client import Listing
 from engine.runtime.clock import SystemClock
 from engine.runtime.provider import Observation, Scope
@@ -68,7 +69,7 @@ async def test_only_the_namespaces_of_the_scope_are_listed() -> None:
 async def test_a_kind_that_cannot_be_listed_is_incomplete_and_the_others_are_not(trouble: ClusterError) -> None:
     seen, _ = await look({POD: trouble})
 
-    assert seen.incomplete == {"Pod": str(trouble)}
+    assert seen.incomplete == {"Pod": Unlisted(str(trouble), is_forbidden=isinstance(trouble, Forbidden))}
     assert sorted(live.id.kind for live in seen.children) == ["PodClique", "Service"]
 
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from msgspec import Struct, field
 
-from engine.guard import Limits
 from engine.operation import Cause, Operation
 from engine.reason import BLOCKERS, Reason
 from engine.verb import Verb
-from enginectl.actions.forecasting import forecast_of
+from enginectl.actions.planning import first_pass_of
 from resources.base import kinds, labels
+from resources.preview.forecasting import forecast_of
 from tests.builders import applying, claim_template, clique, group, podcliqueset, share
 from tests.stories.pods import running
 from tests.stories.stage import Stage, stage
@@ -336,7 +336,7 @@ async def test_the_reasons_of_a_situation_are_the_same_in_the_forecast_and_in_wh
         await situation.act(cluster)
         await cluster.clock.advance(0.5)
         current = await cluster.look()
-        forecast = forecast_of(current, applying(()), cluster.setup, Limits())
+        forecast = forecast_of(first_pass_of(current, applying(())))
         assert forecast is not None
         planned = [operation for plan in current.planned.plans for operation in plan.operations]
         report = await cluster.sync()
@@ -357,7 +357,7 @@ async def test_everything_of_a_new_set_is_created_because_of_its_manifest() -> N
         await cluster.apply(workload())
 
         current = await cluster.look()
-        forecast = forecast_of(current, applying(()), cluster.setup, Limits())
+        forecast = forecast_of(first_pass_of(current, applying(())))
         report = await cluster.sync()
 
         assert forecast is not None

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from engine.report.json import document, printed
-from engine.report.model import Report, compose
+from engine.report.model import Report
 from engine.report.text import text
-from resources.registry import BLUEPRINTS
+from enginectl.actions.planning import report_of_pass
 from tests.builders import clique, group, podcliqueset
 from tests.schemas import checked
 from tests.stories.pods import running
@@ -31,8 +31,7 @@ def workload(version: int) -> dict[str, Any]:
 
 async def diff_report(cluster: Stage) -> Report:
     """What `engine diff` reports now."""
-    seen = await cluster.look()
-    return compose(seen.planned.plans, BLUEPRINTS[0].part_of, objections=seen.planned.objections, incomplete=seen.world.incomplete)
+    return report_of_pass(await cluster.look())
 
 
 def as_json(report: Report) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from msgspec.structs import replace
 
 from engine.ids import Kind, ResourceId
-from engine.observed import Observed, World
+from engine.observed import Observed, World, unlisted_texts
 from engine.report.printable import printable
 from engine.runtime.client import Client
 from engine.runtime.passes import Pass
@@ -118,7 +118,7 @@ async def object_report(wiring: Wiring, client: Client, kind: Kind, id: Resource
         tuple(status for _, status in statuses),
         graph,
         sources_of(wiring.configuration, explanation, result) if with_sources else {},
-        {**result.world.incomplete, **errors},
+        {**unlisted_texts(result.world.incomplete), **errors},
         tuple(domain_users(id, statuses, result.world.roots, wiring.configuration)) if statuses else (),
         tuple(notes_about(id, result, wiring.configuration)),
         workload_of(id, result, wiring.configuration),

@@ -7,10 +7,9 @@ from typing import Final
 import anyio
 
 from engine.errors import ClusterError
-from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
-from engine.namespaces import creates
 from engine.observed import Live
+from engine.plan import changed
 from engine.runtime.passes import Engine
 from engine.runtime.provider import Provider, RecordedProvider, Scope
 from enginectl.actions import requirements
@@ -28,13 +27,14 @@ NO_REMARKS: Final[Mapping[ResourceId, tuple[str, ...]]] = MappingProxyType({})
 async def read_facts(
     engine: Engine,
     first: FirstPass,
-    forecast: Forecast | None = None,
     *,
     rejected: Mapping[ResourceId, tuple[str, ...]] = NO_REMARKS,
     trial: TrialResult = NO_TRIAL,
     base: Mapping[ResourceId, tuple[str, ...]] = NO_REMARKS,
 ) -> Facts:
     """The facts that this pass and its forecast need, from what the engine reads. What cannot be read is not known, and not told.
+
+    They are read before the forecast is made, which takes them into account.
 
     `rejected`: what admission says of manifests. `trial`: what the API server says of the operations. `base`: remarks about the manifests
     with which the change is compared.
@@ -45,7 +45,7 @@ async def read_facts(
     notices: list[str] = []
 
     async def read_quotas() -> None:
-        quotas.extend(await quotas_in(provider, namespaces_of(forecast)))
+        quotas.extend(await quotas_in(provider, changing_namespaces(first)))
 
     async def read_capacities() -> None:
         capacities.update(await capacities_of(provider, first))
@@ -59,10 +59,13 @@ async def read_facts(
     return Facts(tuple(quotas), capacities, rejected, trial, base, tuple(notices))
 
 
-def namespaces_of(forecast: Forecast | None) -> list[str]:
-    """The namespaces in which a forecast creates objects, sorted."""
-    operations = forecast.operations() if forecast is not None else ()
-    return sorted({operation.id.namespace for operation in operations if creates(operation) and operation.id.namespace})
+def changing_namespaces(first: FirstPass) -> list[str]:
+    """The namespaces in which objects may be created from this pass on, sorted: those of roots that are changed and not removed."""
+    leaving = {
+        observed.root.id for observed in first.world.roots if observed.root.deleting_since is not None
+    } | first.intent.removals.keys()
+    plans = (plan for plan in first.planned.plans if plan.root not in leaving and (plan.deferred or changed(plan)))
+    return sorted({plan.root.namespace for plan in plans} - {""})
 
 
 async def quotas_in(provider: Provider, namespaces: Collection[str]) -> list[Live]:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from engine.guard import Limits
 from engine.intent import NOTHING, Intent
+from engine.observed import unlisted_texts
 from engine.plan import Objection, Plan
 from engine.report.model import Report, compose
 from engine.runtime.passes import Engine, Pass
@@ -56,15 +57,20 @@ def write_notices(notices: Iterable[str]) -> None:
         terminal.note(notice)
 
 
-def report_of_pass(current: Pass, facts: Facts = NO_FACTS) -> Report:
+def report_of_pass(current: Pass) -> Report:
     """The report of a pass that a loop or a session has made, as previews show it. Nothing is assumed: it is what they planned with."""
-    return report_of(shown(FirstPass(current.now, current.world, current.planned, current.configuration), None, facts))
+    return report_of(shown_of_pass(current))
+
+
+def shown_of_pass(current: Pass, facts: Facts = NO_FACTS) -> Shown:
+    """What is shown of a pass that a loop or a session has made."""
+    return shown(FirstPass(current.now, current.world, current.planned, current.configuration), None, facts)
 
 
 def report_of(seen: Shown) -> Report:
     """The report of what a preview shows."""
-    planned = seen.planned
-    report = compose(planned.plans, part_of, objections=planned.objections, incomplete=seen.incomplete, others=planned.others)
+    planned, incomplete = seen.planned, unlisted_texts(seen.incomplete)
+    report = compose(planned.plans, part_of, objections=planned.objections, incomplete=incomplete, others=planned.others)
     return replace(report, forecast=seen.forecast) if seen.forecast is not None else report
 
 

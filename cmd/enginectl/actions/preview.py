@@ -31,7 +31,7 @@ from enginectl.input.targets import require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
-from resources.preview.facts import NO_TRIAL, TrialResult
+from resources.preview.facts import NO_TRIAL, Facts, TrialResult
 from resources.preview.first_pass import FirstPass
 from resources.preview.forecasting import forecast_of
 from resources.preview.shown import shown
@@ -71,6 +71,7 @@ class Preview(Struct, frozen=True, eq=False):
     request: PreviewRequest
     first: FirstPass
     """The first pass as it was planned, with the manifests that admission accepts."""
+    facts: Facts
     result: Pass
     """The pass as it is shown: with remarks, and with the faults of the manifests that admission rejects."""
     report: Report
@@ -136,9 +137,9 @@ async def preview_of(
     intent = intent_of(admitted.roots.bodies, request.focus, removals.roots)
     engine = engine_of(wiring, provider, selection, request.limits)
     current, first = await first_pass(engine, intent, removals.objections)
-    forecast = None if request.only_next else forecast_if_possible(wiring, first, request)
     trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL
-    facts = await read_facts(engine, first, forecast, rejected=admitted.rejected, trial=trial, base=base)
+    facts = await read_facts(engine, first, rejected=admitted.rejected, trial=trial, base=base)
+    forecast = None if request.only_next else forecast_if_possible(wiring, first, facts, request)
     seen = shown(first, forecast, facts)
     write_notices(seen.notices)
     cluster = ""
@@ -148,7 +149,7 @@ async def preview_of(
         cluster = await cluster_identity(provider)
     result = shown_pass(current, seen)
     report = await judged(report_of(seen), replace(current, now=judged_at or current.now), request.policies)
-    return Preview(request, first, result, report, selection, cluster)
+    return Preview(request, first, facts, result, report, selection, cluster)
 
 
 async def tried(provider: Provider, first: FirstPass) -> TrialResult:
@@ -158,10 +159,10 @@ async def tried(provider: Provider, first: FirstPass) -> TrialResult:
     return await try_out(provider, report_of(shown(first)))
 
 
-def forecast_if_possible(wiring: Wiring, first: FirstPass, request: PreviewRequest) -> Forecast | None:
+def forecast_if_possible(wiring: Wiring, first: FirstPass, facts: Facts, request: PreviewRequest) -> Forecast | None:
     """The forecast of what follows a pass. If our own code fails on it, a line says so, and the report is written without one."""
     try:
-        return forecast_of(first, passes=request.forecast_passes)
+        return forecast_of(first, facts, passes=request.forecast_passes)
     except Exception as error:
         report_internal_error(error, verbose=wiring.options.verbose, about=NO_FORECAST)
         return None

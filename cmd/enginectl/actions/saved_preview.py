@@ -35,7 +35,7 @@ def with_whole_forecast(seen: Preview) -> Preview:
     forecast = seen.report.forecast
     if forecast is None or forecast.objects is not None:
         return seen
-    whole = forecast_of(seen.first, passes=MAX_PASSES, whole=True)
+    whole = forecast_of(seen.first, seen.facts, passes=MAX_PASSES, whole=True)
     return replace(seen, report=replace(seen.report, forecast=whole))
 
 

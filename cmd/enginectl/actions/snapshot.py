@@ -6,7 +6,7 @@ from typing import Final
 
 from engine.blueprint import LookingBlueprint, relevant_incomplete
 from engine.errors import ClusterError, Unauthorized
-from engine.observed import Live
+from engine.observed import Live, unlisted_texts
 from engine.report.printable import printable
 from engine.runtime.provider import TRANSIENT, Provider
 from enginectl.base import terminal
@@ -41,7 +41,7 @@ async def take_snapshot(wiring: Wiring, out: Path | None) -> Exit:
     if may_not_list_secrets(incomplete):
         terminal.note(UNREAD_SECRETS)
         incomplete = other_kinds(incomplete)
-    terminal.incomplete(incomplete)
+    terminal.incomplete(unlisted_texts(incomplete))
     terminal.notice(f"{len(objects)} objects{f' in {printable(str(out))}' if out else ''}")
     return Exit.INCOMPLETE if incomplete else Exit.DONE
 

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from engine.errors import ClusterError
 from engine.focus import EVERYTHING, Focus, within
+from engine.observed import unlisted_texts
 from engine.report.line import Line
 from engine.report.printable import printable
 from engine.runtime.client import Client
@@ -47,7 +48,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus:
     shown = [plans[observed.root.id] for observed in result.world.roots if name in ("", observed.root.id.name)]
     status = cluster_status(result, wiring.configuration, name)
     graphs, workloads, bindings = status.graphs, status.workloads, status.bindings
-    incomplete = result.world.incomplete
+    incomplete = unlisted_texts(result.world.incomplete)
     if format is OutputFormat.JSON:
         terminal.print_json(
             {
@@ -56,7 +57,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus:
                 "workloads": [workload_entry(workload) for workload in workloads],
                 "bindings": [binding_entry(binding) for binding in bindings],
                 "shards": [shard_entry(shard) for shard in shards] if shards is not None else None,
-                "incomplete": dict(incomplete),
+                "incomplete": incomplete,
             }
         )
     else:

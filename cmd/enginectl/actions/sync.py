@@ -23,7 +23,7 @@ from enginectl.actions.approved import foreign_circumstances, refuse
 from enginectl.actions.consent import Consent, arrange
 from enginectl.actions.diff import Saving, diff
 from enginectl.actions.gates import Gate, refused
-from enginectl.actions.planning import report_errors, report_of_pass
+from enginectl.actions.planning import report_errors, report_of_pass, write_notices
 from enginectl.actions.policy_gate import policy_gates
 from enginectl.actions.preview import PreviewRequest, preview_of
 from enginectl.actions.reporting import Outputs
@@ -43,6 +43,7 @@ from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
 from providers.applyset_parent import ApplySetParent
 from providers.read_only import ReadOnlyProvider
+from resources.preview.orphans import orphan_notices
 
 CODES = {
     Ending.INTERRUPTED: Exit.INTERRUPTED,
@@ -145,6 +146,7 @@ async def sync(
                 log=wiring.log if wiring.options.log_format else None,
                 ledger=ledger,
             )
+    write_notices(orphan_notices(result.last_pass.world))
     code = Exit.NOT_LEADER if isinstance(result.error, LeaseLost | LeaseTaken) else CODES[result.ending]
     if quiet:
         write_quietly(result, format, code, judgement)

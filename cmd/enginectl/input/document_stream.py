@@ -13,8 +13,7 @@ from typing import Any, BinaryIO
 import orjson
 from msgspec import Struct, field
 
-from engine.errors import InputError
-from providers.documents import read_documents
+from providers.documents import DocumentError, read_documents
 
 BEGINNINGS = (b"{", b"---")
 TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]')
@@ -22,8 +21,6 @@ TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]')
 
 The quantifier is possessive and the closing quote optional: otherwise a line of n escaped quotes takes n² steps.
 """
-PLACED = re.compile(r":([0-9]+): (.*)", re.DOTALL)
-"""An error message that begins with a line number."""
 
 
 class StreamDocument(Struct, frozen=True):
@@ -115,10 +112,8 @@ def _yaml(begin: int, text: bytes) -> Iterator[StreamDocument]:
     try:
         for document in read_documents(text, ""):
             yield StreamDocument(begin + document.lines.get((), 1) - 1, document.value)
-    except InputError as error:
-        placed = PLACED.fullmatch(str(error))
-        line, fault = (int(placed[1]), placed[2]) if placed else (1, str(error).removeprefix(": "))
-        yield StreamDocument(begin + line - 1, fault=f"not JSON, and as YAML: {fault}")
+    except DocumentError as error:
+        yield StreamDocument(begin + max(error.line, 1) - 1, fault=f"not JSON, and as YAML: {error.why}")
 
 
 def _json(begin: int, text: bytes) -> StreamDocument:

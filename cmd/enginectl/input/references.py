@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from engine.blueprint import relevant_incomplete
+from engine.observed import unlisted_texts
 from engine.runtime.provider import Provider
 from enginectl.base import terminal
 from enginectl.wiring.cluster import EMPTY, LIVE
@@ -25,7 +26,8 @@ async def list_references(wiring: Wiring, provider: Provider, against: str, sele
     scope = replace(scope_of(wiring.configuration, selection), children=())
     observation = await provider.observe(scope)
     present = {root.id.kind for root in observation.roots}
-    terminal.incomplete(relevant_incomplete(BLUEPRINTS, observation.incomplete, observation.unserved, present, wiring.configuration))
+    incomplete = relevant_incomplete(BLUEPRINTS, observation.incomplete, observation.unserved, present, wiring.configuration)
+    terminal.incomplete(unlisted_texts(incomplete))
     objects = (*observation.roots, *observation.references)
     in_scope = [kind for kind in (*scope.roots, *scope.references) if kind.key not in observation.unserved]
     present = {key for live in objects for key in live.id.keys()}

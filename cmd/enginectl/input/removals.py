@@ -77,6 +77,6 @@ async def roots_in(wiring: Wiring, provider: Provider, selection: Selection, kin
         if kind.key in observation.incomplete and (not kinds or kind.name in kinds):
             raise InputError(
                 f"{kind.name} objects could not be listed completely, so it is not known what is to be removed: "
-                f"{observation.incomplete[kind.key]}"
+                f"{observation.incomplete[kind.key].text}"
             )
     return observation

@@ -4,15 +4,12 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from engine.observed import Observed
+from engine.observed import Observed, unlisted_texts
 from engine.plan import Plan
 from engine.runtime.passes import Pass
 from enginectl.output.graph_summaries import graph_summaries
-from resources.admission import placement_rules, release_rules
 from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
-from resources.domains.added_annotations import added_annotations
 from resources.domains.status import domain_statuses
 from resources.ports.configuration import Configuration
 from resources.reports.binding_summary import BindingSummary, binding_summary
@@ -48,22 +45,10 @@ def cluster_status(result: Pass, configuration: Configuration, name: str = "", n
         ),
         tuple(workload(observed, plan, configuration) for observed, plan in asked if observed.root.id.kind == PODCLIQUESET.name),
         tuple(binding_summary(observed, plan) for observed, plan in asked if observed.root.id.kind == TOPOLOGY_BINDING.name),
-        result.world.incomplete,
+        unlisted_texts(result.world.incomplete),
     )
 
 
 def workload(observed: Observed, plan: Plan, configuration: Configuration) -> WorkloadSummary:
-    """The summary of a set, with its domains and with notes about what has no effect in it."""
-    return summary(observed, with_fabric_notes(observed, plan, configuration), domain_statuses(observed, plan, configuration))
-
-
-def with_fabric_notes(observed: Observed, plan: Plan, configuration: Configuration) -> Plan:
-    """The plan of a set with notes about annotations for domains that have no effect (N35).
-
-    They are the warnings of admission, which whoever applied the set may not have seen, and annotations that its PodCliques alone have.
-    """
-    body = observed.proposal or observed.root.body
-    from_fabrics = (warning for fabric in configuration.fabrics for warning in fabric.warnings(body))
-    warnings = (*from_fabrics, *placement_rules.warnings(body, configuration), *release_rules.warnings(body))
-    additions = (added.note for added in added_annotations(observed, configuration))
-    return replace(plan, notes=tuple(dict.fromkeys((*plan.notes, *warnings, *additions))))
+    """The summary of a set, with its domains. The plan has the notes of previews."""
+    return summary(observed, plan, domain_statuses(observed, plan, configuration))

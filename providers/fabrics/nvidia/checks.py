@@ -40,8 +40,8 @@ from providers.fabrics.nvidia.names import (
 from resources.base import kinds, labels
 from resources.base.fields import mappings
 from resources.base.texts import MAX_NAMES, some
-from resources.ports.checks import Check, CheckResult, Severity, judged, unknown
-from resources.ports.queries import QueryResult
+from resources.ports.checks import Check, CheckResult, Severity, judged, unknown, unread
+from resources.ports.queries import QueryResult, first_failed
 from resources.schema.formats import subdomain_faults
 
 KAI: Final = "kai-scheduler"
@@ -104,7 +104,7 @@ def _num_nodes(inspection: Inspection) -> Iterator[Check]:
 
 
 def _crd_unread(inspection: Inspection, level: Severity, subject: str) -> Check:
-    return unknown(level, subject, inspection.result(CRD).error or "the CRD does not exist")
+    return unread(level, subject, inspection.result(CRD), "the CRD does not exist")
 
 
 def _resource_api(inspection: Inspection) -> Iterator[Check]:
@@ -145,7 +145,7 @@ def _slices(inspection: Inspection) -> Iterator[Check]:
 def _exists(level: Severity, subject: str, result: QueryResult, finding: str, remedy: str) -> Check:
     """A check that objects exist. It is good if `finding`, which describes them, is not empty."""
     if not result.known:
-        return unknown(level, subject, result.error)
+        return unread(level, subject, result)
     fault = "not found" if result.served else "the cluster does not serve that kind"
     return judged(level, subject, "" if finding else fault, finding, remedy)
 
@@ -165,7 +165,7 @@ def _controller(inspection: Inspection) -> Iterator[Check]:
 def _release(inspection: Inspection) -> Iterator[Check]:
     cliques = inspection.result(CLIQUES_CRD)
     if not cliques.known:
-        yield unknown(Severity.INFO, "ComputeDomainCliques", cliques.error)
+        yield unread(Severity.INFO, "ComputeDomainCliques", cliques)
     else:
         finding = (
             "served: the driver is 25.12 or later" if cliques.objects else "not served: the driver is older than 25.12, or not installed"
@@ -195,8 +195,8 @@ def _template_names(inspection: Inspection) -> Iterator[Check]:
     subject, templates, domains = "names of the domains' claim templates", inspection.result(TEMPLATES), inspection.result(DOMAINS)
     if not inspection.requested:
         return
-    if error := templates.error or domains.error:
-        yield unknown(inspection.recommended, subject, error)
+    if (failed := first_failed(templates, domains)) is not None:
+        yield unread(inspection.recommended, subject, failed)
         return
     live_domains, live_templates = {live.id: live for live in domains.objects}, {live.id: live for live in templates.objects}
     conflicts = []
@@ -215,8 +215,8 @@ def _template_names(inspection: Inspection) -> Iterator[Check]:
 
 def _node_labels(inspection: Inspection) -> Iterator[Check]:
     subject, nodes, domains = "node labels of deleted domains", inspection.result(DOMAIN_NODES), inspection.result(DOMAINS)
-    if error := nodes.error or domains.error:
-        yield unknown(inspection.recommended, subject, error)
+    if (failed := first_failed(nodes, domains)) is not None:
+        yield unread(inspection.recommended, subject, failed)
         return
     uids = {live.uid for live in domains.objects}
     outdated = [live.id.name for live in nodes.objects if live.labels.get(DOMAIN_LABEL) not in uids]
@@ -228,7 +228,7 @@ def _node_labels(inspection: Inspection) -> Iterator[Check]:
 def _unreleased_domains(inspection: Inspection) -> Iterator[Check]:
     subject, domains = "domains with the engine's finalizer", inspection.result(DOMAINS)
     if not domains.known:
-        yield unknown(inspection.recommended, subject, domains.error)
+        yield unread(inspection.recommended, subject, domains)
         return
     unreleased = [live for live in domains.objects if live.deleting_since and finalizers_of(live) == [FINALIZER]]
     names = some(map(_full_name, unreleased))
@@ -285,7 +285,7 @@ def _room_in_cliques(inspection: Inspection) -> Iterator[Check]:
     if not inspection.requested:
         return
     if not inspection.island_notes and (not nodes.known or capacity(inspection.installation) is None):
-        yield unknown(inspection.recommended, subject, nodes.error or "ResourceSlices or ResourceClaims could not be listed")
+        yield unread(inspection.recommended, subject, nodes, "ResourceSlices or ResourceClaims could not be listed")
         return
     remedy = "fewer pods in a domain, or fewer other workloads; NVLink does not connect nodes of different cliques"
     finding = "every requested domain can be in one NVLink clique" if nodes.objects else f"no node has the label {NVLINK_CLIQUE_LABEL}"
@@ -297,7 +297,7 @@ def _nvlink_cliques(inspection: Inspection) -> Iterator[Check]:
     if not inspection.requested:
         return
     if not nodes.known:
-        yield unknown(inspection.recommended, subject, nodes.error)
+        yield unread(inspection.recommended, subject, nodes)
         return
     cliques = len({live.labels.get(NVLINK_CLIQUE_LABEL) for live in nodes.objects})
     if not cliques:

@@ -9,7 +9,7 @@ import anyio
 from engine.errors import AlreadyExists, ClusterError, Conflict, NotFound
 from engine.event import Event
 from engine.ids import Kind, Owner, ResourceId
-from engine.observed import Live, live
+from engine.observed import Live, Unlisted, live
 from engine.operation import BoundOwner, Cause, Expect, Operation, Unknown, operation_key
 from engine.paths import merge_patch
 from engine.plan import Plan
@@ -69,7 +69,7 @@ class FakeProvider:
         lives = [live(body) for body in self.objects.values()]
         roots = [live for live in lives if live.id.kind == ROOT.name]
         children = [live for live in lives if live.id.kind != ROOT.name and live.id.kind not in self.incomplete]
-        return Observation(roots, children, dict(self.incomplete))
+        return Observation(roots, children, {kind: Unlisted(why) for kind, why in self.incomplete.items()})
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         """Do it, or raise what was prepared for it."""

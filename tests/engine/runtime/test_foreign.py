@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.errors import AlreadyExists, Forbidden, Unauthorized, Unreachable
-from engine.observed import Observed, World, live, slice_of
+from engine.observed import Observed, Unlisted, World, live, slice_of
 from engine.operation import Cause, Operation
 from engine.result import Outcome, Result
 from engine.runtime.foreign import ForeignObjects
@@ -84,7 +84,7 @@ async def test_one_object_that_may_not_be_read_does_not_fail_the_pass() -> None:
 async def test_the_objects_of_a_deleted_root_are_forgotten_unless_roots_could_not_be_listed() -> None:
     foreign = conflicting(FakeProvider(body(LEAF, "a", labels={})))
 
-    foreign.forget_listed(World((), incomplete={"Root": "500"}))
+    foreign.forget_listed(World((), incomplete={"Root": Unlisted("500")}))
     assert foreign.known != {}
 
     foreign.forget_listed(World(()))

@@ -9,7 +9,7 @@ from engine.errors import Forbidden
 from engine.failure import FailedCall
 from engine.guard import Limits
 from engine.memo import Memo
-from engine.observed import World, live
+from engine.observed import Unlisted, World, live
 from engine.operation import Operation
 from engine.plan import Plan, Wait
 from engine.proposal import propose
@@ -53,7 +53,7 @@ class Halls(Toy):
             BLUEPRINTS,
             roots,
             [],
-            self.incomplete,
+            {kind: Unlisted(why) for kind, why in self.incomplete.items()},
             self.previous,
             references=[one for one in lives if one.id.kind == MAP.name],
             unserved=self.unserved,

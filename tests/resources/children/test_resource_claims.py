@@ -8,7 +8,7 @@ from engine import world
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.observed import live
+from engine.observed import Unlisted, live
 from engine.plan import Plan
 from engine.proposal import propose
 from engine.tick import plan_all
@@ -374,7 +374,7 @@ def test_a_pod_does_not_use_a_foreign_claim_with_the_name_of_its_own() -> None:
 def test_where_claims_could_not_be_listed_pods_that_use_them_are_blocked() -> None:
     toy = Toy()
     toy.put(podcliqueset("demo", clique("a", resourceSharing=[share("own")]), clique("b"), resourceClaimTemplates=TEMPLATES))
-    observed = world.assemble(BLUEPRINTS, [live(body) for body in toy.objects.values()], [], {"ResourceClaim": "403"})
+    observed = world.assemble(BLUEPRINTS, [live(body) for body in toy.objects.values()], [], {"ResourceClaim": Unlisted("403")})
     (made,) = plan_all(BLUEPRINTS, observed, START, CONFIGURATION, Memo(), Limits()).plans
 
     assert [operation.id.name.startswith("demo-0-b-") for operation in made.operations if operation.id.kind == "Pod"] == [True]

@@ -7,7 +7,7 @@ import pytest
 from engine import world
 from engine.guard import Limits
 from engine.memo import Memo
-from engine.observed import live
+from engine.observed import Unlisted, live
 from engine.tick import plan_all
 from engine.verb import Verb
 from providers.schedulers.kube import KubeScheduler
@@ -195,11 +195,11 @@ def test_a_binding_that_could_not_be_listed_does_not_count_as_missing() -> None:
     lives = [live(body) for body in toy.objects.values()]
     roots = [one for one in lives if one.id.kind == "PodCliqueSet"]
     children = [one for one in lives if one.id.kind not in ("PodCliqueSet", "ClusterTopologyBinding")]
-    observed = world.assemble(BLUEPRINTS, roots, children, {"ClusterTopologyBinding": "403"})
+    observed = world.assemble(BLUEPRINTS, roots, children, {"ClusterTopologyBinding": Unlisted("403")})
     (plan,) = plan_all(BLUEPRINTS, observed, START, ON, Memo(), Limits()).plans
     assert plan.operations == ()
 
-    without_children = world.assemble(BLUEPRINTS, roots, [], {"ClusterTopologyBinding": "403"})
+    without_children = world.assemble(BLUEPRINTS, roots, [], {"ClusterTopologyBinding": Unlisted("403")})
     (plan,) = plan_all(BLUEPRINTS, without_children, START, ON, Memo(), Limits()).plans
     assert not any(one.verb is Verb.CREATE and one.id.kind in ("PodGang", "Pod") for one in plan.operations)
     assert {held.id.kind for held in plan.deferred} >= {"PodGang", "Pod"}

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.plan import Wait
+from engine.reason import Reason
 from resources.base import kinds, labels
-from resources.policies.rollout import CANNOT_SPARE
 from resources.reports.obstacles import Standstill, standstill
 from tests.builders import clique, group, podcliqueset
 from tests.laws.rack import Rack
@@ -273,7 +273,7 @@ def test_an_update_that_min_available_stops_says_what_to_do() -> None:
     world = toy.world()
     (observed,), (plan,) = world.roots, toy.plans_of(world)
     podclique = kinds.PODCLIQUE.id("default", "demo-0-w")
-    stopped = replace(plan, pending=(Wait(podclique, f"1 of 2 pods are outdated: {CANNOT_SPARE}"),))
+    stopped = replace(plan, pending=(Wait(podclique, "1 of 2 pods are outdated", reason=Reason.MIN_AVAILABLE),))
 
     for id in (podclique, DEMO):
         (obstacle,) = standstill(observed, stopped, id, toy.now).obstacles

@@ -68,7 +68,7 @@ def test_a_wait_begins_when_its_object_stopped_being_ready_or_was_deleted() -> N
         WaitSince(pod_id("p"), "not ready", datetime(2026, 1, 1, 0, 2, tzinfo=UTC), None),
         WaitSince(pod_id("q"), "is being deleted", datetime(2026, 1, 1, 0, 3, tzinfo=UTC), None),
         WaitSince(pod_id("r"), "no room", None, None),
-        WaitSince(pod_id("s"), "taken", None, None, "delete or rename it"),
+        WaitSince(pod_id("s"), "taken", None, None, "delete or rename it", Reason.NAME_CONFLICT),
     )
 
 

@@ -1,0 +1,52 @@
+"""A set that was deleted with `--cascade=orphan`: every command gives the same answer, and says what is left and how it is deleted."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from enginectl.base.exit_codes import Exit
+from resources.base import kinds
+from tests.builders import clique, podcliqueset
+from tests.enginectl.box import Box
+from tests.enginectl.calling import CommandResult, Engine
+
+DELETE = "kubectl delete"
+PARTS = ("PodCliqueSet/default/lone does not exist", "2 Pods", "1 PodClique,", DELETE, "-n default", "part-of=lone")
+
+
+@pytest.fixture
+def orphaned(box: Box, engine: Engine, tmp_path: Path) -> Callable[..., CommandResult]:
+    """The command line, after the set of a namespace was deleted this way."""
+    return orphan(box, engine, tmp_path, "lone")
+
+
+def orphan(box: Box, engine: Engine, folder: Path, *names: str) -> Callable[..., CommandResult]:
+    """Apply these sets, and delete the first of them without what it has."""
+    file = folder / "sets.json"
+    sets = [podcliqueset(name, clique("a", 2)) for name in names]
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": sets}))
+    assert engine("sync", "-f", file).code == Exit.DONE
+    box.delete_alone(kinds.PODCLIQUESET, names[0])
+    box.wait_for(kinds.PODCLIQUE, lambda body: not body["metadata"].get("ownerReferences"), f"{names[0]}-0-a")
+    return engine
+
+
+@pytest.mark.parametrize("place", [(), ("-A",), ("-n", "default")], ids=" ".join)
+def test_diff_and_sync_agree_while_the_set_is_being_deleted_and_afterwards(
+    orphaned: Callable[..., CommandResult], place: tuple[str, ...]
+) -> None:
+    answers = [orphaned(*place, command, *words) for command, *words in (("diff",), ("sync", "--yes"), ("diff",), ("sync", "--yes"))]
+
+    assert [answer.code for answer in answers] == [Exit.DENIED] * 4, [answer.out for answer in answers]
+    assert all(part in answer.err for answer in answers for part in PARTS), [answer.err for answer in answers]
+
+
+def test_beside_another_set_nothing_is_denied_and_what_is_left_is_told_all_the_same(box: Box, engine: Engine, tmp_path: Path) -> None:
+    orphan(box, engine, tmp_path, "lone", "other")
+
+    answers = [engine(command, *words) for command, *words in (("diff",), ("sync", "--yes"), ("diff",))]
+
+    assert [answer.code for answer in answers] == [Exit.DONE] * 3
+    assert all(part in answer.err for answer in answers for part in PARTS), [answer.err for answer in answers]
