@@ -81,11 +81,13 @@ class Namespaces:
         self._update()
 
     def forget_gone(self, roots: Sequence[Live]) -> None:
-        """Forget refusals in namespaces of whose roots none is left: if such a namespace has roots, it was created again."""
+        """Forget refusals in namespaces that had roots of which none is left: if such a namespace has roots, it was created again."""
         if not self._refused:
             return
         uids = {root.uid for root in roots}
-        self._refused = {name: refusal for name, refusal in self._refused.items() if not refusal.roots.isdisjoint(uids)}
+        self._refused = {
+            name: refusal for name, refusal in self._refused.items() if not refusal.roots or not refusal.roots.isdisjoint(uids)
+        }
         self._update()
 
     def _update(self) -> bool:

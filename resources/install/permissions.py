@@ -80,8 +80,7 @@ def permissions(
         # `engine status` names the holders.
         return (*_merged(needs), CLUSTER_IDENTITY, *((Permission(kinds.LEASE, ("get",), names=place.names),) if place is not None else ()))
     events = Permission(kinds.EVENT, ("create", "patch"))
-    identity = (CLUSTER_IDENTITY,) if use is Use.SYNC else ()
-    return (*_merged(needs), events, *identity, *(_lease(place) if place is not None else ()))
+    return (*_merged(needs), events, *(_lease(place) if place is not None else ()))
 
 
 def without_implied(needed: Iterable[Permission]) -> Iterator[Permission]:
@@ -189,10 +188,14 @@ def _plug_ins(configuration: Configuration) -> tuple[object, ...]:
 
 
 def _inspection_needs(configuration: Configuration, use: Use) -> Iterator[_Need]:
-    """What checks, diagnoses and notes about capacity read: only commands that write nothing make them."""
+    """What checks, diagnoses and notes about capacity read: only commands that write nothing make them.
+
+    Commands also read the namespaces in which they create something; `run` learns from a refusal that one is being deleted.
+    """
+    if use is not Use.RUN:
+        yield kinds.NAMESPACE, ("get",), ""
     if use is not Use.READ:
         return
-    yield kinds.NAMESPACE, ("get",), ""
     yield kinds.RESOURCE_QUOTA, ("list",), ""
     for query in _queries(configuration):
         yield query.kind, ("get" if query.name else "list",), ""

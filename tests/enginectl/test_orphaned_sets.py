@@ -50,3 +50,12 @@ def test_beside_another_set_nothing_is_denied_and_what_is_left_is_told_all_the_s
 
     assert [answer.code for answer in answers] == [Exit.DONE] * 3
     assert all(part in answer.err for answer in answers for part in PARTS), [answer.err for answer in answers]
+
+
+def test_the_state_of_such_a_namespace_is_denied(orphaned: Callable[..., CommandResult]) -> None:
+    orphaned("sync", "--yes")
+
+    shown = orphaned("status", "--exit-code")
+
+    assert (shown.code, "denied by no-roots" in shown.err) == (Exit.DENIED, True)
+    assert all(part in shown.err for part in PARTS)

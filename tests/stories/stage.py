@@ -84,6 +84,8 @@ class Stage:
         """How our processes are configured."""
         self.reads = EVERYTHING
         """What our processes read."""
+        self.reads_namespaces = False
+        """Whether they read namespaces, as commands do."""
         self.process = Process(InProcessClient(self.api))
         """The last process of ours that was started."""
         self._started = 0
@@ -134,7 +136,16 @@ class Stage:
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
         scope = scope_of(self.setup, self.reads)
-        return Engine(Eyes(ours, self.clock), self.clock, scope, BLUEPRINTS, self.setup, limits, events_of=event_builder(self.setup))
+        return Engine(
+            Eyes(ours, self.clock),
+            self.clock,
+            scope,
+            BLUEPRINTS,
+            self.setup,
+            limits,
+            events_of=event_builder(self.setup),
+            reads_namespaces=self.reads_namespaces,
+        )
 
     def lease_for(self, ours: Process) -> Lease:
         """The lease, under the name of the process that was started last."""

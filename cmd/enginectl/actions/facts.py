@@ -28,16 +28,16 @@ async def read_facts(
     engine: Engine,
     first: FirstPass,
     *,
+    is_forecast: bool = True,
     rejected: Mapping[ResourceId, tuple[str, ...]] = NO_REMARKS,
     trial: TrialResult = NO_TRIAL,
     base: Mapping[ResourceId, tuple[str, ...]] = NO_REMARKS,
 ) -> Facts:
     """The facts that this pass and its forecast need, from what the engine reads. What cannot be read is not known, and not told.
 
-    They are read before the forecast is made, which takes them into account.
-
-    `rejected`: what admission says of manifests. `trial`: what the API server says of the operations. `base`: remarks about the manifests
-    with which the change is compared.
+    They are read before the forecast is made, which takes them into account. `is_forecast`: whether one is made, without which quotas mean
+    nothing. `rejected`: what admission says of manifests. `trial`: what the API server says of the operations. `base`: remarks about the
+    manifests with which the change is compared.
     """
     provider = engine.provider
     quotas: list[Live] = []
@@ -45,7 +45,7 @@ async def read_facts(
     notices: list[str] = []
 
     async def read_quotas() -> None:
-        quotas.extend(await quotas_in(provider, changing_namespaces(first)))
+        quotas.extend(await quotas_in(provider, changing_namespaces(first) if is_forecast else ()))
 
     async def read_capacities() -> None:
         capacities.update(await capacities_of(provider, first))

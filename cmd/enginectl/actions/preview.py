@@ -138,7 +138,7 @@ async def preview_of(
     engine = engine_of(wiring, provider, selection, request.limits)
     current, first = await first_pass(engine, intent, removals.objections)
     trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL
-    facts = await read_facts(engine, first, rejected=admitted.rejected, trial=trial, base=base)
+    facts = await read_facts(engine, first, is_forecast=not request.only_next, rejected=admitted.rejected, trial=trial, base=base)
     forecast = None if request.only_next else forecast_if_possible(wiring, first, facts, request)
     seen = shown(first, forecast, facts)
     write_notices(seen.notices)

@@ -9,7 +9,7 @@ from engine.runtime import loop
 from engine.runtime.logs import ReplaceableLog
 from engine.runtime.observers import Observers
 from enginectl.actions import requirements
-from enginectl.actions.planning import report_of_pass
+from enginectl.actions.planning import show
 from enginectl.actions.reload import reload_of
 from enginectl.base.exit_codes import Exit
 from enginectl.serving.loop_views import LoopViews
@@ -44,7 +44,7 @@ async def run_loop(
         async with connect(wiring, log, requests=requests, caches=metrics.caches) as (client, provider):
             await requirements.require(wiring, provider, selection)
             engine, lease = engine_of(wiring, provider, selection), lease_of(wiring, client, purpose_of("run", (), selection))
-            views = LoopViews(wiring, report_of_pass, with_pages=with_pages)
+            views = LoopViews(wiring, show, with_pages=with_pages)
             endpoints = serving_of(wiring, selection, log, observability, views)
             observability.watch(provider)
             async with endpoints.served(), anyio.create_task_group() as tasks:

@@ -9,6 +9,7 @@ from engine.focus import EVERYTHING, Focus, within
 from engine.observed import unlisted_texts
 from engine.report.line import Line
 from engine.report.printable import printable
+from engine.report.refusals import objection_text
 from engine.runtime.client import Client
 from engine.runtime.passes import Pass
 from engine.runtime.shard_leases import ShardHolder, shard_holders
@@ -70,6 +71,8 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus:
         ]
         terminal.print_lines(separated(lines for lines in tables if lines is not None))
     terminal.incomplete(incomplete)
+    for objection in result.planned.objections:
+        terminal.warning(objection_text(objection))
     has_errors = report_errors(shown, verbose=wiring.options.verbose)
     if name and not shown and not any(kind.name in incomplete for kind in selection.roots):
         place = f"in {printable(selection.namespaces[0])}" if selection.namespaces else "in any namespace"
@@ -77,6 +80,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus:
         return Exit.FAILED
     states = {*(graph.state for graph in graphs), *(workload.state for workload in workloads), *(binding.state for binding in bindings)}
     codes = {STATE_CODES.get(state, Exit.UNSETTLED) for state in states} if detailed else set()
+    codes |= {Exit.DENIED} if detailed and result.planned.objections else set()
     return worst(codes | {code for code, applies in ((Exit.FAILED, has_errors), (Exit.INCOMPLETE, incomplete)) if applies})
 
 

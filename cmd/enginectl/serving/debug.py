@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
@@ -18,14 +19,23 @@ from resources.install.roles import PLAN_URL
 
 HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
-ReportOf = Callable[[Pass], Report]
-"""The report that `engine diff` makes of a pass."""
+
+class ShownPass(Struct, frozen=True, eq=False):
+    """A pass as `engine diff` shows it."""
+
+    current: Pass
+    """The pass, with what is remarked about its roots."""
+    report: Report
+
+
+Show = Callable[[Pass], ShownPass]
+"""Returns a pass of the loop as it is shown."""
 ReadState = Callable[[], LoopState]
 WhoLeads = Callable[[], Awaitable[str]]
 """Returns the holder of the lease as a text for people; empty if nobody holds it or that is not known."""
 
 
-def debug_routes(read: ReadState, report_of: ReportOf, who_leads: WhoLeads) -> Routes:
+def debug_routes(read: ReadState, show: Show, who_leads: WhoLeads) -> Routes:
     """The route of the plan. It is written in a worker thread, for one request at a time: a large plan takes long."""
     limit = anyio.CapacityLimiter(1)
 
@@ -36,7 +46,7 @@ def debug_routes(read: ReadState, report_of: ReportOf, who_leads: WhoLeads) -> R
         current, query = state.current, request.query
 
         def make() -> bytes:
-            report = narrowed(report_of(current), query.get("namespace", ""), query.get("name", ""))
+            report = narrowed(show(current).report, query.get("namespace", ""), query.get("name", ""))
             return f"{printed({**document(report), 'pass': pass_entry(current, state)})}\n".encode()
 
         return HttpResponse(body=await to_thread.run_sync(make, limiter=limit), content_type=JSON, headers=HEADERS)

@@ -7,7 +7,7 @@ from engine.runtime.client import Client
 from engine.runtime.lease import LEASE
 from engine.runtime.lease_holder import holder_of
 from engine.runtime.observers import LoopObserver
-from enginectl.serving.debug import ReportOf, WhoLeads, debug_routes
+from enginectl.serving.debug import Show, WhoLeads, debug_routes
 from enginectl.serving.last_pass import LastPass, LoopState
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
 from providers.cache_state import CacheState
@@ -18,8 +18,8 @@ from resources.ports.configuration import Configuration
 class LoopViews:
     """The last pass of one loop, and the routes that show it. `with_pages`: pages for people too."""
 
-    def __init__(self, wiring: Wiring, report_of: ReportOf, *, with_pages: bool = False) -> None:
-        self._wiring, self._report_of, self._with_pages = wiring, report_of, with_pages
+    def __init__(self, wiring: Wiring, show: Show, *, with_pages: bool = False) -> None:
+        self._wiring, self._show, self._with_pages = wiring, show, with_pages
         self._last = LastPass(wiring.clock)
 
     @property
@@ -34,11 +34,11 @@ class LoopViews:
             return self._last.state
 
         who_leads = holder_reader(self._wiring, client)
-        routes = debug_routes(state, self._report_of, who_leads)
+        routes = debug_routes(state, self._show, who_leads)
         if self._with_pages:
             from enginectl.serving.page import Sources, page_routes
 
-            routes = {**routes, **page_routes(Sources(state, self._report_of, configuration, caches, self._wiring.clock, who_leads))}
+            routes = {**routes, **page_routes(Sources(state, self._show, configuration, caches, self._wiring.clock, who_leads))}
         return routes
 
 

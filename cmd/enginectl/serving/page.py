@@ -16,7 +16,7 @@ from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
 from enginectl.output.cluster_status import cluster_status
 from enginectl.serving import page_tables as tables
-from enginectl.serving.debug import ReadState, ReportOf, WhoLeads, narrowed, why_no_plan
+from enginectl.serving.debug import ReadState, Show, ShownPass, WhoLeads, narrowed, why_no_plan
 from enginectl.serving.last_pass import LoopState
 from providers.cache_state import CacheState
 from providers.serving.message import HTML, HttpResponse, IncomingRequest, Routes
@@ -43,7 +43,7 @@ class Sources(Struct, frozen=True):
     """Where the pages get what they show. All of them may be called in any thread."""
 
     state: ReadState
-    report_of: ReportOf
+    show: Show
     configuration: Callable[[], Configuration]
     caches: Callable[[], Sequence[CacheState]]
     clock: Clock
@@ -85,7 +85,8 @@ def refresh_of(request: IncomingRequest) -> int:
 def overview_page(sources: Sources, state: LoopState, missing: str, refresh: int) -> str:
     """The page of the whole cluster. `missing`: why there is no plan; empty if there is one."""
     done, caches = state.done, tables.cache_table(sources.caches(), sources.clock.monotonic())
-    body: list[Content] = [element("p", missing, class_="alert")] if state.current is None else _cluster(sources, state.current)
+    shown = sources.show(state.current) if state.current is not None else None
+    body: list[Content] = [element("p", missing, class_="alert")] if shown is None else _cluster(sources, shown)
     links = (("#sets", "sets"), ("#operations", "operations"), ("#kinds", "kinds"), ("#plan", "plan"), (PLAN_URL, "plan as JSON"))
     return page(
         "engine",
@@ -96,7 +97,7 @@ def overview_page(sources: Sources, state: LoopState, missing: str, refresh: int
             body,
             element("section", element("h2", "Operations", id="operations"), tables.operation_table(done)),
             element("section", element("h2", "Kinds", id="kinds"), caches),
-            _plan(sources.report_of(state.current)) if state.current is not None else None,
+            _plan(shown.report) if shown is not None else None,
         ),
         refresh=refresh,
     )
@@ -112,8 +113,8 @@ def _state_line(state: LoopState) -> Content:
     return [line, error]
 
 
-def _cluster(sources: Sources, current: Pass) -> list[Content]:
-    status = cluster_status(current, sources.configuration())
+def _cluster(sources: Sources, shown: ShownPass) -> list[Content]:
+    status = cluster_status(shown.current, sources.configuration())
     waits = [wait for workload in status.workloads for wait in workload.waits]
     return [
         element(
@@ -137,10 +138,11 @@ def _plan(report: Report) -> Content:
 
 def set_page(sources: Sources, state: LoopState, current: Pass, namespace: str, name: str, refresh: int) -> str:
     """The page of one set; empty if there is no such set."""
-    workload = next(iter(cluster_status(current, sources.configuration(), name, namespace).workloads), None)
+    shown = sources.show(current)
+    workload = next(iter(cluster_status(shown.current, sources.configuration(), name, namespace).workloads), None)
     if workload is None or not name or not namespace:
         return ""
-    now, report = current.now, narrowed(sources.report_of(current), namespace, name)
+    now, report = current.now, narrowed(shown.report, namespace, name)
     root = next((root for root in report.roots if root.root == workload.id), None)
     done = [each for each in state.done if workload.id in (each.root, each.id)]
     replicas = f"{workload.available} of {workload.replicas} replicas available, {workload.updated} updated"
