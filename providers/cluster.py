@@ -34,6 +34,15 @@ class TryingClient(Protocol):
         ...
 
 
+@runtime_checkable
+class DescribingClient(Protocol):
+    """A client whose server publishes the types that it serves."""
+
+    async def openapi(self, version: str) -> Mapping[str, Any]:
+        """The OpenAPI document (v3) of a group and version."""
+        ...
+
+
 class Cluster:
     """`engine.runtime.provider.Provider` over a client."""
 
@@ -117,6 +126,13 @@ class Cluster:
     def trying(self) -> "Cluster | None":
         """The same cluster, every write a dry run; None if the client cannot do that."""
         return Cluster(self._client.trying(), self._clock) if isinstance(self._client, TryingClient) else None
+
+    async def openapi(self, version: str) -> Mapping[str, Any]:
+        """The types that the server publishes of a group and version; empty if it publishes none, or the client cannot ask."""
+        try:
+            return await self._client.openapi(version) if isinstance(self._client, DescribingClient) else {}
+        except NotFound:
+            return {}
 
     async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
         """Which of the objects exist. Objects of kinds that we do not know count as absent."""

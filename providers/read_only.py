@@ -10,7 +10,7 @@ from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.operation import Operation
-from engine.runtime.provider import Observation, Provider, Scope, TakenNames, TryingProvider
+from engine.runtime.provider import DescribingProvider, Observation, Provider, Scope, TakenNames, TryingProvider
 
 
 class ReadOnlyProvider(Struct, frozen=True):
@@ -29,6 +29,10 @@ class ReadOnlyProvider(Struct, frozen=True):
     def trying(self) -> Provider | None:
         """What the other provider tries writes with: that stores nothing either. None if it cannot."""
         return self.provider.trying() if isinstance(self.provider, TryingProvider) else None
+
+    async def openapi(self, version: str) -> Mapping[str, Any]:
+        """What the server of the other provider publishes; empty if there is none."""
+        return await self.provider.openapi(version) if isinstance(self.provider, DescribingProvider) else {}
 
     async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
         """Which of the objects exist, as the other provider finds out."""

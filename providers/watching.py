@@ -238,6 +238,10 @@ class WatchingCluster:
         """The same cluster, every write a dry run; None if the client cannot do that."""
         return self._cluster.trying()
 
+    async def openapi(self, version: str) -> Mapping[str, Any]:
+        """The types that the server publishes of a group and version; empty if there are none."""
+        return await self._cluster.openapi(version)
+
     async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
         """Which of the objects exist, read from the server now."""
         return await self._cluster.taken(ids)

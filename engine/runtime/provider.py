@@ -112,6 +112,15 @@ class TryingProvider(Protocol):
 
 
 @runtime_checkable
+class DescribingProvider(Protocol):
+    """An optional capability of a `Provider`: its server publishes the types that it serves."""
+
+    async def openapi(self, version: str) -> Mapping[str, Any]:
+        """The OpenAPI document (v3) of a group and version, e.g. `api/v1`; empty if there is none. Raises `ClusterError`."""
+        ...
+
+
+@runtime_checkable
 class RecordedProvider(Protocol):
     """A `Provider` over a record of a cluster: an object that it does not contain may exist all the same."""
 

@@ -207,6 +207,10 @@ class KubernetesClient:
         """The server's version."""
         return await self._send("GET", "/version")
 
+    async def openapi(self, version: str) -> dict[str, Any]:
+        """The OpenAPI document (v3) of a group and version, e.g. `api/v1`."""
+        return await self._send("GET", f"/openapi/v3/{version}")
+
     async def _send(
         self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON, accept: str = JSON
     ) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from engine.paths import get
 from engine.report.printable import clipped
 from engine.resource import Body
 from resources.admission import (
+    added_names,
     binding_rules,
     create_rules,
     json_rules,
@@ -56,7 +57,7 @@ def admit(
     decide = BY_KIND.get((request.id.group, request.id.kind))
     decision = decide(request, configuration, references) if decide else managed_rules.decide(request, references, protection)
     warnings = tuple(dict.fromkeys(clipped(warning, MAX_TEXT) for warning in decision.warnings))
-    return Decision(decision.issues, warnings, clipped(decision.denial, MAX_TEXT), decision.body)
+    return replace(decision, warnings=warnings, denial=clipped(decision.denial, MAX_TEXT))
 
 
 class SetVersion(Struct, frozen=True):
@@ -80,13 +81,14 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
     old = _stored(request.old) if request.act is Act.UPDATE else None
     body = defaulted(cast(Body, request.body), old.body if old else None)
     findings = pod_spec_rules.object_findings(PODCLIQUESET, body, old.body if old else None)
-    pod_issues = tuple(issue for issue in findings if issue.type is not ErrorType.UNKNOWN)
-    unknown_in_pods = (pod_spec_rules.warning(issue) for issue in findings if issue.type is ErrorType.UNKNOWN)
-    unknown = (*_unknown_fields(PODCLIQUESET, request.body), *unknown_in_pods)
+    pod_issues = tuple(filter(pod_spec_rules.is_fault, findings))
+    pods = tuple(finding for finding in findings if not pod_spec_rules.is_fault(finding))
+    unknown = _unknown_fields(PODCLIQUESET, request.body)
     try:
         new = SetVersion(body, parse_set(body))
     except Rejected as rejected:
-        return Decision((*without_repeats(rejected.issues, pod_issues), *pod_issues), unknown, body=request.body)
+        return Decision((*without_repeats(rejected.issues, pod_issues), *pod_issues), unknown, body=request.body, pods=pods)
+    pods = (*pods, *added_names.issues(new.template))
     if request.act is Act.CREATE:
         new = replace(new, body=reduce(lambda body, fabric: fabric.with_defaults(body), configuration.fabrics, new.body))
         issues = (*pod_issues, *_creation_issues(new, configuration, references))
@@ -101,7 +103,7 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
     from_domains = (*placement_rules.warnings(new.body, configuration), *release_rules.warnings(new.body))
     warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *from_domains, *removal_rules.warnings(new.body))
     warnings = (*warnings, *_plug_in_warnings(new, configuration, references))
-    return Decision(issues, warnings, body=new.body)
+    return Decision(issues, warnings, body=new.body, pods=tuple(without_repeats(pods, issues)))
 
 
 def _stored(old: Any) -> SetVersion | None:

@@ -23,7 +23,7 @@ from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET
 from resources.dynamo.model.graph import InferenceGraph, read_graph
 from resources.ports.configuration import Configuration
 from resources.schema import pod_spec_rules
-from resources.schema.issues import ErrorType, Issue, Rejected
+from resources.schema.issues import Issue, Rejected
 from resources.schema.meta import ApiObject
 from resources.schema.parse import parse, without_repeats
 
@@ -42,39 +42,54 @@ def decide(request: Request, configuration: Configuration, judge_set: JudgeSet) 
     old = _stored(request.old) if request.act is Act.UPDATE else None
     body = defaulted(cast(Body, request.body))
     findings = pod_spec_rules.object_findings(DYNAMO_GRAPH, body, old.body if old else None)
-    malformed = tuple(issue for issue in findings if issue.type is not ErrorType.UNKNOWN)
-    read_otherwise = (
-        *(pod_spec_rules.warning(issue) for issue in findings if issue.type is ErrorType.UNKNOWN),
-        *map(str, corrections(request.body)),
-    )
+    malformed = tuple(filter(pod_spec_rules.is_fault, findings))
+    of_graph = tuple(finding for finding in findings if not pod_spec_rules.is_fault(finding))
+    read_otherwise = tuple(map(str, corrections(request.body)))
     try:
         model = parse(DYNAMO_GRAPH, body, strict=False)
     except Rejected as rejected:
-        return Decision((*without_repeats(rejected.issues, malformed), *malformed), read_otherwise, body=request.body)
+        return Decision((*without_repeats(rejected.issues, malformed), *malformed), read_otherwise, body=request.body, pods=of_graph)
     graph = _graph(body)
     pods = graph_objects.pod_findings(graph, configuration.dynamo) if not malformed else NO_FINDINGS
     issues = (*malformed, *_own_issues(request.act, model, graph, configuration))
     issues = (*issues, *graph_objects.without_repeats(pods.issues, issues))
     warnings = (*read_otherwise, *graph_warnings.warnings(graph), *pods.warnings)
     if issues:
-        return Decision(issues, warnings, body=body)
-    return _decide_valid(old, graph, configuration, judge_set, warnings)
+        return Decision(issues, warnings, body=body, pods=of_graph)
+    return _decide_valid(old, graph, configuration, judge_set, warnings, of_graph)
 
 
 def _decide_valid(
-    old: InferenceGraph | None, graph: InferenceGraph, configuration: Configuration, judge_set: JudgeSet, warnings: tuple[str, ...]
+    old: InferenceGraph | None,
+    graph: InferenceGraph,
+    configuration: Configuration,
+    judge_set: JudgeSet,
+    warnings: tuple[str, ...],
+    of_graph: tuple[Issue, ...],
 ) -> Decision:
-    """The decision on a graph that has no issue of its own."""
+    """The decision on a graph that has no issue of its own. `of_graph` is what would keep its pods from being created.
+
+    What is wrong with its pods is said once: where the user wrote it, if it is found there.
+    """
     warnings = (*warnings, *graph_warnings.notes(graph, configuration))
     planned = graph_objects.planned_set(graph, configuration)
     before = graph_objects.planned_set(old, configuration) if old else None
+    is_said = any(finding.pods_only for finding in of_graph)
+    pods = of_graph if is_said else (*of_graph, *_refused_pods(graph, old, configuration))
     if issues := _set_issues(graph, planned, before, judge_set):
-        return Decision(issues, warnings, body=graph.body)
+        return Decision(issues, warnings, body=graph.body, pods=pods)
     if old is None:
-        return Decision((), warnings, body=graph.body)
+        return Decision((), warnings, body=graph.body, pods=pods)
     replaces_set = graph_objects.is_replaced(before, planned)
     about_change = graph_update_rules.warnings(old, graph, replaces_set=replaces_set)
-    return Decision(tuple(graph_update_rules.issues(old, graph)), (*warnings, *about_change), body=graph.body)
+    return Decision(tuple(graph_update_rules.issues(old, graph)), (*warnings, *about_change), body=graph.body, pods=pods)
+
+
+def _refused_pods(graph: InferenceGraph, old: InferenceGraph | None, configuration: Configuration) -> Iterator[Issue]:
+    """What an API server would refuse in the pods of a graph, and not in those of the stored one."""
+    refused = graph_objects.refused_pods(graph, configuration.dynamo)
+    admitted = graph_objects.refused_pods(old, configuration.dynamo) if old is not None and refused else ()
+    return (issue for issue in refused if issue not in admitted)
 
 
 def _set_issues(graph: InferenceGraph, planned: Body | None, before: Body | None, judge_set: JudgeSet) -> tuple[Issue, ...]:

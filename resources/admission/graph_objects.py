@@ -24,6 +24,7 @@ from resources.ports.dynamo import KAI_SCHEDULER, DynamoSettings
 from resources.ports.references import NoReferences
 from resources.schema.formats import value_faults
 from resources.schema.issues import ErrorType, Issue, Path, Rejected
+from resources.schema.pod_spec_rules import template_findings
 
 COMPONENTS: Final = Orchestrator.COMPONENTS
 GPUS: Final = ("resources", "limits", "gpu")
@@ -139,6 +140,24 @@ def is_replaced(old: Body | None, new: Body | None) -> bool:
     except Rejected:
         return False
     return any(update_rules.issues(before, after, NoReferences(), topology=False))
+
+
+def refused_pods(graph: InferenceGraph, settings: DynamoSettings) -> tuple[Issue, ...]:
+    """What an API server would refuse in the pods of a graph, at their services. Pods that cannot be built are left out."""
+    orchestrator = Orchestrator.GROVE if graph.may_use_grove else COMPONENTS
+    issues: dict[tuple[str, str], Issue] = {}
+    for service in graph.services if _is_buildable(graph) else ():
+        for role in service.roles:
+            try:
+                spec = built_pod(graph, service, role, orchestrator, settings).spec
+            except PodFault:
+                continue
+            for finding in template_findings(spec):
+                if finding.pods_only:
+                    message = f"its pods would not be valid: {finding}"
+                    issue = Issue(service_path(service.name), ErrorType.INVALID, message, pods_only=True)
+                    issues.setdefault((service.name, message), issue)
+    return tuple(issues.values())
 
 
 def under(path: Path, kind: str, issues: Iterable[Issue]) -> Iterator[Issue]:

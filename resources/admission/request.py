@@ -1,12 +1,18 @@
 """Request and decision: the input and the output of admission, independent of the transport."""
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
 from engine.ids import ResourceId
+from engine.report.printable import clipped
 from engine.resource import Body
-from resources.schema.issues import Issue
+from resources.schema import pod_spec_rules
+from resources.schema.issues import MAX_TEXT, Issue
+
+MAX_POD_WARNINGS: Final = 100
+"""The largest number of warnings about pods in one answer."""
 
 
 class Act(StrEnum):
@@ -40,6 +46,9 @@ class Decision(Struct, frozen=True):
     """Everything that is wrong with the object; any issue denies the request."""
     warnings: tuple[str, ...] = ()
     """Messages for the user that do not deny the request."""
+    pods: tuple[Issue, ...] = ()
+    """What an API server would refuse in the pods, and unknown fields of pod specs: that denies no object, but may keep a change from being
+    applied."""
     denial: str = ""
     """Why the user must not change the object, whatever it contains; empty if there is no such reason."""
     body: Body | None = None
@@ -49,3 +58,10 @@ class Decision(Struct, frozen=True):
     def allowed(self) -> bool:
         """Whether the request is admitted."""
         return not self.issues and not self.denial
+
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """The warnings, and those about the pods: at most `MAX_POD_WARNINGS` of them."""
+        more = len(self.pods) - MAX_POD_WARNINGS
+        about_pods = tuple(clipped(pod_spec_rules.warning(finding), MAX_TEXT) for finding in self.pods[:MAX_POD_WARNINGS])
+        return (*self.warnings, *about_pods, *([f"and {more} more warnings about pods"] if more > 0 else []))

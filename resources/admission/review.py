@@ -157,10 +157,10 @@ def is_deeper(value: Any, levels: int) -> bool:
 def answer(uid: str, request: Request, decision: Decision) -> dict[str, Any]:
     """The AdmissionReview for a decision; its patch turns `request.body` into `decision.body`."""
     if not decision.allowed:
-        return _review(uid, False, decision.warnings, status=refusal(request.id, decision))
+        return _review(uid, False, decision.all_warnings, status=refusal(request.id, decision))
     operations = json_patch(request.body, decision.body) if request.body is not None and decision.body is not None else []
     patch = {"patchType": "JSONPatch", "patch": base64.b64encode(orjson.dumps(operations, default=_as_dict)).decode()} if operations else {}
-    return _review(uid, True, decision.warnings, **patch)
+    return _review(uid, True, decision.all_warnings, **patch)
 
 
 def error_answer(uid: str, message: str) -> dict[str, Any]:

@@ -3,6 +3,10 @@
 from engine.canonical import token
 from engine.ids import ResourceId
 
+WAITER = "grove-initc"
+"""The init container in which pods wait for others."""
+POD_INFO, TOKEN = "pod-info-vol", "sa-token-secret-vol"
+"""The volumes of that init container: the namespace and gang of its pod, and the token."""
 POD_TOKEN_LENGTH = 5
 """The number of characters at the end of a pod name that are derived from a hash."""
 

@@ -18,6 +18,7 @@ from engine.plan import Alarm
 from engine.resource import Body
 from engine.verdict import earliest
 from resources.admission.admitted_set import AdmittedSet
+from resources.admission.pod_notes import pod_notes
 from resources.base import kinds
 from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, desired_replica, observe_replica
 from resources.blueprints.root import root_resource
@@ -179,10 +180,21 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desire
             *errors.unconfirmed([observed.root] if observed.failed_calls is None else ()),
             *(wait for replica in summary.replicas for wait in replica.deferred),
         ),
-        notes=(*given.template.topology.notes, *slot_notes(given.template, observed.references, given.configuration)),
+        notes=(
+            *given.template.topology.notes,
+            *slot_notes(given.template, observed.references, given.configuration),
+            *_pod_notes(given),
+        ),
         alarms=tuple(dict.fromkeys(_alarms(given, state, summary))),
         wake_at=earliest((*(replica.terminations.until for replica in state.replicas), *(release.until for release in state.releases))),
     )
+
+
+def _pod_notes(given: SetInput) -> tuple[str, ...]:
+    """What an API server would refuse in the pods of a stored set; what is wrong with manifests has been said when they were read."""
+    if given.observed.proposal is not None or not given.observed.root.uid:
+        return ()
+    return given.memo.recall("pod_notes", (given.admitted.fingerprint,), lambda: pod_notes(given.admitted.body))
 
 
 def _graph(given: SetInput, parts: tuple[Part, ...]) -> Graph:

@@ -12,13 +12,10 @@ from msgspec import Struct
 from engine.ids import ResourceId
 from engine.observed import Live
 from resources.base import kinds, labels, names
+from resources.base.names import POD_INFO, TOKEN, WAITER
 from resources.model.template import Clique
 from resources.model.view import CliqueView, GroupView, View
 
-WAITER = "grove-initc"
-"""The name of the init container."""
-POD_INFO, TOKEN = "pod-info-vol", "sa-token-secret-vol"
-"""The volumes of the init container: the namespace and gang of its pod, and the token."""
 POD_INFO_PATH = "/var/grove/pod-info"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 from engine.conditions import find
 from resources.base import labels
 from resources.base.fields import mapping, mappings
+from resources.base.names import WAITER
 from resources.model.pod_facts import PodFacts
-from resources.policies.startup import WAITER
 from resources.reports.obstacle import RunObstacle, command, explaining, pod_obstacle_of
 from resources.reports.set_pods import SetPods
 

@@ -8,6 +8,13 @@ LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 QUALIFIED: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 VALUE: Final = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 VARIABLE: Final = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
+RELAXED_VARIABLE: Final = re.compile(r"[ -<>-~]+")
+"""Printable ASCII without `=`."""
+KEY: Final = r"[-._a-zA-Z0-9]+"
+SEARCH: Final = r"[a-z0-9_]([-_a-z0-9]*[a-z0-9])?(\.[a-z0-9_]([-_a-z0-9]*[a-z0-9])?)*"
+HEADER: Final = r"[-A-Za-z0-9]+"
+SYSCTL: Final = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+LONGEST_PORT_NAME: Final = 15
 
 LONGEST_SUBDOMAIN: Final = 253
 LONGEST_LABEL: Final = 63
@@ -98,3 +105,79 @@ def variable_faults(name: str) -> list[str]:
     elif name.startswith(".."):
         faults.append("must not start with '..'")
     return faults
+
+
+def port_name_faults(name: str) -> list[str]:
+    """What is wrong with the name of a port; empty if nothing."""
+    faults = []
+    if len(name) > LONGEST_PORT_NAME:
+        faults.append(f"must be no more than {LONGEST_PORT_NAME} characters")
+    if not re.fullmatch(r"[-a-z0-9]+", name):
+        faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search(r"[a-z]", name):
+        faults.append("must contain at least one letter (a-z)")
+    if "--" in name:
+        faults.append("must not contain consecutive hyphens")
+    if name.startswith("-") or name.endswith("-"):
+        faults.append("must not begin or end with a hyphen")
+    return faults
+
+
+def key_faults(key: str) -> list[str]:
+    """What is wrong with a key of a ConfigMap or Secret; empty if nothing."""
+    faults = []
+    if len(key) > LONGEST_SUBDOMAIN:
+        faults.append(f"must be no more than {LONGEST_SUBDOMAIN} characters")
+    if not re.fullmatch(KEY, key):
+        faults.append(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
+            + example(KEY, "key.name", "KEY_NAME", "key-name")
+        )
+    if key in (".", ".."):
+        faults.append(f"must not be '{key}'")
+    elif key.startswith(".."):
+        faults.append("must not start with '..'")
+    return faults
+
+
+def search_faults(name: str) -> list[str]:
+    """What is wrong with a DNS search path; empty if nothing."""
+    plain = name.removesuffix(".")
+    if name != "." and (len(plain) > LONGEST_SUBDOMAIN or not re.fullmatch(SEARCH, plain)):
+        return [
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end "
+            "with an alphanumeric character " + example(SEARCH, "example.com")
+        ]
+    return []
+
+
+def header_faults(name: str) -> list[str]:
+    """What is wrong with the name of an HTTP header; empty if nothing."""
+    rule = "a valid HTTP header must consist of alphanumeric characters or '-' "
+    return [] if re.fullmatch(HEADER, name) else [rule + example(HEADER, "X-Header-Name")]
+
+
+def sysctl_faults(name: str) -> list[str]:
+    """What is wrong with the name of a sysctl; empty if nothing."""
+    is_valid = len(name) <= LONGEST_SUBDOMAIN and re.fullmatch(SYSCTL, name)
+    return [] if is_valid else [f"must have at most {LONGEST_SUBDOMAIN} characters and match regex ^{SYSCTL}$"]
+
+
+def relaxed_variable_faults(name: str) -> list[str]:
+    """What is wrong with the name of an environment variable of a pod, where an API server allows more than in older releases."""
+    return (
+        []
+        if RELAXED_VARIABLE.fullmatch(name)
+        else ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+    )
+
+
+def ip_faults(address: str) -> list[str]:
+    """What is wrong with an IP address; empty if nothing."""
+    from ipaddress import ip_address  # Few pod specs have addresses.
+
+    try:
+        ip_address(address)
+    except ValueError:
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    return [] if "%" not in address else ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]

@@ -58,6 +58,10 @@ class Issue(Struct, frozen=True):
     message: str = ""
     value: Any = NO_VALUE
     """The value of the field, which the text of the types in `VALUED` quotes."""
+    pods_only: bool = False
+    """Whether an API server stores the object, and refuses the pods that are made from the pod spec in it."""
+    within: str = ""
+    """The type of Kubernetes whose field is unknown, for unknown fields of pod specs."""
 
     @property
     def field(self) -> str:

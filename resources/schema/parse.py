@@ -40,13 +40,13 @@ def parse(kind: Kind, body: Any, *, strict: bool = True) -> ApiObject:
     """The model of a body. Raises `Rejected` with all its issues.
 
     Strict (for manifests): unknown fields are issues, `apiVersion` and `kind` must match, and the fields of pod specs must have their
-    types; unknown fields of pod specs are left to `unknown_pod_fields`.
+    types; what else is wrong with pod specs is left to admission.
     Not strict (for live objects): unknown fields are ignored, because a newer version of the CRD may have added them.
     """
     if strict and (wrong_kind := tuple(kind_issues(kind, body))):
         raise Rejected(wrong_kind)
     findings = pod_spec_rules.object_findings(kind, body) if strict else ()
-    pod_issues = tuple(issue for issue in findings if issue.type is not ErrorType.UNKNOWN)
+    pod_issues = tuple(filter(pod_spec_rules.is_fault, findings))
     try:
         model = model_of(kind).model_validate(body, extra="forbid" if strict else "ignore")
     except ValidationError as error:
@@ -63,11 +63,6 @@ def faults(kind: Kind, body: Any, *, strict: bool = True) -> tuple[Issue, ...]:
     except Rejected as rejected:
         return rejected.issues
     return ()
-
-
-def unknown_pod_fields(kind: Kind, body: Any) -> tuple[Issue, ...]:
-    """The unknown fields of the pod specs in a body. They are kept, because a newer Kubernetes may have them, and reported as warnings."""
-    return tuple(issue for issue in pod_spec_rules.object_findings(kind, body) if issue.type is ErrorType.UNKNOWN)
 
 
 def without_repeats(issues: tuple[Issue, ...], pod_issues: tuple[Issue, ...]) -> Iterator[Issue]:

@@ -1,7 +1,7 @@
-"""Pod spec rules: validates pod specs field by field, by the types that the Kubernetes API server publishes.
+"""Pod spec rules: judges pod specs as a Kubernetes API server does, in one walk: the types that it publishes, and what its validation asks.
 
-Only types are validated; the meaning of values is left to the API server. The messages are those of an API server. An unknown field is a
-warning, because a newer Kubernetes may have it. A finding is an issue, or an unknown field (an `Issue` of the type `UNKNOWN`).
+The messages are those of an API server. A finding is an issue for which the server refuses the object that has the pod spec; or one for
+which it refuses the pods (`pods_only`); or an unknown field (type `UNKNOWN`), which a newer Kubernetes may have.
 """
 
 import re
@@ -15,17 +15,19 @@ from engine.ids import Kind
 from engine.resource import Body
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET
 from resources.schema.issues import ErrorType, Issue, Path
-from resources.schema.published import definitions, properties, union
+from resources.schema.pod_checks import Check, Rule, is_map
+from resources.schema.published import EXTENDED, definitions, properties, union
 from resources.schema.wire import QUANTITY
 
 Schema = Mapping[str, Any]
-Check = Callable[[Any, Path], Iterable[Issue]]
-"""A value and its path -> the issues of the value."""
 
 POD_SPEC: Final = "PodSpec"
 SERVICE_FIELDS: Final = {"livenessProbe": "Probe", "readinessProbe": "Probe", "extraPodSpec": "ExtraPodSpec"}
 """The fields of a graph's service whose types Kubernetes publishes -> the type."""
+REPLACED: Final = frozenset({("hostname",), ("subdomain",), ("schedulingGates",)})
+"""The fields of a pod spec that pods get from the engine, whatever the template says."""
 VALID: Final[tuple[Issue, ...]] = ()
+EMPTY: Final[tuple[Any, ...]] = (None, "", [], ())
 QUANTITY_PATTERN: Final = re.compile(QUANTITY)
 TIME_PATTERN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})")
 """RFC 3339."""
@@ -33,7 +35,12 @@ TIME_PATTERN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{
 
 def issues(spec: Any, path: Path = ()) -> Iterator[Issue]:
     """The issues for which an API server would reject a pod spec. `path` is the path of the pod spec in its object."""
-    return (finding for finding in findings(spec, path) if finding.type is not ErrorType.UNKNOWN)
+    return (finding for finding in findings(spec, path) if is_fault(finding))
+
+
+def is_fault(finding: Issue) -> bool:
+    """Whether an API server refuses the object that has the pod spec, and not the pods alone."""
+    return finding.type is not ErrorType.UNKNOWN and not finding.pods_only
 
 
 def warnings(spec: Any, path: Path = ()) -> Iterator[str]:
@@ -41,9 +48,11 @@ def warnings(spec: Any, path: Path = ()) -> Iterator[str]:
     return (warning(finding) for finding in findings(spec, path) if finding.type is ErrorType.UNKNOWN)
 
 
-def warning(unknown: Issue) -> str:
-    """The warning about an unknown field."""
-    return f'unknown field "{unknown.field}"'
+def warning(finding: Issue) -> str:
+    """The warning about an unknown field, in the words of an API server; or about what it would refuse in the pods."""
+    if finding.pods_only:
+        return f"the API server would refuse the pods: {finding}"
+    return f'unknown field "{finding.field}"' + (f"; {finding.message}" if finding.message else "")
 
 
 def findings(spec: Any, path: Path = ()) -> Iterable[Issue]:
@@ -66,7 +75,19 @@ def object_findings(kind: Kind, body: Any, old: Body | None = None) -> tuple[Iss
     """
     admitted = {(name, canonical(part)) for _, name, part in _parts(kind, old)}
     new = (entry for entry in _parts(kind, body) if not admitted or (entry[1], canonical(entry[2])) not in admitted)
-    return tuple(finding for path, name, part in new for finding in _check_of_type(name)(part, path))
+    return tuple(finding for path, name, part in new for finding in _findings_of_part(path, name, part))
+
+
+def template_findings(spec: Any, path: Path = ()) -> Iterator[Issue]:
+    """The findings of a pod spec from which pods are made; not those of fields that pods get from the engine."""
+    return (finding for finding in findings(spec, path) if not (finding.pods_only and finding.path[len(path) :][:1] in REPLACED))
+
+
+def _findings_of_part(path: Path, type_: str, part: Any) -> Iterator[Issue]:
+    """The findings of a part of an object. Those of a graph are completed later, so nothing is missing in them."""
+    if type_ == POD_SPEC:
+        return template_findings(part, path)
+    return (finding for finding in _check_of_type(type_)(part, path) if not (finding.pods_only and finding.type is ErrorType.REQUIRED))
 
 
 def _parts(kind: Kind, body: Any) -> Iterator[tuple[Path, str, Any]]:
@@ -114,7 +135,26 @@ def _at(value: Any, *keys: str) -> Any:
 
 @cache
 def _check_of_type(name: str) -> Check:
-    return _check_of(definitions()[name])
+    """The check for values of a type: of its fields, of each with the rules for it, then of all together."""
+    schema = definitions()[name]
+    if not schema.get("properties"):
+        return _check_of(schema)
+    # Read when the first pod spec is judged: most commands judge none.
+    from resources.schema.pod_fields import FIELDS, MAY_BE_EMPTY, NEEDED
+    from resources.schema.pod_rules import RULES
+
+    base = EXTENDED[name][0] if name in EXTENDED else name
+    forms, required = FIELDS.get(base, {}), tuple(schema.get("required", ()))
+    fields = {field: _with_rules(_check_of(inner), forms.get(field)) for field, inner in properties(schema).items()}
+    needed = tuple(NEEDED.get(name, ())) + tuple(field for field in required if (name, field) not in MAY_BE_EMPTY)
+    return _object(base, fields, required, needed, RULES.get(name, ()))
+
+
+def _with_rules(check: Check, rule: Check | None) -> Check:
+    """The check, and the rule for values whose types are right."""
+    if rule is None:
+        return check
+    return lambda value, path: check(value, path) or tuple(rule(value, path))
 
 
 def _check_of(schema: Schema) -> Check:
@@ -128,31 +168,41 @@ def _check_of(schema: Schema) -> Check:
     if "additionalProperties" in schema:
         return _map(_check_of(schema["additionalProperties"]))
     if schema["type"] == "object":
-        fields = {name: _check_of(field) for name, field in properties(schema).items()}
-        return _object(fields, tuple(schema.get("required", ()))) if fields else _scalar("object", _is_object)
+        return _scalar("object", _is_object)
     return _enum(tuple(schema["enum"])) if "enum" in schema else SCALARS[schema["type"], schema.get("format", "")]
 
 
-def _object(fields: Mapping[str, Check], required: tuple[str, ...]) -> Check:
+def _object(name: str, fields: Mapping[str, Check], required: tuple[str, ...], needed: tuple[str, ...], rules: tuple[Rule, ...]) -> Check:
+    """The check for objects: `required` by their types, `needed` by validation, which takes empty values as absent."""
+
     def check(value: Any, path: Path) -> Iterable[Issue]:
-        if not isinstance(value, Mapping):
+        if not is_map(value):
             return (_mistyped("object", value, path),)
         issues: list[Issue] = []
         for key, entry in value.items():
             field = fields.get(key)
             if field is None:
-                issues.append(Issue((*path, key), ErrorType.UNKNOWN))
+                issues.append(Issue((*path, key), ErrorType.UNKNOWN, within=name))
             elif entry is not None:  # A null counts as absent.
                 issues += field(entry, (*path, key))
         issues += [Issue((*path, key), ErrorType.REQUIRED) for key in required if value.get(key) is None]
-        return issues
+        issues += [
+            Issue((*path, key), ErrorType.REQUIRED, pods_only=True)
+            for key in needed
+            if value.get(key) in EMPTY and not (key in required and value.get(key) is None)
+        ]
+        of_rules = [issue for rule in rules for issue in rule(value, path)]
+        if of_rules and any(issue.within == name and issue.path[:-1] == path for issue in issues):
+            # A field that we do not know may be what is missing: the handler of a newer Kubernetes, or one that is misspelt.
+            of_rules = [issue for issue in of_rules if issue.path != path or issue.type is not ErrorType.REQUIRED]
+        return [*issues, *of_rules]
 
     return check
 
 
 def _map(inner: Check) -> Check:
     def check(value: Any, path: Path) -> Iterable[Issue]:
-        if not isinstance(value, Mapping):
+        if not is_map(value):
             return (_mistyped("object", value, path),)
         return [issue for key, entry in value.items() if entry is not None for issue in inner(entry, (*path, key))]
 
@@ -204,7 +254,7 @@ def _quantity(value: Any, path: Path) -> Iterable[Issue]:
 
 
 def _is_object(value: Any) -> bool:
-    return isinstance(value, Mapping)
+    return is_map(value)
 
 
 def _is_text(value: Any) -> bool:

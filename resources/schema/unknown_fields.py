@@ -1,7 +1,6 @@
 """Unknown fields: the fields of an object that a model does not define, each with the nearest field that it does define."""
 
-from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, get_args
 
 from msgspec import Struct
@@ -44,6 +43,15 @@ def unknown_fields(value: Any, model: type[Wire], path: Path = ()) -> Iterator[U
                 yield from unknown_fields(entry, inner, (*path, key, index))
 
 
+def nearest_field(path: Path, model: type[Wire]) -> str:
+    """The field whose name is nearest to the last key of a path below a model; empty if none is similar, or no model has that path."""
+    holder: type[Wire] | None = model
+    for key in path[:-1]:
+        if isinstance(key, str):
+            holder = models_below(holder).get(key) if holder is not None else None
+    return (nearest_name(str(path[-1]), models_below(holder)) or "") if holder is not None else ""
+
+
 def models_below(model: type[Wire]) -> Mapping[str, type[Wire] | None]:
     """Each field of a model by its key, with the model of its value or of the entries of its list; None if it has none."""
     return {field.alias or name: model_in(field.annotation) for name, field in model.model_fields.items()}
@@ -56,11 +64,19 @@ def model_in(annotation: Any) -> type[Wire] | None:
     return next((model for model in map(model_in, get_args(annotation)) if model), None)
 
 
-def nearest(key: str, names: Mapping[str, Any], path: Path) -> Path | None:
+def nearest(key: str, names: Iterable[str], path: Path) -> Path | None:
     """The path of the name that is most like the key, whatever its case; None if none is similar."""
+    name = nearest_name(key, names)
+    return (*path, name) if name else None
+
+
+def nearest_name(key: str, names: Iterable[str]) -> str | None:
+    """The name that is most like the key, whatever its case; None if none is similar."""
     if len(key) > LONGEST_NAME:
         return None
+    from difflib import get_close_matches  # Few files have unknown fields.
+
     by_lower_case = {name.lower(): name for name in names}
     cutoff = SHORT_SIMILARITY if len(key) <= SHORT_NAME else SIMILARITY
     matches = get_close_matches(key.lower(), by_lower_case, n=1, cutoff=cutoff)
-    return (*path, by_lower_case[matches[0]]) if matches else None
+    return by_lower_case[matches[0]] if matches else None

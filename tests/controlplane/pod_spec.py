@@ -1,5 +1,5 @@
 """Writes resources/schema/pod_spec.json and pod_defaults.json: the types of a pod spec, from the OpenAPI document of a real API server,
-and what it puts into pods by itself, from dry-runs.
+and what it puts into pods by itself, from dry-runs. And pod_verdicts.json here: which of our broken sample pods it refuses.
 
     export KUBEBUILDER_ASSETS=$(tests/controlplane/build)
     python -m tests.controlplane.pod_spec
@@ -17,12 +17,14 @@ from typing import Any, Final
 
 from resources.schema.published import definitions
 from tests.controlplane.cluster import Broken, ControlPlane, Missing, running
+from tests.controlplane.pod_breaks import breaks, verdicts
 from tests.controlplane.pod_defaults import recorded
-from tests.controlplane.pod_trials import FLAGS
+from tests.controlplane.pod_trials import FLAGS, tried
 
 SCHEMA: Final = Path(__file__).parents[2] / "resources" / "schema"
 FILE: Final = SCHEMA / "pod_spec.json"
 DEFAULTS_FILE: Final = SCHEMA / "pod_defaults.json"
+VERDICTS_FILE: Final = Path(__file__).with_name("pod_verdicts.json")
 ROOT: Final = "io.k8s.api.core.v1.PodSpec"
 KEPT: Final = ("type", "format", "enum")
 """Keys that are copied; references to other types are followed."""
@@ -102,6 +104,8 @@ def main() -> None:
             FILE.write_text(written(asked(plane, "/openapi/v3/api/v1")["components"]["schemas"], release), encoding="ascii")
             definitions.cache_clear()
             DEFAULTS_FILE.write_text(recorded(plane, release), encoding="ascii")
+            answers = tried(plane, (each.spec for each in breaks()))
+            VERDICTS_FILE.write_text(verdicts(answer.spec is None for answer in answers), encoding="ascii")
     except (Missing, Broken) as error:
         sys.exit(str(error))
 

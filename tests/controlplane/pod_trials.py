@@ -38,11 +38,13 @@ class Answer:
 def tried(plane: ControlPlane, specs: Iterable[Spec]) -> list[Answer]:
     """The server's answer to each spec, in the same order. Raises `Broken` if it gives none."""
     address, context, mine = urlsplit(plane.url), ssl.create_default_context(cafile=plane.ca), local()
+    opened: list[HTTPSConnection] = []
     headers = {"Authorization": f"Bearer {plane.token}", "Content-Type": "application/json"}
 
     def answer(spec: Spec) -> Answer:
         if not hasattr(mine, "connection"):
             mine.connection = HTTPSConnection(address.hostname or "", address.port, context=context, timeout=60)
+            opened.append(mine.connection)
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": METADATA, "spec": spec}
         mine.connection.request("POST", URL, json.dumps(pod), headers)
         response = mine.connection.getresponse()
@@ -55,8 +57,12 @@ def tried(plane: ControlPlane, specs: Iterable[Spec]) -> list[Answer]:
         causes = tuple(cause.get("field", "") for cause in status.get("details", {}).get("causes", ()))
         return Answer(None, status["message"], causes)
 
-    with ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(answer, specs))
+    try:
+        with ThreadPoolExecutor(WORKERS) as pool:
+            return list(pool.map(answer, specs))
+    finally:
+        for connection in opened:
+            connection.close()
 
 
 def typed_objects(value: Any, type_: str = "PodSpec", path: Path = ()) -> Iterator[tuple[Path, str, Mapping[str, Any]]]:

@@ -142,7 +142,7 @@ def test_manifests_may_come_on_standard_input(file: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("roleName: a", "roleNmae: a", ":10: spec.template.cliques[0].spec.roleNmae: unknown field"),
+        ("roleName: a", "roleNmae: a", ":10: spec.template.cliques[0].spec.roleNmae: unknown field: did you mean roleName?"),
         ("replicas: 1", "replicas: one", ':11: spec.template.cliques[0].spec.replicas: must be an integer, got "one"'),
         ("replicas: 1", "replicas: yes", ":11: spec.template.cliques[0].spec.replicas: must be an integer, got true"),
         ("podSpec:", "podSpec: [", ":14: not YAML:"),

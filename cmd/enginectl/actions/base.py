@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.forecast.forecast import End, Forecast
 from engine.forecast.outcome import outcome
@@ -18,6 +19,7 @@ from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
 from enginectl.actions.planning import first_pass
+from enginectl.base.options import FieldValidation
 from enginectl.input.admission import admit_against
 from enginectl.input.roots import Roots
 from enginectl.wiring.cluster import LIVE, engine_of
@@ -55,7 +57,9 @@ async def settled_base(
     """
     now = wiring.clock.now() if against == LIVE else await latest(wiring, provider, selection)
     standing = StandingClock(now)
-    admitted = await admit_against(wiring, base, provider, against, selection)
+    # The base is what has been applied: its pods exist.
+    lenient = replace(wiring, validation=FieldValidation.IGNORE)
+    admitted = await admit_against(lenient, base, provider, against, selection)
     admitted.require_all()
     intent = Intent(admitted.roots.bodies)
     engine = engine_of(wiring, provider, selection, limits, clock=standing)

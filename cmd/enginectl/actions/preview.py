@@ -111,7 +111,7 @@ async def preview_after_base(
     later = replace(wiring, clock=StandingClock(baseline.at))
     await require_matches(later, baseline.provider, selection, request.roots, request.focus)
     scope = await found_by(request.removing, later, baseline.provider, selection)
-    admitted = await admit_against(later, request.roots, baseline.provider, EMPTY, selection)
+    admitted = await admit_against(later, request.roots, baseline.provider, EMPTY, selection, kept=base)
     missing = {} if request.removing is not None else notes_about_missing(base, request.roots)
     notes = {**baseline.notes, **missing}
     # What calendars judge is when a user wants to change something, and not when the base is settled.

@@ -57,6 +57,15 @@ class DocumentName(StrEnum):
     SYNC = "sync"
 
 
+class FieldValidation(StrEnum):
+    """What unknown fields of pod specs are, and what an API server would refuse in the pods; the words are kubectl's."""
+
+    STRICT = "strict"
+    """Faults: nothing is planned."""
+    WARN = "warn"
+    IGNORE = "ignore"
+
+
 class ObjectFormat(StrEnum):
     """How objects are written."""
 
@@ -115,6 +124,13 @@ ApplySetParent = Annotated[
         metavar="[KIND/]NAME",
         help="The ConfigMap (or secrets/NAME) that records what is applied together.",
         show_default=False,
+    ),
+]
+Validate = Annotated[
+    FieldValidation,
+    typer.Option(
+        "--validate",
+        help="Unknown fields of pod specs, and what the API server would refuse in pods: a fault (strict), a warning (warn) or nothing.",
     ),
 ]
 AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Allow --prune to remove everything if there is no manifest.")]

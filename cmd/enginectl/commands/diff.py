@@ -11,6 +11,7 @@ from enginectl.base.options import (
     AllowReplace,
     ApplySetParent,
     Excluded,
+    FieldValidation,
     Files,
     ForecastPasses,
     Kustomizations,
@@ -27,6 +28,7 @@ from enginectl.base.options import (
     Summary,
     Targets,
     Title,
+    Validate,
     Waivers,
     options,
 )
@@ -48,6 +50,7 @@ def diff(
         str,
         typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with. Default: live, and empty with --base.", show_default=False),
     ] = "",
+    validate: Validate = FieldValidation.STRICT,
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
     prune: Prune = False,
@@ -104,7 +107,7 @@ def diff(
     pruned = PruneOptions(prune, applyset, allow_empty)
     check_options(pruned, [*(files or ()), *(kustomizations or ())], against=against, has_base=bool(base))
     policies = load_all(policy or (), waive or ())
-    wiring = wire(options(ctx), allow_replace=allow_replace)
+    wiring = wire(options(ctx), allow_replace=allow_replace, validation=validate)
     if server_dry_run and (base or against not in ("", LIVE)):
         raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
     against = against or (EMPTY if base else LIVE)

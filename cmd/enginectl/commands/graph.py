@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import Files, GraphFormat, options
+from enginectl.base.options import FieldValidation, Files, GraphFormat, options
 
 
 def graph(
@@ -24,4 +24,5 @@ def graph(
 
     if not files:
         raise UsageError("graph needs manifests: -f FILE")
-    return draw(wire(options(ctx)), files, format)
+    # A drawing applies nothing: what is wrong with the pods is a warning.
+    return draw(wire(options(ctx), validation=FieldValidation.WARN), files, format)

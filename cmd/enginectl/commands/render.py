@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import Files, Kustomizations, ObjectFormat, Recursive, options
+from enginectl.base.options import FieldValidation, Files, Kustomizations, ObjectFormat, Recursive, Validate, options
 
 
 def render(
@@ -13,6 +13,7 @@ def render(
     files: Files = None,
     recursive: Recursive = False,
     kustomizations: Kustomizations = None,
+    validate: Validate = FieldValidation.STRICT,
     format: Annotated[ObjectFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.")] = ObjectFormat.YAML,
 ) -> Exit:
     """Print the desired objects of manifests.
@@ -28,6 +29,6 @@ def render(
 
     if not (files or kustomizations):
         raise UsageError("render needs manifests: -f FILE")
-    wiring = wire(options(ctx))
+    wiring = wire(options(ctx), validation=validate)
     roots = load_roots(wiring, files or (), against=EMPTY, recursive=recursive, kustomizations=kustomizations or ())
     return render_roots(wiring, roots, as_json=format is ObjectFormat.JSON)

@@ -12,6 +12,7 @@ from enginectl.base.options import (
     AllowReplace,
     ApplySetParent,
     Excluded,
+    FieldValidation,
     Files,
     Kustomizations,
     Link,
@@ -28,6 +29,7 @@ from enginectl.base.options import (
     Summary,
     Targets,
     Title,
+    Validate,
     Waivers,
     Yes,
     options,
@@ -42,6 +44,7 @@ def sync(
     targets: Targets = None,
     selectors: Selectors = None,
     excluded: Excluded = None,
+    validate: Validate = FieldValidation.STRICT,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and write nothing.")] = False,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait until every workload is settled, or only do what can be done now.")
@@ -128,6 +131,7 @@ def sync(
     excluding: dict[str, object] = {"--filename": files, "--kustomize": kustomizations, "--target": targets}
     excluding |= {"--selector": selectors, "--exclude": excluded}
     excluding |= {"--prune": prune, "--dry-run": dry_run, "--allow-replace": allow_replace}
+    excluding |= {"--validate": validate is not FieldValidation.STRICT}
     excluding |= {"--namespace": shared.namespace, "--all-namespaces": shared.all_namespaces}
     if plan is not None and (option := next((option for option, value in excluding.items() if value), "")):
         raise UsageError(f"--plan applies what was approved: it excludes {option}")
@@ -138,7 +142,10 @@ def sync(
     policies = load_all(policy or (), waive or ())
     with terminal.without_notes() if quiet else nullcontext():
         saved = load_plan(plan) if plan is not None else None
-        wiring = wire(shared, allow_replace=allow_replace or (saved is not None and saved.scope.allow_replace))
+        # The manifests of a saved plan were judged when it was made.
+        validation = FieldValidation.IGNORE if saved is not None else validate
+        replaces = allow_replace or (saved is not None and saved.scope.allow_replace)
+        wiring = wire(shared, allow_replace=replaces, validation=validation)
         began = wiring.clock.monotonic()
         words = Words(targets or (), selectors or (), excluded or ())
         check_restrictions(pruned, words)

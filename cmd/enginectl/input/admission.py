@@ -1,28 +1,33 @@
 """Admission: what the admission rules decide about the roots in a user's manifests, before anything is planned."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from engine.errors import ClusterError
 from engine.ids import ResourceId
 from engine.proposal import proposed_root
 from engine.report.printable import printable
 from engine.resource import Body
-from engine.runtime.provider import Provider
+from engine.runtime.provider import DescribingProvider, Provider
 from enginectl.base import terminal
+from enginectl.base.options import FieldValidation
 from enginectl.input.manifest_files import Manifest, refuse
-from enginectl.input.recorded_sets import KINDS, recorded_sets, request_for
+from enginectl.input.pod_findings import judge_pods
+from enginectl.input.recorded_sets import recorded_sets, request_for
 from enginectl.input.references import NO_REFERENCES, list_references
-from enginectl.input.roots import Roots
+from enginectl.input.roots import NO_ROOTS, Roots, faults_by_line
+from enginectl.wiring.cluster import LIVE
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
 from resources.admission.admit import admit
 from resources.admission.graph_defaults import corrected, corrections
-from resources.admission.request import Act
+from resources.admission.request import Act, Decision, Request
 from resources.ports.references import KnownReferences
 from resources.schema import pod_spec_rules
-from resources.schema.parse import unknown_pod_fields
+from resources.schema.field_names import DOCUMENT, ServedFields, served_fields
+from resources.schema.issues import ErrorType
 
 NOTHING_RECORDED: Mapping[ResourceId, Body] = {}
 
@@ -39,12 +44,21 @@ class AdmittedRoots(Struct, frozen=True, eq=False):
         refuse([fault for faults in self.rejected.values() for fault in faults])
 
 
-async def admit_against(wiring: Wiring, roots: Roots, provider: Provider, against: str, selection: Selection) -> AdmittedRoots:
-    """What admission decides about the roots: one that exists is an update, any other a creation."""
+async def admit_against(
+    wiring: Wiring, roots: Roots, provider: Provider, against: str, selection: Selection, *, kept: Roots = NO_ROOTS
+) -> AdmittedRoots:
+    """What admission decides about the roots: one that exists is an update, any other a creation.
+
+    Pod specs that a root has in `kept` as well are not judged, as those of a stored one are not.
+    """
     if not roots.bodies:
         return AdmittedRoots(roots)
     references = await list_references(wiring, provider, against, selection)
-    return admit_roots(wiring, roots, references, await recorded_sets(wiring, roots, references, provider, selection))
+    recorded = await recorded_sets(wiring, roots, references, provider, selection)
+    judged = _judged(wiring, roots, references, recorded, {proposed_root(body).id: body for body in kept.bodies})
+    asks = against == LIVE and wiring.validation is not FieldValidation.IGNORE
+    served = await fields_served(provider, judged) if asks else None
+    return _concluded(wiring, roots, judged, served)
 
 
 def admit_roots(
@@ -55,23 +69,67 @@ def admit_roots(
     `recorded` has the stored sets that count as their objects record them (N25). The roots themselves count as references too: a set may
     refer to a topology binding in the same files.
     """
+    return _concluded(wiring, roots, _judged(wiring, roots, references, recorded), None)
+
+
+class _Judged(Struct, frozen=True):
+    """A root of the manifests and what admission decides about it."""
+
+    request: Request
+    decision: Decision
+
+
+def _judged(
+    wiring: Wiring,
+    roots: Roots,
+    references: KnownReferences,
+    recorded: Mapping[ResourceId, Body],
+    kept: Mapping[ResourceId, Body] = NOTHING_RECORDED,
+) -> tuple[_Judged, ...]:
+    """The decision on each root, in their order."""
     known = KnownReferences({**references.objects, **{live.id: live for live in map(proposed_root, roots.bodies)}}, references.kinds)
-    accepted: list[tuple[Body, Manifest]] = []
-    rejected: dict[ResourceId, tuple[str, ...]] = {}
-    for body, manifest in zip(roots.bodies, roots.manifests, strict=True):
+    judged: list[_Judged] = []
+    for body in roots.bodies:
         request = request_for(body, references)
         if request.id in recorded:
             request = replace(request, old=recorded[request.id])
         decision = admit(request, wiring.configuration, known)
-        places = {
-            pod_spec_rules.warning(issue): manifest.place(*issue.path) for issue in unknown_pod_fields(KINDS[manifest.group_kind], body)
-        } | {str(correction): manifest.place(*correction.path) for correction in corrections(body)}
-        for warning in decision.warnings:
+        if decision.pods and request.id in kept:
+            change = replace(request, act=Act.UPDATE, old=kept[request.id])
+            decision = replace(decision, pods=admit(change, wiring.configuration, known).pods)
+        judged.append(_Judged(request, decision))
+    return tuple(judged)
+
+
+async def fields_served(provider: Provider, judged: Sequence[_Judged]) -> ServedFields | None:
+    """The fields of pod specs that the cluster serves: asked for once, and only if a manifest has one that we do not know.
+
+    None as well if the cluster does not say.
+    """
+    is_known = not any(finding.type is ErrorType.UNKNOWN for each in judged for finding in each.decision.pods)
+    if is_known or not isinstance(provider, DescribingProvider):
+        return None
+    try:
+        return served_fields(await provider.openapi(DOCUMENT))
+    except ClusterError:
+        return None
+
+
+def _concluded(wiring: Wiring, roots: Roots, judged: Sequence[_Judged], served: ServedFields | None) -> AdmittedRoots:
+    """The roots that are accepted and the faults of the others. Warnings go to stderr."""
+    accepted: list[tuple[Body, Manifest]] = []
+    rejected: dict[ResourceId, tuple[str, ...]] = {}
+    for body, manifest, each in zip(roots.bodies, roots.manifests, judged, strict=True):
+        places = {str(correction): manifest.place(*correction.path) for correction in corrections(body)}
+        for warning in each.decision.warnings:
             terminal.warning(f"{places.get(warning) or manifest.place()}: {printable(warning)}")
-        if decision.issues:
-            rejected[request.id] = tuple(f"{manifest.place(*issue.path)}: {issue}" for issue in decision.issues)
+        of_pods, warnings = judge_pods(each.decision.pods, wiring.validation, served)
+        for finding in sorted(warnings, key=lambda finding: manifest.line(*finding.path)):
+            terminal.warning(f"{manifest.place(*finding.path)}: {printable(pod_spec_rules.warning(finding))}")
+        if issues := (*each.decision.issues, *of_pods):
+            rejected[each.request.id] = tuple(faults_by_line(manifest, issues))
         else:
-            defaulted = decision.body if request.act is Act.CREATE else None
+            defaulted = each.decision.body if each.request.act is Act.CREATE else None
             accepted.append((defaulted if defaulted is not None else corrected(body), manifest))
     bodies, manifests = tuple(body for body, _ in accepted), tuple(manifest for _, manifest in accepted)
     return AdmittedRoots(replace(roots, bodies=bodies, manifests=manifests), rejected)

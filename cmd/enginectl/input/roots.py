@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,11 +17,11 @@ from enginectl.base import terminal
 from enginectl.base.files import STDIN
 from enginectl.input.manifest_files import IS_TEMPLATE, Manifest, read_manifests, refuse
 from enginectl.input.own_kinds import unknown_kind
+from enginectl.input.pod_findings import manifest_faults
 from enginectl.wiring.cluster import LIVE
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS, Selection, select
 from resources.schema.issues import Issue, shown
-from resources.schema.parse import faults
 
 MAX_FILES = 6
 """Files that an error message names."""
@@ -73,7 +74,8 @@ def load_roots(
     options = wiring.options
     manifests = list(read_manifests(files, recursive=recursive, kustomizations=kustomizations, may_be_empty=allow_empty))
     namespace = options.namespace or (default_namespace(wiring) if against == LIVE and manifests else DEFAULT_NAMESPACE)
-    roots = select_roots(manifests, ROOTS, faults, namespace=namespace, forced=bool(options.namespace))
+    check = partial(manifest_faults, validation=wiring.validation)
+    roots = select_roots(manifests, ROOTS, check, namespace=namespace, forced=bool(options.namespace))
     for note in roots.notes:
         terminal.note(note)
     given = (*files, *kustomizations)

@@ -14,7 +14,7 @@ from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.logs import Format, Log, logger
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
-from enginectl.base.options import Options
+from enginectl.base.options import FieldValidation, Options
 from enginectl.wiring.configuration_file import read_configuration_file
 from providers.kubernetes.kubeconfig import Source, cluster_access
 from providers.registry import SCHEDULERS, fabrics
@@ -38,6 +38,8 @@ class Wiring(Struct, frozen=True):
     configuration: Configuration
     """What blueprints depend on, derived from the settings."""
     clock: Clock
+    validation: FieldValidation = FieldValidation.STRICT
+    """What is wrong with the pods of a manifest that only the creation of the pods shows."""
 
     @property
     def source(self) -> Source:
@@ -57,7 +59,7 @@ class Wiring(Struct, frozen=True):
         return logger(sys.stderr, format=self.log_format, verbose=verbose, colour=terminal.has_colour(sys.stderr))
 
 
-def wire(options: Options, *, allow_replace: bool = False) -> Wiring:
+def wire(options: Options, *, allow_replace: bool = False, validation: FieldValidation = FieldValidation.STRICT) -> Wiring:
     """The wiring for these options. `allow_replace`: see `DynamoSettings`.
 
     Raises `UsageError`, and `InputError` if the configuration file cannot be used.
@@ -70,7 +72,7 @@ def wire(options: Options, *, allow_replace: bool = False) -> Wiring:
     configuration = configuration_of(chosen)
     if allow_replace:
         configuration = replace(configuration, dynamo=replace(configuration.dynamo, allow_replace=True))
-    wiring = Wiring(options, chosen, configuration, SystemClock())
+    wiring = Wiring(options, chosen, configuration, SystemClock(), validation)
     if wiring.log_format == "json":
         terminal.use_json_lines()
     return wiring

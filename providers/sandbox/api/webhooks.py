@@ -70,7 +70,7 @@ def install(api: Api, webhooks: Webhooks) -> None:
         decision = admit(admission_request, webhooks.configuration, references, protection)
         if not decision.allowed:
             raise _denied(_group_kind(request), admission_request.id, decision)
-        return decision.warnings
+        return decision.all_warnings
 
     api.core.admission += (defaulted,)
     api.core.validation += (validated,)
@@ -91,4 +91,4 @@ def _denied(group_kind: tuple[str, str], id: ResourceId, decision: Decision) -> 
     body = refusal(id, decision)
     webhook = AUTHORIZER if decision.denial else VALIDATED.get(group_kind, AUTHORIZER)
     message = f'admission webhook "{webhook}" denied the request: {body["message"]}'
-    return StatusError(body["code"], body["reason"], message, details=body["details"], warnings=decision.warnings)
+    return StatusError(body["code"], body["reason"], message, details=body["details"], warnings=decision.all_warnings)

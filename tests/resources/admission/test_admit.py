@@ -120,7 +120,7 @@ def test_an_unknown_field_is_a_warning() -> None:
     decision = created(body)
 
     assert decision.allowed
-    assert set(decision.warnings) == {
+    assert set(decision.all_warnings) == {
         'unknown field "sttaus"',
         'unknown field "spec.replcas"',
         'unknown field "spec.template.cliques[0].spec.podSpec.containers[0].imagee"',
@@ -153,7 +153,7 @@ def test_wrong_types_in_a_pod_spec_are_reported_with_those_of_the_set() -> None:
         *(f"{T}.cliques[0].spec.podSpec.containers[0].{field}" for field in ("env", "stdin")),
     }
     assert len(decision.issues) == 3
-    assert decision.warnings == (f'unknown field "{T}.cliques[0].spec.podSpec.containers[0].imagee"',)
+    assert decision.all_warnings == (f'unknown field "{T}.cliques[0].spec.podSpec.containers[0].imagee"',)
 
 
 @pytest.mark.parametrize(

@@ -107,3 +107,22 @@ def test_any_input_gets_a_decision(data: st.DataObject, setup: Any, annotations:
 def test_any_value_gets_a_decision(value: Any) -> None:
     for body in (value, graph(value), {**graph(), "spec": value}, {**graph(), "metadata": value}):
         assert created_graph(body) == created_graph(body)
+
+
+MOUNT: dict[str, Any] = {"extraPodSpec": {"mainContainer": {"image": "i", "volumeMounts": [{"name": "weights", "mountPath": "/weights"}]}}}
+NO_VOLUME = 'containers[0].volumeMounts[1].name: Not found: "weights": the pod has no volume of this name'
+
+
+@pytest.mark.parametrize("annotations", [{}, WITHOUT_GROVE], ids=["with Grove", "without Grove"])
+def test_what_a_server_would_refuse_in_the_pods_of_a_graph_is_said_at_its_service(annotations: dict[str, str]) -> None:
+    decision = created_graph(graph({"decode": worker(**MOUNT)}, annotations=annotations))
+
+    assert decision.allowed
+    assert [str(finding) for finding in decision.pods] == [f"spec.services.decode: Invalid value: its pods would not be valid: {NO_VOLUME}"]
+    assert f"the API server would refuse the pods: {decision.pods[0]}" in decision.all_warnings
+
+
+def test_pods_that_a_stored_graph_has_already_do_not_keep_it_from_being_changed() -> None:
+    old, new = (graph({"decode": worker(replicas=replicas, **MOUNT)}) for replicas in (1, 2))
+
+    assert updated_graph(old, new).pods == ()

@@ -59,7 +59,9 @@ WARNINGS = [
         id="the ServiceAccount of planners",
     ),
     pytest.param(
-        {**worker(componentType="planner"), "extraPodSpec": {"serviceAccountName": "own"}}, [], id="a planner with its own ServiceAccount"
+        {**worker(componentType="planner"), "extraPodSpec": {"serviceAccountName": "own", "mainContainer": {"image": "i"}}},
+        [],
+        id="a planner with its own ServiceAccount",
     ),
     pytest.param(worker(autoscaling={"enabled": True}), [AUTOSCALING], id="autoscaling"),
     pytest.param(
@@ -77,7 +79,7 @@ WARNINGS = [
     ),
     pytest.param(worker(replcas=1), ['unknown field "spec.services.decode.replcas"'], id="an unknown field"),
     pytest.param(
-        worker(livenessProbe={"perod": 1}),
+        worker(livenessProbe={"perod": 1, "exec": {"command": ["true"]}}),
         ['unknown field "spec.services.decode.livenessProbe.perod"'],
         id="an unknown field of Kubernetes",
     ),
@@ -89,7 +91,7 @@ def test_a_graph_with_warnings(service: dict[str, Any], warnings: list[str]) -> 
     decision = created_graph(graph({"decode": service}))
 
     assert issues_of(decision) == []
-    assert list(decision.warnings) == warnings
+    assert list(decision.all_warnings) == warnings
 
 
 def test_sizes_in_a_shell_line_are_compared() -> None:

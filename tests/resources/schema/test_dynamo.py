@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from resources.base.kinds import DYNAMO_GRAPH
 from resources.schema.dynamo import DynamoGraphDeployment
-from resources.schema.parse import faults, parse, unknown_pod_fields
+from resources.schema.parse import faults, parse
+from resources.schema.pod_spec_rules import object_findings
 from tests.resources.manifests import JSON, paths, put, whole_pod_spec
 
 MANIFEST = """
@@ -88,7 +89,7 @@ def test_every_field_of_a_pod_spec_is_known_in_an_extra_pod_spec() -> None:
     body = put(BODY, (*DECODE, "extraPodSpec"), {**spec, "mainContainer": spec["containers"][0]})
 
     assert issues_of(body) == []
-    assert unknown_pod_fields(DYNAMO_GRAPH, body) == ()
+    assert [finding for finding in object_findings(DYNAMO_GRAPH, body) if not finding.pods_only] == []
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_unknown_fields_of_kubernetes_are_kept_and_no_issues() -> None:
     body = put(BODY, (*DECODE, "extraPodSpec", "mainContainer"), {"image": "i", "future": 1})
 
     assert issues_of(body) == []
-    assert [issue.field for issue in unknown_pod_fields(DYNAMO_GRAPH, body)] == ["spec.services.decode.extraPodSpec.mainContainer.future"]
+    assert [issue.field for issue in object_findings(DYNAMO_GRAPH, body)] == ["spec.services.decode.extraPodSpec.mainContainer.future"]
 
 
 def test_a_live_graph_may_have_fields_of_a_newer_version() -> None:

@@ -1,0 +1,56 @@
+"""Pod findings: which of the things that are wrong with the pods of a manifest are faults, and which are warnings; its other faults."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from engine.ids import Kind
+from engine.resource import Body
+from enginectl.base.options import FieldValidation
+from resources.schema.field_names import ServedFields, suggestion, with_suggestion
+from resources.schema.issues import ErrorType, Issue
+from resources.schema.parse import faults, model_of
+from resources.schema.pod_spec_rules import is_fault, object_findings
+from resources.schema.unknown_fields import nearest_field
+
+MOST_COMPARED: Final = 500
+"""The largest number of unknown fields of a manifest whose names are compared with known ones; all others are faults."""
+
+
+def judge_pods(
+    findings: Sequence[Issue], validation: FieldValidation, served: ServedFields | None = None
+) -> tuple[tuple[Issue, ...], tuple[Issue, ...]]:
+    """What admission finds about pods, as faults and as warnings.
+
+    Strict: what the API server would refuse is a fault, and so is an unknown field; without a cluster that says what it serves, only if the
+    name of a known field is near, because a newer Kubernetes may have it.
+    """
+    if validation is FieldValidation.IGNORE:
+        return (), ()
+    faults: list[Issue] = []
+    warnings: list[Issue] = []
+    compared = 0
+    for finding in findings:
+        if finding.type is not ErrorType.UNKNOWN:
+            faults.append(finding)
+        elif served is None or not served.has(finding):
+            compared += 1
+            name = suggestion(finding, served) if compared <= MOST_COMPARED else ""
+            is_wrong = name or served is not None or compared > MOST_COMPARED
+            (faults if is_wrong else warnings).append(with_suggestion(finding, name))
+    return (tuple(faults), tuple(warnings)) if validation is FieldValidation.STRICT else ((), (*faults, *warnings))
+
+
+def manifest_faults(kind: Kind, body: Body, validation: FieldValidation) -> tuple[Issue, ...]:
+    """The faults of a manifest because of which it is not admitted at all; if there are any, with those of its pods.
+
+    Each unknown field has the nearest name of one that the kind has at that place.
+    """
+    of_set = faults(kind, body)
+    if not of_set:
+        return ()
+    of_pods, _ = judge_pods([finding for finding in object_findings(kind, body) if not is_fault(finding)], validation)
+    return (*(_with_nearest(kind, issue) for issue in of_set[:MOST_COMPARED]), *of_set[MOST_COMPARED:], *of_pods)
+
+
+def _with_nearest(kind: Kind, issue: Issue) -> Issue:
+    return with_suggestion(issue, nearest_field(issue.path, model_of(kind))) if issue.type is ErrorType.UNKNOWN else issue
