@@ -13,7 +13,6 @@ from engine.plan import Objection, Plan, Wait
 from engine.tick import Plans
 from resources.admission import placement_rules, release_rules
 from resources.base import kinds
-from resources.domains.added_annotations import added_annotations
 from resources.domains.capacity import capacity_notes
 from resources.domains.island_capacity import island_notes
 from resources.domains.requests import requested_by_sets, scaled_groups
@@ -22,7 +21,6 @@ from resources.forecast.quotas import by_root, shortages, text_of
 from resources.preview.assumed_secrets import NOTICE
 from resources.preview.facts import NO_FACTS, Facts
 from resources.preview.first_pass import FirstPass
-from resources.preview.orphans import orphan_notices
 
 LATER: Final = "after the last pass"
 
@@ -61,7 +59,11 @@ def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_
     if forecast is not None:
         planned = with_later_objections(planned, forecast)
     last = forecast.end if forecast is not None and forecast.is_finished and forecast.objects is not None else first.world
-    notices = (*((NOTICE,) if first.assumes_secrets else ()), *facts.notices, *orphan_notices(last))
+    notices = (*((NOTICE,) if first.assumes_secrets else ()), *facts.notices)
+    if last.orphans:
+        from resources.preview.orphans import orphan_notices  # Few clusters have any.
+
+        notices = (*notices, *orphan_notices(last))
     return Shown(planned, _ending_with(forecast, waits), first.world.incomplete, notices)
 
 
@@ -134,11 +136,15 @@ def annotation_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts
     They are the warnings of admission, which are told of manifests when these are read, and annotations that PodCliques alone have.
     """
     configuration = first.configuration
-    for observed in first.world.roots:
-        root, is_manifest = observed.root.id, observed.proposal is not None and observed.proposer is None
-        if root.kind != kinds.PODCLIQUESET.name or is_manifest:
-            continue
-        body = observed.proposal or observed.root.body
+    stored = [
+        each for each in first.world.roots if each.root.id.kind == kinds.PODCLIQUESET.name and (each.proposal is None or each.proposer)
+    ]
+    if not stored:
+        return
+    from resources.domains.added_annotations import added_annotations  # A preview of new manifests needs none of it.
+
+    for observed in stored:
+        root, body = observed.root.id, observed.proposal or observed.root.body
         from_fabrics = (warning for fabric in configuration.fabrics for warning in fabric.warnings(body))
         warnings = (*from_fabrics, *placement_rules.warnings(body, configuration), *release_rules.warnings(body))
         additions = (added.note for added in added_annotations(observed, configuration))

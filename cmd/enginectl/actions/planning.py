@@ -14,7 +14,6 @@ from engine.runtime.preview import preview as plan_once
 from enginectl.actions.facts import read_facts
 from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
-from enginectl.serving.debug import ShownPass
 from enginectl.wiring.cluster import DEFAULT_LIMITS
 from enginectl.wiring.scope import part_of
 from resources.preview.assumed_secrets import with_assumed_secrets
@@ -61,12 +60,6 @@ def write_notices(notices: Iterable[str]) -> None:
 def report_of_pass(current: Pass) -> Report:
     """The report of a pass that a loop or a session has made, as previews show it. Nothing is assumed: it is what they planned with."""
     return report_of(shown_of_pass(current))
-
-
-def show(current: Pass) -> ShownPass:
-    """A pass of a loop, as previews show it."""
-    seen = shown_of_pass(current)
-    return ShownPass(shown_pass(current, seen), report_of(seen))
 
 
 def shown_of_pass(current: Pass, facts: Facts = NO_FACTS) -> Shown:

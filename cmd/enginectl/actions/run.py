@@ -8,10 +8,12 @@ from msgspec.structs import replace
 from engine.runtime import loop
 from engine.runtime.logs import ReplaceableLog
 from engine.runtime.observers import Observers
+from engine.runtime.passes import Pass
 from enginectl.actions import requirements
-from enginectl.actions.planning import show
+from enginectl.actions.planning import report_of, shown_of_pass, shown_pass
 from enginectl.actions.reload import reload_of
 from enginectl.base.exit_codes import Exit
+from enginectl.serving.debug import ShownPass
 from enginectl.serving.loop_views import LoopViews
 from enginectl.serving.observability import Observability
 from enginectl.serving.serving import serving_of
@@ -61,3 +63,9 @@ async def run_loop(
                 )
                 tasks.cancel_scope.cancel()
     return Exit.DONE
+
+
+def show(current: Pass) -> ShownPass:
+    """A pass of the loop, as previews show it."""
+    seen = shown_of_pass(current)
+    return ShownPass(shown_pass(current, seen), report_of(seen))

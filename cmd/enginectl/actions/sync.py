@@ -43,7 +43,6 @@ from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
 from providers.applyset_parent import ApplySetParent
 from providers.read_only import ReadOnlyProvider
-from resources.preview.orphans import orphan_notices
 
 CODES = {
     Ending.INTERRUPTED: Exit.INTERRUPTED,
@@ -146,7 +145,10 @@ async def sync(
                 log=wiring.log if wiring.options.log_format else None,
                 ledger=ledger,
             )
-    write_notices(orphan_notices(result.last_pass.world))
+    if result.last_pass.world.orphans:
+        from resources.preview.orphans import orphan_notices
+
+        write_notices(orphan_notices(result.last_pass.world))
     code = Exit.NOT_LEADER if isinstance(result.error, LeaseLost | LeaseTaken) else CODES[result.ending]
     if quiet:
         write_quietly(result, format, code, judgement)

@@ -22,7 +22,7 @@ from tests.stories.stage import Stage, stage
 pytestmark = pytest.mark.anyio
 
 
-async def look_with(cluster: Stage, *manifests: dict[str, Any], only_next: bool = False) -> Preview:
+async def preview_with(cluster: Stage, *manifests: dict[str, Any], only_next: bool = False) -> Preview:
     """What `engine diff -f` sees."""
     provider = Cluster(InProcessClient(cluster.api), cluster.clock)
     wiring = Wiring(Options(), Settings(), cluster.setup, cluster.clock)
@@ -53,15 +53,15 @@ async def quota(cluster: Stage, used: dict[str, str], **hard: str) -> None:
 async def test_a_set_in_a_missing_namespace_is_blocked_and_others_are_planned() -> None:
     lost, fine = podcliqueset("lost", clique("a"), namespace="nowhere"), podcliqueset("fine", clique("a"))
     async with stage() as cluster:
-        seen = await look_with(cluster, lost, fine)
+        seen = await preview_with(cluster, lost, fine)
 
         assert blocked(seen) == {kinds.NAMESPACE.id("", "nowhere"): "it does not exist; do: kubectl create namespace nowhere"}
         assert (end_of(seen, lost), end_of(seen, fine)) == (End.STUCK, End.SETTLED)
         assert {root.root.name for root in seen.report.roots if root.steps} == {"fine"}
 
-        alone = await look_with(cluster, lost)
+        alone = await preview_with(cluster, lost)
         assert end_of(alone, lost) is End.STUCK
-        assert (await look_with(cluster, lost, only_next=True)).report.blocked == 1
+        assert (await preview_with(cluster, lost, only_next=True)).report.blocked == 1
 
 
 async def test_a_quota_that_does_not_allow_all_pods_blocks_before_anything_is_created() -> None:
@@ -69,7 +69,7 @@ async def test_a_quota_that_does_not_allow_all_pods_blocks_before_anything_is_cr
     async with stage() as cluster:
         await quota(cluster, {"pods": "15"}, pods="20")
 
-        seen = await look_with(cluster, workload)
+        seen = await preview_with(cluster, workload)
 
         ((id, why),) = blocked(seen).items()
         assert (id, end_of(seen, workload)) == (kinds.RESOURCE_QUOTA.id("default", "team"), End.STUCK)
@@ -80,7 +80,7 @@ async def test_a_quota_that_is_large_enough_is_not_mentioned() -> None:
     async with stage() as cluster:
         await quota(cluster, {"pods": "14"}, pods="20")
 
-        seen = await look_with(cluster, podcliqueset("web", clique("worker", 3), replicas=2))
+        seen = await preview_with(cluster, podcliqueset("web", clique("worker", 3), replicas=2))
 
         assert not blocked(seen)
 
@@ -93,7 +93,7 @@ async def test_a_rolling_update_needs_no_more_than_it_deletes() -> None:
         changed = podcliqueset("web", clique("worker", 3), replicas=2)
         changed["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]["image"] = "other:2"
 
-        seen = await look_with(cluster, changed)
+        seen = await preview_with(cluster, changed)
 
         assert not blocked(seen)
         assert not [note for root in seen.report.roots for note in root.notes if "ResourceQuota" in note]
