@@ -58,12 +58,12 @@ def write_notices(notices: Iterable[str]) -> None:
 
 
 def report_of_pass(current: Pass) -> Report:
-    """The report of a pass that a loop or a session has made, as previews show it. Nothing is assumed: it is what they planned with."""
-    return report_of(shown_of_pass(current))
+    """The report of the last pass of a session: what is left to do, without the remarks of a preview."""
+    return report_of(Shown(current.planned, None, current.world.incomplete))
 
 
 def shown_of_pass(current: Pass, facts: Facts = NO_FACTS) -> Shown:
-    """What is shown of a pass that a loop or a session has made."""
+    """What is shown of a pass that a loop has made. Nothing is assumed: it is what the loop planned with."""
     return shown(FirstPass(current.now, current.world, current.planned, current.configuration), None, facts)
 
 
