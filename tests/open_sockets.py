@@ -2,10 +2,10 @@
 
 import gc
 import socket
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 import pytest
@@ -46,14 +46,18 @@ def collected_if_open() -> Iterator[None]:
         gc.collect()
 
 
-def unclosed(work: Callable[[], object]) -> list[str]:
-    """What Python says of the sockets and transports that are neither closed nor in use when the work has ended."""
-    gc.collect()
-    with warnings.catch_warnings(record=True) as reported:
-        warnings.simplefilter("always")
-        work()
-        gc.collect()
-    return [str(each.message) for each in reported if each.category is ResourceWarning]
+def left_open(url: str) -> list[str]:
+    """The sockets of this process that are open to the server with that URL, on loopback."""
+    peer = (urlsplit(url).hostname, urlsplit(url).port)
+    return [repr(each) for each in _open() if _peer(each) == peer]
+
+
+def _peer(opened: socket.socket) -> Any:
+    """The address of the other end; None if there is none."""
+    try:
+        return opened.getpeername()
+    except OSError:
+        return None
 
 
 def _open() -> set[socket.socket]:

@@ -1,5 +1,6 @@
 """VirtualClock: time that a test advances, or that jumps to the next sleeper when all tasks wait."""
 
+import asyncio
 import datetime
 import heapq
 import itertools
@@ -73,9 +74,11 @@ class VirtualClock:
         await self._settle()
 
     async def _settle(self) -> None:
-        """Run the event loop until no new sleeper has come for a while."""
+        """Run the event loop until no task is ready, or, for what is cancelled and waits is ready all the time, no new sleeper has come."""
+        ready = getattr(asyncio.get_running_loop(), "_ready", True)
+        await anyio.lowlevel.checkpoint()
         quiet, known = 0, len(self._sleepers)
-        while quiet < SETTLING:
+        while ready and quiet < SETTLING:
             await anyio.lowlevel.checkpoint()
             quiet = quiet + 1 if len(self._sleepers) == known else 0
             known = len(self._sleepers)

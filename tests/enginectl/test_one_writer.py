@@ -21,7 +21,7 @@ from providers.sandbox.http.faults import InjectedFault
 from resources.base.kinds import POD, PODCLIQUESET
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine, finished, started
-from tests.open_sockets import unclosed
+from tests.open_sockets import left_open
 from tests.providers.kubernetes.loopback import kubeconfig
 from tests.silent_server import Stage, silent_server
 
@@ -151,13 +151,12 @@ def test_the_timeout_covers_a_cluster_that_does_not_answer(box: Box) -> None:
 def test_a_sync_that_runs_into_its_timeout_closes_its_connections(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stage: Stage, options: tuple[str, ...], ending: Exit
 ) -> None:
-    codes: list[int] = []
     with silent_server(stage) as server:
         config = kubeconfig(tmp_path, server.url, certificate_authority_data=b64encode(server.authority).decode())
         monkeypatch.setenv("KUBECONFIG", str(config))
-        left = unclosed(lambda: codes.append(engine("sync", *options, "--timeout", "1s").code))
+        code = engine("sync", *options, "--timeout", "1s").code
 
-    assert (codes, left) == ([ending], [])
+        assert (code, left_open(server.url)) == (ending, [])
 
 
 def test_a_quiet_sync_says_what_it_changed_and_nothing_when_it_changed_nothing(box: Box, engine: Engine) -> None:

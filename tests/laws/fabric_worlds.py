@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as some
 
 from engine.ids import ResourceId
+from engine.memo import Memo
 from engine.operation import Operation
 from engine.plan import Plan
 from engine.verb import Verb
@@ -97,7 +98,11 @@ def rack(manifests: Sequence[Body], chance: random.Random | None = None) -> Rack
 
 def pass_(toy: Rack, chance: random.Random | None = None) -> None:
     """One pass over all sets: as planned or, with `chance`, with the calls of all plans in any order that edges allow, and interrupted."""
-    plans = toy.plans()
+    carry_out(toy, toy.plans(), chance)
+
+
+def carry_out(toy: Rack, plans: Sequence[Plan], chance: random.Random | None = None) -> None:
+    """Make the calls of these plans: all or, with `chance`, some of them, in any order that edges allow."""
     left = [operation for plan in plans for operation in plan.operations]
     whole = chance is None or chance.random() < 0.5
     done: set[int] = set()
@@ -312,10 +317,14 @@ def calm(toy: Rack) -> None:
 
 
 def settle(toy: Rack) -> None:
-    """Make passes until neither the engine nor the cluster changes anything; deferred operations may remain."""
+    """Make passes until neither the engine nor the cluster changes anything; deferred operations may remain.
+
+    They share a memo, as the passes of a process do.
+    """
+    memo = Memo()
     for _ in range(80):
-        plans, before = toy.plans(), dict(toy.objects)
-        pass_(toy)
+        plans, before = toy.plans(memo), dict(toy.objects)
+        carry_out(toy, plans)
         toy.live()
         toy.now += timedelta(seconds=1)
         if toy.objects == before and not any(plan.operations for plan in plans):

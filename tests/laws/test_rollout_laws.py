@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from engine.ids import ResourceId
+from engine.memo import Memo
 from engine.operation import Operation
 from engine.verb import Verb
 from resources.base import kinds
@@ -87,8 +88,9 @@ def test_an_update_replaces_one_unit_at_a_time_and_ends_whatever_fails_meanwhile
     chance = random.Random(seed)
     toy = up(demo(1, replicas, minimum))
     edit(toy, demo(2, replicas, minimum))
+    memo = Memo()
     for step in range(900):
-        (plan,) = toy.plans()
+        (plan,) = toy.plans(memo)
         if not plan.operations and not plan.pending:
             break
         missing = unavailable(toy)
@@ -113,8 +115,9 @@ def test_with_spare_pods_an_update_keeps_min_available(seed: int) -> None:
     chance = random.Random(seed)
     toy = up(podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(1))))
     edit(toy, podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(2))))
+    memo = Memo()
     for _ in range(200):
-        (plan,) = toy.plans()
+        (plan,) = toy.plans(memo)
         if not plan.operations and not plan.pending:
             break
         before = sum(is_ready(toy, pod) for pod in toy.pods())
@@ -135,8 +138,9 @@ def test_an_edit_in_the_middle_of_an_update_wins(seed: int) -> None:
     toy = up(demo(1, 2, 1, sets=2))
     for version in (2, 3):
         edit(toy, demo(version, 2, 1, sets=2))
+        memo = Memo()
         for _ in range(chance.randrange(1, 12)):
-            for plan in toy.plans():
+            for plan in toy.plans(memo):
                 toy.apply(plan.operations)
             toy.live()
             toy.now += timedelta(seconds=1)

@@ -153,9 +153,13 @@ class Toy:
                 self.write(id, {"spec": {"nodeName": "node"}, "status": running(self.stamp())})
 
     def settle(self, rounds: int = 40) -> int:
-        """Make passes until nothing is planned or pending; returns how many. Raises `AssertionError` after `rounds`."""
+        """Make passes until nothing is planned or pending; returns how many. Raises `AssertionError` after `rounds`.
+
+        They share a memo, as the passes of a process do.
+        """
+        memo = Memo()
         for count in range(rounds):
-            plans = self.plans()
+            plans = self.plans(memo)
             if not any(plan.operations for plan in plans) and not any(plan.pending for plan in plans):
                 return count
             for plan in plans:

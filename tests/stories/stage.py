@@ -1,13 +1,14 @@
 """A stage for stories: a cluster in memory with all its actors, a clock that is turned by hand, and users with a kubectl."""
 
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 import anyio
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.guard import Limits
@@ -73,12 +74,21 @@ class Eyes(DivisibleCluster):
         return seen
 
 
+class Actors(Struct, frozen=True):
+    """The actors of a cluster, by name, and their options."""
+
+    names: tuple[str, ...]
+    options: ActorOptions
+
+
 class Stage:
     """The cluster, and what may be done in it."""
 
-    def __init__(self) -> None:
-        self.clock = VirtualClock()
-        self.api = Api(self.clock, seed=1)
+    def __init__(self, actors: Actors, state: Api | None = None) -> None:
+        """`state`: the cluster begins as that one is now, at its time; by default it is empty."""
+        self.actors = actors
+        self.clock = VirtualClock(state.clock.now()) if state else VirtualClock()
+        self.api = state.fork(self.clock) if state else Api(self.clock, seed=1)
         self.kubectl = InProcessClient(self.api, "kubectl")
         self.setup = SETUP
         """How our processes are configured."""
@@ -276,20 +286,49 @@ async def stage(
 ) -> AsyncIterator[Stage]:
     """A cluster with its nodes up, our kinds defined (Grove's only with `grove`), the DRA driver and the add-ons installed; without some of
     its actors (without `driver`, that is down), or on smaller nodes, if a story needs that."""
-    played = ActorOptions(nodes=nodes, driver=driver, nodes_per_rack=nodes_per_rack)
-    played = replace(played, capacity=capacity) if capacity else played
-    scene = Stage()
+    options = ActorOptions(nodes=nodes, driver=driver, nodes_per_rack=nodes_per_rack)
+    options = replace(options, capacity=capacity) if capacity else options
+    actors = Actors(tuple(name for name in ACTORS if name not in set(without)), options)
+    addons = tuple(addons)
+    key = (actors.names, repr(options), addons, grove)
+    if key not in _SET_UP:
+        _SET_UP[key] = await _set_up(actors, addons, grove)
+    async with _running(Stage(actors, _SET_UP[key])) as cluster:
+        yield cluster
+
+
+@asynccontextmanager
+async def forked(cluster: Stage) -> AsyncIterator[Stage]:
+    """A second cluster that begins as this one is now, or was at its end. Its actors start anew, as when a control plane restarts."""
+    fork = Stage(cluster.actors, cluster.api)
+    fork.setup, fork.reads, fork.reads_namespaces = cluster.setup, cluster.reads, cluster.reads_namespaces
+    fork._started = cluster._started
+    async with _running(fork) as running:
+        yield running
+
+
+_SET_UP: dict[Hashable, Api] = {}
+"""The clusters that stories have begun with: setting one up takes longer than many a story. Every story has a fork of its own."""
+
+
+async def _set_up(actors: Actors, addons: tuple[str, ...], grove: bool) -> Api:
+    """A cluster whose nodes are up."""
+    empty = Stage(actors)
     for definition in definitions():
-        if not grove and definition["spec"]["group"].endswith(kinds.GROVE_GROUP):
-            continue
-        await scene.kubectl.create(kinds.CRD, "", definition)
-    for kind, body in installation(nodes=node_names(played)):
-        await scene.kubectl.create(kind, body["metadata"].get("namespace", ""), body)
-    for kind, body in addon_objects(addons):
-        await scene.kubectl.create(kind, body["metadata"].get("namespace", ""), body)
-    actors = [name for name in ACTORS if name not in set(without)]
+        if grove or not definition["spec"]["group"].endswith(kinds.GROVE_GROUP):
+            await empty.kubectl.create(kinds.CRD, "", definition)
+    for kind, body in (*installation(nodes=node_names(actors.options)), *addon_objects(addons)):
+        await empty.kubectl.create(kind, body["metadata"].get("namespace", ""), body)
+    async with _running(empty) as cluster:
+        await cluster.clock.advance(1)
+        return cluster.api.fork(cluster.clock)
+
+
+@asynccontextmanager
+async def _running(cluster: Stage) -> AsyncIterator[Stage]:
+    """Run the actors while the block runs."""
     async with anyio.create_task_group() as group:
-        group.start_soon(run_actors, InProcessClient(scene.api, "actors"), scene.clock, actors, played)
-        await scene.clock.advance(1)
-        yield scene
+        group.start_soon(run_actors, InProcessClient(cluster.api, "actors"), cluster.clock, cluster.actors.names, cluster.actors.options)
+        await cluster.clock.advance(0)
+        yield cluster
         group.cancel_scope.cancel()

@@ -12,7 +12,7 @@ from resources.base import kinds
 from tests.mnnvl.sets import auto, gpu, named
 from tests.stories.fabric import DomainRecorder, left_of_domains, rack
 from tests.stories.process import Killed
-from tests.stories.stage import Stage
+from tests.stories.stage import Stage, forked
 
 pytestmark = pytest.mark.anyio
 
@@ -44,19 +44,17 @@ async def ended(cluster: Stage) -> tuple[dict[str, Any], list[str]]:
     return shape, sorted(one.partition(" ")[0] for one in await left_of_domains(cluster))
 
 
-async def undisturbed(story: Story) -> tuple[tuple[dict[str, Any], list[str]], int]:
+async def undisturbed(beginning: Stage) -> tuple[tuple[dict[str, Any], list[str]], int]:
     """Where a sync that nobody kills ends, and with how many writes."""
-    async with rack() as cluster:
-        await story(cluster)
+    async with forked(beginning) as cluster:
         assert (await cluster.sync()).ending is Ending.DONE
         writes = cluster.process.count
         return await ended(cluster), writes
 
 
-async def disturbed(story: Story, number: int, when: str) -> tuple[tuple[dict[str, Any], list[str]], Counter[str], list[str]]:
+async def disturbed(beginning: Stage, number: int, when: str) -> tuple[tuple[dict[str, Any], list[str]], Counter[str], list[str]]:
     """Where the next one ends after one that was killed at a write, how often each thing was made, and what was done wrong."""
-    async with rack() as cluster:
-        await story(cluster)
+    async with forked(beginning) as cluster:
         first = cluster.start()
         fouls = DomainRecorder(cluster, first).fouls
         first.dies_before, first.dies_after = (number, 0) if when == "before" else (0, number)
@@ -70,12 +68,14 @@ async def disturbed(story: Story, number: int, when: str) -> tuple[tuple[dict[st
 
 @pytest.mark.parametrize("story", [bring_up, scale_in, take_down])
 async def test_a_sync_killed_at_any_write_is_completed_by_the_next_one(story: Story) -> None:
-    wanted, writes = await undisturbed(story)
+    async with rack() as beginning:
+        await story(beginning)
+    wanted, writes = await undisturbed(beginning)
     assert writes > 3
 
     # Before the first write, and after each: before a later one is after the one that precedes it.
     for number, when in ((1, "before"), *((number, "after") for number in range(1, writes + 1))):
-        found, made, fouls = await disturbed(story, number, when)
+        found, made, fouls = await disturbed(beginning, number, when)
 
         assert (found, fouls) == (wanted, [])
         assert {count for name, count in made.items() if name.startswith(COMPUTE_DOMAIN.name)} <= {1}

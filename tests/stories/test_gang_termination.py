@@ -14,7 +14,7 @@ from resources.reports.summary import summary
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import clique_of, is_ready
 from tests.stories.process import Killed
-from tests.stories.stage import Stage, stage
+from tests.stories.stage import Stage, forked, stage
 
 pytestmark = pytest.mark.anyio
 
@@ -210,16 +210,16 @@ async def test_the_witness_stays_as_long_as_one_that_should_go_with_it_cannot_go
 
 @pytest.mark.parametrize(("victim", "doomed"), [(FRONT, 3), (LEADER, 2)], ids=["set scope", "group scope"])
 async def test_killed_at_any_write_of_a_recycling_the_next_process_completes_it_and_makes_nothing_twice(victim: str, doomed: int) -> None:
-    async with stage(nodes=2) as cluster:
-        await breached(cluster, victim)
+    async with stage(nodes=2) as beginning:
+        await breached(beginning, victim)
+    async with forked(beginning) as cluster:
         before, undisturbed = uids(cluster), cluster.start()
         await cluster.sync(undisturbed)
         assert len(replaced(cluster, before)) == doomed
 
     # Before the first write, and after each: before a later one is after the one that precedes it.
     for number, when in ((1, "dies_before"), *((number, "dies_after") for number in range(1, undisturbed.count + 1))):
-        async with stage(nodes=2) as cluster:
-            await breached(cluster, victim)
+        async with forked(beginning) as cluster:
             before, ours = uids(cluster), cluster.start()
             setattr(ours, when, number)
             with pytest.raises((Killed, ExceptionGroup)):

@@ -1,6 +1,7 @@
 """Core: the parts that all verbs share: the clock, the served kinds, the store and the admission chain."""
 
 from collections.abc import Callable
+from copy import copy
 from datetime import timedelta
 from random import Random
 from typing import Any, Literal
@@ -38,6 +39,14 @@ class Core:
         self.random = Random(seed)
         self.admission = admission
         self.validation = validation
+
+    def fork(self, clock: Clock) -> "Core":
+        """A second state that equals this one, on another clock, and changes independently of it. It has the same plugins."""
+        forked = copy(self)
+        forked.clock, forked.catalogue, forked.store = clock, self.catalogue.copy(), self.store.copy()
+        forked.random = Random()
+        forked.random.setstate(self.random.getstate())
+        return forked
 
     def now(self, after: float = 0) -> str:
         """The time as the API writes it, `after` seconds from now."""

@@ -79,6 +79,10 @@ class Collection(Struct, eq=False):
             self._forget(len(self.log) - history)
         self._wake()
 
+    def copy(self) -> "Collection":
+        """A second collection with the same objects and changes. It has no watchers."""
+        return Collection(dict(self.objects), list(self.log), self.dropped, self.forgotten)
+
     def close(self) -> None:
         """End all watches, because the resource is no longer served."""
         self.closed = True
@@ -127,6 +131,13 @@ class Store:
         self.history = history
         self.revision = FIRST_REVISION
         self._collections: dict[tuple[str, str], Collection] = {}
+
+    def copy(self) -> "Store":
+        """A second store with the same content, which changes independently of this one."""
+        copied = Store(self.history)
+        copied.revision = self.revision
+        copied._collections = {resource: collection.copy() for resource, collection in self._collections.items()}
+        return copied
 
     def collection(self, resource: tuple[str, str]) -> Collection:
         """The collection of a resource, which may be empty."""

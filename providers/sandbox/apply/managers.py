@@ -105,7 +105,8 @@ def updated(live: Body, new: Body, write: ManagedWrite) -> dict[str, Any]:
     entries = new["metadata"].get("managedFields")
     if entries is not None and (not entries or entries == [{}]):
         return _with_entries(new, None)
-    managed = from_client(entries) or read(live["metadata"].get("managedFields"))
+    known = live["metadata"].get("managedFields")
+    managed = (from_client(entries) if entries != known else None) or read(known)
     bare = _with_entries(new, None)
     if not managed.sets and live["metadata"].get("uid"):
         # After a reset there are no managers until the next apply.

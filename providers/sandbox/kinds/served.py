@@ -1,6 +1,7 @@
 """Served: the kinds that the sandbox serves: the built-in ones, and those of CRDs."""
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from typing import Any
 
 from msgspec import Struct, field
@@ -162,6 +163,12 @@ class Catalogue:
         self._served: dict[tuple[str, str, str], Served] = {_address(served): served for served in builtins()}
         self.revision = 0
         """Grows with every change; the key of caches."""
+
+    def copy(self) -> "Catalogue":
+        """A second catalogue of the same kinds, which changes independently of this one."""
+        copied = copy(self)
+        copied._served = dict(self._served)
+        return copied
 
     def __iter__(self) -> Iterator[Served]:
         return iter(self._served.values())

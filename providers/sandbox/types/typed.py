@@ -183,7 +183,7 @@ def _either(left: Any, right: Any) -> Iterable[str]:
 
 
 def _compare_at(step: str, old: Any, new: Any, shape: Shape, into: Comparison) -> None:
-    if old is new:
+    if old is new or _is_collection(old) and _are_equal(old, new):
         return
     form = _common_form(old, new, shape)
     if form == "leaf":
@@ -210,6 +210,11 @@ def _compare_at(step: str, old: Any, new: Any, shape: Shape, into: Comparison) -
     ):
         if (made := fields.node(itself, inner)) is not None:
             target[step] = made
+
+
+def _are_equal(left: Any, right: Any) -> bool:
+    """Whether two bodies have the same JSON, which tells `true` from `1`; false also if their fields are in another order."""
+    return bool(left == right) and orjson.dumps(left, default=dict) == orjson.dumps(right, default=dict)
 
 
 def _same(left: Any, right: Any) -> bool:

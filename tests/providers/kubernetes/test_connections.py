@@ -16,7 +16,7 @@ from engine.runtime.clock import SystemClock
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connection_pool import RequestLimits
 from providers.sandbox.process import sandbox
-from tests.open_sockets import unclosed
+from tests.open_sockets import left_open
 from tests.providers.kubernetes.loopback import POD, client_of, kubeconfig
 from tests.silent_server import SilentServer, Stage, silent_server
 
@@ -64,7 +64,9 @@ def test_requests_that_are_cancelled_leave_no_connection_open(
                 await anyio.to_thread.run_sync(server.wait, MANY)
                 requests.cancel_scope.cancel()
 
-        assert unclosed(lambda: anyio.run(work)) == []
+        anyio.run(work)
+
+        assert left_open(server.url) == []
 
 
 @pytest.mark.parametrize("stage", get_args(Stage))
@@ -77,7 +79,9 @@ def test_requests_that_time_out_leave_no_connection_open(tmp_path: Path, stage: 
                 with pytest.raises(Unreachable):
                     await client.get(POD, "lab", "x")
 
-        assert unclosed(lambda: anyio.run(work)) == []
+        anyio.run(work)
+
+        assert left_open(server.url) == []
 
 
 @pytest.mark.parametrize("stage", ["connected", "secured", "asked"])
@@ -96,7 +100,9 @@ def test_a_client_that_is_closed_under_its_requests_closes_their_connections(tmp
                 await anyio.to_thread.run_sync(server.wait, MANY)
                 await client.aclose()
 
-        assert unclosed(lambda: anyio.run(work)) == []
+        anyio.run(work)
+
+        assert left_open(server.url) == []
 
 
 @pytest.mark.parametrize("call", [read, watch])
@@ -116,6 +122,7 @@ def test_requests_that_are_cancelled_at_any_turn_of_the_event_loop_leave_no_conn
                             await anyio.lowlevel.checkpoint()
                         requests.cancel_scope.cancel()
 
-                left[turns] = unclosed(lambda: anyio.run(work))
+                anyio.run(work)
+                left[turns] = left_open(box.url)
 
     assert {turns: each for turns, each in left.items() if each} == {}

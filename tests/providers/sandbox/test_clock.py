@@ -78,3 +78,24 @@ async def test_waiting_for_what_does_not_come_in_time_ends() -> None:
         with pytest.raises(TimeoutError, match="not within 10 virtual seconds"):
             await clock.run_until(lambda: False, within=10)
         tasks.cancel_scope.cancel()
+
+
+async def test_a_cancelled_task_that_still_waits_for_the_clock_does_not_stop_it() -> None:
+    clock, ended = VirtualClock(), list[float]()
+
+    async def in_order() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await clock.sleep(10)
+                ended.append(clock.monotonic())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(in_order)
+        await clock.advance(1)
+        tasks.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await clock.run_until(lambda: bool(ended))
+
+    assert ended == [11.0]
