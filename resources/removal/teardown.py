@@ -26,7 +26,7 @@ def teardown(observed: Observed, policy: Policy, configuration: Configuration, n
     root = observed.root
     why = f"{root.id.name} is being deleted"
     if orphans_its_children(root):
-        return _orphaned(root.id, why)
+        return _orphaned(observed, why)
     because = Because(Reason.SET_DELETED, why)
     replicas = [
         remove_part(observed, key, lives, because, configuration, now, memo)
@@ -51,9 +51,12 @@ def teardown(observed: Observed, policy: Policy, configuration: Configuration, n
     )
 
 
-def _orphaned(root: ResourceId, why: str) -> Desired:
+def _orphaned(observed: Observed, why: str) -> Desired:
+    """The root and everything that it still owns stay as they are: the garbage collector takes the references to the root away."""
     why = f"{why} with --cascade=orphan; waits for the garbage collector to release what it owns"
-    return Desired(graph([part(ROOT, [Resource(root, {}, why, stance=Stance.HOLD)])]))
+    held = {key: [Resource(id, {}, why, stance=Stance.HOLD) for id in lives.objects] for key, lives in observed.slices.items()}
+    root = Resource(observed.root.id, {}, why, stance=Stance.HOLD)
+    return Desired(graph([part(ROOT, [root, *held.pop(ROOT, ())]), *(part(key, resources) for key, resources in held.items())]))
 
 
 def _root(root: ResourceId, policy: Policy, why: str, remaining: int) -> Resource:

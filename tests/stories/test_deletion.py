@@ -6,6 +6,7 @@ import pytest
 
 from engine.errors import ClusterError
 from engine.ids import Kind
+from engine.verb import Verb
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import clique_of, is_leaving, is_ready
@@ -107,6 +108,20 @@ async def test_as_long_as_the_collector_has_not_spared_what_a_set_owns_nothing_o
         await cluster.clock.advance(60)
 
         assert (await cluster.names(), ours.count) == (before, count)
+
+
+async def test_a_small_set_is_not_touched_either_where_no_budget_protects_it() -> None:
+    async with stage(without={"garbage"}) as cluster:
+        await cluster.apply(podcliqueset("lone", clique("a")))
+        await cluster.sync()
+        before = await cluster.names()
+
+        await cluster.delete(kinds.PODCLIQUESET, "lone", "Orphan")
+        seen = await cluster.look()
+        await cluster.until_ended(lambda: cluster.syncing(patience=30.0))
+
+        assert [operation.verb for plan in seen.planned.plans for operation in plan.operations if operation.verb is not Verb.STATUS] == []
+        assert await cluster.names() == before
 
 
 async def test_what_was_spared_is_let_go_when_somebody_deletes_it_even_if_no_set_is_left() -> None:
