@@ -1,6 +1,7 @@
 """Cluster: the provider over a client of a Kubernetes API, which lists whenever it observes."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Protocol, runtime_checkable
 
 import anyio
@@ -40,6 +41,15 @@ class DescribingClient(Protocol):
 
     async def openapi(self, version: str) -> Mapping[str, Any]:
         """The OpenAPI document (v3) of a group and version."""
+        ...
+
+
+@runtime_checkable
+class PagingClient(Protocol):
+    """A client that returns a list page by page."""
+
+    def pages(self, kind: Kind, *, fields: str = "") -> AsyncGenerator[Sequence[Mapping[str, Any]]]:
+        """The objects of a kind in all namespaces."""
         ...
 
 
@@ -122,6 +132,16 @@ class Cluster:
             return live(masked(await self._client.get(self._kinds[id.group, id.kind], id.namespace, id.name)))
         except NotFound:
             return None
+
+    async def scan(self, kind: Kind, visit: Callable[[Mapping[str, Any]], bool], *, fields: str = "") -> None:
+        """Call `visit` with each object of the kind in all namespaces, until it returns false. Pages are not kept."""
+        if isinstance(self._client, PagingClient):
+            async with aclosing(self._client.pages(kind, fields=fields)) as pages:
+                async for page in pages:
+                    if not all(map(visit, page)):
+                        return
+        else:
+            all(map(visit, (await self._client.list(kind, fields=fields)).items))
 
     def trying(self) -> "Cluster | None":
         """The same cluster, every write a dry run; None if the client cannot do that."""

@@ -1,16 +1,16 @@
 """ReadOnlyProvider: reads through another provider and refuses every write. Previews, reports and snapshots use it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from msgspec import Struct
 
-from engine.errors import Forbidden
+from engine.errors import Forbidden, NotFound
 from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.operation import Operation
-from engine.runtime.provider import DescribingProvider, Observation, Provider, Scope, TakenNames, TryingProvider
+from engine.runtime.provider import DescribingProvider, Observation, Provider, ScanningProvider, Scope, TakenNames, TryingProvider
 
 
 class ReadOnlyProvider(Struct, frozen=True):
@@ -33,6 +33,12 @@ class ReadOnlyProvider(Struct, frozen=True):
     async def openapi(self, version: str) -> Mapping[str, Any]:
         """What the server of the other provider publishes; empty if there is none."""
         return await self.provider.openapi(version) if isinstance(self.provider, DescribingProvider) else {}
+
+    async def scan(self, kind: Kind, visit: Callable[[Mapping[str, Any]], bool], *, fields: str = "") -> None:
+        """Call `visit` with each object of the kind. Raises `NotFound` if the other provider does not have them."""
+        if not isinstance(self.provider, ScanningProvider):
+            raise NotFound(f"there are no {kind.plural} in what is read")
+        await self.provider.scan(kind, visit, fields=fields)
 
     async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
         """Which of the objects exist, as the other provider finds out."""

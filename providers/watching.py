@@ -1,6 +1,6 @@
 """WatchingCluster: the provider that lists once and then watches, so that `observe` makes no call and changes are noticed at once."""
 
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
@@ -191,6 +191,10 @@ class WatchingCluster:
         for store in self._stores(operation.id):
             store.assume(operation, answer)
         return answer
+
+    async def scan(self, kind: Kind, visit: Callable[[Mapping[str, Any]], bool], *, fields: str = "") -> None:
+        """Call `visit` with each object of the kind in all namespaces, until it returns false."""
+        await self._cluster.scan(kind, visit, fields=fields)
 
     async def get(self, id: ResourceId) -> Live | None:
         """The object of that id, read from the server now; the stores are corrected by it."""

@@ -156,7 +156,9 @@ def _wire_forecast(forecast: Forecast) -> WireForecast:
     plans = tuple(_slim_plan(plan) for plan in forecast.plans.values())
     assumptions = tuple(sorted(assumption.name for assumption in forecast.assumptions))
     effects, repeating = tuple(forecast.effects.items()), tuple(sorted(forecast.repeating))
-    return WireForecast(forecast.began, passes, forecast.is_finished, plans, effects, assumptions, repeating)
+    return WireForecast(
+        forecast.began, passes, forecast.is_finished, plans, effects, assumptions, repeating, forecast.doubts, forecast.unchecked
+    )
 
 
 def _slim(operation: Operation) -> Operation:
@@ -223,6 +225,8 @@ def _forecast(wire: WireForecast) -> Forecast:
         dict(wire.effects),
         assumptions,
         repeating=frozenset(wire.repeating),
+        doubts=wire.doubts,
+        unchecked=wire.unchecked,
     )
 
 

@@ -105,6 +105,8 @@ class WireForecast(_Strict, frozen=True):
     effects: tuple[tuple[ResourceId, Effects], ...]
     assumptions: tuple[str, ...]
     repeating: tuple[ResourceId, ...]
+    doubts: tuple[str, ...] = ()
+    unchecked: str = ""
 
 
 class WirePlan(_Strict, frozen=True):

@@ -11,7 +11,7 @@ from engine.forecast.effects import Effects
 from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.operation import Operation
-from engine.plan import Objection, Plan
+from engine.plan import Objection, Plan, Wait
 from engine.verb import Verb
 
 
@@ -68,6 +68,8 @@ class Forecast(Struct, frozen=True, eq=False):
 
     end: World = World(())
     """What the last pass observed, with what the intent proposes."""
+    shortages: Mapping[ResourceId, tuple[Wait, ...]] = field(default_factory=dict)
+    """Root -> its objects with pods that no node has room for, each with the reason."""
     doubts: tuple[str, ...] = ()
     """What the forecast assumes although it may well not be so, as sentences: pods that may not fit, and why."""
     unchecked: str = ""

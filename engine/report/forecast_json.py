@@ -18,6 +18,8 @@ def forecast_document(forecast: Forecast) -> ForecastEntry:
     return {
         "complete": forecast.is_finished and not forecast.repeating,
         "assumptions": sorted(assumption.name for assumption in forecast.assumptions),
+        "mayNotFit": list(forecast.doubts),
+        "roomNotChecked": forecast.unchecked,
         "operations": counts_by_verb(forecast.operations()),
     }
 

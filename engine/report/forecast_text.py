@@ -23,8 +23,10 @@ LEVELS: Final = 6
 """The most ready counts that are shown of one root."""
 LEFT: Final = 3
 """The most objects that are named of what is left at the end."""
-NAME, REASON = 80, 200
-"""The most characters of a name and of a reason."""
+DOUBTS: Final = 5
+"""The most remarks that are shown about pods that may not fit."""
+NAME, REASON, SENTENCE = 80, 200, 400
+"""The most characters of a name, of a reason, and of a remark."""
 PODS, GPUS = "pods ", "GPUs "
 """How the effects on pods begin, and those on their GPUs."""
 LONG: Final = timedelta(minutes=1)
@@ -148,11 +150,32 @@ def left_lines(forecast: Forecast, root: RootReport) -> Iterator[Line]:
 def conclusion(forecast: Forecast) -> Iterator[Line]:
     """What the forecast assumes, if anything follows the first pass; and before it all roots together, if there are several."""
     following = (operation for each in forecast.passes if each.after for listed in each.operations.values() for operation in listed)
-    if not any(operation.verb in DISTINCTIVE for operation in following):
-        return
+    if any(operation.verb in DISTINCTIVE for operation in following):
+        yield from _in_all(forecast)
+        yield from assumption_lines(forecast)
+    yield from room_lines(forecast)
+
+
+def _in_all(forecast: Forecast) -> Iterator[Line]:
+    """All roots together, if there are several."""
     if len({root for each in forecast.passes for root in each.operations}) > 1:
         at_least = "" if forecast.is_finished and not forecast.repeating else "at least "
         effects = sum((Counter(each.counts) for each in forecast.effects.values()), Counter[str]())
         texts = (counts_text(effects), operations_text(forecast.operations()))
         yield Line(printable(f"In all: {at_least}{'; '.join(filter(None, texts))}."), "head")
-    yield Line(f"This assumes that {'; '.join(sorted(forecast.assumptions))}.", "faint")
+
+
+def assumption_lines(forecast: Forecast) -> Iterator[Line]:
+    """What the forecast assumes about the cluster, in one line; none if it assumes nothing."""
+    if forecast.assumptions:
+        yield Line(f"This assumes that {'; '.join(sorted(forecast.assumptions))}.", "faint")
+
+
+def room_lines(forecast: Forecast) -> Iterator[Line]:
+    """Which pods may have no room on the nodes, and why that is not known."""
+    for doubt in forecast.doubts[:DOUBTS]:
+        yield Line(f"May not fit: {clipped(doubt, SENTENCE)}.", "blocked")
+    if len(forecast.doubts) > DOUBTS:
+        yield Line(f"           … {len(forecast.doubts) - DOUBTS} more may not fit", "faint")
+    if forecast.unchecked:
+        yield Line(f"Room on the nodes is not checked: {clipped(forecast.unchecked, SENTENCE)}.", "faint")

@@ -73,6 +73,12 @@ class ForecastEntry(TypedDict):
 
     complete: Annotated[bool, Meta(description="Whether the end was reached; otherwise all numbers mean: at least.")]
     assumptions: list[AssumptionText]
+    mayNotFit: Annotated[
+        list[str], Meta(description="Pods that may have no room on the nodes, and why. For people: the wording may change.")
+    ]
+    roomNotChecked: Annotated[
+        str, Meta(description="Why it is not known whether nodes have room for new pods; empty if it is, or offline.")
+    ]
     operations: Counts
 
 

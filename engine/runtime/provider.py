@@ -121,6 +121,18 @@ class DescribingProvider(Protocol):
 
 
 @runtime_checkable
+class ScanningProvider(Protocol):
+    """An optional capability of a `Provider`: it reads all objects of a kind without keeping them."""
+
+    async def scan(self, kind: Kind, visit: Callable[[Mapping[str, Any]], bool], *, fields: str = "") -> None:
+        """Call `visit` with each object of the kind in all namespaces, as the server sends it, until it returns false.
+
+        `fields`: a field selector in the API's notation; empty selects everything. Raises `engine.errors.ClusterError`.
+        """
+        ...
+
+
+@runtime_checkable
 class RecordedProvider(Protocol):
     """A `Provider` over a record of a cluster: an object that it does not contain may exist all the same."""
 

@@ -14,7 +14,7 @@ from engine.runtime.client import Body, Listing, PatchType
 from providers.kubernetes.api import DirectApi
 from providers.kubernetes.discovery import Discovery, discover
 from providers.kubernetes.errors import error_of_status
-from providers.kubernetes.paging import list_all
+from providers.kubernetes.paging import each_page, list_all
 from providers.kubernetes.wire import (
     JSON,
     METADATA_ONLY,
@@ -82,6 +82,12 @@ class KubernetesClient:
     async def list_raw(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> RawListing:
         """The same with only the metadata parsed: a third of the time and a fifth of the memory."""
         return RawListing(*await list_all(self._api.send, raw_objects, kind, namespace, labels, fields))
+
+    async def pages(self, kind: Kind, *, fields: str = "") -> AsyncGenerator[Sequence[Mapping[str, Any]]]:
+        """The objects of the kind in all namespaces, page by page. Use `aclosing`."""
+        async with aclosing(each_page(self._api.send, objects, kind, fields=fields)) as pages:
+            async for page in pages:
+                yield page.items
 
     async def names(self, kind: Kind, namespace: str) -> frozenset[str]:
         """The names of all objects of the kind in a namespace. Only their metadata is sent."""

@@ -144,7 +144,8 @@ class ModelledCluster:
         if facts.ready or facts.phase in ENDED or mapping(live.body.get("spec")).get("schedulingGates"):
             return
         if stays_as_it_is(facts):
-            self._used.add(Assumption.FAILURES_STAY)
+            if self._room is None or not self._room.is_explained(live.uid):
+                self._used.add(Assumption.FAILURES_STAY)
         elif not self._has_claims(store, live):
             self._unclaimed[live.id] = None
         elif facts.node or self._room is None or not self._room.ask(live, self._root_of(live), self._slots.of(store, live)):

@@ -138,11 +138,14 @@ class PodRoom:
         certain = Counter(claim.demand for claim in self._placed.values() if self._room.is_certain(claim.demand))
         waiting = Counter(claim.demand for claim in self._waiting.values())
         waits: dict[ResourceId, list[Wait]] = {}
+        reasons = {demand: self._why(demand, certain, waiting) for demand in waiting}
         for (root, clique, demand), count in groups.items():
-            refusal = self._refusal_of(demand, certain, waiting)
-            why = refusal_text(refusal, self._room) if refusal is not None else "there is no room for them"
-            waits.setdefault(root, []).append(Wait(clique, f"{_pods(count)} cannot be scheduled: {why}", blocked=True))
+            waits.setdefault(root, []).append(Wait(clique, f"{_pods(count)} cannot be scheduled: {reasons[demand]}", blocked=True))
         return {root: tuple(listed) for root, listed in waits.items()}
+
+    def _why(self, demand: PodDemand, certain: Counter[PodDemand], waiting: Counter[PodDemand]) -> str:
+        refusal = self._refusal_of(demand, certain, waiting)
+        return refusal_text(refusal, self._room) if refusal is not None else "there is no room for them"
 
     def _refusal_of(self, demand: PodDemand, certain: Counter[PodDemand], waiting: Counter[PodDemand]) -> RoomRefusal | None:
         """Why pods of this demand wait: what they all need, if that shows it, else together with others."""
@@ -155,6 +158,9 @@ class PodRoom:
         """What may not fit although nothing proves it, as texts: which pods, and why it is not known."""
         placed = Counter(claim.demand for claim in self._placed.values())
         certain = Counter({demand: count for demand, count in placed.items() if self._room.is_certain(demand)})
+        cliques: dict[PodDemand, dict[str, None]] = {}
+        for claim in self._placed.values():
+            cliques.setdefault(claim.demand, {})[claim.clique.name] = None
         texts: dict[str, None] = {}
         for demand in placed:
             if demand in certain:
@@ -162,16 +168,16 @@ class PodRoom:
             refusal = self._room.refusal({demand: placed[demand]}) or self._room.refusal(certain + Counter({demand: placed[demand]}))
             if refusal is not None:
                 decider = PREEMPTION if demand.scheduler == DEFAULT_SCHEDULER else f"scheduler {demand.scheduler} decides"
-                texts[f"{self._subject(demand)}: {refusal_text(refusal, self._room)} ({decider})"] = None
+                texts[f"{_subject(cliques[demand])}: {refusal_text(refusal, self._room)} ({decider})"] = None
         for demand, count in left_over(self._room, certain).items():
-            texts[f"{self._subject(demand)}: {OTHER_ORDER} ({_pods(count)})"] = None
+            texts[f"{_subject(cliques[demand])}: {OTHER_ORDER} ({_pods(count)})"] = None
         return tuple(texts)
 
-    def _subject(self, demand: PodDemand) -> str:
-        """The cliques of the pods with this demand."""
-        cliques = dict.fromkeys(claim.clique.name for claim in self._placed.values() if claim.demand is demand)
-        first, *others = cliques
-        return f"pods of PodClique {first}" + (f" and {len(others)} more" if others else "")
+
+def _subject(cliques: Iterable[str]) -> str:
+    """The pods of these PodCliques."""
+    first, *others = cliques
+    return f"pods of PodClique {first}" + (f" and {len(others)} more" if others else "")
 
 
 def _most(count: int, is_possible: Callable[[int], bool]) -> int:

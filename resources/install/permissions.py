@@ -13,7 +13,7 @@ from resources.base import kinds
 from resources.children.identity import RULES as POD_RULES
 from resources.install.use import Use
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import IslandFabric, NodeExclusiveFabric
+from resources.ports.fabric import NodeExclusiveFabric
 from resources.ports.inspection import DiagnosingFabric, InspectingFabric
 from resources.ports.queries import Query
 from resources.ports.scheduler import GangScheduler, InspectingScheduler, TopologyAwareScheduler
@@ -190,10 +190,12 @@ def _plug_ins(configuration: Configuration) -> tuple[object, ...]:
 def _inspection_needs(configuration: Configuration, use: Use) -> Iterator[_Need]:
     """What checks, diagnoses and notes about capacity read: only commands that write nothing make them.
 
-    Commands also read the namespaces in which they create something; `run` learns from a refusal that one is being deleted.
+    Commands also read the namespaces in which they create something, and the nodes if they create pods; `run` learns from a refusal that a
+    namespace is being deleted, and does not forecast.
     """
     if use is not Use.RUN:
         yield kinds.NAMESPACE, ("get",), ""
+        yield kinds.NODE, ("list",), ""
     if use is not Use.READ:
         return
     yield kinds.RESOURCE_QUOTA, ("list",), ""
@@ -202,8 +204,6 @@ def _inspection_needs(configuration: Configuration, use: Use) -> Iterator[_Need]
     for fabric in configuration.fabrics:
         if isinstance(fabric, NodeExclusiveFabric):
             yield fabric.inventory_kind, ("list",), ""
-        if isinstance(fabric, IslandFabric):
-            yield kinds.NODE, ("list",), ""
 
 
 def _queries(configuration: Configuration) -> Iterator[Query]:

@@ -13,6 +13,7 @@ from resources.placement.pod_affinity import ENDED, affinity_terms, anti_affinit
 
 MAX_PODS: Final = 200_000
 """With more pods of others than this, room is not judged. Kubernetes is made for 150,000; a client would read for longer than a minute."""
+LOWEST: Final = -(2**31)
 CRITICAL: Final[Mapping[str, int]] = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """The PriorityClasses that every cluster has. Those of users are below 1,000,000,000."""
 
@@ -34,6 +35,19 @@ class NodeUsage(Struct, frozen=True, eq=False):
     namespace: str
     priority: int
     requests: Mapping[str, int]
+
+
+def usage_of(pod: Body, requests: Mapping[str, int]) -> NodeUsage:
+    """What one pod uses of its node."""
+    return NodeUsage(str(pod["metadata"].get("namespace", "")), priority_of(mapping(pod.get("spec"))), requests)
+
+
+def priority_of(spec: Mapping[str, Any]) -> int:
+    """The priority of a pod that exists; the lowest if it has a PriorityClass, and the server did not write down which priority that is."""
+    priority = spec.get("priority")
+    if isinstance(priority, int):
+        return priority
+    return LOWEST if spec.get("priorityClassName") else 0
 
 
 class LabelledPods(Struct, frozen=True):
@@ -103,8 +117,9 @@ class UsageTotals:
         if not isinstance(node, str) or not node or has_ended or metadata.get("uid") in self._excluded:
             return
         namespace = str(metadata.get("namespace", ""))
+        priority = priority_of(spec)
         if metadata.get("deletionTimestamp") is None:
-            used = self._usage.setdefault((node, namespace, priority if isinstance(priority, int) else 0), Counter())
+            used = self._usage.setdefault((node, namespace, priority), Counter())
             used.update(used_by(spec))
         if self._keys:
             labels = tuple(sorted((key, str(value)) for key, value in mapping(metadata.get("labels")).items() if key in self._keys))

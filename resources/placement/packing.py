@@ -12,7 +12,7 @@ def left_over(room: Room, demands: Mapping[PodDemand, int]) -> Mapping[PodDemand
 
     Spread constraints are not honoured, and nodes that are not ready are not used.
     """
-    nodes = [PlacedPods(each.node, each.capacity, each.others, Counter(each.used)) for each in room.nodes()]
+    nodes = [PlacedPods(each.node, each.capacity, each.others, Counter(each.used), each.held) for each in room.nodes()]
     suitable = {demand: [each for each in nodes if suits(demand, each.node, recovered=False)] for demand, count in demands.items() if count}
     taken: dict[str, set[str]] = {}
     left: dict[PodDemand, int] = {}

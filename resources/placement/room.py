@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.resource import Body
-from resources.placement.cluster_room import CRITICAL, ClusterRoom, LabelledPods, NodeUsage, RoomNode
+from resources.placement.cluster_room import CRITICAL, ClusterRoom, LabelledPods, NodeUsage, RoomNode, usage_of
 from resources.placement.node_fit import capacity_for, mismatch
 from resources.placement.pod_affinity import selects
 from resources.placement.pod_demand import DEFAULT_SCHEDULER, SLOT, PodDemand, TogetherTerm
@@ -54,11 +54,13 @@ class PlacedPods(Struct, eq=False):
     others: tuple[NodeUsage, ...]
     used: Counter[str]
     """By others, and by pods that `Room.hold` was told of."""
+    held: dict[str, NodeUsage]
+    """Uid -> what that pod uses, of the latter."""
 
     def used_without(self, priority: int) -> Mapping[str, int]:
-        """What is used, without what pods of others use whose priority is lower."""
+        """What is used, without what pods use whose priority is lower."""
         less = Counter(self.used)
-        for each in self.others:
+        for each in (*self.others, *self.held.values()):
             if each.priority < priority:
                 less.subtract(each.requests)
         return less
@@ -102,12 +104,18 @@ class Room:
         self._sums: dict[tuple[object, ...], _Sum] = {}
         self._suitable: dict[PodDemand, tuple[PlacedPods, ...]] = {}
         self._names: dict[PodDemand, frozenset[str]] = {}
-        self._preempting: dict[PodDemand, bool] = {}
         self._families: dict[frozenset[PodDemand], tuple[tuple[PodDemand, ...], ...]] = {}
+
+        self._priorities = Counter(each.priority for placed in self._nodes.values() for each in placed.others)
+        """The priorities of all pods that are on nodes."""
 
     def hold(self, uid: str, pod: Body, node: str, requests: Mapping[str, int]) -> None:
         """A pod is on a node and uses this much of it."""
         self._held[uid] = node, requests, pod
+        usage = usage_of(pod, requests)
+        self._priorities[usage.priority] += 1
+        if node in self._nodes:
+            self._nodes[node].held[uid] = usage
         self._change(node, requests, 1)
 
     def release(self, uid: str) -> bool:
@@ -115,6 +123,9 @@ class Room:
         if uid not in self._held:
             return False
         node, requests, pod = self._held.pop(uid)
+        self._priorities[usage_of(pod, requests).priority] -= 1
+        if node in self._nodes:
+            del self._nodes[node].held[uid]
         self._left[uid] = node, pod
         self._change(node, requests, -1)
         return True
@@ -153,12 +164,9 @@ class Room:
         return self._suitable[demand]
 
     def may_preempt(self, demand: PodDemand) -> bool:
-        """Whether pods of others that could be preempted are on a node that suits."""
-        if demand not in self._preempting:
-            priority = UNKNOWN_PRIORITY if demand.priority is None else demand.priority
-            others = (each for placed in self.suitable(demand) for each in placed.others)
-            self._preempting[demand] = demand.preempts and any(each.priority < priority for each in others)
-        return self._preempting[demand]
+        """Whether there are pods that could be preempted for pods of this kind."""
+        priority = UNKNOWN_PRIORITY if demand.priority is None else demand.priority
+        return demand.preempts and any(count and each < priority for each, count in self._priorities.items())
 
     def is_certain(self, demand: PodDemand) -> bool:
         """Whether a refusal of pods of this kind is one: neither another scheduler nor preemption decides."""
@@ -170,7 +178,7 @@ class Room:
         return next(self._refusals(wanted), None)
 
     def refusal_with_preemption(self, demand: PodDemand, count: int) -> RoomRefusal | None:
-        """The same of pods of one kind, if all pods of others with a lower priority were preempted."""
+        """The same of pods of one kind, if all pods with a lower priority were preempted."""
         priority = UNKNOWN_PRIORITY if demand.priority is None else demand.priority
         total = self._total(("preempting", demand), (demand,), lambda placed: placed.copies(demand, placed.used_without(priority)))
         return self._short_of_copies(demand, count, total) if count > total else None
@@ -294,7 +302,7 @@ def _with_slots(cluster: ClusterRoom, node: RoomNode) -> PlacedPods:
     for each in others:
         used.update(each.requests)
     places = {f"{SLOT}{fabric}": 1000 for fabric, slots in cluster.slots.items() if node.name in slots.nodes}
-    return PlacedPods(node, {**node.allocatable, **places}, others, used)
+    return PlacedPods(node, {**node.allocatable, **places}, others, used, {})
 
 
 def _free(placed: PlacedPods, resource: str) -> int:

@@ -122,6 +122,12 @@ def quota_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> 
                 yield root, f"ResourceQuota {shortage.quota.name}: {text_of(shortage)}"
 
 
+def room_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """The pods that no node has room for."""
+    for root, listed in (forecast.shortages if forecast is not None else {}).items():
+        yield from ((root, wait) for wait in listed)
+
+
 def sharing_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
     """The names of fabric domains that several replicas or sets have (N28)."""
     sets, groups = first.sets(), scaled_groups(first.world.roots)
@@ -164,5 +170,5 @@ def base_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> I
         yield from ((root, note) for note in listed)
 
 
-RULES: tuple[Rule, ...] = (capacity_remarks, quota_remarks, sharing_remarks, annotation_remarks, trial_remarks, base_remarks)
+RULES: tuple[Rule, ...] = (capacity_remarks, room_remarks, quota_remarks, sharing_remarks, annotation_remarks, trial_remarks, base_remarks)
 """In the order in which a reader sees what they say of one root."""

@@ -70,6 +70,7 @@ def test_a_forecast_from_a_snapshot_is_that_of_the_cluster(box: Box, engine: Eng
 
     live, offline = (engine("diff", "-f", file, *words, "-o", "json").document for words in ((), ("--against", snapshot)))
 
+    assert set(live["forecast"].pop("assumptions")) ^ set(offline["forecast"].pop("assumptions")) == {"ROOM", "CAPACITY"}
     assert live["forecast"] == offline["forecast"] and live["forecast"]["complete"]
     assert [root["forecast"] for root in live["roots"]] == [root["forecast"] for root in offline["roots"]]
 

@@ -10,13 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from engine.forecast.forecast import End, Forecast
-from engine.guard import Limits
 from engine.runtime.sync_report import Ending
 from enginectl.actions.planning import first_pass_of
 from providers.fabrics.nvidia.names import NAMED
 from resources.base import kinds
-from resources.forecast.cluster import ModelledCluster
-from resources.preview.forecasting import Conditions, can_be_forecast, concerned, simulated
+from resources.forecast.room_facts import RoomFacts
+from resources.preview.forecasting import forecast_of, in_room
 from tests.builders import applying, clique, podcliqueset
 from tests.mnnvl.sets import OPTED_OUT, gpu
 from tests.stories.fabric import rack
@@ -64,11 +63,7 @@ def _edited(draw: Any, manifest: Body) -> Iterator[Body]:
 async def forecast_in(cluster: Stage, manifest: Body) -> Forecast | None:
     """What a preview forecasts that knows the nodes; None if nothing follows."""
     first = first_pass_of(await cluster.look([manifest]), applying([manifest]))
-    if not can_be_forecast(first):
-        return None
-    conditions = Conditions(first.now, cluster.setup, Limits())
-    model = ModelledCluster(cluster.setup.fabrics, room_of(cluster))
-    return simulated(concerned(first), first.intent, conditions, model)
+    return in_room(first, forecast_of(first), RoomFacts(room_of(cluster)))
 
 
 async def assert_ends_as_forecast(cluster: Stage, manifest: Body) -> End:
@@ -117,9 +112,35 @@ async def test_a_scale_in_frees_the_room_that_a_pod_waits_for() -> None:
             assert (await assert_ends_as_forecast(cluster, manifest) is End.SETTLED) is (replicas < 3)
 
 
+async def test_a_scale_in_frees_the_room_of_a_later_replica_for_the_pod_of_an_earlier_one() -> None:
+    async with stage(nodes=2, capacity=CAPACITY) as cluster:
+        manifest = podcliqueset("demo", clique("a", 1, pod_spec=needing(4)), replicas=3)
+        await cluster.sync(manifests=[manifest], patience=30.0)
+        if waiting(cluster).startswith("demo-2"):
+            (first,) = (name for name in cluster.there(kinds.POD) if name.startswith("demo-0"))
+            await cluster.kubectl.delete(kinds.POD, "default", first, grace=0)
+            await cluster.sync(manifests=[manifest], patience=30.0)
+        assert not waiting(cluster).startswith("demo-2")
+
+        assert await assert_ends_as_forecast(cluster, {**manifest, "spec": {**manifest["spec"], "replicas": 2}}) is End.SETTLED
+
+
+def waiting(cluster: Stage) -> str:
+    """The name of the only pod without a node."""
+    (name,) = (name for name, body in cluster.there(kinds.POD).items() if not body["spec"].get("nodeName"))
+    return name
+
+
+async def test_many_replicas_are_counted_without_simulating_each_of_them() -> None:
+    async with stage(nodes=20, capacity=CAPACITY) as cluster:
+        for replicas, end in ((20, End.SETTLED), (21, End.STUCK), (18, End.SETTLED)):
+            manifest = podcliqueset("demo", clique("a", 1, pod_spec=needing(4)), replicas=replicas)
+            assert await assert_ends_as_forecast(cluster, manifest) is end
+
+
 async def test_a_named_domain_needs_a_node_for_each_pod() -> None:
     async with rack(nodes=6) as cluster:
-        for replicas, end in ((6, End.SETTLED), (7, End.STUCK), (5, End.SETTLED)):
+        for replicas, end in ((7, End.STUCK), (6, End.SETTLED), (7, End.STUCK), (5, End.SETTLED)):
             manifest = podcliqueset("demo", gpu("a", 1, annotations={NAMED: "rack"}), replicas=replicas)
             manifest["metadata"]["annotations"] = dict(OPTED_OUT)
             assert await assert_ends_as_forecast(cluster, manifest) is end

@@ -28,8 +28,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 CONCURRENCY = 8
 """How many processes of ours run at a time, each without one right."""
 
-OF_PLANS = rights((CLUSTER_IDENTITY,))
-"""What `sync --plan` needs besides: it compares the cluster with that of the plan, and says so if it may not."""
+OF_PLANS = rights((CLUSTER_IDENTITY, Permission(kinds.NODE, ("list",))))
+"""What `sync --plan` and `sync --dry-run` need besides: they compare the cluster with that of the plan, and look for room on the nodes.
+They say so if they may not."""
 
 
 def without(needed: Iterable[Permission], right: Right) -> Iterator[Permission]:

@@ -1,6 +1,6 @@
 """Preview: what a sync would do first, what follows, and what is known beyond that. Nothing is written to the cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -20,6 +20,7 @@ from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
 from enginectl.actions.facts import NO_REMARKS, read_facts
 from enginectl.actions.planning import first_pass, report_of, shown_pass, write_notices
+from enginectl.actions.room import room_of
 from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
@@ -31,9 +32,10 @@ from enginectl.input.targets import require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
+from resources.forecast.room_facts import NEW_NODES
 from resources.preview.facts import NO_TRIAL, Facts, TrialResult
 from resources.preview.first_pass import FirstPass
-from resources.preview.forecasting import forecast_of
+from resources.preview.forecasting import forecast_of, in_room
 from resources.preview.shown import shown
 
 NO_FORECAST: Final = "there is no forecast of what follows the next pass"
@@ -61,6 +63,8 @@ class PreviewRequest(Struct, frozen=True, eq=False):
     """What finds the roots that are removed; None: none are."""
     forecast_passes: int | None = None
     """How many passes a forecast simulates; None: see `engine.forecast.simulation`."""
+    assume_nodes: bool = False
+    """Whether nodes are added for pods that have no room: then nodes are not read."""
     for_approval: bool = False
     """Whether what is seen is to be approved: then it must be known which cluster it is."""
 
@@ -139,7 +143,11 @@ async def preview_of(
     current, first = await first_pass(engine, intent, removals.objections)
     trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL
     facts = await read_facts(engine, first, is_forecast=not request.only_next, rejected=admitted.rejected, trial=trial, base=base)
-    forecast = None if request.only_next else forecast_if_possible(wiring, first, facts, request)
+    forecast = None
+    if not request.only_next:
+        forecast = forecast_if_possible(wiring, lambda: forecast_of(first, facts, passes=request.forecast_passes))
+        room = NEW_NODES if request.assume_nodes else await room_of(provider, first, forecast, facts.capacities)
+        forecast = forecast_if_possible(wiring, lambda: in_room(first, forecast, room, passes=request.forecast_passes))
     seen = shown(first, forecast, facts)
     write_notices(seen.notices)
     cluster = ""
@@ -159,10 +167,10 @@ async def tried(provider: Provider, first: FirstPass) -> TrialResult:
     return await try_out(provider, report_of(shown(first)))
 
 
-def forecast_if_possible(wiring: Wiring, first: FirstPass, facts: Facts, request: PreviewRequest) -> Forecast | None:
-    """The forecast of what follows a pass. If our own code fails on it, a line says so, and the report is written without one."""
+def forecast_if_possible(wiring: Wiring, make: Callable[[], Forecast | None]) -> Forecast | None:
+    """The forecast that is made. If our own code fails on it, a line says so, and the report is written without one."""
     try:
-        return forecast_of(first, facts, passes=request.forecast_passes)
+        return make()
     except Exception as error:
         report_internal_error(error, verbose=wiring.options.verbose, about=NO_FORECAST)
         return None

@@ -82,6 +82,7 @@ async def sync(
     files: Sequence[Path] = (),
     began: float | None = None,
     quiet: bool = False,
+    assume_nodes: bool = False,
 ) -> Exit:
     """Sync the workloads in focus and remove what `removing` finds, as the holder of the lease wherever it writes.
 
@@ -89,8 +90,9 @@ async def sync(
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
     was changed and what is wrong. `policies` and `gates` judge, before anything is written, what the sync would do; then people consent to
-    it, and only what they have seen is done. Cancelling `stop` lets calls under way finish. Raises `InputError` if a manifest is
-    rejected, before anything is written, and `LeaseTaken` and `TimedOut` if that is how it ends before its first pass.
+    it, and only what they have seen is done. `assume_nodes`: see `PreviewRequest`. Cancelling `stop` lets calls under way finish. Raises
+    `InputError` if a manifest is rejected, before anything is written, and `LeaseTaken` and `TimedOut` if that is how it ends before its
+    first pass.
     """
     clock = wiring.clock
     give_up_at = (clock.monotonic() if began is None else began) + patience.seconds
@@ -115,7 +117,7 @@ async def sync(
             terminal.note("there is nothing to remove")
             return Exit.DONE
         if all_gates:
-            request = PreviewRequest(roots, limits=limits, policies=policies, focus=focus, removing=removing)
+            request = PreviewRequest(roots, limits=limits, policies=policies, focus=focus, removing=removing, assume_nodes=assume_nodes)
             seen = await in_time(
                 clock,
                 give_up_at,

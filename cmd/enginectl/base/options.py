@@ -175,6 +175,10 @@ ForecastPasses = Annotated[
         "--forecast-passes", min=1, metavar="N", help="How many passes a forecast simulates. Default: as many as a second or two allows."
     ),
 ]
+AssumeNodes = Annotated[
+    bool,
+    typer.Option("--assume-nodes", help="Assume that nodes are added for pods without room, e.g. by an autoscaler; read no nodes."),
+]
 
 
 def print_version(wanted: bool) -> None:

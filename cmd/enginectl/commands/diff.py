@@ -10,6 +10,7 @@ from enginectl.base.options import (
     AllowEmpty,
     AllowReplace,
     ApplySetParent,
+    AssumeNodes,
     Excluded,
     FieldValidation,
     Files,
@@ -61,6 +62,7 @@ def diff(
         bool,
         typer.Option("--server-dry-run", help="Let the API server check what the next pass would write; needs the rights to write it."),
     ] = False,
+    assume_nodes: AssumeNodes = False,
     policy: PolicyFiles = None,
     waive: Waivers = None,
     forecast_passes: ForecastPasses = None,
@@ -138,5 +140,6 @@ def diff(
         focus=focus,
         removing=removing,
         forecast_passes=forecast_passes,
+        assume_nodes=assume_nodes,
     )
     return conclude(run_cancellable(lambda: write_diff(wiring, request, outputs, detailed=detailed_exitcode, saving=saving)), format)

@@ -11,6 +11,7 @@ from enginectl.base.options import (
     AllowEmpty,
     AllowReplace,
     ApplySetParent,
+    AssumeNodes,
     Excluded,
     FieldValidation,
     Files,
@@ -65,6 +66,7 @@ def sync(
         int | None,
         typer.Option(min=0, metavar="N", help="Allowed number of unintended deletes. Default: 10, or a tenth of all objects."),
     ] = None,
+    assume_nodes: AssumeNodes = False,
     policy: PolicyFiles = None,
     waive: Waivers = None,
     allow_replace: AllowReplace = False,
@@ -174,6 +176,7 @@ def sync(
                     files=paths,
                     began=began,
                     quiet=quiet,
+                    assume_nodes=assume_nodes,
                 )
             except (TimedOut, ExceptionGroup) as error:
                 timeouts = list(leaves(error))
@@ -184,7 +187,7 @@ def sync(
 
         if dry_run:
             give_up_at = began + patience.seconds
-            request = PreviewRequest(roots, limits=limits, policies=policies, focus=focus, removing=removing)
+            request = PreviewRequest(roots, limits=limits, policies=policies, focus=focus, removing=removing, assume_nodes=assume_nodes)
             code = run_cancellable(lambda: show_plan(wiring, request, outputs, give_up_at=give_up_at))
         else:
             code = run(work)

@@ -6,7 +6,7 @@ from engine.forecast.store import ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live
 from providers.fabrics.nvidia.domain_facts import template_name
-from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, DRIVER_FINALIZER, TARGET_LABEL, WORKLOAD
+from providers.fabrics.nvidia.names import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, DRIVER_FINALIZER, TARGET_LABEL, WORKLOAD
 from resources.base import kinds
 from resources.base.fields import mapping
 
@@ -42,12 +42,16 @@ def _served(store: ForecastStore, domain: Live) -> bool:
         return is_new
     parameters = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomainChannelConfig", "domainID": domain.uid}
     labels = {DOMAIN_LABEL: domain.uid, TARGET_LABEL: WORKLOAD}
+    devices = {
+        "requests": [{"name": "channel", "exactly": {"deviceClassName": CHANNEL_CLASS}}],
+        "config": [{"opaque": {"driver": DRIVER, "parameters": parameters}}],
+    }
     store.create(
         {
             "apiVersion": kinds.RESOURCE_CLAIM_TEMPLATE.api_version,
             "kind": kinds.RESOURCE_CLAIM_TEMPLATE.name,
             "metadata": {"name": id.name, "namespace": id.namespace, "labels": labels, "finalizers": [DRIVER_FINALIZER]},
-            "spec": {"spec": {"devices": {"config": [{"opaque": {"driver": DRIVER, "parameters": parameters}}]}}},
+            "spec": {"spec": {"devices": devices}},
         }
     )
     return True

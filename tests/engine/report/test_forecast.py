@@ -170,6 +170,8 @@ def test_json_has_stages_totals_availability_and_the_end() -> None:
     assert value["forecast"] == {
         "complete": True,
         "assumptions": ["CAPACITY"],
+        "mayNotFit": [],
+        "roomNotChecked": "",
         "operations": {"create": 2, "patch": 0, "scale": 0, "replace": 0, "release": 0, "delete": 3},
     }
     (root,) = value["roots"]

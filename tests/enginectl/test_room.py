@@ -1,0 +1,164 @@
+"""Room: what a preview says of pods that no node has room for, and where it does not know the nodes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from enginectl.base.exit_codes import Exit
+from providers.sandbox.actors.options import ActorOptions
+from providers.sandbox.registry import ACTORS
+from resources.base.kinds import POD, PODCLIQUESET
+from tests.builders import clique, podcliqueset
+from tests.enginectl.box import Box
+from tests.enginectl.calling import Engine
+from tests.enginectl.conftest import cluster
+
+GPU = "nvidia.com/gpu"
+CAPACITY = {"cpu": "16", "memory": "64Gi", GPU: "4", "pods": "110"}
+
+
+@pytest.fixture
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
+    """A cluster of three nodes with four GPUs each."""
+    with cluster(tmp_path, ACTORS, ActorOptions(nodes=3, termination=0.0, capacity=CAPACITY)) as made:
+        monkeypatch.setenv("KUBECONFIG", str(made.kubeconfig))
+        yield made
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> "Manifests":
+    return Manifests(tmp_path)
+
+
+class Manifests:
+    """Writes a set of replicas with one pod each."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, replicas: int = 1, gpus: int = 4, name: str = "demo", **spec: Any) -> Path:
+        resources = {"requests": {GPU: str(gpus)}, "limits": {GPU: str(gpus)}}
+        pod_spec = {"containers": [{"name": "main", "image": "nginx:1.27", "resources": resources}], **spec}
+        file = self._folder / f"{name}.json"
+        body = podcliqueset(name, clique("a", 1, pod_spec=pod_spec), replicas=replicas)
+        body["metadata"]["annotations"] = {"grove.io/auto-mnnvl": "disabled"}
+        file.write_text(json.dumps(body))
+        return file
+
+
+def others(box: Box, node: str, **spec: Any) -> None:
+    """A pod of somebody else takes the GPUs of a node."""
+    resources = {"requests": {GPU: "4"}, "limits": {GPU: "4"}}
+    containers = [{"name": "main", "image": "nginx", "resources": resources}]
+    metadata = {"name": f"other-{node}", "namespace": "default"}
+    box.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": node, "containers": containers, **spec}})
+
+
+def test_pods_that_fit_are_assumed_to_be_scheduled_on_the_nodes_as_they_are(box: Box, engine: Engine, manifest: Manifests) -> None:
+    shown = engine("diff", "-f", manifest(3))
+
+    assert shown.code == Exit.DONE and "; settled" in shown.out
+    assert "nodes, and what others run on them, stay as they are; new pods that fit are scheduled" in shown.out
+    assert "May not fit" not in shown.out
+
+
+def test_a_label_that_no_node_has_is_named_and_it_never_settles(box: Box, engine: Engine, manifest: Manifests) -> None:
+    for command in (("diff",), ("sync", "--dry-run")):
+        shown = engine(*command, "-f", manifest(1, nodeSelector={"zone": "x"}))
+
+        assert shown.code == Exit.STUCK
+        assert "blocked  PodClique/demo-0-a  1 pod cannot be scheduled: no node has the label zone=x" in shown.out
+
+
+def test_a_pod_that_asks_for_more_than_the_largest_node_has_never_starts(box: Box, engine: Engine, manifest: Manifests) -> None:
+    shown = engine("diff", "-f", manifest(1, gpus=8))
+
+    assert shown.code == Exit.STUCK
+    assert "8 nvidia.com/gpu requested, the largest of 3 nodes that suit has 4; ask for less, or add larger nodes" in shown.out
+
+
+def test_more_pods_than_free_nodes_are_told_how_many_are_free_and_who_has_the_rest(box: Box, engine: Engine, manifest: Manifests) -> None:
+    others(box, "node-0000")
+
+    shown = engine("diff", "-f", manifest(3))
+
+    assert shown.code == Exit.STUCK
+    assert "3 pods need 3 nodes, one for each: 2 of 3 are free (pods of namespace default have the rest)" in shown.out
+
+
+def test_json_has_what_is_left_and_what_it_assumes(box: Box, engine: Engine, manifest: Manifests) -> None:
+    document = engine("diff", "-f", manifest(4), "-o", "json").document
+
+    assert "ROOM" in document["forecast"]["assumptions"]
+    (root,) = document["roots"]
+    assert root["forecast"]["end"] == "stuck"
+    assert any(each["blocked"] and "4 pods need 4 nodes" in each["why"] for each in root["forecast"]["left"])
+
+
+def test_nodes_that_will_come_are_assumed_if_asked_for(box: Box, engine: Engine, manifest: Manifests) -> None:
+    for command in (("diff",), ("sync", "--dry-run")):
+        shown = engine(*command, "-f", manifest(9, gpus=8), "--assume-nodes")
+
+        assert shown.code == Exit.DONE
+        assert "nodes are added for new pods that have no room" in shown.out
+
+
+def test_a_scale_in_that_frees_room_for_a_waiting_pod_settles(box: Box, engine: Engine, manifest: Manifests) -> None:
+    assert engine("sync", "-f", manifest(4), "--timeout", "5s").code == Exit.FAILED
+
+    assert engine("diff", "-f", manifest(4)).code == Exit.DONE, "Nothing is changed, whatever waits."
+    shown = engine("diff", "-f", manifest(3))
+    assert shown.code == Exit.DONE and "; settled" in shown.out
+    assert engine("sync", "-f", manifest(3)).code == Exit.DONE
+
+
+def test_pods_of_lower_priority_are_told_and_hold_nothing_back(box: Box, engine: Engine, manifest: Manifests) -> None:
+    for number in range(3):
+        others(box, f"node-000{number}", priority=-10)
+
+    shown = engine("diff", "-f", manifest(2))
+
+    assert shown.code == Exit.DONE and "; settled" in shown.out
+    assert "May not fit: pods of PodClique demo-0-a and 1 more: 2 pods need 2 nodes, one for each: 0 of 3 are free" in shown.out
+    assert "pods of lower priority could be preempted for them" in shown.out
+    assert engine("diff", "-f", manifest(4)).code == Exit.STUCK, "There are three nodes, whoever is preempted."
+
+
+@pytest.mark.parametrize("denied", ["nodes", "pods"])
+def test_without_the_right_to_list_nodes_and_pods_everywhere_the_reason_is_told(
+    box: Box, engine: Engine, manifest: Manifests, denied: str
+) -> None:
+    box.deny(resource=denied, verb="list", namespace="")
+
+    shown = engine("diff", "-f", manifest(9))
+
+    assert shown.code == Exit.DONE
+    assert "every new pod is scheduled and becomes ready" in shown.out
+    assert "Room on the nodes is not checked: you may not list nodes and the pods of all namespaces." in shown.out
+
+
+def test_offline_every_pod_is_assumed_to_be_scheduled(engine: Engine, manifest: Manifests) -> None:
+    shown = engine("diff", "-f", manifest(9), "--against", "empty")
+
+    assert shown.code == Exit.DONE and "every new pod is scheduled and becomes ready" in shown.out
+    assert "Room on the nodes" not in shown.out
+
+
+def test_nodes_are_read_only_if_pods_are_created(box: Box, engine: Engine, manifest: Manifests) -> None:
+    assert engine("sync", "-f", manifest(1)).code == Exit.DONE
+    box.deny(resource="nodes", verb="list")
+
+    assert "Room on the nodes" not in engine("diff", "-f", manifest(0)).out
+    assert "Room on the nodes is not checked" in engine("diff", "-f", manifest(2)).out
+
+
+def test_nothing_is_printed_if_nothing_is_assumed(box: Box, engine: Engine, manifest: Manifests) -> None:
+    assert engine("sync", "-f", manifest(0)).code == Exit.DONE
+    box.delete(PODCLIQUESET, "demo")
+
+    shown = engine("diff")
+
+    assert "delete" in shown.out and "This assumes" not in shown.out
