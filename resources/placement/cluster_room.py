@@ -8,12 +8,13 @@ from msgspec import Struct, field
 
 from engine.resource import Body
 from resources.base.fields import mapping, mappings
-from resources.placement.node_fit import PODS, Amounts, allocatable, requests_of
+from resources.placement.node_fit import PODS, Amounts, allocatable, requests_of, texts
 from resources.placement.pod_affinity import ENDED, affinity_terms, anti_affinity_terms
 
 MAX_PODS: Final = 200_000
 """With more pods of others than this, room is not judged. Kubernetes is made for 150,000; a client would read for longer than a minute."""
 LOWEST: Final = -(2**31)
+"""No pod has a lower priority."""
 CRITICAL: Final[Mapping[str, int]] = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """The PriorityClasses that every cluster has. Those of users are below 1,000,000,000."""
 
@@ -150,4 +151,4 @@ def label_keys_of(specs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             selector = mapping(term.get("labelSelector"))
             yield from map(str, mapping(selector.get("matchLabels")))
             yield from (str(rule.get("key")) for rule in mappings(selector.get("matchExpressions")))
-            yield from (str(key) for name in ("matchLabelKeys", "mismatchLabelKeys") for key in term.get(name) or ())
+            yield from (key for name in ("matchLabelKeys", "mismatchLabelKeys") for key in texts(term.get(name)))

@@ -212,9 +212,14 @@ def matches_expressions(selector: Body, labels: Mapping[str, str]) -> bool:
     return all(_matches(rule, labels) for rule in mappings(selector.get("matchExpressions")))
 
 
+def texts(values: Any) -> Sequence[str]:
+    """The texts in a list; none if the value is no list."""
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list | tuple) else []
+
+
 def _matches(rule: Body, values: Mapping[str, str]) -> bool:
     operator = _OPERATORS.get(str(rule.get("operator")))
-    return operator is not None and operator(values.get(str(rule.get("key"))), rule.get("values") or ())
+    return operator is not None and operator(values.get(str(rule.get("key"))), texts(rule.get("values")))
 
 
 _OPERATORS: Final[Mapping[str, Callable[[str | None, Sequence[str]], bool]]] = {

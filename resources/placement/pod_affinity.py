@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from engine.resource import Body
 from resources.base.fields import mapping, mappings
-from resources.placement.node_fit import PodRequirements, is_selected, matches_expressions
+from resources.placement.node_fit import PodRequirements, is_selected, matches_expressions, texts
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -189,7 +189,7 @@ def selects(term: Mapping[str, Any], pod: Body, other: Body) -> bool:
     selector, namespaces = term.get("labelSelector"), term.get("namespaceSelector")
     if not isinstance(selector, Mapping) or not isinstance(namespaces, Mapping | None):
         return False
-    named = term.get("namespaces") or (() if namespaces is not None else (pod["metadata"].get("namespace", ""),))
+    named = texts(term.get("namespaces")) or (() if namespaces is not None else (pod["metadata"].get("namespace", ""),))
     is_everywhere = namespaces is not None and not namespaces
     if not is_everywhere and other["metadata"].get("namespace", "") not in named:
         return False
@@ -204,8 +204,8 @@ def _has_labels(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 def _agrees(term: Mapping[str, Any], pod: Body, labels: Mapping[str, str]) -> bool:
     """Whether another pod has the pod's values of `matchLabelKeys`, and none of its values of `mismatchLabelKeys`."""
     own = mapping(pod["metadata"].get("labels"))
-    alike = [key for key in term.get("matchLabelKeys") or () if key in own]
-    unlike = [key for key in term.get("mismatchLabelKeys") or () if key in own]
+    alike = [key for key in texts(term.get("matchLabelKeys")) if key in own]
+    unlike = [key for key in texts(term.get("mismatchLabelKeys")) if key in own]
     return all(labels.get(key) == own[key] for key in alike) and all(labels.get(key) != own[key] for key in unlike)
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from engine.canonical import digest
 from engine.resource import Body
 from resources.base.fields import mapping
-from resources.placement.node_fit import PodRequirements, requirements_of
+from resources.placement.node_fit import PodRequirements, requirements_of, texts
 from resources.placement.pod_affinity import affinity_terms, anti_affinity_terms, selects, spread_constraints, topology_key
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
@@ -99,7 +99,7 @@ class DemandBook:
 def _group(term: Mapping[str, Any], pod: Body) -> str:
     """Equal for pods with the same term that select one another."""
     own = mapping(pod["metadata"].get("labels"))
-    values = [[key, own.get(key)] for key in term.get("matchLabelKeys") or ()]
+    values = [[key, own.get(key)] for key in texts(term.get("matchLabelKeys"))]
     return digest([term, values, pod["metadata"].get("namespace", "")])
 
 

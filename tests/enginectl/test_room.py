@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from enginectl.actions import room
 from enginectl.base.exit_codes import Exit
 from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.registry import ACTORS
@@ -138,6 +139,18 @@ def test_without_the_right_to_list_nodes_and_pods_everywhere_the_reason_is_told(
     assert shown.code == Exit.DONE
     assert "every new pod is scheduled and becomes ready" in shown.out
     assert "Room on the nodes is not checked: you may not list nodes and the pods of all namespaces." in shown.out
+
+
+def test_a_cluster_of_too_many_pods_is_not_read_to_its_end(
+    box: Box, engine: Engine, manifest: Manifests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others(box, "node-0000")
+    others(box, "node-0001")
+    monkeypatch.setattr(room, "MAX_PODS", 1)
+
+    shown = engine("diff", "-f", manifest(9))
+
+    assert shown.code == Exit.DONE and "Room on the nodes is not checked: more than 200,000 pods run in the cluster." in shown.out
 
 
 def test_offline_every_pod_is_assumed_to_be_scheduled(engine: Engine, manifest: Manifests) -> None:

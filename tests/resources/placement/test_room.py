@@ -189,6 +189,27 @@ def test_a_pod_that_is_gone_leaves_its_room() -> None:
     assert cluster.why(pod(8)) == ""
 
 
+@pytest.mark.parametrize("value", [5, "text", None, [5], {"a": "b"}, [{"a": "b"}], [None]])
+def test_specs_of_any_shape_are_judged_without_an_error(value: Any) -> None:
+    term = {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": value}]}, "matchLabelKeys": value}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    terms = [{**term, "topologyKey": "rack", "namespaces": value}, {**term, "namespaceSelector": value}, {"labelSelector": value}]
+    node_terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Gt", "values": value}]}]}
+    affinity = {
+        "podAffinity": {required: terms},
+        "podAntiAffinity": {required: value},
+        "nodeAffinity": {required: node_terms},
+    }
+    spec = {"affinity": affinity, "tolerations": value, "topologySpreadConstraints": value, "nodeSelector": value}
+    cluster = Cluster([node(0, labels={"rack": "r"})], pod(1, node="n0"))
+
+    for broken in (spec, {"affinity": value}, {"affinity": {"podAffinity": value}}, {"priority": value, "schedulerName": value}):
+        demand = cluster.book.demand_of(pod(1, **broken), {})
+        assert demand is not None
+        cluster.room.refusal({demand: 3})
+        left_over(cluster.room, {demand: 3})
+
+
 def test_large_fleets_are_counted_and_not_listed() -> None:
     cluster = Cluster([node(number) for number in range(5_000)])
 
