@@ -1,70 +1,119 @@
 """Canonical form of a pod spec: equal for all spellings of the same pods.
 
-`4` and `"4"`, `1024Mi` and `1Gi`, a port with `protocol: TCP` and one without, `resources: {}` and nothing are the same to Kubernetes. A
+`4` and `"4"`, `1024Mi` and `1Gi`, `hostNetwork: false` and nothing, `dnsPolicy: ClusterFirst` and nothing are the same to Kubernetes. A
 program that decodes and encodes a set, as the webhook of Grove's operator does, changes such spellings. That must not look like an edit.
+What an API server leaves out and fills in is recorded (`resources.schema.pod_defaults`), by type and field.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import DecimalException
 from typing import Any, Final
 
+from msgspec import Struct
+
 from engine.canonical import digest
+from engine.diff import same
 from engine.quantity import amount
+from resources.schema.pod_defaults import is_default
+from resources.schema.published import Schema, definitions
 
 UNORDERED: Final = frozenset({"volumes", "imagePullSecrets", "tolerations", "volumeMounts", "ports"})
 """Lists of a pod spec whose order has no meaning."""
 
-AMOUNTS: Final = frozenset({"limits", "requests", "overhead"})
-"""Maps whose values are quantities."""
+QUANTITY: Final = "Quantity"
+"""The type of amounts."""
 
-AMOUNT: Final = frozenset({"sizeLimit", "divisor"})
-"""Fields whose value is a quantity."""
+CONFIGURED: Final = ("PodSpec", "schedulerName")
+"""The type and the field of the scheduler: without it, pods of sets have that of the configuration."""
 
-LITERAL: Final = frozenset({"nodeSelector", "matchLabels", "labels", "annotations", "volumeAttributes", "options"})
-"""Maps whose keys are the user's: they are not changed."""
-
-EMPTY_MATTERS: Final = frozenset({"labelSelector", "namespaceSelector", "selector"})
-"""Fields in which an empty value is not the same as none: an empty selector selects everything."""
-
-DEFAULTS: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(("hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "readOnly"), False),
-    **dict.fromkeys(("hostPort", "initialDelaySeconds"), 0),
-    "divisor": "0",
-    "value": "",
-}
-"""Field -> the value that is the same as none, whatever field the pod spec has it in."""
-
-PORT_PROTOCOL: Final = "TCP"
+NOTHING_KNOWN: Final[Schema] = {}
+"""The schema of a field that no type has."""
 
 
-def canonical_form(value: Any) -> Any:
-    """A copy of a pod spec, or of a part of it, in canonical form. Values of a wrong shape are kept."""
-    return _form(value, "")
+def canonical_form(value: Any, type_: str = "PodSpec", *, configured: bool = True) -> Any:
+    """A copy of a pod spec, or of a part of it of that type, in canonical form. Values of a wrong shape are kept.
+
+    `configured`: a pod without scheduler has that of the configuration, which may be another one than Kubernetes' default.
+    """
+    return _Form(configured).of(value, {"$ref": type_}, "")
 
 
-def _form(value: Any, field: str) -> Any:
-    """The canonical form of the value of a field; the entries of a list have the name of their list."""
-    if isinstance(value, Mapping):
-        if field in LITERAL:
-            return dict(value)
-        if field in AMOUNTS:
-            return {name: _amount(quantity) for name, quantity in value.items()}
-        entries = ((key, _form(inner, key)) for key, inner in value.items())
-        return {key: inner for key, inner in entries if not _is_absent(key, inner, field)}
-    if isinstance(value, list | tuple):
-        items = [_form(item, field) for item in value]
-        return sorted(items, key=digest) if field in UNORDERED else items
-    return _amount(value) if field in AMOUNT else value
+def respelled(desired: Any, live: Any, type_: str = "PodSpec", *, configured: bool = True) -> Any:
+    """The desired pod spec in the spelling of the live one, wherever both mean the same."""
+    if desired == live:
+        return desired  # Nearly always, and found out quickly. `True` equals 1 here: whoever compares the result tells them apart.
+    return _Form(configured).respelled(desired, live, {"$ref": type_}, "")
 
 
-def _is_absent(field: str, value: Any, parent: str) -> bool:
-    """Whether the value means the same as none. `parent` is the field that contains it."""
-    if value is None or (isinstance(value, dict | list) and not value):
-        return value is None or field not in EMPTY_MATTERS
-    if parent == "ports" and field == "protocol":
-        return bool(value == PORT_PROTOCOL)
-    default = DEFAULTS.get(field)
-    return type(default) is type(value) and default == value
+class _Form(Struct, frozen=True):
+    """The canonical form. Fields are named as in the types; the entries of a list have the name of their list."""
+
+    configured: bool
+
+    def of(self, value: Any, schema: Schema, field: str) -> Any:
+        """The canonical form of the value of a field."""
+        if schema.get("$ref") == QUANTITY:
+            return _amount(value)
+        if isinstance(value, Mapping):
+            return self._of_map(value, schema)
+        if isinstance(value, list | tuple):
+            items = [self.of(item, schema.get("items", NOTHING_KNOWN), field) for item in value]
+            return sorted(items, key=digest) if field in UNORDERED else items
+        return value
+
+    def _of_map(self, value: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+        """An object without what a server treats as absent; a map, whose keys are the user's, with all of them."""
+        if not _has_fields(schema):
+            return {key: self.of(inner, _field(schema, key), "") for key, inner in value.items()}
+        entries = ((key, self.of(inner, _field(schema, key), key)) for key, inner in value.items())
+        return {key: inner for key, inner in entries if not self._is_absent(schema["$ref"], key, inner, value)}
+
+    def _is_absent(self, type_: str, field: str, value: Any, holder: Mapping[str, Any]) -> bool:
+        """Whether a field with this value, in canonical form, means the same as none. `holder` is the object that it is in."""
+        if (type_, field) == CONFIGURED and self.configured:
+            return not value
+        if (type_, field) == ("PodSpec", "serviceAccount"):  # The old name, which servers keep equal to the new one.
+            return bool(value == holder.get("serviceAccountName", ""))
+        return is_default(type_, field, value, holder)
+
+    def respelled(self, desired: Any, live: Any, schema: Schema, field: str) -> Any:
+        """The desired value in the spelling of the live one."""
+        if desired is live or same(self.of(desired, schema, field), self.of(live, schema, field)):
+            return live
+        if isinstance(desired, Mapping) and isinstance(live, Mapping):
+            return self._respelled_map(desired, live, schema)
+        if isinstance(desired, list | tuple) and isinstance(live, list | tuple):
+            items = schema.get("items", NOTHING_KNOWN)
+            return [self.respelled(item, match, items, field) for item, match in zip(desired, _matches(desired, live), strict=True)]
+        return desired
+
+    def _respelled_map(self, desired: Mapping[str, Any], live: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+        """The desired fields; those that mean the same as none are there if the live object has them."""
+        spelled: dict[str, Any] = {}
+        for key in (*desired, *(key for key in live if key not in desired)):
+            inner = _field(schema, key)
+            if key in desired and key in live:
+                spelled[key] = self.respelled(desired[key], live[key], inner, key)
+                continue
+            value = desired[key] if key in desired else live[key]
+            is_absent = _has_fields(schema) and self._is_absent(schema["$ref"], key, self.of(value, inner, key), desired)
+            if is_absent == (key in live):
+                spelled[key] = value
+        return spelled
+
+
+def _has_fields(schema: Schema) -> bool:
+    """Whether the schema is that of an object with known fields."""
+    return "properties" in definitions().get(schema.get("$ref", ""), NOTHING_KNOWN)
+
+
+def _field(schema: Schema, key: str) -> Schema:
+    """The schema of a field of an object, or of a value of a map."""
+    if not _has_fields(schema):
+        inner: Schema = schema.get("additionalProperties", NOTHING_KNOWN)
+        return inner
+    field: Schema = definitions()[schema["$ref"]]["properties"].get(key, NOTHING_KNOWN)
+    return field
 
 
 def _amount(value: Any) -> Any:
@@ -74,3 +123,17 @@ def _amount(value: Any) -> Any:
         return value if number is None else str(number.normalize()) if number else "0"
     except DecimalException:  # An exponent beyond any amount.
         return value
+
+
+def _matches(desired: Sequence[Any], live: Sequence[Any]) -> list[Any]:
+    """The live entry of each desired one: of the same name if all live ones have names, else of the same position; None without one."""
+    names = [_name(entry) for entry in live]
+    if names and all(names):
+        by_name = dict(zip(names, live, strict=True))
+        return [by_name.get(_name(entry)) for entry in desired]
+    return [live[index] if index < len(live) else None for index in range(len(desired))]
+
+
+def _name(entry: Any) -> str:
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    return name if isinstance(name, str) else ""

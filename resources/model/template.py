@@ -22,7 +22,7 @@ from resources.model.topology import Topology
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
 
-HASH_VERSION = "v2"
+HASH_VERSION = "v3"
 """The prefix of every hash. It changes with the hash function, so that new hash values are not mistaken for an edit of the template."""
 
 HASH_LENGTH = 40
@@ -181,7 +181,6 @@ def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ..
     spec = entry["spec"]
     pod_spec = spec["podSpec"]
     own_labels, annotations = entry.get("labels") or {}, entry.get("annotations") or {}
-    hashed = {"labels": own_labels, "annotations": annotations, "spec": canonical_form({**pod_spec, "priorityClassName": priority})}
     return Clique(
         name=entry["name"],
         replicas=spec["replicas"],
@@ -190,11 +189,21 @@ def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ..
         pod_spec=pod_spec,
         labels=own_labels,
         annotations={key: value for key, value in annotations.items() if key != labels.TOPOLOGY_NAME},
-        hash=_hash(hashed),
+        hash=_hash(hashed_content(entry, priority)),
         starts_after=starts_after,
         autoscaling=spec.get("autoScalingConfig"),
         scheduler=pod_spec.get("schedulerName", ""),
     )
+
+
+def hashed_content(entry: Mapping[str, Any], priority: str) -> Any:
+    """What the pods of a clique are created from, the same for all spellings. `priority` is the priority class of the set."""
+    pod_spec = entry["spec"]["podSpec"]
+    return {
+        "labels": entry.get("labels") or {},
+        "annotations": entry.get("annotations") or {},
+        "spec": canonical_form({**pod_spec, "priorityClassName": pod_spec.get("priorityClassName") or priority}),
+    }
 
 
 def _group(config: Mapping[str, Any], cliques: Mapping[str, Clique], inherited: Mapping[str, str]) -> Group:

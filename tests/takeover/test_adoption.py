@@ -80,7 +80,7 @@ async def test_M4_no_update_begins_and_no_counter_drops(world: World) -> None:
         assert "updateProgress" not in status
         assert status["availableReplicas"] == status["updatedReplicas"] == status["replicas"]
         hashes = {pod["metadata"]["labels"][labels.TEMPLATE_HASH][:3] for pod in cluster.there(kinds.POD).values()}
-        assert hashes == {"v2-"}
+        assert hashes == {"v3-"}
 
 
 async def test_M5_the_users_manifest_is_no_edit_although_the_operator_has_stored_it_in_another_spelling() -> None:

@@ -21,7 +21,7 @@ from resources.dynamo.objects.pod_template import (
     pod_template,
     template_hash,
 )
-from resources.dynamo.objects.server_form import server_form
+from resources.dynamo.objects.server_form import hash_label, server_form
 from resources.dynamo.objects.service import service_name
 from resources.ports.dynamo import DynamoSettings
 
@@ -54,9 +54,9 @@ def deployment(graph: InferenceGraph, service: GraphService, settings: DynamoSet
     selector = {SELECTOR: name}
     template = pod_template(graph, service, Role.MAIN, settings)
     template["metadata"]["labels"].update(selector)
-    own_hash = template_hash(template)
-    sent = live is not None and live.labels.get(TEMPLATE_HASH) == own_hash
     live_template = mapping(live.body.get("spec")).get("template") if live else None
+    form = server_form(template, live_template)
+    own_hash = hash_label(template_hash(template), [(form, live_template)], live)
     body = manifest(
         kinds.DEPLOYMENT,
         graph.namespace,
@@ -67,7 +67,7 @@ def deployment(graph: InferenceGraph, service: GraphService, settings: DynamoSet
             "replicas": service.replicas,
             "selector": {"matchLabels": selector},
             "strategy": STRATEGIES.get(object_annotations(service).get(STRATEGY, ""), DEFAULT_STRATEGY),
-            "template": server_form(template, live_template, sent=sent),
+            "template": form,
         },
     )
     policy = SCALED_BY_OTHERS if service.body.get("replicas") is None else POLICY

@@ -20,7 +20,7 @@ from resources.dynamo.objects.pod_template import (
     pod_template,
     template_hash,
 )
-from resources.dynamo.objects.server_form import server_form
+from resources.dynamo.objects.server_form import hash_label, server_form
 from resources.dynamo.pods.builder import PodFault
 from resources.ports.dynamo import DynamoSettings
 
@@ -52,12 +52,10 @@ def leader_worker_set(graph: InferenceGraph, service: GraphService, index: int, 
     """The LeaderWorkerSet of one replica, created after its PodGroup."""
     name = instance_name(graph, service, index)
     marked = [_marked(template, index, name) for template in (templates.leader, templates.worker)]
-    own_hash = template_hash(*marked)
     live_templates = mapping(mapping(live.body.get("spec")).get("leaderWorkerTemplate")) if live else {}
-    sent = live is not None and live.labels.get(TEMPLATE_HASH) == own_hash
-    group: dict[str, Any] = {"size": service.nodes}
-    for field, template in zip(TEMPLATES, marked, strict=True):
-        group[field] = server_form(template, live_templates.get(field), sent=sent)
+    forms = {field: server_form(template, live_templates.get(field)) for field, template in zip(TEMPLATES, marked, strict=True)}
+    own_hash = hash_label(template_hash(*marked), [(form, live_templates.get(field)) for field, form in forms.items()], live)
+    group: dict[str, Any] = {"size": service.nodes, **forms}
     body = manifest(
         kinds.LEADER_WORKER_SET,
         graph.namespace,

@@ -9,7 +9,7 @@ from resources.model.adoption import is_adopted
 from resources.model.template import Clique
 
 SPEC = {"containers": [{"name": "main", "image": "a:1"}]}
-CLIQUE = Clique("work", 1, 1, "", SPEC, {"team": "a"}, {}, "v2-0", (), None, "")
+CLIQUE = Clique("work", 1, 1, "", SPEC, {"team": "a"}, {}, "v3-0", (), None, "")
 
 
 def podclique(pod_spec: Any, **labels: str) -> Any:
@@ -30,7 +30,7 @@ def test_a_member_without_a_label_of_the_template_is_not_adopted() -> None:
 
 
 def test_a_clique_outside_groups_may_have_more_than_the_template() -> None:
-    more = {**SPEC, "dnsPolicy": "ClusterFirst"}
+    more = {**SPEC, "dnsPolicy": "Default"}
 
     assert is_adopted(podclique(more), CLIQUE, is_member=False, requests=())
     assert not is_adopted(podclique(more, team="a"), CLIQUE, is_member=True, requests=())

@@ -27,7 +27,7 @@ def set_status(toy: Toy) -> dict[str, Any]:
 def test_a_ready_set_has_all_fields() -> None:
     toy = up(demo(1))
     status = live_status(toy, kinds.PODCLIQUESET, "demo")
-    assert status.pop("currentGenerationHash").startswith("v2-")
+    assert status.pop("currentGenerationHash").startswith("v3-")
 
     assert status == {
         "observedGeneration": toy.objects[ROOT]["metadata"]["generation"],

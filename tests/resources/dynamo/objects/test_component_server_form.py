@@ -82,7 +82,30 @@ def test_a_new_image_is_shown_as_the_new_image_and_not_as_removed_defaults() -> 
 
     for key in KEYS:
         fields = {path.rpartition("containers.[main].")[2] for path in shown[key]} - {"metadata.labels.nvidia.com/dynamo-template-hash"}
-        assert fields == {"image", "imagePullPolicy", "env.[EMPTY].value"}
+        assert fields == {"image"}
+
+
+def test_a_pull_policy_that_no_longer_follows_from_the_tag_is_removed() -> None:
+    shown = differences(both("server:latest"), *server(both()))
+
+    for key in KEYS:
+        fields = {path.rpartition("containers.[main].")[2] for path in shown[key]} - {"metadata.labels.nvidia.com/dynamo-template-hash"}
+        assert fields == {"image", "imagePullPolicy"}
+
+
+SPELLED: list[dict[str, Any]] = [
+    {"stdin": False},
+    {"imagePullPolicy": "IfNotPresent"},
+    {"imagePullPolicy": ""},
+    {"terminationMessagePath": ""},
+    {"env": [{"name": "EMPTY"}]},
+]
+
+
+@pytest.mark.parametrize("more", SPELLED)
+def test_another_spelling_of_the_same_pods_changes_nothing(more: dict[str, Any]) -> None:
+    assert differences(both(**more), *server(both())) == dict.fromkeys(KEYS, ())
+    assert differences(both(), *server(both(**more))) == dict.fromkeys(KEYS, ())
 
 
 def test_a_field_that_the_user_removes_is_removed() -> None:
@@ -102,8 +125,8 @@ def test_a_value_that_somebody_changed_in_a_live_template_is_set_back() -> None:
     assert all(any(path.endswith("[main].image") for path in paths) for paths in differences(both(), *bodies).values())
 
 
-@pytest.mark.parametrize("more", [{"livenessProbe": {"httpGet": {"port": "http"}, "initialDelaySeconds": 0}}, {"stdin": False}])
-def test_a_new_zero_value_is_sent_because_zero_may_not_be_the_default(more: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{"livenessProbe": {"httpGet": {"port": "http"}}}, {"securityContext": {"runAsUser": 0}}])
+def test_a_new_value_is_sent_also_if_it_is_zero_and_a_server_would_keep_it(more: dict[str, Any]) -> None:
     shown = differences(both(**more), *server(both()))
 
     assert all(any(next(iter(more)) in path for path in paths) for paths in shown.values())

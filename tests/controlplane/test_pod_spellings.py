@@ -1,0 +1,47 @@
+"""Two pod specs have one canonical form where a real API server makes the same pod of them, and only there."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.model.pod_spec_form import canonical_form
+from tests.controlplane.cluster import Missing, running
+from tests.controlplane.pod_defaults import probed_fields
+from tests.controlplane.pod_trials import FLAGS, at, tried, with_value
+
+SCHEDULER = ("PodSpec", "schedulerName")
+"""Without it, pods of sets have the scheduler of the configuration."""
+
+DEPENDING = {
+    ("ContainerPort", "hostPort"),
+    ("LabelSelector", "matchExpressions"),
+    ("ResourceRequirements", "limits"),
+    ("ResourceRequirements", "requests"),
+}
+"""Fields whose default depends on other fields: one that is spelled is another pod, as long as the others may change."""
+
+
+@pytest.mark.e2e
+def test_for_every_field_a_zero_value_is_the_same_as_none_where_a_server_makes_the_same_pod_of_both(tmp_path: Path) -> None:
+    probes = list(probed_fields())
+    try:
+        with running(tmp_path, flags=FLAGS) as plane:
+            answers = tried(plane, [spec for probe in probes for spec in (probe.absent, probe.zero)])
+            pairs = list(zip(probes, answers[::2], answers[1::2], strict=True))
+            spelled = [
+                (probe, with_value(probe.absent, probe.path, at(absent.spec, probe.path)))
+                for probe, absent, _ in pairs
+                if absent.spec is not None and at(absent.spec, probe.path) is not None and (probe.type, probe.field) != SCHEDULER
+            ]
+    except Missing as missing:
+        pytest.skip(str(missing))
+
+    tried_pairs = [(probe, absent.spec == zero.spec) for probe, absent, zero in pairs if absent.spec and zero.spec]
+    wrong = [
+        (probe.type, probe.field, is_same)
+        for probe, is_same in tried_pairs
+        if (canonical_form(probe.zero) == canonical_form(probe.absent)) != is_same
+    ]
+    assert len(tried_pairs) > 300 and wrong == []
+    taken_apart = {(probe.type, probe.field) for probe, spec in spelled if canonical_form(spec) != canonical_form(probe.absent)}
+    assert taken_apart == DEPENDING
