@@ -60,11 +60,14 @@ def stage_entry(stage: Stage) -> StageEntry:
 
 
 def pass_entry(operations: Sequence[Operation]) -> list[PassOperations]:
-    """The operations of a pass by verb and kind."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
+    """The operations of a pass by verb, kind and reason."""
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
     for operation in operations:
-        groups.setdefault((str(operation.verb), operation.id.group, operation.id.kind), []).append(operation.id.name)
-    return [{"verb": verb, "group": group, "kind": kind, "names": names} for (verb, group, kind), names in groups.items()]
+        key = str(operation.verb), operation.id.group, operation.id.kind, str(operation.reason)
+        groups.setdefault(key, []).append(operation.id.name)
+    return [
+        {"verb": verb, "group": group, "kind": kind, "reason": reason, "names": names} for (verb, group, kind, reason), names in groups.items()
+    ]
 
 
 def level_entry(level: Level) -> LevelEntry:

@@ -133,11 +133,12 @@ class ObjectionEntry(TypedDict):
 
 
 class PassOperations(TypedDict):
-    """Operations of one pass that have the same verb and kind."""
+    """Operations of one pass that have the same verb, kind and reason."""
 
     verb: VerbText
     group: str
     kind: str
+    reason: ReasonText
     names: list[str]
 
 
