@@ -26,9 +26,10 @@ WORDS: Final[Mapping[Reason, str]] = {
     Reason.POD_ENDED: "repair",
     Reason.GANG_TERMINATED: "repair",
     Reason.DOMAIN_REPLACED: "repair",
+    Reason.ADOPTED: "take over",
 }
 """Reason -> what it is a sign of. Operations with other reasons continue what has begun."""
-ORDER: Final = ("prune", DELETE, CREATE, *SCALES, "update", "repair")
+ORDER: Final = ("prune", DELETE, CREATE, *SCALES, "update", "repair", "take over")
 EMPHASIS: Final[Mapping[End, str]] = {End.STUCK: "STUCK", End.REPEATS: "REPEATS"}
 """Ends that the headline names."""
 REPLICAS: Final = ("spec", "replicas")
