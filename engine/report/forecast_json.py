@@ -66,7 +66,8 @@ def pass_entry(operations: Sequence[Operation]) -> list[PassOperations]:
         key = str(operation.verb), operation.id.group, operation.id.kind, str(operation.reason)
         groups.setdefault(key, []).append(operation.id.name)
     return [
-        {"verb": verb, "group": group, "kind": kind, "reason": reason, "names": names} for (verb, group, kind, reason), names in groups.items()
+        {"verb": verb, "group": group, "kind": kind, "reason": reason, "names": names}
+        for (verb, group, kind, reason), names in groups.items()
     ]
 
 
