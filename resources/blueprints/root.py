@@ -9,7 +9,7 @@ from engine.resource import Body, Policy, Resource
 from resources.admission.admitted_set import AdmittedSet
 from resources.base import kinds, labels
 from resources.base.fields import cliques_of, mapping
-from resources.model.pod_spec_form import respelled
+from resources.schema.pod_spec_form import respelled
 from resources.status.update import begins, summary_text
 
 POD_SPEC: Final = ("spec", "podSpec")

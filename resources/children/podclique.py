@@ -9,7 +9,7 @@ from resources.base import kinds, labels
 from resources.base.manifest import manifest
 from resources.children import absence
 from resources.domains import replica_domains
-from resources.model.pod_spec_form import respelled
+from resources.model.pod_match import spelled_as
 from resources.model.view import CliqueView, View, template_spec
 from resources.policies.startup import parents
 from resources.status import podclique as status
@@ -102,7 +102,7 @@ def _spec(view: View, clique: CliqueView) -> dict[str, Any]:
 def _spelled_pod_spec(view: View, clique: CliqueView) -> dict[str, Any]:
     """The pod spec of a clique in the spelling of the live one: another spelling of the same pods is no change."""
     desired = pod_spec_of(view, clique)
-    return respelled(desired, clique.live.body["spec"].get("podSpec")) if clique.live is not None else desired
+    return spelled_as(clique.live.body["spec"].get("podSpec"), desired) if clique.live is not None else desired
 
 
 def pod_spec_of(view: View, clique: CliqueView) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from engine.diff import same
 from engine.resource import Body
 from resources.base.fields import mapping, mappings
-from resources.model.pod_spec_form import canonical_form
+from resources.schema.pod_spec_form import canonical_form, respelled
 
 REMOVED_LATER = "schedulingGates"
 """The field of a pod spec that loses entries while the pod lives."""
@@ -31,6 +31,11 @@ def is_same_spec(live: Any, pod_spec: Body) -> bool:
 def covers_spec(live: Any, pod_spec: Body) -> bool:
     """Whether the pod spec of a live object has everything that is in the pod spec, whatever their spelling; it may have more."""
     return _includes(canonical_form(mapping(live)), canonical_form(pod_spec))
+
+
+def spelled_as(live: Any, pod_spec: Body) -> Any:
+    """The pod spec in the spelling of that of a live object, wherever both mean the same."""
+    return respelled(pod_spec, live)
 
 
 def _includes(live: Any, desired: Any) -> bool:

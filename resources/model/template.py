@@ -15,12 +15,12 @@ from resources.model import sharing, topology
 from resources.model.domain_requests import domain_requests_of
 from resources.model.gang_record import gang_record
 from resources.model.placement import DomainPlacement, placement_of
-from resources.model.pod_spec_form import canonical_form
 from resources.model.sharing import Sharing
 from resources.model.template_references import TemplateReferences
 from resources.model.topology import Topology
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
+from resources.schema.pod_spec_form import canonical_form
 
 HASH_VERSION = "v3"
 """The prefix of every hash. It changes with the hash function, so that new hash values are not mistaken for an edit of the template."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.model.pod_spec_form import canonical_form
+from resources.schema.pod_spec_form import canonical_form
 from tests.controlplane.cluster import Missing, running
 from tests.controlplane.pod_defaults import probed_fields
 from tests.controlplane.pod_trials import FLAGS, at, tried, with_value

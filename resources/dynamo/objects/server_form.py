@@ -9,7 +9,7 @@ from engine.observed import Live
 from engine.resource import Body
 from resources.base.fields import mapping
 from resources.dynamo.objects.pod_template import TEMPLATE_HASH
-from resources.model.pod_spec_form import respelled
+from resources.schema.pod_spec_form import respelled
 
 
 def server_form(desired: Body, live: Any) -> Body:
