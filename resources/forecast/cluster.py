@@ -10,17 +10,15 @@ from engine.forecast.store import ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live, timestamp
 from engine.operation import Operation
-from engine.plan import Wait
 from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.base.fields import mapping
 from resources.forecast.components import has_failed, is_component, rolled_out
 from resources.forecast.log import WorkloadLog
-from resources.forecast.pod_room import PodRoom
 from resources.forecast.pod_slots import PodSlots
 from resources.forecast.pods import claim_of, claims_from_templates, is_claim_for, is_refused, is_synthetic, started, stays_as_it_is
+from resources.forecast.room_model import RoomModel
 from resources.model.pod_facts import facts_of
-from resources.placement.cluster_room import ClusterRoom
 from resources.ports.answering_fabric import AnsweringFabric
 from resources.ports.fabric import Fabric
 
@@ -41,12 +39,11 @@ class ModelledCluster:
 
     graceful = frozenset({kinds.POD.name})
 
-    def __init__(self, fabrics: Iterable[Fabric], room: ClusterRoom | None = None, capacity: Assumption = Assumption.CAPACITY) -> None:
-        """`room`: the nodes; None: they are not known, and every pod has room by the assumption `capacity`."""
+    def __init__(self, fabrics: Iterable[Fabric], room: RoomModel | None = None) -> None:
+        """`room`: the nodes; None: they are not known, and every pod is assumed to have room."""
         enabled = tuple(fabrics)
-        self._room = PodRoom(room) if room is not None else None
-        self._slots = PodSlots(enabled, room.slots if room is not None else ())
-        self._capacity = capacity
+        self._room = room
+        self._slots = PodSlots(enabled, room.slot_kinds if room is not None else ())
         self._roots: dict[ResourceId, ResourceId] = {}
         """Pod -> its root, of those that are created."""
         self._drivers = tuple(fabric.modelled_driver() for fabric in enabled if isinstance(fabric, AnsweringFabric))
@@ -110,14 +107,6 @@ class ModelledCluster:
             self._start_admitted(store, self._room.admitted())
         return frozenset(self._used)
 
-    def shortages(self) -> Mapping[ResourceId, tuple[Wait, ...]]:
-        """Root -> its PodCliques with pods for which no node has room, and why."""
-        return self._room.shortages() if self._room is not None else {}
-
-    def doubts(self) -> tuple[str, ...]:
-        """Which pods may not fit on the nodes although nothing proves it."""
-        return self._room.doubts() if self._room is not None else ()
-
     def _attend_to(self, store: ForecastStore, live: Live) -> None:
         """Do what the cluster does about an object that has changed, or take note of it."""
         if live.deleting_since is not None:
@@ -136,7 +125,7 @@ class ModelledCluster:
             self._used.add(Assumption.FAILURES_STAY)
         elif (patch := rolled_out(live, timestamp(store.now))) is not None:
             store.patch(live.id, patch)
-            self._used.update((self._capacity, Assumption.KUBERNETES))
+            self._used.update((Assumption.CAPACITY, Assumption.KUBERNETES))
 
     def _start_pod(self, store: ForecastStore, live: Live) -> None:
         """Schedule a pod and make it ready, if nothing keeps it from that."""
@@ -150,7 +139,7 @@ class ModelledCluster:
             self._unclaimed[live.id] = None
         elif facts.node or self._room is None or not self._room.ask(live, self._root_of(live), self._slots.of(store, live)):
             store.patch(live.id, started(facts.node, timestamp(store.now)))
-            self._used.add(self._capacity)
+            self._used.add(Assumption.CAPACITY)
 
     def _start_admitted(self, store: ForecastStore, ids: Iterable[ResourceId]) -> None:
         """Schedule pods for which there is room and make them ready."""

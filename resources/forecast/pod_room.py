@@ -46,6 +46,11 @@ class PodRoom:
         """Uid -> pods that the scheduler has refused already, for want of room: they wait until some is freed."""
         self._is_changed = False
 
+    @property
+    def slot_kinds(self) -> frozenset[str]:
+        """The kinds of domains of which it is known which nodes have a place."""
+        return frozenset(self._room.cluster.slots)
+
     def begin(self, pods: Iterable[tuple[Live, Mapping[str, int]]]) -> None:
         """Take note of the pods as they are, each with the places in domains that it takes."""
         for live, slots in pods:

@@ -23,8 +23,6 @@ from engine.verb import Verb
 from resources.base import kinds
 from resources.forecast.cluster import ModelledCluster
 from resources.forecast.extrapolation import extended
-from resources.forecast.room_facts import RoomFacts
-from resources.forecast.room_replay import replayed
 from resources.forecast.sample import sample_of
 from resources.ports.configuration import Configuration
 from resources.preview.facts import NO_FACTS, Facts
@@ -57,31 +55,6 @@ def forecast_of(first: FirstPass, facts: Facts = NO_FACTS, *, passes: int | None
     conditions = Conditions(first.now, first.configuration, first.limits, passes)
     extended_sample = None if whole else from_sample(first, world, conditions)
     return extended_sample or simulated(world, first.intent, conditions)
-
-
-def in_room(first: FirstPass, forecast: Forecast | None, room: RoomFacts, *, passes: int | None = None) -> Forecast | None:
-    """The forecast, made for a cluster with room for every pod, in a cluster with these nodes. `passes`: see `Conditions`.
-
-    It is made again only if pods have no room, or wait for some. If that cannot be finished, it stays as it is, and says which have none.
-    """
-    if forecast is None or not (needs_room(forecast) or Assumption.CAPACITY in forecast.assumptions):
-        return forecast
-    if room.cluster is None:
-        assumptions = frozenset(room.capacity if each is Assumption.CAPACITY else each for each in forecast.assumptions)
-        return replace(forecast, assumptions=assumptions, unchecked=room.unchecked)
-    if not needs_room(forecast):
-        return forecast
-    world, fabrics = concerned(first), first.configuration.fabrics
-    end = replayed(forecast, world, room.cluster, fabrics)
-    assumptions = forecast.assumptions - {Assumption.CAPACITY} | {Assumption.ROOM}
-    rough = replace(forecast, assumptions=assumptions, shortages=end.shortages(), doubts=end.doubts())
-    if not rough.shortages and Assumption.FAILURES_STAY not in forecast.assumptions:
-        return rough
-    model = ModelledCluster(fabrics, room.cluster)
-    exact = simulated(world, first.intent, Conditions(first.now, first.configuration, first.limits, passes), model)
-    if not exact.is_finished and rough.shortages:
-        return rough
-    return replace(exact, assumptions=exact.assumptions | {Assumption.ROOM}, shortages=model.shortages(), doubts=model.doubts())
 
 
 def needs_room(forecast: Forecast) -> bool:

@@ -15,7 +15,8 @@ from enginectl.actions.planning import first_pass_of
 from providers.fabrics.nvidia.names import NAMED
 from resources.base import kinds
 from resources.forecast.room_facts import RoomFacts
-from resources.preview.forecasting import forecast_of, in_room
+from resources.preview.forecasting import forecast_of, needs_room
+from resources.preview.room import in_room
 from tests.builders import applying, clique, podcliqueset
 from tests.mnnvl.sets import OPTED_OUT, gpu
 from tests.stories.fabric import rack
@@ -63,7 +64,10 @@ def _edited(draw: Any, manifest: Body) -> Iterator[Body]:
 async def forecast_in(cluster: Stage, manifest: Body) -> Forecast | None:
     """What a preview forecasts that knows the nodes; None if nothing follows."""
     first = first_pass_of(await cluster.look([manifest]), applying([manifest]))
-    return in_room(first, forecast_of(first), RoomFacts(room_of(cluster)))
+    forecast = forecast_of(first)
+    if forecast is None or not needs_room(forecast):
+        return forecast
+    return in_room(first, forecast, RoomFacts(room_of(cluster)))
 
 
 async def assert_ends_as_forecast(cluster: Stage, manifest: Body) -> End:

@@ -17,10 +17,9 @@ from engine.removal import NO_REMOVALS, RootRemovals
 from engine.report.model import Report
 from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
-from engine.runtime.provider import Provider
+from engine.runtime.provider import Provider, RecordedProvider
 from enginectl.actions.facts import NO_REMARKS, read_facts
 from enginectl.actions.planning import first_pass, report_of, shown_pass, write_notices
-from enginectl.actions.room import room_of
 from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
@@ -32,10 +31,9 @@ from enginectl.input.targets import require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
-from resources.forecast.room_facts import NEW_NODES
 from resources.preview.facts import NO_TRIAL, Facts, TrialResult
 from resources.preview.first_pass import FirstPass
-from resources.preview.forecasting import forecast_of, in_room
+from resources.preview.forecasting import forecast_of, needs_room
 from resources.preview.shown import shown
 
 NO_FORECAST: Final = "there is no forecast of what follows the next pass"
@@ -146,8 +144,7 @@ async def preview_of(
     forecast = None
     if not request.only_next:
         forecast = forecast_if_possible(wiring, lambda: forecast_of(first, facts, passes=request.forecast_passes))
-        room = NEW_NODES if request.assume_nodes else await room_of(provider, first, forecast, facts.capacities)
-        forecast = forecast_if_possible(wiring, lambda: in_room(first, forecast, room, passes=request.forecast_passes))
+        forecast = await with_room(wiring, request, provider, first, facts, forecast)
     seen = shown(first, forecast, facts)
     write_notices(seen.notices)
     cluster = ""
@@ -158,6 +155,21 @@ async def preview_of(
     result = shown_pass(current, seen)
     report = await judged(report_of(seen), replace(current, now=judged_at or current.now), request.policies)
     return Preview(request, first, facts, result, report, selection, cluster)
+
+
+async def with_room(
+    wiring: Wiring, request: PreviewRequest, provider: Provider, first: FirstPass, facts: Facts, forecast: Forecast | None
+) -> Forecast | None:
+    """The forecast on the nodes of the cluster, if it creates pods or waits for their room; a record of a cluster has no nodes."""
+    is_record = isinstance(provider, RecordedProvider)
+    if forecast is None or not needs_room(forecast) or (is_record and not request.assume_nodes):
+        return forecast
+    from enginectl.actions.room import room_of  # Only where pods are created.
+    from resources.forecast.room_facts import NEW_NODES
+    from resources.preview.room import in_room
+
+    room = NEW_NODES if request.assume_nodes else await room_of(provider, first, forecast, facts.capacities)
+    return forecast_if_possible(wiring, lambda: in_room(first, forecast, room, passes=request.forecast_passes))
 
 
 async def tried(provider: Provider, first: FirstPass) -> TrialResult:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from engine.errors import ClusterError, Forbidden
 from engine.forecast.forecast import Forecast
 from engine.forecast.simulation import existing
-from engine.runtime.provider import Provider, RecordedProvider, ScanningProvider
+from engine.runtime.provider import Provider, ScanningProvider
 from engine.verb import Verb
 from resources.base import kinds
 from resources.base.fields import mapping
@@ -15,7 +15,7 @@ from resources.forecast.room_facts import NO_ROOM, RoomFacts
 from resources.placement.cluster_room import MAX_PODS, FabricSlots, RoomNode, UsageTotals, label_keys_of, room_node
 from resources.ports.fabric import Fabric
 from resources.preview.first_pass import FirstPass
-from resources.preview.forecasting import concerned, needs_room
+from resources.preview.forecasting import concerned
 
 ON_NODES: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """The field selector of pods that use a node."""
@@ -23,12 +23,9 @@ FORBIDDEN: Final = "you may not list nodes and the pods of all namespaces"
 TOO_MANY: Final = f"more than {MAX_PODS:,} pods run in the cluster"
 
 
-async def room_of(provider: Provider, first: FirstPass, forecast: Forecast | None, capacities: Mapping[str, NodeCapacity]) -> RoomFacts:
-    """The nodes, and what pods use of them that the forecast does not have; or why that is not known. Read only if pods need room.
-
-    A record of a cluster has no nodes: then it is not known, and that is no news. `capacities`: see `Facts`.
-    """
-    if forecast is None or not needs_room(forecast) or isinstance(provider, RecordedProvider) or not isinstance(provider, ScanningProvider):
+async def room_of(provider: Provider, first: FirstPass, forecast: Forecast, capacities: Mapping[str, NodeCapacity]) -> RoomFacts:
+    """The nodes, and what pods use of them that the forecast does not have; or why that is not known. `capacities`: see `Facts`."""
+    if not isinstance(provider, ScanningProvider):
         return NO_ROOM
     nodes: list[RoomNode] = []
     totals = UsageTotals(frozenset(label_keys_of(specs_of(forecast))), uids_of(first))
