@@ -37,6 +37,28 @@ NEEDS_RESTART: Final[Mapping[str, str]] = MappingProxyType(
 """The fields, or sections, that `engine run` uses when it starts only, each with the reason."""
 NOT_PLANNED_WITH: Final[Mapping[str, str]] = MappingProxyType({"authorizer": "only admission depends on it"})
 """The fields, or sections, that no plan depends on, each with the reason."""
+PUBLISHED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "leaderElection": "every writer holds the Leases of the installation",
+        "topologyAwareScheduling": "decides about the constraints of gangs",
+        "network": "decides about fabric domains",
+        "scheduler": "decides about the objects of gangs",
+        "initContainer": "is part of the pods of cliques that start after others",
+        "dynamo": "decides about the objects of graphs",
+    }
+)
+"""The fields, or sections, that an installation publishes because commands plan or write with them, each with the reason."""
+NOT_PUBLISHED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "apiVersion": "there is only one",
+        "kind": "there is only one",
+        "server": "no plan depends on where a process listens",
+        "logLevel": "each process has its own log",
+        "logFormat": "each process has its own log",
+        "authorizer": "only admission depends on it, and it names accounts",
+    }
+)
+"""The fields, or sections, with an effect that an installation does not publish, each with the reason."""
 
 
 def known_fields(model: type[Wire] = Settings, section: str = "") -> Iterator[tuple[str, Any]]:
@@ -70,6 +92,11 @@ def reason_without_effect(path: Path, value: Any) -> str | None:
 def is_in(field: str, sections: Mapping[str, str]) -> bool:
     """Whether the field, or a section that contains it, is among these."""
     return any(f"{field}.".startswith(f"{section}.") for section in sections)
+
+
+def is_published(field: str) -> bool:
+    """Whether an installation publishes the field."""
+    return is_in(field, PUBLISHED) and not is_in(field, WITHOUT_EFFECT)
 
 
 def changed_fields(old: Settings, new: Settings) -> tuple[str, ...]:

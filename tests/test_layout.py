@@ -65,7 +65,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "approval": ("base",),
         "preview": (TOP, "base", "ports", "model", "admission", "domains", "forecast"),
         "admission_policies": ("base", "ports", "model", "admission"),
-        "install": ("base", "ports", "admission", "children"),
+        "install": (TOP, "base", "schema", "ports", "admission", "children"),
         "plan_policies": ("base", "schema"),
     },
     "resources/dynamo": {

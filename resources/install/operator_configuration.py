@@ -8,6 +8,9 @@ from typing import Any, Final
 from resources.base.fields import mapping
 from resources.install.installation import NAME, EngineInstallation, metadata
 from resources.install.modes import AdmissionMode, Mode
+from resources.install.publication import NAME as PUBLIC_NAME
+from resources.install.publication import NAMESPACE as PUBLIC_NAMESPACE
+from resources.install.publication import InstallationRecord, contents
 
 FILE: Final = "config.yaml"
 """The key of the ConfigMap."""
@@ -89,6 +92,16 @@ def config_map(installation: EngineInstallation, text: str) -> dict[str, Any]:
         "kind": "ConfigMap",
         "metadata": metadata(NAME, installation.namespace, "configuration"),
         "data": {FILE: text},
+    }
+
+
+def publication_object(publication: InstallationRecord, text: str) -> dict[str, Any]:
+    """The ConfigMap that publishes an installation. `text`: its configuration as YAML."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(PUBLIC_NAME, PUBLIC_NAMESPACE, "configuration"),
+        "data": contents(publication, text),
     }
 
 

@@ -11,6 +11,8 @@ from engine.blueprint import Blueprint, LookingBlueprint
 from engine.ids import Kind
 from resources.base import kinds
 from resources.children.identity import RULES as POD_RULES
+from resources.install.lease_place import GROVE_OPERATOR, LeasePlace
+from resources.install.publication import NAME, NAMESPACE
 from resources.install.use import Use
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import NodeExclusiveFabric
@@ -36,22 +38,10 @@ class Permission(Struct, frozen=True):
         return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
 
 
-class LeasePlace(Struct, frozen=True):
-    """Where the Leases of the leader election are."""
-
-    namespace: str = "default"
-    name: str = "grove-operator-leader-election"
-    shards: int = 1
-    """Into how many shards the namespaces are divided."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the Leases of the shards."""
-        return (self.name, *(f"{self.name}-shard-{shard}" for shard in range(1, self.shards)))
-
-
 CLUSTER_IDENTITY: Final = Permission(kinds.NAMESPACE, ("get",), names=("kube-system",))
 """A saved plan says by the uid of this namespace which cluster it is for."""
+GROVE_LEASE: Final = Permission(kinds.LEASE, ("get",), names=(GROVE_OPERATOR.name,))
+"""Whether Grove's operator runs is known by its Lease. In every namespace, because a Role for that of Grove needs it to exist."""
 LISTS: Final[Mapping[Use, tuple[str, ...]]] = {Use.RUN: ("list", "watch"), Use.SYNC: ("list",), Use.READ: ("list",)}
 """How each use observes all objects of a kind."""
 WRITE: Final = ("create", "patch", "delete")
@@ -81,6 +71,17 @@ def permissions(
         return (*_merged(needs), CLUSTER_IDENTITY, *((Permission(kinds.LEASE, ("get",), names=place.names),) if place is not None else ()))
     events = Permission(kinds.EVENT, ("create", "patch"))
     return (*_merged(needs), events, *(_lease(place) if place is not None else ()))
+
+
+def installation_permissions(use: Use) -> Iterator[Permission]:
+    """The permissions to read what an installation publishes, which `engine run` also keeps up to date, and to look for Grove's operator.
+
+    Readers have the first one as everybody has it.
+    """
+    if use is not Use.READ:
+        verbs = ("get", "update") if use is Use.RUN else ("get",)
+        yield Permission(kinds.CONFIG_MAP, verbs, namespace=NAMESPACE, names=(NAME,))
+    yield GROVE_LEASE
 
 
 def without_implied(needed: Iterable[Permission]) -> Iterator[Permission]:

@@ -1,14 +1,15 @@
 """Roles: the ServiceAccount of an installation and the roles and bindings that allow it exactly its permissions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
 from engine.ids import Kind
 from resources.base import kinds
-from resources.install.modes import NAMESPACE
+from resources.install import modes
 from resources.install.permissions import VERBS, Permission, without_implied
+from resources.install.publication import NAME, NAMESPACE
 
 CLUSTER_ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
@@ -17,8 +18,16 @@ ENGINE_ROLE: Final = "grove:system:grove-engine"
 """The ClusterRole of the engine's account, and its binding."""
 NAMESPACE_ROLE: Final = "grove:system:grove-engine-lease"
 """The Role for what is in the installation's own namespace, the Lease above all, and its binding."""
+PUBLICATION_ROLE: Final = "grove:system:grove-engine-publication"
+"""The Role to keep what the installation publishes up to date, and its binding."""
+PUBLIC_ROLE: Final = "grove:system:grove-engine-public"
+"""The Role to read what the installation publishes, and its binding to everybody who is authenticated."""
+WRITER_ROLE: Final = "grove:system:grove-engine-writer"
+"""The ClusterRole of people and jobs that run `engine sync`, and the Role for the Leases that they take; the administrator binds both."""
 READER_ROLE: Final = "grove:system:grove-engine-reader"
 """The ClusterRole of people and jobs that only read; the administrator binds it."""
+ROLE_OF_NAMESPACE: Final[Mapping[str, str]] = {NAMESPACE: PUBLICATION_ROLE}
+"""Namespace -> the name of the Role there; elsewhere `NAMESPACE_ROLE`."""
 PLAN_URL: Final = "/debug/plan"
 """The non-resource URL whose `get` permits a caller to see the pending plan and the pages."""
 LABELS: Final = {"app.kubernetes.io/name": "grove-engine", "app.kubernetes.io/part-of": "grove"}
@@ -28,7 +37,7 @@ LABELS: Final = {"app.kubernetes.io/name": "grove-engine", "app.kubernetes.io/pa
 class Account(Struct, frozen=True):
     """The ServiceAccount that the engine runs as."""
 
-    namespace: str = NAMESPACE
+    namespace: str = modes.NAMESPACE
     name: str = "grove-engine"
 
     @property
@@ -45,9 +54,25 @@ def account_objects(account: Account, needed: Iterable[Permission]) -> Iterator[
         places.setdefault(permission.namespace, []).append(permission)
     for namespace, permissions in sorted(places.items()):
         role, binding = (kinds.ROLE, kinds.ROLE_BINDING) if namespace else (CLUSTER_ROLE, CLUSTER_ROLE_BINDING)
-        name = NAMESPACE_ROLE if namespace else ENGINE_ROLE
+        name = ROLE_OF_NAMESPACE.get(namespace, NAMESPACE_ROLE) if namespace else ENGINE_ROLE
+        subject = {"kind": kinds.SERVICE_ACCOUNT.name, "name": account.name, "namespace": account.namespace}
         yield _role(role, name, namespace, permissions)
-        yield _binding(binding, role, name, namespace, account)
+        yield _binding(binding, role, name, namespace, subject)
+
+
+def public_objects() -> Iterator[dict[str, Any]]:
+    """The Role to read what the installation publishes by its name, and its binding to everybody who is authenticated."""
+    everybody = {"apiGroup": kinds.ROLE.group, "kind": "Group", "name": "system:authenticated"}
+    yield _role(kinds.ROLE, PUBLIC_ROLE, NAMESPACE, (Permission(kinds.CONFIG_MAP, ("get",), names=(NAME,)),))
+    yield _binding(kinds.ROLE_BINDING, kinds.ROLE, PUBLIC_ROLE, NAMESPACE, everybody)
+
+
+def writer_roles(needed: Iterable[Permission]) -> Iterator[dict[str, Any]]:
+    """The ClusterRole for `engine sync`, and the Role for the Leases of the installation. Nobody has them until they are bound."""
+    listed = [permission for permission in without_implied(needed) if permission.kind != kinds.CONFIG_MAP]
+    for namespace in sorted({permission.namespace for permission in listed}):
+        kind = kinds.ROLE if namespace else CLUSTER_ROLE
+        yield _role(kind, WRITER_ROLE, namespace, (permission for permission in listed if permission.namespace == namespace))
 
 
 def reader_role(needed: Iterable[Permission]) -> dict[str, Any]:
@@ -79,13 +104,13 @@ def role_rules(permissions: Iterable[Permission]) -> Iterator[dict[str, Any]]:
         yield {**rule, **({"resourceNames": list(names)} if names else {}), "verbs": list(verbs)}
 
 
-def _binding(kind: Kind, role: Kind, name: str, namespace: str, account: Account) -> dict[str, Any]:
+def _binding(kind: Kind, role: Kind, name: str, namespace: str, subject: Mapping[str, str]) -> dict[str, Any]:
     return {
         "apiVersion": kind.api_version,
         "kind": kind.name,
         "metadata": _metadata(name, namespace),
         "roleRef": {"apiGroup": role.group, "kind": role.name, "name": name},
-        "subjects": [{"kind": kinds.SERVICE_ACCOUNT.name, "name": account.name, "namespace": account.namespace}],
+        "subjects": [dict(subject)],
     }
 
 

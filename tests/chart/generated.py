@@ -10,6 +10,7 @@ import yaml
 from enginectl.actions.crds import yaml_stream
 from resources.schema.crds import crds
 from tests.chart.policies_template import policies_template
+from tests.chart.published_template import published_template
 from tests.chart.rules_template import rules_template
 from tests.chart.values_schema import values_schema
 from tests.chart.values_table import values_table
@@ -30,6 +31,7 @@ def generated_files() -> Iterator[tuple[str, str]]:
     values = (CHART / "values.yaml").read_text()
     yield "values.schema.json", json.dumps(values_schema(yaml.safe_load(values)), indent=2) + "\n"
     yield "templates/_rules.tpl", rules_template()
+    yield "templates/_published.tpl", published_template()
     yield "templates/policies.yaml", policies_template()
     yield "templates/webhooks.yaml", webhooks_template()
     for copy, original in COPIES.items():

@@ -60,7 +60,7 @@ def normalized(bodies: Any) -> dict[Key, Any]:
         if "rules" in body:
             body["rules"] = sorted(single_rules(body["rules"]))
         if body["kind"] == "ConfigMap" and FILE in body["data"]:
-            body["data"] = {FILE: yaml.safe_load(body["data"][FILE])}
+            body["data"] = {**body["data"], FILE: yaml.safe_load(body["data"][FILE])}
         result[key] = in_order(body)
     return result
 

@@ -6,7 +6,7 @@ from engine.runtime.clock import SystemClock
 from enginectl.actions.rbac import account_permissions
 from enginectl.base.options import Options
 from enginectl.wiring.configuration import Wiring, configuration_of
-from resources.install.permissions import VERBS, Permission, permissions, without_implied
+from resources.install.permissions import VERBS, Permission, installation_permissions, permissions, without_implied
 from resources.install.roles import Account
 from resources.install.use import Use
 from resources.registry import BLUEPRINTS
@@ -72,7 +72,8 @@ def engine_rules(chosen: Features, use: Use) -> Iterator[Rule]:
 def reader_rules(chosen: Features) -> Iterator[Rule]:
     """What commands need that write nothing."""
     blueprints = [blueprint for blueprint in BLUEPRINTS if "graphs" in chosen or blueprint.kind.name != "DynamoGraphDeployment"]
-    yield from rules(permissions(blueprints, wiring(chosen).configuration, use=Use.READ))
+    needed = (*permissions(blueprints, wiring(chosen).configuration, use=Use.READ), *installation_permissions(Use.READ))
+    yield from rules(needed)
 
 
 def rules(needed: Iterable[Permission]) -> Iterator[Rule]:

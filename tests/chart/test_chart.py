@@ -88,6 +88,10 @@ CASES = {
     "a lease elsewhere": configured(leaderElection={"resourceName": "lock", "resourceNamespace": "locks", "leaseDuration": "1m"}),
     "no leader election": Case({"replicaCount": 1, "config": {"leaderElection": {"enabled": False}}}, ("--replicas", "1")),
     "an init image in the configuration": configured(initContainer={"image": "mirror/<grove>&initc:v1"}),
+    "addresses with credentials": configured(dynamo={"natsAddress": "nats://user:secret@nats:4222", "etcdAddress": "http://etcd:2379"}),
+    "a scheduler with options": configured(
+        scheduler={"profiles": [{"name": "kai-scheduler", "config": {"queue": "x"}}, {"name": "default-scheduler"}]}
+    ),
     "a null": configured(authorizer={"exemptServiceAccountUserNames": None}),
     "a service monitor": Case({"metrics": {"serviceMonitor": {"enabled": True}}}, ("--service-monitor",)),
     "closed network": Case({"networkPolicy": {"enabled": True}}, ("--network-policy",)),

@@ -17,15 +17,20 @@ from typing import Any
 
 import pytest
 
+from providers.sandbox.installation.definitions import definitions
+from resources.base.kinds import CRD
+from resources.base.kinds import NAMESPACE as NAMESPACE_KIND
 from tests.chart.generated import CHART
 from tests.chart.rendering import helm, run_helm
+from tests.controlplane.accounts import create
 from tests.controlplane.cluster import ControlPlane, Missing, binary, free_port, kubeconfig
 from tests.controlplane.cluster import running as started
 from tests.enginectl.calling import ROOT
 
 pytestmark = pytest.mark.e2e
 
-NAMESPACE = "grove-system"
+NAMESPACE, LOCKS = "grove-system", "locks"
+"""Where the release is, and where its Lease is."""
 PATIENCE = 60.0
 """Seconds within which the cluster must come to a state."""
 SETS = "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets"
@@ -74,7 +79,10 @@ def release(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
     folder = tmp_path_factory.mktemp("release")
     server = {"webhooks": {"port": free_port()}, "healthProbes": {"port": free_port()}, "metrics": {"port": free_port()}}
     values = folder / "values.json"
-    values.write_text(json.dumps({"config": {"server": server, "authorizer": {"enabled": True}}}))
+    for body in ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LOCKS}}, *definitions()):
+        create(plane, NAMESPACE_KIND if body["kind"] == "Namespace" else CRD, dict(body))
+    config = {"server": server, "authorizer": {"enabled": True}, "network": {"autoMNNVLEnabled": True}}
+    values.write_text(json.dumps({"config": {**config, "leaderElection": {"resourceNamespace": LOCKS, "resourceName": "lock"}}}))
     release = Release(plane, folder, values, existing(plane))
     release.helm("install", "grove-engine", CHART, "--create-namespace", "--values", values, "--wait", "--timeout", "90s")
     with running(release, server["healthProbes"]["port"]):
@@ -215,6 +223,112 @@ def test_an_upgrade_leaves_what_the_engine_has_filled_in(release: Release) -> No
     after = [release.get(path) for path in paths]
     assert after[0]["data"] == before[0]["data"]
     assert after[1]["webhooks"] == before[1]["webhooks"]
+
+
+def engine(release: Release, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command without `--config`, by an administrator."""
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}",
+        "HOME": str(release.folder),
+        "KUBECONFIG": str(release.plane.kubeconfig()),
+    }
+    return subprocess.run([sys.executable, "-m", "enginectl", *words], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_commands_work_with_what_the_release_publishes_and_under_its_lease(release: Release) -> None:
+    shown = engine(release, "diff", "-n", "default")
+    synced = engine(release, "sync", "-n", "default", "--lock-timeout", "0")
+
+    line = f"configuration: installation in {NAMESPACE}, version 0.1.0 (ConfigMap kube-public/grove-engine)"
+    assert (shown.returncode, shown.stderr.splitlines()[0]) == (0, line)
+    assert synced.returncode == 6, synced.stderr
+    assert f"the lease {LOCKS}/lock is held by pod {NAMESPACE}/" in synced.stderr
+    assert [name for name in leases(release) if name != f"{LOCKS}/lock"] == []
+
+
+def leases(release: Release) -> list[str]:
+    """The Leases that are there, except those of Kubernetes."""
+    listed = release.get("/apis/coordination.k8s.io/v1/leases")["items"]
+    names = [(lease["metadata"]["namespace"], lease["metadata"]["name"]) for lease in listed]
+    return [f"{namespace}/{name}" for namespace, name in names if namespace not in ("kube-system", "kube-node-lease")]
+
+
+def test_what_diff_shows_without_a_configuration_is_what_the_running_engine_makes(release: Release) -> None:
+    body = manifest("linked")
+    body["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 4}}
+    file = release.folder / "linked.json"
+    file.write_text(json.dumps(body))
+    shown = engine(release, "diff", "-n", "default", "-f", str(file), "-o", "json")
+    refused = engine(release, "sync", "-n", "default", "-f", str(file), "--lock-timeout", "0")
+    code, answer = release.plane.call(SETS, body)
+    assert code == 201, answer
+    domains = "/apis/resource.nvidia.com/v1beta1/namespaces/default/computedomains"
+    until(lambda: release.get(domains)["items"], lambda: (release.folder / "engine.log").read_text()[-4000:])
+
+    planned = {
+        (operation["object"]["kind"], operation["object"]["name"])
+        for root in json.loads(shown.stdout)["roots"]
+        for operation in root["operations"]
+        if operation["verb"] == "create"
+    }
+    made = {("ComputeDomain", item["metadata"]["name"]) for item in release.get(domains)["items"]}
+    assert {each for each in planned if each[0] == "ComputeDomain"} == made
+    assert (len(made), refused.returncode) == (1, 6)
+    release.plane.call(f"{SETS}/linked", method="DELETE")
+    until(lambda: release.plane.call(f"{SETS}/linked")[0] == 404)
+
+
+def test_the_release_publishes_what_its_engine_plans_with(release: Release) -> None:
+    before = release.get(PUBLICATION)
+    (release.folder / "config.yaml").write_text(
+        (release.folder / "config.yaml").read_text().replace("network:", "network:\n  domainDrainTimeout: 7m0s")
+    )
+    until(
+        lambda: "domainDrainTimeout: 7m0s" in release.get(PUBLICATION)["data"]["config.yaml"],
+        lambda: (release.folder / "engine.log").read_text()[-4000:],
+    )
+
+    # What the chart had written was what the engine planned with: nothing else has changed, and it was not written before.
+    changed = release.get(PUBLICATION)
+    assert before["data"]["config.yaml"].replace("5m0s", "7m0s").split() == changed["data"]["config.yaml"].replace("''", '""').split()
+    assert (release.folder / "engine.log").read_text().count("configuration published") == 1
+
+
+PUBLICATION = "/api/v1/namespaces/kube-public/configmaps/grove-engine"
+
+
+def test_everybody_who_is_authenticated_may_read_it_by_its_name_and_do_nothing_else_with_it(release: Release) -> None:
+    def allowed(verb: str, name: str, user: str, group: str) -> bool:
+        attributes = {"verb": verb, "resource": "configmaps", "namespace": "kube-public", "name": name}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "groups": [group], "resourceAttributes": attributes},
+        }
+        code, body = release.plane.call("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        assert code == 201, body
+        return bool(json.loads(body)["status"]["allowed"])
+
+    account = (f"system:serviceaccount:{NAMESPACE}:grove-engine", "system:serviceaccounts")
+    people = ("ann", "system:authenticated")
+    verbs = ("get", "list", "watch", "create", "update", "patch", "delete")
+    assert [verb for verb in verbs if allowed(verb, "grove-engine", *people)] == ["get"]
+    assert [verb for verb in verbs if allowed(verb, "grove-engine", *account)] == ["get", "update"]
+    assert not any(allowed(verb, "other", *user) for verb in verbs for user in (people, account))
+    assert not allowed("get", "grove-engine", "system:anonymous", "system:unauthenticated")
+
+
+def test_a_second_release_is_refused(plane: ControlPlane, release: Release) -> None:
+    for name, namespace, message in (
+        ("second", "second", "the engine is installed in this cluster already, in the namespace grove-system"),
+        ("second", NAMESPACE, "the engine is installed in this cluster already"),
+    ):
+        environment = {"KUBECONFIG": str(plane.kubeconfig())}
+        words = ("install", name, CHART, "--namespace", namespace, "--create-namespace", "--values", release.values)
+        result = run_helm(*words, folder=release.folder, environment=environment)
+        assert (result.returncode, message in result.stderr) == (1, True), result.stderr
+    plane.call("/api/v1/namespaces/second", method="DELETE")
 
 
 def test_uninstalling_leaves_nothing_but_the_definitions(plane: ControlPlane, release: Release) -> None:

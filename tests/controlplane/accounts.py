@@ -10,8 +10,9 @@ from engine.ids import Kind
 from providers.registry import SCHEDULERS, fabrics
 from resources.base import kinds
 from resources.install.endpoint_permissions import ACCESS_REVIEW
-from resources.install.permissions import LeasePlace, Permission, permissions
-from resources.install.roles import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, Account, account_objects
+from resources.install.lease_place import LeasePlace
+from resources.install.permissions import Permission, installation_permissions, permissions
+from resources.install.roles import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, Account, account_objects, public_objects
 from resources.install.use import Use
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
@@ -33,13 +34,14 @@ KINDS = {kind.name: kind for kind in (*kinds.KINDS, CLUSTER_ROLE, CLUSTER_ROLE_B
 def operator_permissions() -> tuple[Permission, ...]:
     """What the account `operator` may do: `engine run` and `engine sync` under every configuration of this package."""
     managed = permissions(BLUEPRINTS, EVERYTHING, use=Use.SYNC) + permissions(BLUEPRINTS, EVERYTHING)
-    return (*managed, *_leases())
+    return (*managed, *_leases(), *installation_permissions(Use.RUN))
 
 
 def user_of(plane: ControlPlane, configuration: Configuration, use: Use) -> str:
     """The name of the kubeconfig of an account that may do exactly what this use needs under this configuration; made if there is none."""
     leases = _leases() if use is not Use.READ else ()
-    needed = (*permissions(BLUEPRINTS, configuration, PLACES[1] if use is Use.READ else None, use), *leases)
+    managed = permissions(BLUEPRINTS, configuration, PLACES[1] if use is Use.READ else None, use)
+    needed = (*managed, *leases, *installation_permissions(use))
     digest = sha256(repr(sorted(map(repr, needed))).encode()).hexdigest()[:8]
     user = f"engine-{use.value}-{digest}"
     if not plane.kubeconfig(user).exists():
@@ -58,6 +60,8 @@ def grant(plane: ControlPlane, needed: Iterable[Permission], account: Account = 
     create(plane, kinds.NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": account.namespace}})
     for body in account_objects(account, allowed):
         create(plane, KINDS[body["kind"]], _renamed(body, account))
+    for body in public_objects():
+        create(plane, KINDS[body["kind"]], body)
     for permission in {each.namespace: each for each in allowed}.values():
         _wait_until_allowed(plane, permission, account)
     write_secret(plane.kubeconfig(user), json.dumps(kubeconfig(plane, user, token(plane, account)), indent=1))

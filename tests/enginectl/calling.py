@@ -29,6 +29,11 @@ class CommandResult:
         return checked(json.loads(self.out))
 
     @property
+    def messages(self) -> list[str]:
+        """The lines on stderr, less the one that says which configuration the command works with."""
+        return [line for line in self.err.splitlines() if not line.startswith("configuration: ")]
+
+    @property
     def last(self) -> str:
         """The last line of its output."""
         return self.out.splitlines()[-1] if self.out else ""

@@ -166,7 +166,7 @@ def test_why_shows_the_chain_from_a_pod_to_its_graph(box: Box, engine: Engine, f
         assert f"  desired by PodCliqueSet/default/llm (replica 0), part of {DGD}: " in engine("why", object).out
     assert f"  desired by {DGD}: " in engine("why", "svc/llm-frontend").out
     missing = engine("why", "pod/nobody")
-    assert (missing.code, missing.err) == (Exit.FAILED, "engine: Pod/default/nobody does not exist, and no workload desires it\n")
+    assert (missing.code, missing.messages) == (Exit.FAILED, ["engine: Pod/default/nobody does not exist, and no workload desires it"])
 
     (desired,) = engine("why", "pcs/llm", "-o", "json").document["desiredBy"]
     assert desired["parent"]["kind"] == "DynamoGraphDeployment"

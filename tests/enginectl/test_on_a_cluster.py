@@ -83,7 +83,7 @@ def test_status_shows_the_state_of_a_workload(synced: Box, engine: Engine) -> No
     }
     (entry,) = document["workloads"]
     assert (document["version"], entry["pods"]) == (2, {"total": 3, "scheduled": 3, "ready": 3, "completed": 0})
-    assert (missing.code, missing.err.splitlines()[0]) == (Exit.FAILED, "engine: no workload is called nobody in default")
+    assert (missing.code, missing.messages[0]) == (Exit.FAILED, "engine: no workload is called nobody in default")
 
 
 def test_status_does_not_say_that_a_workload_is_missing_if_workloads_cannot_be_listed(synced: Box, engine: Engine) -> None:
@@ -192,11 +192,11 @@ def test_on_a_cluster_without_our_kinds_the_message_says_how_to_install_them(bar
     refused: tuple[tuple[tuple[str | Path, ...], str], ...] = ((("sync",), any_of), (("sync", "-f", FIRST), asked), (("run",), any_of))
     for words, line in refused:
         answer = engine(*words)
-        assert (answer.code, answer.out, answer.err.splitlines()[0]) == (Exit.FAILED, "", f"engine: {line}")
+        assert (answer.code, answer.out) == (Exit.FAILED, "") and f"engine: {line}" in answer.messages
     preview, status = engine("diff", "-f", FIRST, "--detailed-exitcode"), engine("status")
     assert (preview.code, status.code) == (Exit.STUCK, Exit.DONE)
     assert "blocked" in preview.out and "the cluster does not serve PodCliqueSet of grove.io/v1alpha1" in preview.out
-    assert (preview.err, status.err) == (f"note: {asked}\n", f"note: {any_of}\n")
+    assert (preview.messages, status.messages) == ([f"note: {asked}"], [f"note: {any_of}"])
 
 
 def test_a_sync_can_write_a_log(box: Box, engine: Engine) -> None:
@@ -238,11 +238,11 @@ def test_without_leader_election_no_lease_is_requested_and_a_warning_is_written(
     synced = engine("sync", "-f", FIRST, "--config", config)
     with started("run", "--config", config, "--log-format", "json", KUBECONFIG=str(box.kubeconfig)) as process:
         assert process.stderr
-        warning = json.loads(process.stderr.readline())
+        _, warning = json.loads(process.stderr.readline()), json.loads(process.stderr.readline())
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
 
-    assert (synced.code, synced.err.splitlines()[0]) == (Exit.DONE, f"warning: {DISABLED}")
+    assert (synced.code, synced.messages[0]) == (Exit.DONE, f"warning: {DISABLED}")
     assert (warning["level"], warning["event"]) == ("warning", DISABLED)
     assert box.all(LEASE) == []
 

@@ -119,7 +119,7 @@ def test_what_matches_nothing_is_a_usage_error_that_names_what_exists_and_nothin
             (("--target", "pcs/nowhere/web"), "--target PodCliqueSet/nowhere/web: no workload in nowhere has this name; there is none"),
         ):
             answer = engine(command, *words)
-            assert (answer.code, answer.err.splitlines()[0][: len(message) + 8]) == (Exit.USAGE, f"engine: {message}")
+            assert (answer.code, answer.messages[0][: len(message) + 8]) == (Exit.USAGE, f"engine: {message}")
     assert three.revisions() == before
 
 

@@ -3,6 +3,7 @@
 import io
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -10,6 +11,10 @@ import pytest
 
 from engine.runtime.clock import SystemClock
 from engine.runtime.logs import logger
+from enginectl.actions.publishing import Publisher
+from enginectl.base.options import Options
+from enginectl.wiring.configuration import Wiring, configuration_of
+from enginectl.wiring.published import known_configuration
 from providers.certificates.bundles import ServedService, WebhookTarget
 from providers.certificates.self_made import CertificatePlace, SelfMadeCertificate
 from providers.reference_caches import ReferenceCaches
@@ -24,11 +29,15 @@ from resources.install.endpoint_permissions import (
     ServedEndpoints,
     endpoint_permissions,
 )
+from resources.install.permissions import installation_permissions
 from resources.install.roles import Account
+from resources.install.use import Use
 from resources.install.webhooks import SERVICE, WEBHOOKS
+from resources.settings import valid_settings
 from tests.controlplane.accounts import EVERYTHING, grant
 from tests.controlplane.audit import Requests, Right, rights
 from tests.controlplane.cluster import SYSTEM, ControlPlane
+from tests.enginectl.publications import publication
 from tests.stories.test_control_plane import connection
 from tests.stories.test_permissions_on_a_control_plane import prepare
 
@@ -62,6 +71,30 @@ def review(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
     """A review without a name."""
     group = TOKEN_REVIEW.api_version if kind == TOKEN_REVIEW.name else ACCESS_REVIEW.api_version
     return {"apiVersion": group, "kind": kind, "metadata": {}, "spec": spec}
+
+
+async def test_what_is_published_is_read_and_kept_with_exactly_what_is_allowed_for_it(enforcing_plane: ControlPlane) -> None:
+    plane, account, clock = enforcing_plane, Account(SYSTEM, "publisher"), SystemClock()
+    needed, log = tuple(installation_permissions(Use.RUN)), logger(io.StringIO())
+    settings = valid_settings({"network": {"domainDrainTimeout": "7m0s"}})
+    wiring = Wiring(Options(config=Path("operator.yaml")), settings, configuration_of(settings), clock)
+    grant(plane, needed, account, account.name)
+    async with connection(plane, "admin") as admin, connection(plane, account.name) as client:
+        await admin.create(kinds.CONFIG_MAP, "kube-public", publication({}))
+        try:
+            known = await known_configuration(wiring, client, writes=True)
+            publisher = Publisher(known.wiring, client, log, on_moved=lambda: None)
+            publisher.holds(settings.leader_election.resource_name, True)
+            async with working(publisher.run):
+                await until(lambda: Right("", "configmaps", "update") in Requests(plane).read().used[account.user])
+            body = await admin.get(kinds.CONFIG_MAP, "kube-public", "grove-engine")
+        finally:
+            await admin.delete(kinds.CONFIG_MAP, "kube-public", "grove-engine")
+    requests = Requests(plane).read()
+
+    assert "7m0s" in body["data"]["config.yaml"]
+    assert requests.denied[account.user] == set()
+    assert requests.used[account.user] == rights(needed)
 
 
 async def test_the_certificate_and_the_reviews_use_exactly_what_is_allowed_for_them(enforcing_plane: ControlPlane) -> None:

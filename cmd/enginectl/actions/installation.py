@@ -91,7 +91,8 @@ def _definitions(wiring: Wiring, installation: EngineInstallation, mutating: boo
 
 def _rbac(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
     use = Use.RUN if installation.mode is Mode.DEPLOYMENT else Use.SYNC
-    yield from rbac_objects(wiring, Account(installation.namespace), use, shards=installation.shards, graphs=installation.graphs)
+    account, chosen = Account(installation.namespace), installation
+    yield from rbac_objects(wiring, account, use, shards=chosen.shards, graphs=chosen.graphs, image=chosen.waiter_image)
 
 
 def _configuration(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:

@@ -1,19 +1,25 @@
 """`engine preflight`: checks whether a cluster has what the configuration needs."""
 
 from collections.abc import Sequence
+from itertools import chain
+
+from msgspec.structs import replace
 
 from engine.runtime.client import Client
-from enginectl.actions.rbac import lease_place
+from enginectl.actions.installation_checks import installation_checks
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
 from enginectl.output.preflight import check_entry, check_lines
 from enginectl.wiring.cluster import connect
 from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.other_writers import other_writer
+from enginectl.wiring.published import read_published, tell
 from enginectl.wiring.scope import select
 from providers.queries import missing_verbs, run_queries, served_apis
 from resources.base import kinds
-from resources.install.permissions import permissions
+from resources.install.lease_place import place_of
+from resources.install.permissions import installation_permissions, permissions
 from resources.install.preflight import Rights, checks, failed, of_readers, reads_only
 from resources.install.use import Use
 from resources.ports.checks import Check, CheckResult, Severity
@@ -29,13 +35,18 @@ VERSION = 1
 async def run_checks(wiring: Wiring, format: OutputFormat) -> Exit:
     """Run every check, write the results, and return the exit code."""
     async with connect(wiring) as (client, _):
+        published = await read_published(client)
+        grove = await other_writer(client, wiring.clock, None)
+        known, own_checks = installation_checks(wiring, published, grove)
+        tell(replace(known, notes=()))  # The checks say the same.
+        wiring = known.wiring
         installation = await observe_installation(wiring, client)
         configuration = wiring.configuration
         allowed = await rights(wiring, client, installation, Use.RUN)
         is_reader = reads_only(allowed)
         if is_reader:
             allowed = await rights(wiring, client, installation, Use.READ)
-        judged = checks(installation, allowed, configuration.fabrics, configuration.schedulers.values())
+        judged = chain(own_checks, checks(installation, allowed, configuration.fabrics, configuration.schedulers.values()))
         results = tuple(of_readers(judged) if is_reader else judged)
     if format is OutputFormat.JSON:
         terminal.print_json({"version": VERSION, "kind": "Preflight", "checks": [check_entry(check) for check in results]})
@@ -62,7 +73,9 @@ async def rights(wiring: Wiring, client: Client, installation: Installation, use
     apis, graph = installation.apis, kinds.DYNAMO_GRAPH
     has_graphs = apis.serves(graph) or bool(apis.why_unknown(graph))
     blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in roots and (has_graphs or blueprint.kind != graph)]
-    return await missing_verbs(client, permissions(blueprints, wiring.configuration, lease_place(wiring), use), wiring.options.namespace)
+    place = place_of(wiring.settings.leader_election)
+    needed = (*permissions(blueprints, wiring.configuration, place, use), *installation_permissions(use))
+    return await missing_verbs(client, needed, wiring.options.namespace)
 
 
 def exit_code(results: Sequence[Check]) -> Exit:

@@ -3,20 +3,27 @@
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from engine.blueprint import Blueprint
 from enginectl.actions.crds import VERSION, yaml_stream
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
-from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
+from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.protection import protection
+from providers.snapshot import as_yaml
 from resources.admission.look_ups import look_ups
 from resources.base import kinds
 from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
-from resources.install.permissions import LeasePlace, Permission, permissions
-from resources.install.roles import Account, account_objects, reader_role
+from resources.install.lease_place import place_of
+from resources.install.operator_configuration import publication_object
+from resources.install.permissions import Permission, installation_permissions, permissions
+from resources.install.publication import published
+from resources.install.roles import Account, account_objects, public_objects, reader_role, writer_roles
 from resources.install.use import Use
 from resources.install.webhooks import WEBHOOKS
+from resources.ports.configuration import WAITER_IMAGE
 from resources.registry import BLUEPRINTS
 from resources.schema.formats import label_faults, subdomain_faults
 
@@ -27,7 +34,7 @@ def print_rbac(wiring: Wiring, account: Account, use: Use, *, shards: int, graph
         raise UsageError(f"--namespace {account.namespace}: not a valid name")
     if subdomain_faults(account.name):
         raise UsageError(f"--service-account {account.name}: not a valid name")
-    objects = list(rbac_objects(wiring, account, use, shards=shards, graphs=graphs))
+    objects = list(rbac_objects(with_lease_in(wiring, account.namespace), account, use, shards=shards, graphs=graphs))
     if as_json:
         terminal.print_json({"version": VERSION, "objects": objects})
     else:
@@ -35,25 +42,40 @@ def print_rbac(wiring: Wiring, account: Account, use: Use, *, shards: int, graph
     return Exit.DONE
 
 
-def rbac_objects(wiring: Wiring, account: Account, use: Use, *, shards: int = 1, graphs: bool = True) -> Iterator[dict[str, Any]]:
-    """The ServiceAccount with its roles and bindings, and the role of readers; with `Use.READ` the latter only."""
+def with_lease_in(wiring: Wiring, namespace: str) -> Wiring:
+    """The wiring of an installation in that namespace: the Lease is there, too, unless the configuration names another one."""
+    election = wiring.settings.leader_election
+    place = election.model_copy(update={"resource_namespace": election.resource_namespace or namespace})
+    return replace(wiring, settings=wiring.settings.model_copy(update={"leader_election": place}))
+
+
+def rbac_objects(
+    wiring: Wiring, account: Account, use: Use, *, shards: int = 1, graphs: bool = True, image: str = WAITER_IMAGE
+) -> Iterator[dict[str, Any]]:
+    """The ServiceAccount with its roles and bindings, those of readers and of people who sync, and what the installation publishes.
+
+    With `Use.READ` the role of readers only. `image`: that of the init container, unless the configuration names one.
+    """
     if use is not Use.READ:
         yield from account_objects(account, account_permissions(wiring, account, use, shards=shards, graphs=graphs))
-    yield reader_role(permissions(_blueprints(graphs), wiring.configuration, lease_place(wiring, shards), Use.READ))
+    yield reader_role(_needed(wiring, Use.READ, shards, graphs=graphs))
+    if use is not Use.READ:
+        yield from writer_roles(_needed(wiring, Use.SYNC, shards, graphs=graphs))
+        yield from public_objects()
+        publication = published(wiring.settings, wiring.settings.init_container.image or image, account.namespace, shards=shards)
+        yield publication_object(publication, as_yaml(publication.configuration))
 
 
 def account_permissions(wiring: Wiring, account: Account, use: Use, *, shards: int = 1, graphs: bool = True) -> tuple[Permission, ...]:
     """Everything that the account needs under this configuration."""
-    needed = permissions(_blueprints(graphs), wiring.configuration, lease_place(wiring, shards), use)
+    needed = _needed(wiring, use, shards, graphs=graphs)
     return (*needed, *(endpoint_permissions(endpoints_of(wiring, account)) if use is Use.RUN else ()))
 
 
-def lease_place(wiring: Wiring, shards: int = 1) -> LeasePlace | None:
-    """Where the configuration has the Leases, with the larger number of shards; None if it disables leader election."""
-    election = wiring.settings.leader_election
-    if not election.enabled:
-        return None
-    return LeasePlace(election.resource_namespace or DEFAULT_NAMESPACE, election.resource_name, max(shards, election.shards))
+def _needed(wiring: Wiring, use: Use, shards: int, *, graphs: bool) -> tuple[Permission, ...]:
+    """Everything that a use needs, whatever is served."""
+    place = place_of(wiring.settings.leader_election, shards)
+    return (*permissions(_blueprints(graphs), wiring.configuration, place, use), *installation_permissions(use))
 
 
 def endpoints_of(wiring: Wiring, account: Account) -> ServedEndpoints:

@@ -17,11 +17,12 @@ from enginectl.base.errors import MissingRequirement
 from enginectl.wiring.configuration import Wiring, configuration_of
 from enginectl.wiring.configuration_file import ConfigurationFile
 from enginectl.wiring.configuration_watch import ConfigurationWatch, can_be_followed
+from enginectl.wiring.published import with_leases_of
 from enginectl.wiring.scope import Selection, scope_of
 from resources.install.preflight import required_kinds
 from resources.ports.configuration import Configuration
 from resources.reports.events import event_builder
-from resources.settings import Settings
+from resources.settings import LeaderElection, Settings
 from resources.settings_fields import NEEDS_RESTART, NOT_PLANNED_WITH, changed_fields, is_in
 
 MAX_LOGGED: Final = 20
@@ -35,14 +36,17 @@ Use = Callable[[Wiring], None]
 """Is told of a configuration that is used from now on."""
 
 
-def _ignore(_: Wiring) -> None:
-    """Nobody else uses the configuration."""
+def reload_of(
+    wiring: Wiring, selection: Selection, log: ReplaceableLog, *on_use: Use, installed: LeaderElection | None = None
+) -> Reload | None:
+    """What follows the configuration file; None if there is none, or if it can be read only once.
 
-
-def reload_of(wiring: Wiring, selection: Selection, log: ReplaceableLog, on_use: Use = _ignore) -> Reload | None:
-    """What follows the configuration file; None if there is none, or if it can be read only once. `on_use` is told of what is used."""
+    `on_use` are told of what is used. `installed`: the leader election of the installation, for what the file leaves out.
+    """
     path = wiring.options.config
-    return ConfigurationReload(wiring, path, selection, log, on_use) if path is not None and can_be_followed(path) else None
+    if path is None or not can_be_followed(path):
+        return None
+    return ConfigurationReload(wiring, path, selection, log, on_use, installed)
 
 
 class _Candidate(Struct, frozen=True):
@@ -55,8 +59,17 @@ class _Candidate(Struct, frozen=True):
 class ConfigurationReload:
     """The settings in use, and the file that they come from."""
 
-    def __init__(self, wiring: Wiring, path: Path, selection: Selection, log: ReplaceableLog, on_use: Use) -> None:
-        self._on_use = on_use
+    def __init__(
+        self,
+        wiring: Wiring,
+        path: Path,
+        selection: Selection,
+        log: ReplaceableLog,
+        on_use: Iterable[Use],
+        installed: LeaderElection | None,
+    ) -> None:
+        self._on_use = tuple(on_use)
+        self._installed = installed
         self._wiring = wiring
         """With the settings in use."""
         self._started_with = wiring.settings
@@ -94,11 +107,12 @@ class ConfigurationReload:
         known, self._warnings = self._warnings, frozenset(map(str, file.warnings))
         if known is not None:
             self._log_all(sorted(self._warnings - known), "configuration")
-        self._log_needs_restart(file.settings)
-        self._last_read = file.settings
+        settings = with_leases_of(file.settings, self._installed)
+        self._log_needs_restart(settings)
+        self._last_read = settings
         try:
-            if changed_fields(self._wiring.settings, file.settings) or self._logs_otherwise(file.settings):
-                self._candidate = _Candidate(file.settings, configuration_of(file.settings))
+            if changed_fields(self._wiring.settings, settings) or self._logs_otherwise(settings):
+                self._candidate = _Candidate(settings, configuration_of(settings))
         except InputError as error:
             self._refuse(str(error))
 
@@ -146,7 +160,8 @@ class ConfigurationReload:
         if not used:
             return None
         self._log.info("configuration reloaded", file=self._path, fields=", ".join(used))
-        self._on_use(self._wiring)
+        for use in self._on_use:
+            use(self._wiring)
         if all(is_in(field, NOT_PLANNED_WITH) for field in used):
             return None
         scope = scope_of(candidate.configuration, self._selection)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import anyio
+from msgspec.structs import replace
 
 from engine.report.json import one_line
 from engine.report.printable import printable
@@ -11,13 +11,14 @@ from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.files import STDIN, open_stream
 from enginectl.base.options import OutputFormat
-from enginectl.base.runner import run
+from enginectl.base.runner import run_cancellable
 from enginectl.input.document_stream import StreamDocument, read_stream
 from enginectl.input.references import NO_REFERENCES, list_references
 from enginectl.output.reviews import decision_lines
-from enginectl.wiring.cluster import EMPTY, open_baseline
+from enginectl.wiring.cluster import EMPTY, LIVE, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.protection import protection
+from enginectl.wiring.published import with_configuration
 from enginectl.wiring.scope import select
 from resources.admission.admit import admit
 from resources.admission.review import MAX_BYTES, Decide, MalformedReview, answer, error_answer, request_of, uid_of
@@ -26,7 +27,7 @@ from resources.ports.references import KnownReferences
 
 def review_file(wiring: Wiring, file: Path, against: str, format: OutputFormat) -> Exit:
     """Answer every review in the file, and return the worst exit code."""
-    code, references = load_references(wiring, against)
+    code, wiring, references = load_references(wiring, against)
     if code is not Exit.DONE:
         return code
     protected, codes = protection(wiring.settings), set[Exit]()
@@ -41,21 +42,24 @@ def review_file(wiring: Wiring, file: Path, against: str, format: OutputFormat) 
     return worst(codes)
 
 
-def load_references(wiring: Wiring, against: str) -> tuple[Exit, KnownReferences]:
-    """The objects that rules look up, listed once before the first review. The code says whether that was interrupted."""
+def load_references(wiring: Wiring, against: str) -> tuple[Exit, Wiring, KnownReferences]:
+    """What rules depend on: the wiring, of a cluster with the configuration of its installation, and the objects that they look up.
+
+    Both are read once, before the first review. The code says whether that was interrupted.
+    """
     if against in ("", EMPTY):
-        return Exit.DONE, NO_REFERENCES
-    references = NO_REFERENCES
+        return Exit.DONE, wiring, NO_REFERENCES
+    judging, references = wiring, NO_REFERENCES
 
-    async def work(stop: anyio.CancelScope) -> Exit:
-        nonlocal references
-        with stop:
-            async with open_baseline(wiring, against) as (provider, _):
-                references = await list_references(wiring, provider, against, select(wiring))
-            return Exit.DONE
-        return Exit.INTERRUPTED
+    async def read(known: Wiring) -> Exit:
+        nonlocal judging, references
+        async with open_baseline(known, against) as (provider, _):
+            references = await list_references(known, provider, against, select(known))
+        judging = replace(known, client=None)
+        return Exit.DONE
 
-    return run(work), references
+    code = run_cancellable(lambda: with_configuration(wiring, read) if against == LIVE else read(wiring))
+    return code, judging, references
 
 
 def answer_one(document: StreamDocument, place: str, format: OutputFormat, judge: Decide) -> Exit:

@@ -5,13 +5,17 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
+from engine.report.printable import clipped
 from engine.runtime import loop
 from engine.runtime.logs import ReplaceableLog
 from engine.runtime.observers import Observers
 from engine.runtime.passes import Pass
+from engine.runtime.provider import TRANSIENT
 from enginectl.actions import requirements
 from enginectl.actions.planning import report_of, shown_of_pass, shown_pass
+from enginectl.actions.publishing import Publisher
 from enginectl.actions.reload import reload_of
+from enginectl.base.errors import MissingRequirement
 from enginectl.base.exit_codes import Exit
 from enginectl.serving.debug import ShownPass
 from enginectl.serving.loop_views import LoopViews
@@ -19,8 +23,14 @@ from enginectl.serving.observability import Observability
 from enginectl.serving.serving import serving_of
 from enginectl.wiring.cluster import connect, engine_of, lease_of, purpose_of, shard_count
 from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.protection import pod_namespace
+from enginectl.wiring.published import KnownConfiguration, known_configuration, log_configuration
 from enginectl.wiring.scope import select
 from providers.profiling.profiler import profiled
+from resources.install.publication import CALLED, NAME, NAMESPACE
+
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
+"""Seconds between two attempts to read the configuration while the server does not answer."""
 
 
 async def run_loop(
@@ -36,7 +46,14 @@ async def run_loop(
 
     `shards`: see `shard_count`. `with_pages`: serve pages about the workloads too.
     `profile`: the file to which is appended where the time goes.
+
+    Raises `MissingRequirement` beside another installation, also if it is installed later, and beside Grove's operator.
     """
+    shard_count(wiring, shards)  # What the command line rules out needs no cluster.
+    known = await configuration_of_run(wiring, stop)
+    if known is None:
+        return Exit.DONE
+    wiring = known.wiring
     count = shard_count(wiring, shards)
     selection, log = select(wiring), ReplaceableLog(wiring.log)
     election = wiring.settings.leader_election
@@ -46,22 +63,26 @@ async def run_loop(
         async with connect(wiring, log, requests=requests, caches=metrics.caches) as (client, provider):
             await requirements.require(wiring, provider, selection)
             engine, lease = engine_of(wiring, provider, selection), lease_of(wiring, client, purpose_of("run", (), selection))
+            publisher = Publisher(wiring, client, log, namespace=pod_namespace(), shards=count, on_moved=stop.cancel)
             views = LoopViews(wiring, show, with_pages=with_pages)
             endpoints = serving_of(wiring, selection, log, observability, views)
             observability.watch(provider)
             async with endpoints.served(), anyio.create_task_group() as tasks:
                 tasks.start_soon(observability.heartbeat.run)
+                tasks.start_soon(publisher.run)
                 await loop.run(
                     replace(engine, log=log, on_events=metrics.passes.published, reads_namespaces=False),
                     lease,
                     log,
                     interval=interval,
                     stop=stop,
-                    reload=reload_of(wiring, selection, log, endpoints.use),
-                    observer=Observers(observability.observer, views.observer),
+                    reload=reload_of(wiring, selection, log, endpoints.use, publisher.use, installed=known.installed),
+                    observer=Observers(observability.observer, views.observer, publisher),
                     shards=count,
                 )
                 tasks.cancel_scope.cancel()
+    if publisher.moved:
+        raise MissingRequirement(publisher.moved)
     return Exit.DONE
 
 
@@ -69,3 +90,34 @@ def show(current: Pass) -> ShownPass:
     """A pass of the loop, as previews show it."""
     seen = shown_of_pass(current)
     return ShownPass(shown_pass(current, seen), report_of(seen))
+
+
+async def configuration_of_run(wiring: Wiring, stop: anyio.CancelScope) -> KnownConfiguration | None:
+    """The configuration of this process, once the server answers; None if `stop` is cancelled before.
+
+    Raises `MissingRequirement` beside another installation, or beside Grove's operator.
+    """
+    pause = SHORTEST_PAUSE
+    async with connect(wiring) as (client, _):
+        while not stop.cancel_called:
+            try:
+                known = await known_configuration(wiring, client, writes=True)
+            except TRANSIENT as error:
+                wiring.log.warning("configuration not read", error=error, retry_in=pause)
+                await wiring.clock.sleep(pause)
+                pause = min(LONGEST_PAUSE, pause * 2)
+                continue
+            require_own_namespace(known)
+            log_configuration(known)
+            return known
+    return None
+
+
+def require_own_namespace(known: KnownConfiguration) -> None:
+    """Raise `MissingRequirement` if this process runs in a pod, and the installation of the cluster in another namespace."""
+    own = pod_namespace()
+    if own and known.namespace not in ("", own):
+        raise MissingRequirement(
+            f"this process runs in {own}, and the engine is installed in {clipped(known.namespace, 80)} ({CALLED}): one installation per "
+            f"cluster; remove one of them, and if that one is gone: kubectl -n {NAMESPACE} delete configmap {NAME}"
+        )

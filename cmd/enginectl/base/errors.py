@@ -8,4 +8,4 @@ class UsageError(InputError):
 
 
 class MissingRequirement(InputError):
-    """The cluster does not serve a kind that the configuration needs. Exit code 7."""
+    """The cluster lacks what the configuration needs, or what is installed in it does not allow what was asked. Exit code 7."""

@@ -132,16 +132,20 @@ def without_notes() -> Iterator[None]:
         _leave_out_notes.reset(token)
 
 
+def remark(message: str) -> None:
+    """Write a line to stderr, unless notes are left out."""
+    if not _leave_out_notes.get():
+        notice(message)
+
+
 def note(message: str) -> None:
     """Write a note to stderr, unless notes are left out."""
-    if not _leave_out_notes.get():
-        notice(f"note: {message}")
+    remark(f"note: {message}")
 
 
 def warning(message: str) -> None:
     """Write a warning to stderr, unless notes are left out."""
-    if not _leave_out_notes.get():
-        notice(f"warning: {message}")
+    remark(f"warning: {message}")
 
 
 def error(message: str) -> None:

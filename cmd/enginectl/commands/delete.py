@@ -52,7 +52,8 @@ def delete(
     from enginectl.base.runner import conclude, run, run_cancellable
     from enginectl.input.deletion import deletion_of
     from enginectl.input.plan_policies import load_all
-    from enginectl.wiring.configuration import wire
+    from enginectl.wiring.configuration import Wiring, wire
+    from enginectl.wiring.published import with_configuration
 
     patience = Patience(wait, parse_seconds(timeout, "--timeout"))
     if out is not None and yes:
@@ -70,14 +71,18 @@ def delete(
     began = wiring.clock.monotonic()
     deletion = deletion_of(wiring, names or (), files or (), selector, ignore_missing=ignore_not_found)
 
-    async def work(stop: anyio.CancelScope) -> Exit:
-        return await delete_and_wait(
-            wiring, deletion, OutputFormat(format), stop, patience=patience, policies=policies, is_confirmed=yes, began=began
-        )
+    give_up_at = began + patience.seconds
 
-    if dry_run:
-        give_up_at = began + patience.seconds
-        code = run_cancellable(lambda: preview_deletion(wiring, deletion, format, policies, give_up_at=give_up_at, saving=saving))
-    else:
-        code = run(work)
+    async def work(stop: anyio.CancelScope) -> Exit:
+        async def remove(known: Wiring) -> Exit:
+            return await delete_and_wait(
+                known, deletion, OutputFormat(format), stop, patience=patience, policies=policies, is_confirmed=yes, began=began
+            )
+
+        return await with_configuration(wiring, remove, writes=True, give_up_at=give_up_at)
+
+    async def show(known: Wiring) -> Exit:
+        return await preview_deletion(known, deletion, format, policies, give_up_at=give_up_at, saving=saving)
+
+    code = run_cancellable(lambda: with_configuration(wiring, show, give_up_at=give_up_at)) if dry_run else run(work)
     return conclude(code if code is not Exit.UNSETTLED else Exit.FAILED, format)

@@ -101,7 +101,8 @@ def diff(
     from enginectl.input.roots import load_roots
     from enginectl.input.targets import Words, focus_on_change
     from enginectl.wiring.cluster import EMPTY, LIVE
-    from enginectl.wiring.configuration import wire
+    from enginectl.wiring.configuration import Wiring, wire
+    from enginectl.wiring.published import with_configuration
 
     outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
     if policy and only_next:
@@ -142,4 +143,9 @@ def diff(
         forecast_passes=forecast_passes,
         assume_nodes=assume_nodes,
     )
-    return conclude(run_cancellable(lambda: write_diff(wiring, request, outputs, detailed=detailed_exitcode, saving=saving)), format)
+
+    async def work(known: Wiring) -> Exit:
+        return await write_diff(known, request, outputs, detailed=detailed_exitcode, saving=saving)
+
+    asks_cluster = against == LIVE and not base
+    return conclude(run_cancellable(lambda: with_configuration(wiring, work) if asks_cluster else work(wiring)), format)

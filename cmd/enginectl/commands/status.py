@@ -28,8 +28,13 @@ def status(
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.roots import NO_ROOTS
     from enginectl.input.targets import Words, focus_on
-    from enginectl.wiring.configuration import wire
+    from enginectl.wiring.configuration import Wiring, wire
+    from enginectl.wiring.published import with_configuration
 
     wiring = wire(options(ctx))
     _, focus = focus_on(NO_ROOTS, Words(targets or (), selectors or (), excluded or ()))
-    return conclude(run_cancellable(lambda: show_status(wiring, name, format, focus=focus, detailed=exit_code)), format)
+
+    async def work(known: Wiring) -> Exit:
+        return await show_status(known, name, format, focus=focus, detailed=exit_code)
+
+    return conclude(run_cancellable(lambda: with_configuration(wiring, work)), format)

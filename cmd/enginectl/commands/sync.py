@@ -122,7 +122,8 @@ def sync(
     from enginectl.input.roots import load_roots
     from enginectl.input.saved_plans import load_plan, removing_of, roots_of
     from enginectl.input.targets import Words, focus_on
-    from enginectl.wiring.configuration import wire
+    from enginectl.wiring.configuration import Wiring, wire
+    from enginectl.wiring.published import with_configuration
 
     outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
     if outputs.beside and not dry_run:
@@ -160,10 +161,12 @@ def sync(
             removing = removing_of(saved, roots)
         paths = (*(files or ()), *(kustomizations or ()))
 
+        give_up_at = began + patience.seconds
+
         async def work(stop: anyio.CancelScope) -> Exit:
-            try:
+            async def apply(known: Wiring) -> Exit:
                 return await apply_until_settled(
-                    wiring,
+                    known,
                     roots,
                     OutputFormat(format),
                     stop,
@@ -178,6 +181,9 @@ def sync(
                     quiet=quiet,
                     assume_nodes=assume_nodes,
                 )
+
+            try:
+                return await with_configuration(wiring, apply, writes=True, give_up_at=give_up_at)
             except (TimedOut, ExceptionGroup) as error:
                 timeouts = list(leaves(error))
                 if not (quiet and all(isinstance(each, TimedOut) for each in timeouts)):
@@ -186,9 +192,12 @@ def sync(
                 return Exit.UNSETTLED
 
         if dry_run:
-            give_up_at = began + patience.seconds
             request = PreviewRequest(roots, limits=limits, policies=policies, focus=focus, removing=removing, assume_nodes=assume_nodes)
-            code = run_cancellable(lambda: show_plan(wiring, request, outputs, give_up_at=give_up_at))
+
+            async def show(known: Wiring) -> Exit:
+                return await show_plan(known, request, outputs, give_up_at=give_up_at)
+
+            code = run_cancellable(lambda: with_configuration(wiring, show, give_up_at=give_up_at))
         else:
             code = run(work)
         # Only a job that runs again continues by itself: for everybody else a timeout is a failure.

@@ -26,6 +26,7 @@ def why(
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.wiring.configuration import wire
+    from enginectl.wiring.published import with_configuration
 
     wiring = wire(options(ctx))
     kind, slash, name = object.partition("/")
@@ -33,4 +34,4 @@ def why(
         raise UsageError(f"{object}: expected KIND/NAME, e.g. pod/x or computedomain/x")
     if wiring.options.all_namespaces:
         raise UsageError("why explains one object: name its namespace with -n instead of -A")
-    return conclude(run_cancellable(lambda: explain_object(wiring, kind, name, format)), format)
+    return conclude(run_cancellable(lambda: with_configuration(wiring, lambda known: explain_object(known, kind, name, format))), format)

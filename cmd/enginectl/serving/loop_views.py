@@ -9,9 +9,10 @@ from engine.runtime.lease_holder import holder_of
 from engine.runtime.observers import LoopObserver
 from enginectl.serving.debug import Show, WhoLeads, debug_routes
 from enginectl.serving.last_pass import LastPass, LoopState
-from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
+from enginectl.wiring.configuration import Wiring
 from providers.cache_state import CacheState
 from providers.serving.message import Routes
+from resources.install.lease_place import place_of
 from resources.ports.configuration import Configuration
 
 
@@ -44,13 +45,13 @@ class LoopViews:
 
 def holder_reader(wiring: Wiring, client: Client) -> WhoLeads:
     """Reads from the cluster who holds the lease."""
-    election = wiring.settings.leader_election
+    place = place_of(wiring.settings.leader_election)
 
     async def holder() -> str:
-        if not election.enabled:
+        if place is None:
             return ""
         try:
-            lease = holder_of(await client.get(LEASE, election.resource_namespace or DEFAULT_NAMESPACE, election.resource_name))
+            lease = holder_of(await client.get(LEASE, place.namespace, place.name))
         except ClusterError:
             return ""
         return str(lease) if lease.identity else ""

@@ -17,7 +17,7 @@ from engine.runtime.logs import Log
 from engine.runtime.passes import Engine
 from engine.runtime.provider import Provider
 from enginectl.base.errors import UsageError
-from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_namespace
+from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.protection import pod_namespace
 from enginectl.wiring.scope import Selection, scope_of
 from providers.cache_state import CachingProvider, InformerObserver
@@ -26,6 +26,7 @@ from providers.read_only import ReadOnlyProvider
 from providers.snapshot import EMPTY as EMPTY_CLUSTER
 from providers.snapshot import Snapshot, read
 from resources import settings
+from resources.install.lease_place import place_of
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 
@@ -42,12 +43,16 @@ async def connect(
 ) -> AsyncIterator[tuple[Client, CachingProvider]]:
     """The cluster of the options. Raises `InputError` if there is none, with a message that says what to do.
 
-    `log`, if given, is used instead of the log of the options. `requests` and `caches` are told of every request, list and watch.
+    A connection that the wiring has is used, and stays open. `log`, if given, is used instead of the log of the options. `requests` and
+    `caches` are told of every request, list and watch.
     """
     # Imported here: it takes a third of a second, which a preview without a cluster does not need.
     from providers.divided_watch import DivisibleCluster
     from providers.kubernetes.connect import connected
 
+    if wiring.client is not None:
+        yield wiring.client, DivisibleCluster(wiring.client, wiring.clock, log or wiring.log, caches)
+        return
     async with connected(wiring.source, wiring.clock, observer=requests) as client:
         yield client, DivisibleCluster(client, wiring.clock, log or wiring.log, caches)
 
@@ -94,11 +99,10 @@ def lease_of(wiring: Wiring, client: Client, purpose: str) -> Lease | None:
     Its place depends on the configuration only, never on who runs the command or where. `purpose` tells others what it is held for.
     """
     election = wiring.settings.leader_election
-    if not election.enabled:
+    if (place := place_of(election)) is None:
         return None
     durations = Durations(*map(settings.seconds, (election.lease_duration, election.renew_deadline, election.retry_period)))
-    namespace = election.resource_namespace or DEFAULT_NAMESPACE
-    return Lease(client, wiring.clock, namespace, election.resource_name, identify(own_pod()), durations, purpose)
+    return Lease(client, wiring.clock, place.namespace, place.name, identify(own_pod()), durations, purpose)
 
 
 def shard_count(wiring: Wiring, given: int | None) -> int:

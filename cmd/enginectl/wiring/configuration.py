@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.runtime.client import Client
 from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.logs import Format, Log, logger
 from enginectl.base import terminal
@@ -26,7 +27,7 @@ from resources.ports.scheduler import Scheduler
 NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 WAITER_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 DEFAULT_NAMESPACE = "default"
-"""The namespace of a manifest that names none when there is no cluster, and of the lease when no configuration names one."""
+"""The namespace of a manifest that names none when there is no cluster."""
 
 
 class Wiring(Struct, frozen=True):
@@ -40,6 +41,8 @@ class Wiring(Struct, frozen=True):
     clock: Clock
     validation: FieldValidation = FieldValidation.STRICT
     """What is wrong with the pods of a manifest that only the creation of the pods shows."""
+    client: Client | None = None
+    """The connection to the cluster that the command uses; None: it makes one when it needs it."""
 
     @property
     def source(self) -> Source:
@@ -86,6 +89,13 @@ def read_settings(path: Path) -> settings.Settings:
     if file.settings is None:
         raise UsageError("\n".join(map(str, file.errors)))
     return file.settings
+
+
+def with_settings(wiring: Wiring, chosen: settings.Settings) -> Wiring:
+    """The wiring with another operator configuration. What the command line allows stays allowed."""
+    configuration = configuration_of(chosen)
+    dynamo = replace(configuration.dynamo, allow_replace=wiring.configuration.dynamo.allow_replace)
+    return replace(wiring, settings=chosen, configuration=replace(configuration, dynamo=dynamo))
 
 
 def configuration_of(chosen: settings.Settings) -> Configuration:

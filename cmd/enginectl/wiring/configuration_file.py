@@ -56,7 +56,11 @@ class ConfigurationFile(Struct, frozen=True):
 
 def read_configuration_file(path: Path) -> ConfigurationFile:
     """The operator configuration in a file; an empty file has all defaults. Raises `UsageError` if the file cannot be read."""
-    source, data = str(path), read_bytes(path)
+    return configuration_in(read_bytes(path), str(path))
+
+
+def configuration_in(data: bytes, source: str) -> ConfigurationFile:
+    """The operator configuration in a text; an empty text has all defaults. `source`: what the text is called in messages."""
     try:
         documents = list(read_documents(data, source, limit=MAX_BYTES))
     except InputError as error:

@@ -46,6 +46,31 @@ app.kubernetes.io/component: controller
 {{- toYaml $config -}}
 {{- end }}
 
+{{/* What is published of it, and the fields that are left out because they may contain credentials. */}}
+{{- define "grove-engine.publication" -}}
+{{- $config := include "grove-engine.configuration" . | fromYaml -}}
+{{- $public := include "grove-engine.publishedDefaults" . | fromJson -}}
+{{- range $section, $fields := $public }}{{ $_ := mergeOverwrite $fields (default dict (index $config $section)) }}{{ end -}}
+{{- $_ := unset $public.leaderElection "resourceLock" -}}
+{{- $profiles := list -}}
+{{- range $public.scheduler.profiles }}{{ $profiles = append $profiles (pick . "name") }}{{ end -}}
+{{- $default := dict "name" "default-scheduler" -}}
+{{- $_ := set $public.scheduler "profiles" (has $default $profiles | ternary $profiles (append $profiles $default)) -}}
+{{- $image := dig "initContainer" "image" "" .Values.config | default (include "grove-engine.initImage" .) -}}
+{{- range .Values.deployment.env }}{{ if eq .name "GROVE_INIT_CONTAINER_IMAGE" }}{{ $image = .value }}{{ end }}{{ end -}}
+{{- $_ := set $public.initContainer "image" $image -}}
+{{- $withheld := list -}}
+{{- range $key := list "natsAddress" "etcdAddress" "modelExpressURL" "prometheusEndpoint" -}}
+{{- if regexMatch "[@?]" (index $public.dynamo $key | default "") }}{{ $withheld = append $withheld (printf "dynamo.%s" $key) }}{{ $_ := unset $public.dynamo $key }}{{ end -}}
+{{- end -}}
+{{- dict "configuration" $public "withheld" $withheld | toYaml -}}
+{{- end }}
+
+{{/* The image of the init container of workloads. */}}
+{{- define "grove-engine.initImage" -}}
+{{- printf "%s:%s" .Values.initImage.repository (.Values.initImage.tag | default .Chart.AppVersion) -}}
+{{- end }}
+
 {{/* A port of the configuration. Usage: include "grove-engine.port" (list . "metrics") */}}
 {{- define "grove-engine.port" -}}
 {{- $config := include "grove-engine.configuration" (index . 0) | fromYaml -}}

@@ -38,7 +38,7 @@ env:
   {{- /* The variable would replace the image of the configuration. */}}
   {{- if not (or (has "GROVE_INIT_CONTAINER_IMAGE" $names) (dig "initContainer" "image" "" .Values.config)) }}
   - name: GROVE_INIT_CONTAINER_IMAGE
-    value: {{ printf "%s:%s" .Values.initImage.repository (.Values.initImage.tag | default .Chart.AppVersion) | quote }}
+    value: {{ include "grove-engine.initImage" . | quote }}
   {{- end }}
   {{- with .Values.deployment.env }}
   {{- toYaml . | nindent 2 }}

@@ -7,7 +7,8 @@ from providers.registry import SCHEDULERS, fabrics
 from resources.admission.look_ups import look_ups
 from resources.admission.managed_rules import Protection
 from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
-from resources.install.permissions import VERBS, LeasePlace, Permission, permissions, without_implied
+from resources.install.lease_place import LeasePlace
+from resources.install.permissions import VERBS, Permission, installation_permissions, permissions, without_implied
 from resources.install.use import Use
 from resources.install.webhooks import WEBHOOKS
 from resources.ports.configuration import Configuration
@@ -22,6 +23,7 @@ CONFIGURATION = Configuration(SCHEDULERS, "default-scheduler", topology=True, fa
 def needed(use: Use) -> Iterator[Permission]:
     """What a use needs if everything is enabled."""
     yield from permissions(BLUEPRINTS, CONFIGURATION, LeasePlace("grove-system"), use)
+    yield from installation_permissions(use)
     if use is Use.RUN:
         yield from endpoint_permissions(
             ServedEndpoints(

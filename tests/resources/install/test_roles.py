@@ -6,8 +6,9 @@ from typing import Any
 from providers.registry import fabrics
 from resources.base import kinds, labels
 from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
-from resources.install.permissions import LeasePlace, Permission, permissions, without_implied
-from resources.install.roles import Account, account_objects, reader_role, role_rules
+from resources.install.lease_place import LeasePlace
+from resources.install.permissions import Permission, installation_permissions, permissions, without_implied
+from resources.install.roles import Account, account_objects, public_objects, reader_role, role_rules, writer_roles
 from resources.install.use import Use
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
@@ -90,6 +91,41 @@ def test_a_loop_does_not_create_workloads_that_a_user_creates() -> None:
 
     assert (loop["podcliquesets"], loop["clustertopologybindings"]) == ({"patch"}, set())
     assert (once["podcliquesets"], once["clustertopologybindings"]) == ({"create", "patch"}, {"create", "patch"})
+
+
+def test_everybody_may_read_what_is_published_by_its_name_and_only_a_running_engine_may_change_it() -> None:
+    role, binding = public_objects()
+    changing = {use: granted(role_rules(each for each in installation_permissions(use) if each.namespace)) for use in Use}
+
+    assert granted(role["rules"]) == {("", "configmaps", "get", ("grove-engine",))}
+    assert {body["metadata"]["namespace"] for body in (role, binding)} == {"kube-public"}
+    assert binding["subjects"] == [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}]
+    assert {use: {verb for _, _, verb, _ in rights} for use, rights in changing.items()} == {
+        Use.RUN: {"get", "update"},
+        Use.SYNC: {"get"},
+        Use.READ: set(),
+    }
+    assert {names for rights in changing.values() for _, _, _, names in rights} == {("grove-engine",)}
+
+
+def test_who_syncs_may_take_the_lease_of_the_installation_and_change_nothing_that_is_published() -> None:
+    cluster_role, role = writer_roles((*permissions(BLUEPRINTS, CONFIGURATION, PLACE, Use.SYNC), *installation_permissions(Use.SYNC)))
+
+    assert role["metadata"]["namespace"] == "grove-system"
+    assert granted(role["rules"]) == {
+        ("coordination.k8s.io", "leases", "create", ()),
+        ("coordination.k8s.io", "leases", "get", ("grove-operator-leader-election",)),
+        ("coordination.k8s.io", "leases", "update", ("grove-operator-leader-election",)),
+    }
+    assert "configmaps" not in {resource for _, resource, _, _ in granted(cluster_role["rules"])}
+
+
+def test_the_roles_in_one_namespace_have_names_of_their_own() -> None:
+    needed = (*permissions(BLUEPRINTS, CONFIGURATION, LeasePlace("kube-public", "lock")), *installation_permissions(Use.RUN))
+    objects = [*account_objects(Account(), needed), reader_role(needed), *writer_roles(needed), *public_objects()]
+    keys = [(body["kind"], body["metadata"].get("namespace"), body["metadata"]["name"]) for body in objects]
+
+    assert len(keys) == len(set(keys))
 
 
 def test_without_a_lease_no_permission_for_one_is_needed() -> None:
