@@ -5,12 +5,16 @@ from typing import Any
 
 from engine.resource import NOW, Body, Path
 
+_MAPS = (dict, Mapping)
+"""What a map may be. A plain dict comes first: it is recognised without a look at the abstract class, which takes ten times as long."""
+_SCALARS = (str, bool, int, float, type(None))
+
 
 def get(body: Body, path: Path, default: Any = None) -> Any:
     """The value at a path, or the default if there is none."""
     value: Any = body
     for key in path:
-        if not isinstance(value, Mapping) or key not in value:
+        if not isinstance(value, _MAPS) or key not in value:
             return default
         value = value[key]
     return value
@@ -31,7 +35,7 @@ def merge_patch(body: Body, patch: Body) -> dict[str, Any]:
     for key, value in patch.items():
         if value is None:
             merged.pop(key, None)
-        elif isinstance(value, Mapping):
+        elif isinstance(value, _MAPS):
             old = merged.get(key)
             merged[key] = merge_patch(old if isinstance(old, Mapping) else {}, value)
         else:
@@ -43,7 +47,9 @@ def stamp(value: Any, moment: str) -> Any:
     """The value with every `NOW` in it replaced by the timestamp `moment`; a value without `NOW` is returned as the same object."""
     if value is NOW:
         return moment
-    if isinstance(value, Mapping):
+    if isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, _MAPS):
         stamped = {key: stamp(child, moment) for key, child in value.items()}
         return stamped if any(stamped[key] is not value[key] for key in stamped) else value
     if isinstance(value, list | tuple):

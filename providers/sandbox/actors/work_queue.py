@@ -19,6 +19,10 @@ FIRST_RETRY, LAST_RETRY = 0.05, 30.0
 """Seconds until a key is processed again after an error: at first, and at most."""
 
 
+def _start_none() -> None:
+    """The queue does not run."""
+
+
 class WorkQueue(Generic[K]):
     """A de-duplicating queue with delays and retries. No key is processed twice at once; one added meanwhile is processed again."""
 
@@ -29,6 +33,9 @@ class WorkQueue(Generic[K]):
         self._queued: set[K] = set()
         self._processing: set[K] = set()
         self._idle_workers: deque[anyio.Event] = deque()
+        self._missing_workers = 0
+        """How many more workers may start: they start when there is work, since most queues need one, and many none."""
+        self._start_worker: Callable[[], object] = _start_none
         self._timers: list[tuple[float, int, K]] = []
         self._due_at: dict[K, float] = {}
         self._timer_count = 0
@@ -42,8 +49,7 @@ class WorkQueue(Generic[K]):
         self._queued.add(key)
         if key not in self._processing:
             self._due.append(key)
-            if self._idle_workers:
-                self._idle_workers.popleft().set()
+            self._wake_worker()
 
     def add_after(self, key: K, seconds: float) -> None:
         """Process the key after so many seconds, or earlier if it is due earlier."""
@@ -62,8 +68,22 @@ class WorkQueue(Generic[K]):
         """Process keys until cancelled. After a `ClusterError` the key is retried with exponential back-off."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._run_timers)
-            for _ in range(workers):
-                tasks.start_soon(self._work, process)
+            self._missing_workers, self._start_worker = workers, lambda: tasks.start_soon(self._work, process)
+            for _ in self._due:
+                self._wake_worker()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self._missing_workers = 0
+                self._idle_workers.clear()
+
+    def _wake_worker(self) -> None:
+        """Let a worker look for work: an idle one, or else a new one. Without both the first that is free finds it."""
+        if self._idle_workers:
+            self._idle_workers.popleft().set()
+        elif self._missing_workers:
+            self._missing_workers -= 1
+            self._start_worker()
 
     async def _work(self, process: Process[K]) -> None:
         while True:

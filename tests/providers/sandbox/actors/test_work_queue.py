@@ -123,3 +123,30 @@ async def test_a_key_that_fails_does_not_delay_the_others() -> None:
     await run.advance(0.01)
 
     assert run.processed == [(0, "bad"), (0, "good")]
+
+
+async def test_eight_keys_are_processed_at_once_whether_they_came_before_it_ran_or_later() -> None:
+    async def slowly(key: str) -> None:
+        await run.clock.sleep(2)
+
+    run = Run(slowly)
+    for number in range(5):
+        run.queue.add(f"early-{number}")
+    for number in range(6):
+        run.queue.add_after(f"late-{number}", 1)
+
+    await run.advance(10)
+
+    early = [(0, f"early-{number}") for number in range(5)]
+    assert run.processed == [*early, *((1 if number < 3 else 2, f"late-{number}") for number in range(6))]
+
+
+async def test_keys_that_are_added_after_it_has_ended_wait_for_the_next_run() -> None:
+    run = Run()
+    run.queue.add("a")
+    await run.advance(1)
+    run.queue.add("b")
+
+    await run.advance(1)
+
+    assert run.processed == [(0, "a"), (1, "b")]
