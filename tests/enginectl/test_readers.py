@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from enginectl.base.exit_codes import Exit
+from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
@@ -121,3 +122,17 @@ def test_a_reader_saves_the_plan_of_a_deletion(box: Box, engine: Engine, tmp_pat
 
     assert reader.document["roots"] == complete.document["roots"]
     assert engine("sync", "--plan", plan).code == Exit.DONE
+
+
+def test_a_reader_sees_how_a_deletion_that_has_begun_goes_on(box: Box, engine: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "set.yaml"
+    file.write_text(json.dumps(changed()))
+    assert engine("sync", "-f", file).code == Exit.DONE
+    box.delete(kinds.PODCLIQUESET, "web")
+
+    complete = engine("diff", "-o", "json")
+    box.deny(resource="secrets")
+    reader = engine("diff", "-o", "json")
+
+    assert reader.document["roots"] == complete.document["roots"]
+    assert reader.document["forecast"] == complete.document["forecast"]

@@ -60,6 +60,21 @@ def refused_creates(ours: Process) -> list[str]:
 
 
 @pytest.mark.parametrize("reads", [True, False], ids=["read before", "refused"])
+async def test_a_sync_into_a_missing_namespace_ends_blocked_and_writes_nothing(reads: bool) -> None:
+    manifest = podcliqueset("web", clique("worker", 2), namespace="nowhere")
+    async with stage() as cluster:
+        cluster.reads_namespaces = reads
+
+        report = await cluster.until_ended(lambda: cluster.syncing(manifests=(manifest,)))
+
+        ((wait,),) = blocked(report.plans).values()
+        assert (wait.id, wait.reason) == (kinds.NAMESPACE.id("", "nowhere"), Reason.NAMESPACE_MISSING)
+        assert wait.remedy == "kubectl create namespace nowhere"
+        assert not report.timed_out and not report.failures
+        assert not reads or not report.results
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["read before", "refused"])
 async def test_a_sync_in_a_namespace_that_is_being_deleted_ends_and_does_the_rest(reads: bool) -> None:
     async with stage() as cluster:
         await make_namespace(cluster)
