@@ -12,6 +12,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed, Unlisted, World
 from engine.plan import Alarm, Wait
 from engine.resource import Body, Policy
+from engine.trial import Trial
 
 
 class Desired(Struct, frozen=True, eq=False):
@@ -29,6 +30,8 @@ class Desired(Struct, frozen=True, eq=False):
     """What users must know although no operation of the plan reports it."""
     wake_at: datetime | None = None
     """When time alone changes this answer."""
+    trials: tuple[Trial, ...] = ()
+    """The creates that the API server must have accepted before something is deleted because of them."""
 
 
 class Blueprint(Protocol):

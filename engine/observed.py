@@ -17,6 +17,7 @@ from engine.failure import FailedCall
 from engine.ids import OwnerRef, ResourceId
 from engine.resource import Body
 from engine.revised import selected
+from engine.trial_verdict import NOT_MADE, Trials
 
 T = TypeVar("T")
 
@@ -198,6 +199,8 @@ class Observed(Struct, frozen=True, eq=False):
     """Kinds that the cluster does not serve: no object of them exists or can be created."""
     failed_calls: tuple[FailedCall, ...] | None = None
     """The calls on this root that failed when they were last made; None if this process has made none yet."""
+    trials: Trials = NOT_MADE
+    """What the API server has said of pods that updates would create."""
     proposer: Live | None = None
     """The root that proposes this one, as a part of itself; None for a root that a user has made."""
     holds: Mapping[str, str] = field(default_factory=dict)

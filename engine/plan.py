@@ -10,6 +10,7 @@ from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.reason import REMEDIES, Reason
 from engine.revised import selected
+from engine.trial import Trial
 from engine.verb import Verb
 
 
@@ -73,6 +74,8 @@ class Plan(Struct, frozen=True, eq=False):
     """When time alone changes this plan."""
     parent: ResourceId | None = None
     """The root that this root is a part of; None for a root that a user has made."""
+    trials: tuple[Trial, ...] = ()
+    """The creates that the API server must have accepted before something is deleted because of them (`Observed.trials`)."""
     error: Exception | None = None
     """Why no plan could be computed: a defect of the engine, not of what the user asked for. With an error there are no operations."""
 
@@ -93,11 +96,11 @@ class Plan(Struct, frozen=True, eq=False):
 
 
 def is_noteworthy(plan: Plan) -> bool:
-    """Whether something is to be done, deferred, refused or reported, or time changes the plan; else its root is as desired, or what is
-    left is the cluster's turn.
+    """Whether something is to be done, tried, deferred, refused or reported, or time changes the plan; else its root is as desired, or
+    what is left is the cluster's turn.
     """
     refused = plan.objections or plan.problems or plan.error is not None
-    return bool(plan.operations or plan.deferred or refused or plan.alarms or plan.wake_at is not None)
+    return bool(plan.operations or plan.deferred or refused or plan.alarms or plan.trials or plan.wake_at is not None)
 
 
 def noteworthy(plans: Sequence[Plan]) -> Sequence[Plan]:

@@ -54,6 +54,7 @@ def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str
         notes=desired.notes,
         alarms=desired.alarms,
         wake_at=desired.wake_at,
+        trials=desired.trials,
     )
 
 

@@ -66,6 +66,8 @@ class Reason(StrEnum):
     """Its namespace does not exist."""
     NAMESPACE_TERMINATING = "NamespaceTerminating"
     """Its namespace is being deleted."""
+    TEMPLATE_REFUSED = "TemplateRefused"
+    """The API server refuses pods of the new template, so that the update is held back."""
 
 
 BLOCKERS: Final = frozenset(
@@ -78,6 +80,7 @@ BLOCKERS: Final = frozenset(
         Reason.MIN_AVAILABLE,
         Reason.NAMESPACE_MISSING,
         Reason.NAMESPACE_TERMINATING,
+        Reason.TEMPLATE_REFUSED,
     }
 )
 """Reasons why an object has to wait; all others are reasons of operations."""
@@ -89,6 +92,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.NOT_LISTED: "grant the right to list them, or wait until the API server can",
     Reason.NAMESPACE_MISSING: "kubectl create namespace {name}",
     Reason.NAMESPACE_TERMINATING: "wait until it is gone, and create it again",
+    Reason.TEMPLATE_REFUSED: "correct the template, or what refuses it; the server is asked again by itself",
 }
 """What a user or an administrator has to do about a reason; `{name}` stands for the name of the object that is waited for."""
 

@@ -1,6 +1,6 @@
 """World: all observed objects grouped by root. What has not changed since the previous world is the same Python object as in it."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 
 from msgspec import Struct, field
@@ -11,9 +11,18 @@ from engine.failure import FailedCall
 from engine.ids import ResourceId
 from engine.observed import EMPTY, Live, Observed, Slice, Unlisted, World, slice_of
 from engine.revised import Revised
+from engine.trial_verdict import NOT_MADE, Trials
 
 FailedCalls = Mapping[ResourceId, tuple[FailedCall, ...]]
 """Root -> its failed calls."""
+
+TrialsOf = Callable[[ResourceId], Trials]
+"""Returns what is known of the trials for a root."""
+
+
+def not_made(root: ResourceId) -> Trials:
+    """What is known of the trials for a root where none are made."""
+    return NOT_MADE
 
 
 def empty() -> World:
@@ -31,6 +40,7 @@ def assemble(
     references: Iterable[Live] = (),
     unserved: frozenset[str] = frozenset(),
     failed_calls: FailedCalls = MappingProxyType({}),
+    trials_of: TrialsOf = not_made,
 ) -> World:
     """Each root with its own objects, the foreign ones and the references.
 
@@ -41,9 +51,10 @@ def assemble(
 
     Objects and slices of `previous` that have not changed are kept, so that what was computed from them stays valid.
     `failed_calls` are the failed calls by root; a root that is absent from it has not been written by this process.
+    `trials_of` returns the same object while nothing new is known.
     """
     known = _Known(previous)
-    shared = _Shared(_references(references, previous), unserved, frozenset(incomplete), failed_calls)
+    shared = _Shared(_references(references, previous), unserved, frozenset(incomplete), failed_calls, trials_of)
     roots = sorted((_known_or_new(root, known.lives) for root in roots), key=lambda root: root.id)
     groups, orphans = _grouped(blueprints, roots, children, known)
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
@@ -80,6 +91,7 @@ class _Shared(Struct, frozen=True):
     unserved: frozenset[str]
     incomplete: frozenset[str]
     failed_calls: FailedCalls
+    trials_of: TrialsOf
 
 
 def _references(references: Iterable[Live], previous: World | None) -> Slice:
@@ -216,6 +228,7 @@ def _observed(blueprint: Blueprint, group: _Group, shared: _Shared, previous: Ob
         references=shared.references,
         unserved=shared.unserved,
         failed_calls=shared.failed_calls.get(root.id),
+        trials=shared.trials_of(root.id),
     )
     return previous if previous is not None and _is_unchanged(previous, current) else current
 
@@ -244,6 +257,7 @@ def _is_unchanged(previous: Observed, current: Observed) -> bool:
         and previous.references is current.references
         and previous.unserved == current.unserved
         and previous.failed_calls is current.failed_calls
+        and previous.trials is current.trials
         and previous.proposal is None
         and previous.incomplete == current.incomplete
         and (

@@ -12,7 +12,7 @@ from engine.blueprint import Blueprint, root_of
 from engine.ids import OwnerRef, ResourceId
 from engine.observed import Live, Observed, World, has_strays, slice_of
 from engine.revised import revised, selected
-from engine.world import FailedCalls
+from engine.world import FailedCalls, TrialsOf
 
 
 class LiveChange(NamedTuple):
@@ -54,6 +54,18 @@ def updated(
             replaced[index] = replace(observed, failed_calls=now)
     roots = revised(world.roots, replaced)
     return world if roots is world.roots else replace(world, roots=roots)
+
+
+def with_trials(world: World, trials_of: TrialsOf, changed: Iterable[ResourceId]) -> World:
+    """The world with what is known now of the trials for the changed roots; those that do not exist are left out."""
+    positions = [position for id in changed if (position := position_of(world, id)) is not None]
+    observed = {position: world.roots[position] for position in positions}
+    replaced = {
+        position: replace(each, trials=trials)
+        for position, each in observed.items()
+        if (trials := trials_of(each.root.id)) is not each.trials
+    }
+    return replace(world, roots=revised(world.roots, replaced)) if replaced else world
 
 
 def _positions(world: World, failed_calls: FailedCalls, failed_lately: Iterable[ResourceId] | None) -> Iterable[int]:

@@ -25,6 +25,7 @@ from engine.observed import Live, Observed, World
 from engine.plan import Plan, changed
 from engine.proposal import propose
 from engine.tick import Plans, plan_all
+from engine.trial_verdict import NOT_MADE
 from engine.world import assemble, with_foreign
 
 BETWEEN_PASSES: Final = timedelta(seconds=1)
@@ -94,6 +95,8 @@ class _Simulation:
         """Root -> the ids of the objects that were looked up for it."""
         self.foreign = {observed.root.id: tuple(observed.foreign) for observed in world.roots if observed.foreign}
         """Root -> the ids of its foreign objects."""
+        self.trials = {observed.root.id: replace(observed.trials, are_made=False) for observed in world.roots if observed.trials.verdicts}
+        """What is known of the trials for roots: the server stays with what it has said, and accepts everything else."""
         self.tried: dict[ResourceId, tuple[FailedCall, ...]] = {}
         """The roots with something deferred for which a pass has been made: none of their calls fails."""
         self.began = now
@@ -172,6 +175,7 @@ class _Simulation:
             references=[live for live, role in roles if role.is_reference],
             unserved=self.first.unserved,
             failed_calls=self.tried,
+            trials_of=lambda root: self.trials.get(root, NOT_MADE),
         )
         proposed = propose(self.previous, self.intent.manifests)
         if self.looked_up:

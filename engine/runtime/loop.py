@@ -279,6 +279,8 @@ class _Loop:
         current = await observe_and_plan(self.engine, self.memory)
         self.internal_errors.note(current.planned.plans)
         self._log_blocked(current)
+        for root, tried, why in self.memory.verdicts.take_unanswered():
+            self.log.warning("not tried", root=str(root), tried=tried, error=why)
         planned_at = self.engine.clock.monotonic()
         chosen = choose(current, self.memory, planned_at)
         self.progress.planned(current.planned.plans, sum(len(plan.operations) for plan in chosen))

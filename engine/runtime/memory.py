@@ -13,12 +13,14 @@ from engine.runtime.foreign import ForeignObjects
 from engine.runtime.lookups import Lookups
 from engine.runtime.namespaces import Namespaces
 from engine.runtime.rejections import Rejections
+from engine.runtime.verdicts import Verdicts
 
 
 class Memory(Struct, eq=False):
     """What makes passes cheaper and writes fewer; a process that starts with an empty memory computes the same plans.
 
-    The exceptions are `failed_calls` and `foreign`: no listing shows these facts; a new process learns them from the answers to its calls.
+    The exceptions are `failed_calls`, `verdicts` and `foreign`: no listing shows these facts; a new process learns them from the answers to
+    its calls.
     """
 
     memo: Memo = field(default_factory=Memo)
@@ -35,6 +37,7 @@ class Memory(Struct, eq=False):
     namespaces: Namespaces = field(default_factory=Namespaces)
     call_limit: CallLimit = field(default_factory=CallLimit)
     failed_calls: FailedCalls = field(default_factory=FailedCalls)
+    verdicts: Verdicts = field(default_factory=Verdicts)
     warnings: frozenset[RootWarning] = frozenset()
     """The warnings of the last pass; each has been recorded as an event."""
     events: EventPublisher = field(default_factory=EventPublisher)

@@ -36,7 +36,7 @@ from engine.tick import Plans, plan_all
 from engine.verb import Verb
 from engine.verdict import earliest
 from engine.world import assemble, with_foreign
-from engine.world_update import updated
+from engine.world_update import updated, with_trials
 
 MANY_OBJECTS = 2000
 """With more objects than these to plan anew plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
@@ -64,6 +64,8 @@ class Engine(Struct, frozen=True):
     """Told after every pass how many Events were written and dropped."""
     reads_namespaces: bool = False
     """Whether the namespaces in which objects are to be created are read first; otherwise a refused create says what they lack."""
+    tries: bool = True
+    """Whether the API server is asked, before running pods are deleted by an update, if it accepts a pod of the new template."""
     planning: anyio.CapacityLimiter | None = None
     """How many plans are computed in threads at a time, in the whole process; None: it makes one pass at a time."""
 
@@ -73,7 +75,7 @@ class Pass(Struct, frozen=True, eq=False):
 
     now: datetime
     took: float
-    """Seconds that observing and planning took."""
+    """Seconds that observing and planning took, without the trials in between."""
     world: World
     planned: Plans
     changed: frozenset[ResourceId]
@@ -117,20 +119,32 @@ async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTH
     def plan() -> Pass:
         return _plan(engine, memory, observation, intent, now)
 
-    is_long = extent(engine.blueprints, memory, observation, intent, now) > MANY_OBJECTS
-    result = await anyio.to_thread.run_sync(plan, limiter=engine.planning) if is_long else plan()
+    async def planned() -> Pass:
+        is_long = extent(engine.blueprints, memory, observation, intent, now) > MANY_OBJECTS
+        return await anyio.to_thread.run_sync(plan, limiter=engine.planning) if is_long else plan()
+
+    if engine.tries:
+        memory.verdicts.prepare(engine.provider)
+    result = await planned()
     if engine.reads_namespaces:
         names = namespaces_with_creates(noteworthy(result.planned.plans)) | memory.namespaces.closed.keys()
         if await memory.namespaces.look_up(engine.provider, sorted(names), engine.clock.monotonic()):
-            again = await anyio.to_thread.run_sync(plan, limiter=engine.planning) if is_long else plan()
+            again = await planned()
             result = replace(again, changed=result.changed | again.changed)
-    return replace(result, took=engine.clock.monotonic() - began, observing=observed_at - began)
+    asked_at = engine.clock.monotonic()
+    has_new_answers = engine.tries and await memory.verdicts.ask(engine.provider, engine.clock, result.planned.plans)
+    asking = engine.clock.monotonic() - asked_at
+    if has_new_answers:
+        again = await planned()
+        result = replace(again, changed=result.changed | again.changed)
+    return replace(result, took=engine.clock.monotonic() - began - asking, observing=observed_at - began)
 
 
 def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Intent, now: datetime) -> Pass:
     """The pass over an observation, with `took` still 0. Remembers the observed world, without the intent."""
     previous, failures = memory.world, memory.failed_calls.version
     memory.world, memory.observed, memory.failures = _world(engine, memory, observation, intent), observation.token, failures
+    memory.world = with_trials(memory.world, memory.verdicts.of, memory.verdicts.take_changed())
     proposed = propose(memory.world, intent.manifests, engine.scope.references)
     composed = compose(memory.lookups.added_to(proposed, memory.memo), engine.blueprints, engine.configuration, memory.memo)
     memory.foreign.forget_listed(composed)
@@ -158,6 +172,7 @@ def _world(engine: Engine, memory: Memory, observation: Observation, intent: Int
         references=observation.references,
         unserved=observation.unserved,
         failed_calls=failed_calls,
+        trials_of=memory.verdicts.of,
     )
 
 

@@ -20,6 +20,7 @@ from engine.verdict import earliest
 from resources.admission.admitted_set import AdmittedSet
 from resources.admission.pod_notes import pod_notes
 from resources.base import kinds
+from resources.blueprints import update_trials
 from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, desired_replica, observe_replica
 from resources.blueprints.root import root_resource
 from resources.blueprints.shared_objects import SharedObjects, has_token, shared_objects
@@ -33,6 +34,7 @@ from resources.model.part_keys import ROOT, part_key
 from resources.model.template import Template
 from resources.model.view import MAX_REPLICAS
 from resources.policies.rollout import UpdateAllowance, current_replica, update_allowances
+from resources.policies.update_gate import OPEN, UpdateGate
 from resources.policies.vacating import ReplicaProgress, vacated_domains
 from resources.ports.configuration import Configuration
 from resources.removal.replicas import PartRemoval, excess_replicas
@@ -84,6 +86,8 @@ class _Rollout(Struct, frozen=True, eq=False):
     turns: tuple[ReplicaTurn, ...]
     """The turn of each replica, by index."""
     update: status.UpdateState
+    gate: UpdateGate
+    """Whether the API server has accepted what the update replaces running pods with."""
 
 
 class _SetSummary(Struct, frozen=True, eq=False):
@@ -98,7 +102,7 @@ def desired_set(given: SetInput) -> Desired:
     state = _observe_replicas(given)
     rollout = _decide_rollout(given, state)
     summary = _summarize(given, state, rollout)
-    return _assemble(given, state, summary)
+    return _assemble(given, state, summary, rollout.gate)
 
 
 def _observe_replicas(given: SetInput) -> _SetState:
@@ -123,10 +127,14 @@ def _decide_rollout(given: SetInput, state: _SetState) -> _Rollout:
     stages = [replica.stage for replica in state.replicas]
     last = status.last_updated_replica(given.observed.root)
     current, allowances = current_replica(stages, last), update_allowances(stages, last)
-    turns = [_turn(allowances.get(stage.index, UpdateAllowance.NOTHING), stage.index == current) for stage in stages]
+    gate = update_trials.gate_of(given.observed, given.template, state.replicas, state.domains, given.memo) if allowances else OPEN
+    if gate.closed is None:
+        turns = [_turn(allowances.get(stage.index, UpdateAllowance.NOTHING), stage.index == current) for stage in stages]
+    else:
+        turns = [_turn(gate.closed if stage.outdated else UpdateAllowance.NOTHING, False) for stage in stages]
     if vacated := _vacated_domains(state, turns, last):
         turns = [replace(turn, vacated=vacated) for turn in turns]
-    return _Rollout(tuple(turns), status.UpdateState(current, outdated=bool(allowances)))
+    return _Rollout(tuple(turns), status.UpdateState(current, outdated=bool(allowances)), gate)
 
 
 @lru_cache(maxsize=16)
@@ -157,13 +165,14 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
     root = given.observed.root
     if not root.uid:
         return _SetSummary(replicas, None)
-    body = status.of(given.template, len(replicas), root, [replica.summary for replica in replicas], rollout.update, given.admitted.faults)
+    summaries = [replica.summary for replica in replicas]
+    body = status.of(given.template, len(replicas), root, summaries, rollout.update, given.admitted.faults, rollout.gate.refusal)
     is_complete = not state.excess and state.shared.complete and all(replica.summary.complete for replica in replicas)
     generation = {"observedGeneration": root.generation} if is_complete and not rollout.update.outdated else {}
     return _SetSummary(replicas, {**body, **generation, **errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {})})
 
 
-def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desired:
+def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: UpdateGate) -> Desired:
     observed = given.observed
     facts = (observed.root, observed.proposal, observed.proposer, given.admitted, summary.status)
     root = given.memo.recall(ROOT, facts, lambda: part(ROOT, [root_resource(observed, given.admitted, summary.status)]))
@@ -179,14 +188,17 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary) -> Desire
         deferred=(
             *errors.unconfirmed([observed.root] if observed.failed_calls is None else ()),
             *(wait for replica in summary.replicas for wait in replica.deferred),
+            *update_trials.deferred(observed.root.id, gate),
         ),
         notes=(
             *given.template.topology.notes,
             *slot_notes(given.template, observed.references, given.configuration),
             *_pod_notes(given),
+            *gate.notes,
         ),
-        alarms=tuple(dict.fromkeys(_alarms(given, state, summary))),
+        alarms=tuple(dict.fromkeys((*_alarms(given, state, summary), *update_trials.alarms(gate)))),
         wake_at=earliest((*(replica.terminations.until for replica in state.replicas), *(release.until for release in state.releases))),
+        trials=gate.trials,
     )
 
 

@@ -1,14 +1,18 @@
 """Pods: one for each index of a clique. A pod is replaced, never edited, except for its labels, annotations and scheduling gate."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.canonical import digest
 from engine.ids import Owner
+from engine.operation import BoundOwner, Cause, Operation
 from engine.reason import Because, Reason
 from engine.resource import Body, Path, Resource, Stance
+from engine.trial import Trial
+from engine.verb import Verb
 from resources.base import kinds, labels, names
 from resources.base.manifest import manifest
 from resources.children import absence, previous_template, resource_claim, scheduler_gang
@@ -26,6 +30,8 @@ from resources.policies.startup import Parent
 from resources.ports.scheduler import LabelsAndAnnotations
 
 GATES = ("spec", "schedulingGates")
+TRIED: Final = "trial"
+"""The predecessor in the name of a pod that is only tried. No uid is like it, so no pod has the name."""
 
 
 def render(view: View) -> Iterator[Resource]:
@@ -55,6 +61,22 @@ def _of_clique(view: View, clique: CliqueView, base: GangView, gang: SchedulerGa
         yield _deleted(pod, Because(Reason.SCALED_IN, f"{clique.name} is scaled to {clique.replicas}"))
     for pod in clique.assignment.ended:
         yield _deleted(pod, Because(Reason.POD_ENDED, f"the pod has ended ({pod.phase}) and is replaced"))
+
+
+def trial(view: View, clique: CliqueView) -> Trial:
+    """The create of a pod of the current template, to be checked by the API server: as it will be created, under a name of its own.
+
+    Its key depends on its content alone, whatever the pods and objects of the clique are now.
+    """
+    fresh = replace(clique, live=None, pods=(), adopted=False)
+    gang = scheduler_gang.scheduler_gangs(view).get(clique.gang)
+    placement = scheduler_gang.pod_metadata(view, fresh, gang)
+    template = _template(view, fresh, placement, _spec(view, fresh, is_gate_open=True))
+    new = NewPod(0, names.pod(clique.name, view.template.identity, 0, TRIED))
+    pod = _new_pod(view, fresh, new, template, startup.parents(view, fresh))
+    owners = tuple(BoundOwner(owner, clique.live.uid) for owner in pod.owners) if clique.live is not None else ()
+    create = Operation(Verb.CREATE, pod.id, pod.why, Cause.INTENT, body=pod.body, owners=owners, reason=Reason.TEMPLATE_CHANGED)
+    return Trial(digest(pod.body), f"clique {clique.clique.name}", create)
 
 
 class _Template(Struct, frozen=True):

@@ -4,7 +4,7 @@ A unit is a pod of a standalone clique, or a whole replica of a scaling group. P
 while it is missing, terminating, or new and not ready. There is no surge: a unit is deleted first, then its successor is created.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -18,16 +18,30 @@ from resources.policies.startup import parents
 
 CANNOT_SPARE: Final = "minAvailable allows no deletion"
 """Why ready outdated pods stay although it is their turn."""
+RUNNING: Final = ("Running", "Unknown")
+"""The phases of pods that run, as far as is known."""
 
 
 class UpdateAllowance(StrEnum):
     """Which units of a replica of the set may be replaced in this pass."""
 
     NOTHING = "nothing"
+    UNTRIED = "untried"
+    """None: the API server has not said yet whether it accepts pods of the new template."""
+    REFUSED = "refused"
+    """None: the API server refuses pods of the new template."""
     BROKEN = "broken"
     """Only units that are not ready anyway."""
     ONE = "one"
     """Units that are not ready; if there are none, one that is ready."""
+
+
+POSTPONED: Final[Mapping[UpdateAllowance, str]] = {
+    UpdateAllowance.NOTHING: "another replica is updated first",
+    UpdateAllowance.UNTRIED: "the API server has not yet accepted a pod of the new template",
+    UpdateAllowance.REFUSED: "the API server refuses pods of the new template",
+}
+"""An allowance that allows nothing -> why outdated pods stay."""
 
 
 class UpdateStage(Struct, frozen=True):
@@ -42,17 +56,42 @@ class UpdateStage(Struct, frozen=True):
     """One of its pods is scheduled."""
     healthy: bool
     """All its units are ready."""
+    replaced: frozenset[str] = frozenset()
+    """The cliques of the template whose pods the update replaces."""
+    runs: bool = False
+    """One of the pods that the update replaces is running."""
 
 
 def stage(view: View) -> UpdateStage:
     """How far the replica of the set that `view` shows is updated."""
+    replaced = _replaced_cliques(view)
     return UpdateStage(
         view.index,
-        outdated=any(map(needs_update, view.cliques)),
+        outdated=bool(replaced),
         in_transition=any(map(is_in_transition, view.cliques)),
         scheduled=any(pod.scheduled for clique in view.cliques for pod in clique.pods),
         healthy=all(map(is_fully_ready, view.cliques)),
+        replaced=frozenset(clique.clique.name for clique in replaced),
+        runs=any(pod.phase in RUNNING for clique in replaced for pod in _replaced_pods(clique)),
     )
+
+
+def _replaced_cliques(view: View) -> list[CliqueView]:
+    """The cliques that the update replaces, or whose pods it replaces: of a replica of a scaling group all."""
+    outdated = [clique for clique in view.cliques if needs_update(clique)]
+    units = {(clique.group.name, clique.group_replica) for clique in outdated if clique.group is not None}
+    if not units:
+        return outdated
+    return [
+        clique
+        for clique in view.cliques
+        if (needs_update(clique) if clique.group is None else (clique.group.name, clique.group_replica) in units)
+    ]
+
+
+def _replaced_pods(clique: CliqueView) -> Sequence[PodFacts]:
+    """The serving pods of a clique that the update replaces."""
+    return clique.assignment.kept if clique.group is not None else _outdated_pods(clique)
 
 
 def current_replica(stages: Sequence[UpdateStage], last: int | None) -> int | None:
@@ -122,8 +161,8 @@ def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Rem
 
     `postponed_because` of the result says why other outdated pods stay. `is_current` says whether this replica is the one being updated.
     """
-    if allowance is UpdateAllowance.NOTHING:
-        return Removals(postponed_because="another replica is updated first")
+    if allowance in POSTPONED:
+        return Removals(postponed_because=POSTPONED[allowance])
     pods = {
         pod.name: _because(f"the template has changed, and the pod {'has completed' if pod.completed else 'is not ready'}")
         for clique in _standalone(view)

@@ -10,7 +10,7 @@ from engine.observed import Live
 from engine.plan import Alarm
 from engine.resource import NOW, Body
 from resources.base import labels
-from resources.model import membership, topology
+from resources.model import membership, template_refusal, topology
 from resources.model.template import Template, is_our_hash
 from resources.model.view import View
 from resources.policies.availability import has_minimum_ready
@@ -75,8 +75,12 @@ def of(
     summaries: Sequence[ReplicaSummary],
     update: UpdateState,
     faults: Sequence[Alarm] = (),
+    refusal: str = "",
 ) -> Body:
-    """The desired status of the set, without `observedGeneration` and `lastErrors`. `faults` are those of `EffectiveSet`."""
+    """The desired status of the set, without `observedGeneration` and `lastErrors`.
+
+    `faults` are those of `EffectiveSet`; `refusal` says why the API server holds its update back.
+    """
     old: Mapping[str, Any] = root.body.get("status") or {}
     body: dict[str, Any] = {
         "replicas": replicas,
@@ -87,8 +91,12 @@ def of(
         "podGangStatuses": _gangs(summary.gangs for summary in summaries),
     }
     known = old.get("conditions") or []
-    desired = (*topology.conditions(template.topology, root.generation), *membership.conditions(faults, root.generation))
-    conditions = merge(known, desired, owned=(topology.UNAVAILABLE, membership.CONDITION))
+    desired = (
+        *topology.conditions(template.topology, root.generation),
+        *membership.conditions(faults, root.generation),
+        *template_refusal.conditions(refusal, root.generation),
+    )
+    conditions = merge(known, desired, owned=(topology.UNAVAILABLE, membership.CONDITION, template_refusal.CONDITION))
     if conditions or known:
         body["conditions"] = conditions
     progress = _progress(template, old, summaries, update)

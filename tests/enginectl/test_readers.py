@@ -55,6 +55,34 @@ def test_a_snapshot_says_that_it_has_no_secrets_and_a_preview_against_it_creates
     assert "kind: Secret" not in file.read_text()
 
 
+def version(tmp_path: Path, number: int, **spec: Any) -> str:
+    """A manifest of a set in that version."""
+    pod = {"containers": [{"name": "main", "image": f"nginx:1.2{number}"}], **spec}
+    manifest = tmp_path / "set.yaml"
+    manifest.write_text(json.dumps(podcliqueset("web", clique("worker", 2, pod_spec=pod))))
+    return str(manifest)
+
+
+def test_a_template_that_the_server_refuses_is_shown_to_readers_by_its_condition(box: Box, engine: Engine, tmp_path: Path) -> None:
+    refused, why = {"serviceAccountName": "nobody"}, 'serviceaccount "nobody" not found'
+    assert engine("sync", "-f", version(tmp_path, 7)).code == Exit.DONE
+    asked = engine("diff", "-f", version(tmp_path, 8, **refused))
+    assert (asked.code, why in asked.out) == (Exit.STUCK, True)
+    synced = engine("sync", "-f", version(tmp_path, 8, **refused), "--yes")
+    assert (synced.code, why in synced.out) == (Exit.FAILED, True)
+    for verb in ("create", "update", "patch", "delete", "watch"):
+        box.deny(verb=verb)
+
+    for words in (("diff",), ("diff", "-f", version(tmp_path, 8, **refused))):
+        shown = engine(*words)
+        assert (shown.code, why in shown.out) == (Exit.STUCK, True)
+        assert shown.err.count("you may not create pods") == 1
+    assert why in engine("status").out
+    another = engine("diff", "-f", version(tmp_path, 9))
+    assert (another.code, why in another.out) == (Exit.DONE, False)
+    assert another.err.count("you may not create pods") == 1
+
+
 def test_sync_does_not_go_on_without_secrets(box: Box, engine: Engine, tmp_path: Path) -> None:
     manifest = tmp_path / "set.yaml"
     manifest.write_text(json.dumps(podcliqueset("web", clique("worker", 1))))

@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.operation import Operation
+from engine.trial_verdict import TrialOutcome, Trials, TrialVerdict
 from engine.verb import Verb
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
@@ -127,6 +128,39 @@ def test_with_spare_pods_an_update_keeps_min_available(seed: int) -> None:
         if chance.random() < 0.7:
             toy.live()
         toy.now += timedelta(seconds=1)
+
+    assert images(toy) == {"example/worker:2"}
+
+
+VERDICTS = (TrialOutcome.ACCEPTED, *TrialOutcome)
+"""What a server may say: mostly that it accepts a pod."""
+
+
+@given(seed=some.integers(0, 2**32))
+@settings(max_examples=10, deadline=None)
+def test_no_running_pod_is_deleted_for_a_template_that_the_server_has_refused_or_not_been_asked_about(seed: int) -> None:
+    chance, said = random.Random(seed), dict[str, TrialVerdict]()
+    toy = up(demo(1, 2, 1, sets=2))
+    edit(toy, demo(2, 2, 1, sets=2))
+    for _ in range(50):
+        toy.trials = Trials(dict(said), are_made=True)
+        (plan,) = toy.plans()
+        if taken_by(toy, plan.operations):
+            assert plan.trials
+            assert all(trial.key in said and said[trial.key].outcome is not TrialOutcome.REFUSED for trial in plan.trials)
+        for trial in plan.trials:
+            if chance.random() < 0.3:
+                said[trial.key] = TrialVerdict(chance.choice(VERDICTS), "", toy.now)
+        toy.apply(plan.operations)
+        if chance.random() < 0.1 and toy.pods():
+            toy.write(chance.choice(toy.pods()), {"status": {"phase": "Failed", "conditions": []}})
+        if chance.random() < 0.8:
+            toy.live()
+        toy.now += timedelta(seconds=1)
+    toy.trials = Trials({key: TrialVerdict(TrialOutcome.ACCEPTED, "", toy.now) for key in said}, are_made=True)
+    for trial in toy.plans()[0].trials:
+        toy.trials = Trials({**toy.trials.verdicts, trial.key: TrialVerdict(TrialOutcome.ACCEPTED, "", toy.now)}, are_made=True)
+    toy.settle(rounds=400)
 
     assert images(toy) == {"example/worker:2"}
 

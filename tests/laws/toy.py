@@ -13,6 +13,7 @@ from engine.operation import Operation, owner_reference
 from engine.paths import merge_patch, stamp
 from engine.plan import Plan
 from engine.tick import plan_all
+from engine.trial_verdict import NOT_MADE
 from engine.verb import Verb
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
@@ -42,6 +43,8 @@ class Toy:
         self.created: list[ResourceId] = []
         self.previous: World | None = None
         self.unserved: frozenset[str] = frozenset()
+        self.trials = NOT_MADE
+        """What the server has said of pods of new templates."""
 
     def put(self, body: Mapping[str, Any]) -> Body:
         """Store an object as the API server would; returns what is stored."""
@@ -68,7 +71,16 @@ class Toy:
         reference_kinds = REFERENCES.union(kind.name for kind in BLUEPRINTS[0].references(self.configuration))
         references = [live for live in lives if live.id.kind in reference_kinds]
         children = [live for live in lives if live.id.kind not in NOT_CHILDREN and live.labels.get(labels.MANAGED_BY) == labels.MANAGER]
-        self.previous = world.assemble(BLUEPRINTS, roots, children, {}, self.previous, references=references, unserved=self.unserved)
+        self.previous = world.assemble(
+            BLUEPRINTS,
+            roots,
+            children,
+            {},
+            self.previous,
+            references=references,
+            unserved=self.unserved,
+            trials_of=lambda root: self.trials,
+        )
         return self.previous
 
     def plans(self, memo: Memo | None = None) -> tuple[Plan, ...]:

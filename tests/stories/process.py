@@ -1,7 +1,7 @@
 """A process of ours, as its cluster sees it: what it asks, how the network treats it, and when it is killed."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -38,6 +38,12 @@ class Process:
         self.refused: list[str] = []
         self.refuses: Callable[[Call], ClusterError | None] = lambda call: None
         """Called before each call; an error that it returns is raised in place of the call."""
+        self.tried: list[str] = []
+        """The names of the pods that were tried in a dry run."""
+        self.refuses_trial: Callable[[Mapping[str, Any]], ClusterError | None] = lambda pod: None
+        """Called with each pod that is tried; an error that it returns is raised in place of the call."""
+        self.answers_trials = True
+        """Whether a trial is answered at all."""
         self.loses: Callable[[Call], ClusterError | None] = lambda call: None
         """Called after each write; an error that it returns is raised in place of the answer."""
         self.dies_before = self.dies_after = 0
@@ -65,6 +71,20 @@ class Process:
                 if self.dead:
                     await anyio.sleep_forever()
                 yield event
+
+    def trying(self) -> Any:
+        """A client whose writes are dry runs."""
+        return _Trying(self)
+
+    async def attempt_trial(self, kind: Kind, namespace: str, body: Mapping[str, Any]) -> Any:
+        """The answer of the API to a create that it only checks."""
+        self._live_or_die(False)
+        self.tried.append(body["metadata"]["name"])
+        if not self.answers_trials:
+            await anyio.sleep_forever()
+        if refusal := self.refuses_trial(body):
+            raise refusal
+        return await cast(Any, self._client).trying().create(kind, namespace, body)
 
     def __getattr__(self, verb: str) -> Any:
         if verb not in READS | WRITES:
@@ -108,6 +128,17 @@ class Process:
         self.dead = self.dead or now
         if self.dead:
             raise Killed
+
+
+class _Trying:
+    """The dry runs of a process."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    async def create(self, kind: Kind, namespace: str, body: Mapping[str, Any]) -> Any:
+        """Check a create without storing anything."""
+        return await self._process.attempt_trial(kind, namespace, body)
 
 
 def _name(verb: str, rest: tuple[Any, ...]) -> str:

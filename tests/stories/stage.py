@@ -161,9 +161,15 @@ class Stage:
         """The lease, under the name of the process that was started last."""
         return Lease(ours, self.clock, "default", "engine", f"process-{self._started}")
 
-    async def look(self, manifests: Sequence[Body] = (), removals: Mapping[ResourceId, Removal] = MappingProxyType({})) -> Pass:
-        """What `engine diff` (as if the manifests were applied and the roots removed) and `engine status` see now."""
-        return await preview(self._engine(Process(InProcessClient(self.api))), applying(manifests, removals))
+    async def look(
+        self,
+        manifests: Sequence[Body] = (),
+        removals: Mapping[ResourceId, Removal] = MappingProxyType({}),
+        *,
+        ours: Process | None = None,
+    ) -> Pass:
+        """What `engine diff` (as if the manifests were applied and the roots removed) sees now, in this process or one of its own."""
+        return await preview(self._engine(ours or Process(InProcessClient(self.api))), applying(manifests, removals))
 
     @asynccontextmanager
     async def running(

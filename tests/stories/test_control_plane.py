@@ -52,6 +52,8 @@ class Audit:
         self._log = plane.audit_log
         self._read = self._log.stat().st_size if self._log.exists() else 0
         self.writes: Counter[str] = Counter()
+        self.trials = 0
+        """How many creates of pods were dry runs."""
         self.refused: list[tuple[str, int]] = []
 
     def read(self) -> "Audit":
@@ -61,8 +63,12 @@ class Audit:
             entries = [entry for entry in map(json.loads, lines) if "objectRef" in entry]
             self._read = lines.tell()
         reported = [entry for entry in entries if entry["objectRef"]["resource"] not in ("events", "leases")]
+        trials = [entry for entry in reported if "dryRun=All" in entry["requestURI"]]
+        self.trials = len(trials)
         self.writes = Counter(
-            f"{entry['verb']} {entry['objectRef']['resource']}" for entry in reported if entry["verb"] not in ("list", "get")
+            f"{entry['verb']} {entry['objectRef']['resource']}"
+            for entry in reported
+            if entry["verb"] not in ("list", "get") and entry not in trials
         )
         answers = [(entry["verb"], entry["requestURI"], entry["responseStatus"]["code"]) for entry in entries]
         self.refused = [

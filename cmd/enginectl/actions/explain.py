@@ -50,7 +50,7 @@ async def explain_object(wiring: Wiring, word: str, name: str, format: OutputFor
         kind, *others = await kinds_called(client, wiring, word)
         id = kind.id(wiring.options.namespace or default_namespace(wiring), name)
         selection = Selection((id.namespace,)) if id.namespace else EVERYTHING
-        result = await planned_pass(engine_of(wiring, ReadOnlyProvider(provider), selection))
+        result = await planned_pass(engine_of(wiring, ReadOnlyProvider(provider), selection, tries=False))
         with_sources = format is OutputFormat.JSON or wiring.options.verbose
         report = await object_report(wiring, client, kind, id, result, with_sources=with_sources)
         for other in (other for other in others if other.namespaced == kind.namespaced):

@@ -8,10 +8,11 @@ import anyio
 
 from engine.errors import ClusterError
 from engine.ids import ResourceId
-from engine.observed import Live
+from engine.observed import Live, World
 from engine.plan import changed
 from engine.runtime.passes import Engine
 from engine.runtime.provider import Provider, RecordedProvider, Scope
+from engine.trial_verdict import TrialOutcome
 from enginectl.actions import requirements
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity
@@ -21,6 +22,10 @@ from resources.ports.fabric import Fabric, IslandFabric, NodeExclusiveFabric
 from resources.preview.facts import NO_TRIAL, Facts, TrialResult
 from resources.preview.first_pass import FirstPass
 
+NOT_TRIED: Final = (
+    "you may not create pods: the API server was not asked whether it accepts pods of new templates; shown is what it refused before, by "
+    "the conditions of the sets"
+)
 NO_REMARKS: Final[Mapping[ResourceId, tuple[str, ...]]] = MappingProxyType({})
 
 
@@ -128,7 +133,14 @@ async def notices_of(engine: Engine, first: FirstPass) -> list[str]:
     """What the cluster lacks that the configuration or the manifests need, and what the user may not read."""
     asked = {str(manifest["kind"]) for manifest in first.intent.manifests}
     missing = await missing_kinds(engine, first.world.unserved, asked)
-    return [note for note in (missing, await requirements.missing_if_known(engine.configuration, engine.provider)) if note]
+    untried = NOT_TRIED if may_not_try(first.world) else ""
+    return [note for note in (missing, untried, await requirements.missing_if_known(engine.configuration, engine.provider)) if note]
+
+
+def may_not_try(world: World) -> bool:
+    """Whether the API server was not asked about a pod of a new template because the user may not create pods."""
+    verdicts = (verdict for observed in world.roots for verdict in observed.trials.verdicts.values())
+    return any(verdict.outcome is TrialOutcome.NOT_PERMITTED for verdict in verdicts)
 
 
 async def missing_kinds(engine: Engine, unserved: frozenset[str], asked: Collection[str]) -> str:

@@ -75,21 +75,30 @@ def read_snapshot(path: Path) -> Snapshot:
 
 
 def engine_of(
-    wiring: Wiring, provider: Provider, selection: Selection, limits: Limits = DEFAULT_LIMITS, *, clock: Clock | None = None
+    wiring: Wiring,
+    provider: Provider,
+    selection: Selection,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    clock: Clock | None = None,
+    tries: bool = True,
 ) -> Engine:
-    """The engine that passes over the selection run with. `clock`, if given, is used instead of that of the wiring."""
+    """The engine that passes over the selection run with.
+
+    `clock`, if given, is used instead of that of the wiring. `tries`: whether the server is asked to check pods of new templates.
+    """
     configuration = wiring.configuration
-    scope = scope_of(configuration, selection)
     return Engine(
         provider,
         clock or wiring.clock,
-        scope,
+        scope_of(configuration, selection),
         BLUEPRINTS,
         configuration,
         limits,
         events_of=event_builder(configuration),
         log=wiring.log,
         reads_namespaces=True,
+        tries=tries,
     )
 
 

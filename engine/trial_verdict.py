@@ -1,0 +1,48 @@
+"""TrialVerdict: what the API server said when it was asked to check a create without storing it; an input of the next pass."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct, field
+
+
+class TrialOutcome(StrEnum):
+    """What is known after a trial."""
+
+    ACCEPTED = "accepted"
+    """The server would create the object, or only a quota has no room for it now."""
+    REFUSED = "refused"
+    """The server, an admission plug-in, a policy or a webhook rejects what the object contains."""
+    UNANSWERED = "unanswered"
+    """Nothing: no answer in time, a conflict, or the server failed or was too busy. Asking again may help."""
+    NOT_PERMITTED = "not permitted"
+    """Nothing: our account may not create such objects."""
+    IMPOSSIBLE = "impossible"
+    """Nothing: a webhook cannot answer dry runs, the namespace is being deleted, or our credentials are not accepted."""
+
+
+class TrialVerdict(Struct, frozen=True, eq=False):
+    """The answer to the last trial of one object. Compared by identity: while the answer is the same, it is the same object."""
+
+    outcome: TrialOutcome
+    why: str
+    """The server's words; empty if it accepts the object."""
+    since: datetime
+    """When this was first the answer."""
+
+
+class Trials(Struct, frozen=True, eq=False):
+    """What is known of the trials for one root."""
+
+    verdicts: Mapping[str, TrialVerdict] = field(default_factory=dict)
+    """Key of a trial -> its verdict."""
+    are_made: bool = False
+    """Whether trials are made for what has no verdict. Otherwise it counts as accepted: in forecasts and reports, and where there is no
+    server to ask."""
+
+
+NOT_MADE: Final = Trials()
+MADE: Final = Trials(are_made=True)
+"""Nothing is known yet, and the server is asked."""

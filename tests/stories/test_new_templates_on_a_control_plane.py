@@ -1,0 +1,195 @@
+"""New templates on a real control plane: PodSecurity, policies and the server's own validation delete no running pod, and updates go on."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+
+from engine.errors import ClusterError
+from engine.runtime.sync_report import Ending
+from enginectl.base.exit_codes import Exit
+from enginectl.wiring.configuration import configuration_of
+from providers.kubernetes.client import KubernetesClient
+from resources.base import kinds
+from resources.install.use import Use
+from resources.settings import Settings
+from tests.builders import clique, podcliqueset
+from tests.controlplane.accounts import user_of
+from tests.controlplane.cluster import ControlPlane
+from tests.enginectl.calling import finished
+from tests.stories.test_control_plane import Audit, connection, define, synced
+from tests.stories.test_previews_on_a_control_plane import BINDING, POLICY
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+OLD, NEW = "example/worker:1", "example/worker:2"
+CONDITION = "PodTemplateRefused"
+
+
+def web(namespace: str, image: str = OLD, **container: Any) -> dict[str, Any]:
+    """A set of three pods."""
+    spec = {"containers": [{"name": "main", "image": image, **container}]}
+    return podcliqueset("web", clique("worker", 3, pod_spec=spec), namespace=namespace)
+
+
+def template(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What an edit by `kubectl` changes."""
+    return {"spec": {"template": manifest["spec"]["template"]}}
+
+
+async def up(plane: ControlPlane, admin: KubernetesClient, namespace: str) -> frozenset[str]:
+    """Brings the old version up; returns the uids of its pods."""
+    await admin.create(kinds.PODCLIQUESET, namespace, web(namespace))
+    assert (await synced(plane, namespace)).ending is Ending.DONE
+    return await uids(admin, namespace)
+
+
+async def uids(admin: KubernetesClient, namespace: str) -> frozenset[str]:
+    """The uids of the pods that are not being deleted."""
+    pods = (await admin.list(kinds.POD, namespace)).items
+    return frozenset(pod["metadata"]["uid"] for pod in pods if not pod["metadata"].get("deletionTimestamp"))
+
+
+async def images(admin: KubernetesClient, namespace: str) -> set[str]:
+    """The images of all pods."""
+    return {pod["spec"]["containers"][0]["image"] for pod in (await admin.list(kinds.POD, namespace)).items}
+
+
+async def condition(admin: KubernetesClient, namespace: str) -> Mapping[str, Any]:
+    """The condition of the set; empty if it has none."""
+    conditions = (await admin.get(kinds.PODCLIQUESET, namespace, "web"))["status"].get("conditions") or ()
+    return next((each for each in conditions if each["type"] == CONDITION), {})
+
+
+async def engine(plane: ControlPlane, user: str, *words: str) -> Any:
+    """The command line, as this user."""
+    return await anyio.to_thread.run_sync(partial(finished, *words, "--kubeconfig", plane.kubeconfig(user)))
+
+
+async def refused(plane: ControlPlane, admin: KubernetesClient, namespace: str, before: frozenset[str], words: str) -> None:
+    """The update is held back with these words of the server, wherever they are looked for, and no pod is deleted."""
+    report = await synced(plane, namespace)
+
+    assert report.ending is Ending.FAILED
+    assert await uids(admin, namespace) == before
+    assert words in (await condition(admin, namespace))["message"]
+    events = [event for event in (await admin.list(kinds.EVENT, namespace)).items if event["reason"] == CONDITION]
+    assert [(event["type"], words in event["message"]) for event in events] == [("Warning", True)]
+    shown = await engine(plane, "admin", "diff", "-n", namespace)
+    assert (shown.code, words in shown.out) == (Exit.STUCK, True), shown.out + shown.err
+    assert words in (await engine(plane, "admin", "status", "-n", namespace)).out
+
+
+async def test_pod_security_deletes_no_pod_and_the_next_template_goes_on(control_plane: ControlPlane) -> None:
+    namespace = "secured"
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, namespace)
+        before = await up(control_plane, admin, namespace)
+        await admin.patch(kinds.NAMESPACE, "", namespace, {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}})
+        await admin.patch(kinds.PODCLIQUESET, namespace, "web", template(web(namespace, NEW, securityContext={"privileged": True})))
+        await refused(control_plane, admin, namespace, before, 'violates PodSecurity "baseline:latest": privileged')
+
+        await admin.patch(kinds.PODCLIQUESET, namespace, "web", template(web(namespace, NEW)))
+        assert (await synced(control_plane, namespace)).ending is Ending.DONE
+
+        assert await images(admin, namespace) == {NEW}
+        assert await condition(admin, namespace) == {}
+
+
+async def test_a_policy_deletes_no_pod_and_the_update_goes_on_when_it_is_gone(control_plane: ControlPlane) -> None:
+    namespace, name = "policed", "no-new-images"
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, namespace)
+        before = await up(control_plane, admin, namespace)
+        await forbid(admin, namespace, name)
+        pod = {"metadata": {"name": "probe"}, "spec": web(namespace, NEW)["spec"]["template"]["cliques"][0]["spec"]["podSpec"]}
+        with anyio.fail_after(60):  # A new policy takes effect a moment after it was stored.
+            while not await is_refused(admin, namespace, pod):
+                pass
+        await admin.patch(kinds.PODCLIQUESET, namespace, "web", template(web(namespace, NEW)))
+        await refused(control_plane, admin, namespace, before, "not this image")
+
+        await admin.delete(BINDING, "", name)
+        await admin.delete(POLICY, "", name)
+        with anyio.fail_after(60):
+            while await is_refused(admin, namespace, pod):
+                pass
+        assert (await synced(control_plane, namespace)).ending is Ending.DONE
+
+        assert await images(admin, namespace) == {NEW}
+        assert await condition(admin, namespace) == {}
+
+
+async def forbid(admin: KubernetesClient, namespace: str, name: str) -> None:
+    """A policy of an administrator: no pod with the new image in the namespace."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "resourceRules": rules,
+        },
+        "validations": [{"expression": f"object.spec.containers.all(c, c.image != '{NEW}')", "message": "not this image"}],
+    }
+    await admin.create(POLICY, "", {"metadata": {"name": name}, "spec": spec})
+    await admin.create(BINDING, "", {"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}})
+
+
+async def is_refused(admin: KubernetesClient, namespace: str, pod: Mapping[str, Any]) -> bool:
+    """Whether the server refuses a pod."""
+    try:
+        await admin.create(kinds.POD, namespace, {"apiVersion": "v1", "kind": "Pod", **pod}, dry_run=True)
+    except ClusterError:
+        return True
+    return False
+
+
+async def test_a_typo_deletes_no_pod_and_its_correction_goes_on(control_plane: ControlPlane) -> None:
+    namespace = "mistyped"
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, namespace)
+        before = await up(control_plane, admin, namespace)
+        typo = template(web(namespace))
+        (container,) = typo["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"]
+        container["imgae"] = container.pop("image")
+        await admin.patch(kinds.PODCLIQUESET, namespace, "web", typo)
+        await refused(control_plane, admin, namespace, before, "spec.containers[0].image: Required value")
+
+        await admin.patch(kinds.PODCLIQUESET, namespace, "web", template(web(namespace, NEW)))
+        assert (await synced(control_plane, namespace)).ending is Ending.DONE
+
+        assert await images(admin, namespace) == {NEW}
+
+
+async def test_one_more_call_is_made_for_each_template_and_none_for_what_is_settled(control_plane: ControlPlane) -> None:
+    namespace = "tried"
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, namespace)
+        audit = Audit(control_plane)
+        await up(control_plane, admin, namespace)
+        assert audit.read().trials == 0
+        await admin.patch(kinds.PODCLIQUESET, namespace, "web", template(web(namespace, NEW)))
+        assert (await synced(control_plane, namespace)).ending is Ending.DONE
+        # One by the forecast that every `sync` of these tests is compared with, one by the session.
+        assert (await images(admin, namespace), audit.read().trials) == ({NEW}, 2)
+
+        assert (await synced(control_plane, namespace)).ending is Ending.DONE
+        assert audit.read().trials == 0
+
+
+async def test_a_reader_sees_the_condition_and_is_told_once_that_the_server_was_not_asked(control_plane: ControlPlane) -> None:
+    namespace = "read-only"
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, namespace)
+        before = await up(control_plane, admin, namespace)
+        await admin.patch(kinds.NAMESPACE, "", namespace, {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}})
+        await admin.patch(kinds.PODCLIQUESET, namespace, "web", template(web(namespace, NEW, securityContext={"privileged": True})))
+        await refused(control_plane, admin, namespace, before, "violates PodSecurity")
+
+        user = user_of(control_plane, configuration_of(Settings()), Use.READ)
+        shown = await engine(control_plane, user, "diff", "-n", namespace)
+
+        assert (shown.code, "violates PodSecurity" in shown.out) == (Exit.STUCK, True), shown.out + shown.err
+        assert shown.err.count("you may not create pods") == 1
