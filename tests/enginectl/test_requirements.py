@@ -68,8 +68,8 @@ def test_nothing_is_written_without_the_kind_and_no_lease_is_taken(plain_box: Bo
 def test_commands_that_only_read_note_it_and_continue(plain_box: Box, engine: Engine, tmp_path: Path) -> None:
     config = configured(tmp_path, auto=True)
 
-    commands: tuple[tuple[str | Path, ...], ...] = (("diff",), ("diff", "-f", FIRST), ("status",), ("sync", "-f", FIRST, "--dry-run"))
-    for words in commands:
+    previews: tuple[tuple[str | Path, ...], ...] = (("diff",), ("diff", "-f", FIRST), ("sync", "-f", FIRST, "--dry-run"))
+    for words in (("status",), *((*preview, "--assume-nodes") for preview in previews)):
         answer = engine(*words, "--config", config)
         assert answer.code == Exit.DONE and f"note: {MISSING}" in answer.err.splitlines(), answer
 
