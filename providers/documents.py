@@ -17,9 +17,17 @@ from engine.report.printable import clipped
 
 MAX_BYTES = 64 << 20
 MAX_DEPTH = 100
+MAX_NAMES = 5
+"""How many keys a message names."""
+LARGE_KEY = 1e6
+"""From here on kubectl writes a key that is a number with an exponent."""
 MAX_ALIASED = 100_000
 """How many values the aliases of a document may repeat: without a limit a hundred lines of YAML can exceed the memory."""
 TAG = "tag:yaml.org,2002:"
+LATER_MARK = re.compile(r"(^---[^\n]*\n)\ufeff", re.MULTILINE)
+"""A byte order mark at the beginning of a later document: files that were put together have them."""
+GAP = re.compile(r"(?:\s+|(?<![^\n])---(?=\s|$)|(?<!\S)#[^\n]*)*")
+"""What may stand before, between and after JSON documents: space, comments, and lines `---`."""
 
 Path = tuple[str, ...]
 
@@ -61,34 +69,67 @@ def read_documents(data: bytes, source: str, *, limit: int = MAX_BYTES) -> Itera
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DocumentError(source, data[: error.start].count(10) + 1, "not UTF-8 text") from None
-    yield from (
-        json_documents(text, source) if text.lstrip()[:1] in ("{", "[") and source.endswith(".json") else yaml_documents(text, source)
-    )
+    text = LATER_MARK.sub(r"\1", text)
+    if text.lstrip()[:1] in ("{", "[") and (source.endswith(".json") or begins_with_json(text)):
+        yield from json_documents(text, source)
+    else:
+        yield from yaml_documents(text, source)
+
+
+def begins_with_json(text: str) -> bool:
+    """Whether the first document of a text is JSON, and does not only look like it, as a flow mapping of YAML does."""
+    try:
+        json.JSONDecoder(object_pairs_hook=lambda pairs: unique_keys(pairs, "")).raw_decode(text.lstrip())
+    except (InputError, ValueError, RecursionError):
+        return False  # As YAML, a fault has its line.
+    return True
 
 
 def json_documents(text: str, source: str) -> Iterator[Document]:
-    """The document of a JSON file. It is parsed a second time as YAML to learn the lines; if that fails, it has none."""
+    """The JSON documents of a text, one after the other or separated by `---`; what follows and is not JSON is YAML, as for kubectl.
+
+    Each is parsed a second time as YAML to learn the lines; if that fails, it has none.
+    """
+    decoder = json.JSONDecoder(
+        object_pairs_hook=lambda pairs: unique_keys(pairs, source),
+        parse_constant=lambda word: refuse_constant(word, source),
+        parse_float=finite_number,
+    )
+    end, line = 0, 1
+    while (begin := GAP.match(text, end).end()) < len(text):  # type: ignore[union-attr]
+        line += text.count("\n", end, begin)
+        if end and text[begin] not in "{[":
+            if "---" not in text[end:begin]:
+                raise DocumentError(source, line, "neither JSON nor a line `---`")
+            yield from yaml_documents(text[begin:], source, first_line=line)
+            return
+        value, end = decoded(decoder, text, begin, source)
+        yield Document(value, source, lines_of_json(text[begin:end], source, line))
+        line += text.count("\n", begin, end)
+
+
+def decoded(decoder: json.JSONDecoder, text: str, begin: int, source: str) -> tuple[Any, int]:
+    """The JSON value that begins at a position of the text, and the position of its end. Raises `InputError`."""
     try:
-        value = json.loads(
-            text,
-            object_pairs_hook=lambda pairs: unique_keys(pairs, source),
-            parse_constant=lambda word: refuse_constant(word, source),
-            parse_float=finite_number,
-        )
+        value, end = decoder.raw_decode(text, begin)
     except json.JSONDecodeError as error:
         raise DocumentError(source, error.lineno, f"not JSON: {error.msg}") from None
     except ValueError:
         # An infinite float, or an integer with more digits than Python converts.
         raise DocumentError(source, 0, "the number is too large") from None
     except RecursionError:
-        value = None
+        value, end = None, begin
     if value is None or is_deeper(value, MAX_DEPTH):
         raise DocumentError(source, 0, f"nested deeper than {MAX_DEPTH} levels")
+    return value, end
+
+
+def lines_of_json(text: str, source: str, first_line: int) -> Mapping[Path, int]:
+    """The lines of the fields of one JSON document; none if it cannot be read as YAML."""
     try:
-        lines = next(yaml_documents(text.replace("\t", " "), source)).lines
+        return next(yaml_documents(text.replace("\t", " "), source, first_line=first_line)).lines
     except (InputError, StopIteration):
-        lines = {}
-    yield Document(value, source, lines)
+        return {}
 
 
 def is_deeper(value: Any, levels: int) -> bool:
@@ -120,22 +161,22 @@ def refuse_constant(word: str, source: str) -> Any:
     raise DocumentError(source, 0, f"{word} is not a JSON number")
 
 
-def yaml_documents(text: str, source: str) -> Iterator[Document]:
-    """Every YAML document; empty ones are skipped."""
+def yaml_documents(text: str, source: str, *, first_line: int = 1) -> Iterator[Document]:
+    """Every YAML document; empty ones are skipped. `first_line`: the line of the file on which the text begins."""
     loader = yaml.CSafeLoader(text)
     try:
         while loader.check_event():
             event = loader.get_event()
             if isinstance(event, yaml.DocumentStartEvent):
-                parser = _Parser(loader, source)
+                parser = _Parser(loader, source, first_line - 1)
                 value = parser.value(loader.get_event(), (), 0)
                 if value is not None:
                     yield Document(value, source, parser.lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise DocumentError(source, mark.line + 1 if mark else 1, f"not YAML: {error.problem or error.context}") from None
+        raise DocumentError(source, first_line + (mark.line if mark else 0), f"not YAML: {error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
-        raise DocumentError(source, text[: error.position].count(chr(10)) + 1, f"not YAML: {error.reason}") from None
+        raise DocumentError(source, text[: error.position].count(chr(10)) + first_line, f"not YAML: {error.reason}") from None
     finally:
         loader.dispose()
 
@@ -145,6 +186,8 @@ class _Parser(Struct):
 
     loader: Any
     source: str
+    above: int = 0
+    """How many lines of the file are above the text."""
     lines: dict[Path, int] = field(default_factory=dict)
     anchors: dict[str, tuple[Any, int]] = field(default_factory=dict)
     """Anchor -> its value, and how many values that contains."""
@@ -155,7 +198,7 @@ class _Parser(Struct):
     def value(self, event: Any, path: Path, depth: int) -> Any:
         """The value that begins with this event."""
         self.built += 1
-        self.lines[path] = line_of(event)
+        self.lines[path] = self.line(event)
         if depth > MAX_DEPTH:
             raise self.fault(event, f"nested deeper than {MAX_DEPTH} levels")
         if isinstance(event, yaml.AliasEvent):
@@ -195,21 +238,48 @@ class _Parser(Struct):
             index += 1
 
     def mapping(self, path: Path, depth: int) -> dict[str, Any]:
-        """A map. Its keys are strings, and unique."""
+        """A map. Its keys are strings, and unique.
+
+        YAML lets a key of a map win over one that `<<` merges into it, and the first `<<` over the next. kubectl lets what comes later win,
+        but kustomize does not: where that makes a difference, the map is refused.
+        """
         members: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         while not isinstance(event := self.loader.get_event(), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
                 raise self.fault(event, "a key must be a plain string")
-            key = event.value
-            if key == "<<" and event.implicit[0]:
-                merged = {**self.merge(self.loader.get_event(), path, depth), **merged}
+            if is_merge(event):
+                more = self.merge(self.loader.get_event(), path, depth)
+                self.refuse_ambiguous(event, {**merged, **members}, more)
+                merged = {**more, **merged}
                 continue
+            key = self.key(event)
             if key in members:
-                raise self.fault(event, f"the key {clipped(key, 80)} appears twice in one map")
+                raise self.fault(event, f"the key {clipped(event.value, 80)} appears twice in one map")
             members[key] = self.value(self.loader.get_event(), (*path, key), depth + 1)
-            self.lines[(*path, key)] = line_of(event)
+            self.lines[(*path, key)] = self.line(event)
         return {**merged, **members} if merged else members
+
+    def refuse_ambiguous(self, event: Any, above: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+        """Raise `InputError` if what `<<` merges differs from what is above it in the same map."""
+        both = more.keys() & above.keys()
+        if differing := sorted(key for key in both if (type(more[key]), more[key]) != (type(above[key]), above[key])):
+            names = ", ".join(clipped(key, 40) for key in differing[:MAX_NAMES])
+            raise self.fault(event, f"kubectl lets this `<<` replace {names} above it, kustomize does not: write one `<<`, and first")
+
+    def key(self, event: Any) -> str:
+        """A key as kubectl reads it: `y` is `true`, `0x10` is `16`. Raises `InputError` for one that it cannot read or spells otherwise."""
+        value = self.scalar(event)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str):
+            return value
+        if value is None:
+            raise self.fault(event, "a key must not be null")
+        is_exact = str(value) == event.value and abs(value) < LARGE_KEY if has_fraction(event.value) else isinstance(value, int)
+        if not is_exact:
+            raise self.fault(event, f"the key {clipped(event.value, 40)} is a number: put it in quotes")
+        return str(value)
 
     def merge(self, event: Any, path: Path, depth: int) -> dict[str, Any]:
         """The members that `<<` adds to a map: those of another map, or of several, of which the first has precedence."""
@@ -246,12 +316,21 @@ class _Parser(Struct):
 
     def fault(self, event: Any, why: str) -> InputError:
         """The error with file and line of an event."""
-        return DocumentError(self.source, line_of(event), why)
+        return DocumentError(self.source, self.line(event), why)
+
+    def line(self, event: Any) -> int:
+        """The line of the file on which an event begins, from 1."""
+        return self.above + 1 + (event.start_mark.line if event.start_mark else 0)
 
 
-def line_of(event: yaml.Event) -> int:
-    """The line on which an event begins, from 1."""
-    return event.start_mark.line + 1 if event.start_mark else 1
+def has_fraction(number: str) -> bool:
+    """Whether a number is written with a fraction or an exponent."""
+    return "." in number or ("e" in number.lower() and "x" not in number)
+
+
+def is_merge(event: Any) -> bool:
+    """Whether a key is `<<`, not in quotes."""
+    return bool((event.value == "<<" and event.implicit[0]) or event.tag == f"{TAG}merge")
 
 
 WORDS: Mapping[str, Any] = {

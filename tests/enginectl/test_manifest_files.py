@@ -176,6 +176,29 @@ def test_kinds_that_exist_and_kinds_of_other_groups_are_ignored_with_a_note(tmp_
     assert load(file).notes == (f"{file}:1: {kind} is ignored: the engine takes PodCliqueSets only",)
 
 
+@pytest.mark.parametrize(
+    ("api_version", "kind", "meant"),
+    [
+        ("grov.io/v1alpha1", "PodCliqueSet", "PodCliqueSet in grove.io/v1alpha1"),
+        ("grove.oi/v1alpha1", "PodCliqeSet", "PodCliqueSet in grove.io/v1alpha1"),
+        ("v1alpha1", "PodCliqueSet", "PodCliqueSet in grove.io/v1alpha1"),
+        ("scheduler.grov.io/v1alpha1", "PodGang", "PodGang in scheduler.grove.io/v1alpha1"),
+        ("nvida.com/v1alpha1", "DynamoGraphDeployment", "DynamoGraphDeployment in nvidia.com/v1alpha1"),
+        ("nvidia.com/v1alpha1", "DynmoGraphDeployment", "DynamoGraphDeployment in nvidia.com/v1alpha1"),
+        ("engine.grov.io/v1alpha1", "PlanPolicy", "PlanPolicy in engine.grove.io"),
+    ],
+)
+def test_a_group_or_kind_that_is_a_typing_error_of_ours_is_an_error_whatever_else_the_files_hold(
+    tmp_path: Path, api_version: str, kind: str, meant: str
+) -> None:
+    file = write(tmp_path, "f.yaml", f"{SET.format('a')}---\napiVersion: {api_version}\nkind: {kind}\n")
+
+    with pytest.raises(InputError) as error:
+        load(file)
+
+    assert str(error.value).endswith(f"there is no kind {kind} in {api_version}; did you mean {meant}?")
+
+
 def test_braces_in_a_valid_manifest_are_no_template(tmp_path: Path) -> None:
     file = write(tmp_path, "f.yaml", SET.format("a\n  annotations: {x: '{{ .Values.name }}'}"))
 

@@ -63,11 +63,114 @@ def test_plain_scalars_have_the_values_that_kubectl_gives_them(text: str, expect
 
 
 def test_aliases_and_merges_are_resolved() -> None:
-    assert value("base: &b {x: 1, y: 2}\nmore:\n  <<: *b\n  y: 3\nagain: *b\n") == {
-        "base": {"x": 1, "y": 2},
-        "more": {"x": 1, "y": 3},
-        "again": {"x": 1, "y": 2},
+    assert value("base: &b {x: 1, z: 2}\nmore:\n  <<: *b\n  z: 3\nagain: *b\n") == {
+        "base": {"x": 1, "z": 2},
+        "more": {"x": 1, "z": 3},
+        "again": {"x": 1, "z": 2},
     }
+
+
+@pytest.mark.parametrize(
+    ("merging", "expected"),
+    [
+        ("{<<: *b, x: own}", {"x": "own", "z": "b"}),
+        ("{<<: [*b, *d], z: own}", {"x": "b", "z": "own", "u": "d"}),
+        ("{z: b, <<: *b}", {"x": "b", "z": "b"}),
+        ("{<<: *b, <<: {u: d}}", {"x": "b", "z": "b", "u": "d"}),
+        ("{!!merge <<: *b}", {"x": "b", "z": "b"}),
+        ("{'<<': *b}", {"<<": {"x": "b", "z": "b"}}),
+    ],
+)
+def test_merges_that_every_reader_understands_alike_are_read(merging: str, expected: object) -> None:
+    assert value(f"b: &b {{x: b, z: b}}\nd: &d {{x: d, u: d}}\na: {merging}\n")["a"] == expected
+
+
+@pytest.mark.parametrize(
+    ("merging", "names"), [("x: own\n  <<: *b", "x"), ("<<: *d\n  <<: *b", "x"), ("z: 1\n  x: 2\n  <<: [*d, *b]", "x, z")]
+)
+def test_a_merge_that_kubectl_and_kustomize_read_differently_is_refused_with_its_line(merging: str, names: str) -> None:
+    with pytest.raises(InputError) as error:
+        read(f"b: &b {{x: b, z: b}}\nd: &d {{x: d, u: d}}\na:\n  {merging}\n")
+
+    line = 4 + merging.count("\n")
+    assert (
+        str(error.value) == f"f.yaml:{line}: kubectl lets this `<<` replace {names} above it, kustomize does not: write one `<<`, and first"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        *((word, "true") for word in ("y", "Y", "yes", "on", "true", "True", '!!bool "y"')),
+        *((word, "false") for word in ("n", "no", "off")),
+        *(("1", "1"), ("-1", "-1"), ("+12", "12"), ("0x10", "16"), ("0755", "493"), ("0o17", "15"), ("1_000", "1000"), ("0xE", "14")),
+        *(("1.5", "1.5"), ("2001-01-01", "2001-01-01"), ('"y"', "y"), ("!!str y", "y"), ('!!int "1"', "1"), ("=", "=")),
+    ],
+)
+def test_keys_are_those_that_kubectl_reads(key: str, expected: str) -> None:
+    assert value(f"a: {{{key}: x}}\n") == {"a": {expected: "x"}}
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("~", "a key must not be null"),
+        ("null", "a key must not be null"),
+        ("1e3", "the key 1e3 is a number: put it in quotes"),
+        ("1.50", "the key 1.50 is a number: put it in quotes"),
+        ("1.0e7", "the key 1.0e7 is a number: put it in quotes"),
+        ("18446744073709551616", "the key 18446744073709551616 is a number: put it in quotes"),
+    ],
+)
+def test_keys_that_kubectl_cannot_read_or_spells_otherwise_are_refused(key: str, why: str) -> None:
+    with pytest.raises(InputError) as error:
+        read(f"a:\n  {key}: x\n")
+
+    assert str(error.value) == f"f.yaml:2: {why}"
+
+
+ONE, TWO = '{"name": "one"}', '{"name":\n"two"}'
+
+
+@pytest.mark.parametrize("source", ["f.json", "f.yaml", "<stdin>"])
+@pytest.mark.parametrize(
+    ("between", "line"),
+    [("", 1), ("\n", 2), ("\n\n", 3), ("\n---\n", 3), ("\n---\n---\n", 4), ("\n# more\n---\n", 4), ("\n---\n\ufeff", 3)],
+)
+def test_json_documents_may_follow_one_another(source: str, between: str, line: int) -> None:
+    first, second = read(f"{ONE}{between}{TWO}\n", source)
+
+    assert (first.value, second.value) == ({"name": "one"}, {"name": "two"})
+    assert second.place(("name",)) == f"{source}:{line}"
+
+
+def test_yaml_may_follow_json_and_json_yaml() -> None:
+    first, second = read(f"{ONE}\n---\nname: two\n")
+    other, last = read(f"name: two\n---\n{ONE}\n")
+
+    assert (first.value, second.value, other.value, last.value) == ({"name": "one"}, {"name": "two"}, {"name": "two"}, {"name": "one"})
+    assert second.place(("name",)) == "f.yaml:3"
+
+
+@pytest.mark.parametrize("separator", ["---\n\ufeff", "--- # next\n\ufeff", "---\n\ufeff---\n"])
+def test_a_later_document_may_begin_with_a_byte_order_mark(separator: str) -> None:
+    assert [document.value for document in read(f"\ufeffa: 1\n{separator}b: 2\n")] == [{"a": 1}, {"b": 2}]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"{ONE},\n{TWO}", "f.json:1: neither JSON nor a line `---`"),
+        (f"{ONE}\nname: two\n", "f.json:2: neither JSON nor a line `---`"),
+        (f"{ONE}\n{{", "f.json:2: not JSON: Expecting property name enclosed in double quotes"),
+        (f"{ONE}\n---\nname: [\n", "f.json:4: not YAML: did not find expected node content"),
+    ],
+)
+def test_what_follows_a_json_document_and_cannot_be_read_is_reported_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        read(text, "f.json")
+
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def installation_checks(
         is_usable = published.state is not PublicationState.UNUSABLE and wiring.options.config is None
         known = with_published(wiring, published, writes=False) if is_usable else KnownConfiguration(wiring, source_of_options(wiring))
         return known, (*_refused(published, str(refusal)), *_grove_checks(known.wiring, grove))
-    return known, (*_installed(published, known.notes), *_grove_checks(known.wiring, grove))
+    return known, (*_installed(published, known.remarks), *_grove_checks(known.wiring, grove))
 
 
 def _refused(published: PublishedConfiguration, refusal: str) -> Iterator[Check]:

@@ -38,7 +38,7 @@ async def run_checks(wiring: Wiring, format: OutputFormat) -> Exit:
         published = await read_published(client)
         grove = await other_writer(client, wiring.clock, None)
         known, own_checks = installation_checks(wiring, published, grove)
-        tell(replace(known, notes=()))  # The checks say the same.
+        tell(replace(known, remarks=()))  # The checks say the same.
         wiring = known.wiring
         installation = await observe_installation(wiring, client)
         configuration = wiring.configuration

@@ -73,7 +73,7 @@ class KnownConfiguration(Struct, frozen=True):
     wiring: Wiring
     source: str
     """Where it comes from, in a few words that are safe to print."""
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     installed: LeaderElection | None = None
     """The leader election of the installation; None if there is none, or if it could not be read."""
     namespace: str = ""
@@ -111,7 +111,7 @@ def tell(known: KnownConfiguration) -> None:
         log_configuration(known)
         return
     terminal.remark(f"configuration: {known.source}")
-    for note in known.notes:
+    for note in known.remarks:
         terminal.note(note)
 
 
@@ -119,7 +119,7 @@ def log_configuration(known: KnownConfiguration) -> None:
     """Write the same as lines of the log."""
     log = known.wiring.log
     log.info("configuration", source=known.source)
-    for note in known.notes:
+    for note in known.remarks:
         log.warning("configuration", reason=note)
 
 
@@ -139,7 +139,7 @@ async def known_configuration(wiring: Wiring, client: Client, *, writes: bool) -
     from enginectl.wiring.other_writers import refuse_beside_others
 
     notes = await refuse_beside_others(client, wiring.clock, place_of(known.wiring.settings.leader_election))
-    return replace(known, notes=(*known.notes, *notes))
+    return replace(known, remarks=(*known.remarks, *notes))
 
 
 def with_published(wiring: Wiring, read: PublishedConfiguration, *, writes: bool) -> KnownConfiguration:
