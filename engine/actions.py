@@ -9,13 +9,16 @@ from engine.operation import BoundOwner, Cause, Change, Expect, Operation, owner
 from engine.part_context import PartContext
 from engine.plan import Wait
 from engine.reason import BLOCKERS, Reason
-from engine.resource import Body, Resource, Stance
+from engine.resource import Body, Policy, Resource, Stance
 from engine.verb import Verb
 
 Action = Operation | Wait
 """What to do about one object: a call, or a reason not to make it now."""
 
 LABELS_RESTORED = "its labels were removed or changed: they are restored"
+
+COLLECTED = frozenset({"foregroundDeletion", "orphan"})
+"""The finalizers that Kubernetes' garbage collector removes, from objects of any kind."""
 
 
 def actions_on(resource: Resource, live: Live | None, context: PartContext) -> Iterable[Action]:
@@ -36,12 +39,33 @@ def actions_on(resource: Resource, live: Live | None, context: PartContext) -> I
             return (Wait(resource.id, why, blocked=True, reason=Reason.NOT_LISTED),)
         return _drop(resource, live, context)
     if live.deleting_since is not None and live.id != context.root.id:
-        return (Wait(resource.id, "is being deleted; it is created again once it is gone", reason=Reason.TERMINATING),)
+        return (_terminating(resource, live),)
     operations = _update(resource, live, context)
     if operations and unlisted:
         why = f"is changed once {unlisted} objects can be listed completely"
         return (Wait(resource.id, why, blocked=True, reason=Reason.NOT_LISTED),)
     return operations
+
+
+def _terminating(resource: Resource, live: Live) -> Wait:
+    """What is said of an object that is needed and is being deleted: it is blocked while finalizers of others keep it."""
+    kept_by = keepers(live, resource.policy)
+    if not kept_by:
+        return Wait(resource.id, "is being deleted; it is created again once it is gone", reason=Reason.TERMINATING)
+    keep = f"finalizer {kept_by[0]} keeps" if len(kept_by) == 1 else f"finalizers {', '.join(kept_by)} keep"
+    why = f"is being deleted, and {keep} it; do: end what uses it, or repair the controller that has to remove the finalizer"
+    return Wait(resource.id, why, blocked=True, reason=Reason.KEPT)
+
+
+def keepers(live: Live, policy: Policy) -> tuple[str, ...]:
+    """The finalizers of an object that neither the engine nor the garbage collector removes.
+
+    None where ours are released last: then it is known who removes the others.
+    """
+    if policy.release_last:
+        return ()
+    finalizers = live.body["metadata"].get("finalizers") or ()
+    return tuple(each for each in finalizers if each not in policy.finalizers and each not in COLLECTED)
 
 
 def _create(resource: Resource, context: PartContext) -> Action:
@@ -242,6 +266,8 @@ def _delete(resource: Resource, live: Live, owners: tuple[BoundOwner, ...]) -> I
         yield Wait(live.id, f"{resource.why}; waits for the removal of finalizer {', '.join(foreign)}")
     elif own:
         yield _removal(Verb.RELEASE, resource, live, {"finalizers": own, "of": list(finalizers)}, owners)
+    elif live.deleting_since is not None and resource.reason is Reason.USER_DELETED and keepers(live, policy):
+        yield _terminating(resource, live)
 
 
 def _removal(verb: Verb, resource: Resource, live: Live, body: Body, owners: tuple[BoundOwner, ...]) -> Operation:

@@ -108,6 +108,15 @@ class LookingBlueprint(Protocol):
 
 
 @runtime_checkable
+class MentioningBlueprint(Protocol):
+    """A `Blueprint` whose roots have objects that name others, whose names are not known otherwise."""
+
+    def mentioned(self, observed: Observed, configuration: Any) -> Iterable[ResourceId]:
+        """The objects of this root that its observed objects name, whether they exist or not."""
+        ...
+
+
+@runtime_checkable
 class UsedBlueprint(Protocol):
     """A `Blueprint` whose objects may be used by objects that neither are owned by them nor have the labels of the same root."""
 

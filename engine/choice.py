@@ -18,11 +18,12 @@ def executable(world: World, planned: Plans, excluded: Callable[[Operation], boo
 
     Left out are plans that a guard objects to, and `excluded` operations with those that come after them.
     An object that roots share is created for one of them: the others find it in the next pass and join (N28).
+    What is to be carried out before everything else (`Plans.first`) is carried out alone.
     A root that does not exist yet is created alone: its children need its uid, as it needs that of the root it is a part of.
     When a guard objects to the pass as a whole, only plans without a root are executed: they finish deletions that somebody else
     has started.
     """
-    plans = [plan for plan in noteworthy(planned.plans) if plan.operations]
+    plans = [plan for plan in noteworthy(planned.plans) if plan.operations and planned.first in (None, plan.root)]
     if planned.objections and plans:
         roots = {observed.root.id for observed in world.roots}
         plans = [plan for plan in plans if plan.root not in roots]

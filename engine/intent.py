@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from engine.focus import EVERYTHING, Focus
 from engine.ids import ResourceId
+from engine.record import Record
 from engine.removal import Removal
 from engine.resource import Body
 
@@ -20,12 +21,17 @@ class Intent(Struct, frozen=True, eq=False):
     """The roots that it concerns: only they are planned, written and waited for."""
     removals: Mapping[ResourceId, Removal] = field(default_factory=dict)
     """The roots that are removed, and why. They are in the focus."""
+    record: Record | None = None
+    """Where it is noted what the command works on; None: nowhere."""
 
 
 NOTHING = Intent()
 
 
-def intent_of(manifests: tuple[Body, ...], focus: Focus, removals: Mapping[ResourceId, Removal]) -> Intent:
-    """The intent to apply these manifests and to remove these roots. If the focus is on some roots only, it includes those."""
+def intent_of(manifests: tuple[Body, ...], focus: Focus, removals: Mapping[ResourceId, Removal], record: Record | None = None) -> Intent:
+    """The intent to apply these manifests and to remove these roots, noted in this record.
+
+    If the focus is on some roots only, it includes those.
+    """
     roots = focus.roots | removals.keys() if focus.roots is not None else None
-    return Intent(manifests, replace(focus, roots=roots), removals)
+    return Intent(manifests, replace(focus, roots=roots), removals, record)

@@ -254,6 +254,8 @@ class World(Struct, frozen=True, eq=False):
     """Kinds that the cluster does not serve."""
     closed_namespaces: Mapping[str, NamespacePhase] = field(default_factory=dict)
     """The namespaces in which nothing can be created -> why."""
+    record: Live | None = None
+    """The object in which the command notes what it works on, if there is one and it exists."""
 
     def rootless(self) -> Iterator[Live]:
         """The objects with our labels that no root owns: the orphans, and those that are foreign to the root that their labels name."""

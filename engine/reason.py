@@ -68,6 +68,10 @@ class Reason(StrEnum):
     """Its namespace is being deleted."""
     TEMPLATE_REFUSED = "TemplateRefused"
     """The API server refuses pods of the new template, so that the update is held back."""
+    IN_USE = "InUse"
+    """It is being deleted, and kept until the pods that use it are gone."""
+    KEPT = "Kept"
+    """It is being deleted, and finalizers keep it that are not ours."""
 
 
 BLOCKERS: Final = frozenset(
@@ -81,6 +85,8 @@ BLOCKERS: Final = frozenset(
         Reason.NAMESPACE_MISSING,
         Reason.NAMESPACE_TERMINATING,
         Reason.TEMPLATE_REFUSED,
+        Reason.IN_USE,
+        Reason.KEPT,
     }
 )
 """Reasons why an object has to wait; all others are reasons of operations."""

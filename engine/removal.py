@@ -64,16 +64,16 @@ def with_removals(plans: Sequence[Plan], world: World, removals: Mapping[Resourc
     if not removals:
         return as_tuple(plans)
     observed = {each.root.id: each for each in world.roots}
-    unapplied = next(_unapplied(plans, observed), None)
+    first_unapplied = next(unapplied(plans, observed), None)
     return tuple(
-        _removing(plan, observed[plan.root], removals[plan.root], unapplied)
+        _removing(plan, observed[plan.root], removals[plan.root], first_unapplied)
         if plan.root in observed and is_removed(observed[plan.root], removals)
         else plan
         for plan in plans
     )
 
 
-def _unapplied(plans: Sequence[Plan], observed: Mapping[ResourceId, Observed]) -> Iterator[ResourceId]:
+def unapplied(plans: Sequence[Plan], observed: Mapping[ResourceId, Observed]) -> Iterator[ResourceId]:
     """The roots whose manifests are not applied: they are to be written, cannot be written, or are being deleted."""
     for plan in plans:
         each = observed.get(plan.root)

@@ -15,11 +15,13 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.namespaces import held_back
 from engine.observed import Observed, World
+from engine.one_writer import with_one_writer
 from engine.orphans import with_orphans
 from engine.plan import Objection, Plan
 from engine.planner import plan
+from engine.record import Record, recording
 from engine.removal import Removal, to_delete, with_removals
-from engine.revised import Revised, differences
+from engine.revised import Revised, as_tuple, differences
 
 ORDINARY = "ordinary plans"
 NOTHING_REMOVED: Mapping[ResourceId, Removal] = {}
@@ -32,6 +34,8 @@ class Plans(Struct, frozen=True, eq=False):
     objections: tuple[Objection, ...] = ()
     others: Others = NO_OTHERS
     """The roots outside the focus that have changes."""
+    first: ResourceId | None = None
+    """The plan that is carried out before all others; None: there is none."""
 
 
 def tick(blueprint: Blueprint, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Plan:
@@ -58,17 +62,24 @@ def plan_all(
     *,
     focus: Focus = EVERYTHING,
     removals: Mapping[ResourceId, Removal] = NOTHING_REMOVED,
+    record: Record | None = None,
 ) -> Plans:
     """The plans of the roots in focus and of orphans, each computed on its own, with the objections of the guards.
 
     The budget of deletes is that of the roots in focus, and only their deletes count against it. A root that is to be removed is deleted
-    in place of its ordinary plan, and what is nested in it is left as it is until then.
+    in place of its ordinary plan, and what is nested in it is left as it is until then. Each object is written for one root. With a
+    `record` it is noted what the command works on.
     """
     ordinary = _ordinary_plans(blueprints, world, now, configuration, memo, to_delete(world, removals))
     plans = with_orphans(with_removals(ordinary, world, removals), blueprints, world, configuration)
     focused = within(plans, world, focus)
     budgeted = guard.within_budget(focused.plans, focused.roots, limits)
-    return Plans(budgeted, guard.refuse_unowned_cluster(world, blueprints), focused.others)
+    plans = as_tuple(with_one_writer(budgeted))
+    noted = recording(record, world, plans, removals)
+    objections = (*guard.refuse_unowned_cluster(world, blueprints), *noted.objections)
+    if objections or not noted.plans:
+        return Plans(plans, objections, focused.others)
+    return Plans((*noted.plans, *plans), (), focused.others, first=noted.plans[0].root if noted.is_first else None)
 
 
 class _LastPlans(Struct, frozen=True, eq=False):

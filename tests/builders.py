@@ -8,6 +8,7 @@ from engine.focus import EVERYTHING, Focus
 from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.proposal import proposed_root
+from engine.record import Record
 from engine.removal import Removal
 
 Body = dict[str, Any]
@@ -54,8 +55,13 @@ def podcliqueset(
     }
 
 
-def applying(manifests: Iterable[Mapping[str, Any]], removals: Mapping[ResourceId, Removal] = MappingProxyType({})) -> Intent:
-    """What a command with these manifests and removals asks for: to leave every other root alone; without any, all are concerned."""
+def applying(
+    manifests: Iterable[Mapping[str, Any]], removals: Mapping[ResourceId, Removal] = MappingProxyType({}), record: Record | None = None
+) -> Intent:
+    """What a command with these manifests and removals asks for: to leave every other root alone; without any, all are concerned.
+
+    `record`: where it notes what it works on.
+    """
     bodies = tuple(manifests)
     roots = removals.keys() | {proposed_root(body).id for body in bodies}
-    return Intent(bodies, Focus(frozenset(roots)) if roots else EVERYTHING, removals)
+    return Intent(bodies, Focus(frozenset(roots)) if roots else EVERYTHING, removals, record)

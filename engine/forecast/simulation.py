@@ -146,6 +146,7 @@ class _Simulation:
             self.limits,
             focus=intent.focus,
             removals=intent.removals,
+            record=intent.record,
         )
         return planned, [plan for plan in executable(world, planned) if plan.operations]
 
@@ -182,7 +183,8 @@ class _Simulation:
             proposed = replace(proposed, roots=tuple(self._with_lookups(observed) for observed in proposed.roots))
         composed = compose(proposed, self.blueprints, self.configuration, self.memo)
         world = with_foreign(composed, self.blueprints, dict(self._foreign()))
-        return with_phases(world, self.first.closed_namespaces, self.memo)
+        record = self.store.find(self.intent.record.id) if self.intent.record is not None else None
+        return with_phases(replace(world, record=record) if record is not None else world, self.first.closed_namespaces, self.memo)
 
     def _roles_of(self, live: Live) -> _Roles:
         """In which lists an object is; computed once for each of its versions."""
@@ -221,6 +223,8 @@ def existing(world: World) -> Iterator[Live]:
     for observed in world.roots:
         lives.update((live.id, live) for live in observed.lives())
     lives.update((live.id, live) for live in world.orphans)
+    if world.record is not None:
+        lives[world.record.id] = world.record
     return (live for live in lives.values() if live.uid)
 
 

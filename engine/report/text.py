@@ -116,8 +116,8 @@ def root_lines(root: RootReport, forecast: Forecast | None, *, verbose: bool, wi
 
 
 def name_of(root: ResourceId, *, with_kind: bool) -> str:
-    """`namespace/name`, with the kind in front where another root has the same name, or none has a namespace."""
-    if with_kind or not root.namespace:
+    """`namespace/name`, with the kind in front where another root has the same name or none has a namespace, and of what is no workload."""
+    if with_kind or not root.namespace or not root.group:
         return printable(str(root))
     return printable(f"{root.namespace}/{root.name}")
 

@@ -1,61 +1,88 @@
 """ForeignObjects: objects that no listing shows and that have a name which a root needs: foreign ones, or our own without our labels."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+import anyio
 
 from engine.errors import ClusterError, Unauthorized
 from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.plan import Plan
 from engine.result import Result
-from engine.runtime.provider import TRANSIENT, Provider
+from engine.runtime.provider import TRANSIENT, Provider, TakenNames
 from engine.runtime.rejections import is_name_conflict
+from engine.runtime.unlisted import Candidate
 from engine.verb import Verb
 
-MAX_LOOK_UPS = 200
-"""How many objects with a taken name one preview reads."""
+MAX_LOOK_UPS = 1000
+"""How many objects with a taken name one pass reads."""
+CONCURRENCY = 8
+"""How many objects are read at a time."""
+ENDING = frozenset({Verb.DELETE, Verb.REPLACE})
+"""The verbs after which an object is no longer listed."""
+
+
+class NameSearch(NamedTuple):
+    """The result of looking names up."""
+
+    is_new: bool
+    """Whether an object exists that was not known."""
+    unread: Mapping[str, ClusterError]
+    """Kind name -> why it is not known which of its objects exist."""
 
 
 class ForeignObjects:
-    """Remembers the foreign objects that creates have run into; listings do not show them, for they lack our labels."""
+    """Remembers objects that no list by label shows: those that were looked up, and those that creates have run into."""
 
     def __init__(self) -> None:
         self._known: dict[ResourceId, dict[ResourceId, Live]] = {}
+        self.deleted: frozenset[str] = frozenset()
+        """The uids of the objects that were deleted or replaced by the calls that were made last."""
 
     @property
     def known(self) -> Mapping[ResourceId, Sequence[Live]]:
         """Root -> the foreign objects that have its names. Roots without any are absent."""
         return {root: tuple(objects.values()) for root, objects in self._known.items()}
 
-    def note(self, plans: Sequence[Plan], results: Iterable[Result]) -> None:
-        """Remember the objects of those results that are name conflicts."""
+    def note(self, plans: Sequence[Plan], results: Sequence[Result]) -> None:
+        """Remember what was deleted, and the objects of those results that are name conflicts."""
+        self.deleted = frozenset(result.operation.expect.uid for result in results if result.operation.verb in ENDING)
         roots = {id(operation): plan.root for plan in plans for operation in plan.operations}
         for result in results:
             if is_name_conflict(result) and result.existing is not None:
                 self._known.setdefault(roots[id(result.operation)], {})[result.operation.id] = result.existing
 
-    async def look_up(self, provider: Provider, plans: Iterable[Plan]) -> Mapping[str, ClusterError]:
-        """Find out which of the objects that the plans would create exist. Returns the kinds whose names are not known, with the reasons.
+    async def look_up(self, provider: Provider, candidates: Iterable[Candidate]) -> NameSearch:
+        """Find out which of the candidates exist, and remember those.
 
-        One that exists has only lost its labels, or is foreign; it is remembered. Raises `Unauthorized` and errors that are transient.
+        One that exists has only lost its labels, or is foreign. Of those that the root does not need, only what has a controller is
+        remembered. Raises `Unauthorized` and errors that are transient.
         """
-        created = _created(plans)
-        names = await provider.taken({id for _, id in created})
-        for root, id in [(root, id) for root, id in created if id in names.ids][:MAX_LOOK_UPS]:
-            if (existing := await _read(provider, id)) is not None:
-                self._known.setdefault(root, {})[id] = existing
-        return names.unread
+        wanted = {(root, id): needed for root, id, needed in sorted(candidates) if id not in self._known.get(root, ())}
+        names = await provider.taken({id for _, id in wanted}) if wanted else TakenNames()
+        taken = sorted((root, id) for root, id in wanted if id in names.ids)[:MAX_LOOK_UPS]
+        existing = await _read(provider, [id for _, id in taken])
+        is_new = False
+        for root, id in taken:
+            live = existing.get(id)
+            if live is not None and (wanted[root, id] or live.controller is not None):
+                self._known.setdefault(root, {})[id] = live
+                is_new = True
+        return NameSearch(is_new, names.unread)
 
     async def refresh(self, provider: Provider) -> None:
         """Read the objects again and forget those that no longer exist. One that must not be read is kept as last known.
 
         Raises `Unauthorized` and errors that are transient.
         """
-        refreshed: dict[ResourceId, dict[ResourceId, Live]] = {}
-        for root, objects in self._known.items():
-            current = {id: await _current(provider, known) for id, known in sorted(objects.items())}
-            if existing := {id: live for id, live in current.items() if live is not None}:
-                refreshed[root] = existing
-        self._known = refreshed
+        if not self._known:
+            return
+        known = {id: live for objects in self._known.values() for id, live in objects.items()}
+        current = await _read(provider, sorted(known), otherwise=known)
+        refreshed = {root: {id: current[id] for id in objects if id in current} for root, objects in self._known.items()}
+        self._known = {root: objects for root, objects in refreshed.items() if objects}
 
     def forget_listed(self, world: World) -> None:
         """Forget what needs no read: objects that a listing shows as the root's own, the root itself, and all objects of deleted roots.
@@ -77,26 +104,32 @@ class ForeignObjects:
         self._known = remaining
 
 
-def _created(plans: Iterable[Plan]) -> list[tuple[ResourceId, ResourceId]]:
-    """Root and id of each object that is to be created; not the roots themselves, which are listed whatever their labels are."""
-    return [
-        (plan.root, operation.id)
-        for plan in plans
-        for operation in plan.operations
-        if operation.verb is Verb.CREATE and operation.id != plan.root
-    ]
+async def _read(
+    provider: Provider, ids: Sequence[ResourceId], otherwise: Mapping[ResourceId, Live] = MappingProxyType({})
+) -> dict[ResourceId, Live]:
+    """Those of the objects that exist; of one that must not be read what `otherwise` has.
 
+    Raises `Unauthorized` and errors that are transient.
+    """
+    read: dict[ResourceId, Live] = {}
+    errors: list[ClusterError] = []
+    limit = anyio.CapacityLimiter(CONCURRENCY)
 
-async def _current(provider: Provider, known: Live) -> Live | None:
-    """The object as it is now; None if it no longer exists, `known` if it must not be read."""
-    return await _read(provider, known.id, otherwise=known)
+    async def get(id: ResourceId) -> None:
+        async with limit:
+            try:
+                live = await provider.get(id)
+            except (*TRANSIENT, Unauthorized) as error:
+                errors.append(error)
+                return
+            except ClusterError:
+                live = otherwise.get(id)
+        if live is not None:
+            read[id] = live
 
-
-async def _read(provider: Provider, id: ResourceId, otherwise: Live | None = None) -> Live | None:
-    """The object, None if it does not exist; `otherwise` if it must not be read."""
-    try:
-        return await provider.get(id)
-    except (*TRANSIENT, Unauthorized):
-        raise
-    except ClusterError:
-        return otherwise
+    async with anyio.create_task_group() as tasks:
+        for id in ids:
+            tasks.start_soon(get, id)
+    for error in errors:
+        raise error
+    return read

@@ -4,7 +4,7 @@ from msgspec import Struct, field
 
 from engine.event import RootEvents, RootWarning
 from engine.memo import Memo
-from engine.observed import World
+from engine.observed import Live, World
 from engine.runtime.call_limit import CallLimit
 from engine.runtime.debounce import Debounce
 from engine.runtime.event_publishing import EventPublisher
@@ -30,6 +30,8 @@ class Memory(Struct, eq=False):
     """The token of the observation that `world` was made from."""
     failures: int = 0
     """The version of `failed_calls` that `world` was made from."""
+    record: Live | None = None
+    """The record of the intent, as it was last read."""
     debounce: Debounce = field(default_factory=Debounce)
     rejections: Rejections = field(default_factory=Rejections)
     foreign: ForeignObjects = field(default_factory=ForeignObjects)

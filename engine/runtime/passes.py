@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import anyio
@@ -31,7 +32,8 @@ from engine.runtime.event_recording import EventBuilder, events_by_root, new_war
 from engine.runtime.extent import extent
 from engine.runtime.logs import Log
 from engine.runtime.memory import Memory
-from engine.runtime.provider import Observation, Provider, Scope
+from engine.runtime.provider import TRANSIENT, Observation, Provider, Scope
+from engine.runtime.unlisted import Candidate, disappeared, unlisted
 from engine.tick import Plans, plan_all
 from engine.verb import Verb
 from engine.verdict import earliest
@@ -102,42 +104,78 @@ class Pass(Struct, frozen=True, eq=False):
 
 
 async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTHING) -> Pass:
-    """List what is in scope and plan for it with this intent.
+    """List what is in scope and plan for it with this intent. An object that no list shows is read by its name before it counts as absent.
 
     Raises `Unauthorized`, `Unreachable` when nothing can be listed, and transient errors of reading a foreign object.
     """
     began = engine.clock.monotonic()
     observation = await engine.provider.observe(engine.scope)
     await memory.foreign.refresh(engine.provider)
+    memory.record = await engine.provider.get(intent.record.id) if intent.record is not None else None
     memory.lookups.want(engine.blueprints, observation, intent.manifests, engine.configuration)
     await memory.lookups.refresh(engine.provider, engine.clock.monotonic())
     if engine.log is not None:
         for id, error in memory.lookups.new_refusals().items():
             engine.log.warning("not read", object=id, error=error)
     now, observed_at = engine.clock.now(), engine.clock.monotonic()
-
-    def plan() -> Pass:
-        return _plan(engine, memory, observation, intent, now)
+    previous = memory.world
 
     async def planned() -> Pass:
         is_long = extent(engine.blueprints, memory, observation, intent, now) > MANY_OBJECTS
-        return await anyio.to_thread.run_sync(plan, limiter=engine.planning) if is_long else plan()
+        compute = partial(_plan, engine, memory, observation, intent, now)
+        return await anyio.to_thread.run_sync(compute, limiter=engine.planning) if is_long else compute()
+
+    async def planned_again(earlier: Pass) -> Pass:
+        again = await planned()
+        return replace(again, changed=earlier.changed | again.changed)
 
     if engine.tries:
         memory.verdicts.prepare(engine.provider)
-    result = await planned()
-    if engine.reads_namespaces:
-        names = namespaces_with_creates(noteworthy(result.planned.plans)) | memory.namespaces.closed.keys()
-        if await memory.namespaces.look_up(engine.provider, sorted(names), engine.clock.monotonic()):
-            again = await planned()
-            result = replace(again, changed=result.changed | again.changed)
+    result, asked = await planned(), set[Candidate]()
+    while await _look_up(engine, memory, previous, result, asked):
+        result = await planned_again(result)
+    if engine.reads_namespaces and await _look_up_namespaces(engine, memory, result):
+        result = await planned_again(result)
     asked_at = engine.clock.monotonic()
     has_new_answers = engine.tries and await memory.verdicts.ask(engine.provider, engine.clock, result.planned.plans)
     asking = engine.clock.monotonic() - asked_at
     if has_new_answers:
-        again = await planned()
-        result = replace(again, changed=result.changed | again.changed)
+        result = await planned_again(result)
     return replace(result, took=engine.clock.monotonic() - began - asking, observing=observed_at - began)
+
+
+async def _look_up_namespaces(engine: Engine, memory: Memory, current: Pass) -> bool:
+    """Look up the namespaces in which something is created. Returns whether the pass has to be planned anew."""
+    names = namespaces_with_creates(noteworthy(current.planned.plans)) | memory.namespaces.closed.keys()
+    return await memory.namespaces.look_up(engine.provider, sorted(names), engine.clock.monotonic())
+
+
+async def _look_up(engine: Engine, memory: Memory, previous: World | None, current: Pass, asked: set[Candidate]) -> bool:
+    """Look up the objects that may exist although no list by label shows them, except those that this pass has `asked` for.
+
+    Returns whether one does: then the pass has to be planned anew, and what it needs then may have lost its labels, too.
+
+    The first pass of a process looks up everything that it needs, later ones what has disappeared since the pass before: in the ordinary
+    case that is nothing.
+    """
+    assert memory.world is not None
+    candidates = (
+        unlisted(engine.blueprints, current.world, current.planned.plans, engine.configuration)
+        if previous is None
+        else disappeared(previous, memory.world, memory.foreign.deleted)
+    )
+    new = set(candidates) - asked
+    asked |= new
+    try:
+        seen = await memory.foreign.look_up(engine.provider, new)
+    except TRANSIENT as error:  # What is not known is learned when a create is refused.
+        if engine.log is not None:
+            engine.log.warning("names not read", error=error)
+        return False
+    if engine.log is not None:
+        for kind, unread in sorted(seen.unread.items()):
+            engine.log.warning("names not read", kind=kind, error=unread)
+    return seen.is_new
 
 
 def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Intent, now: datetime) -> Pass:
@@ -150,8 +188,19 @@ def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Inte
     memory.foreign.forget_listed(composed)
     memory.namespaces.forget_gone(observation.roots)
     world = with_phases(with_foreign(composed, engine.blueprints, memory.foreign.known), memory.namespaces.closed, memory.memo)
-    limits, focus, removals = engine.limits, intent.focus, intent.removals
-    planned = plan_all(engine.blueprints, world, now, engine.configuration, memory.memo, limits, focus=focus, removals=removals)
+    if memory.record is not None:
+        world = replace(world, record=memory.record)
+    planned = plan_all(
+        engine.blueprints,
+        world,
+        now,
+        engine.configuration,
+        memory.memo,
+        engine.limits,
+        focus=intent.focus,
+        removals=intent.removals,
+        record=intent.record,
+    )
     return Pass(now, 0.0, world, planned, _changed(world, memory.world, previous), engine.configuration)
 
 

@@ -18,11 +18,9 @@ from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
 from engine.plan import Plan
 from engine.proposal import proposed_root
-from engine.removal import is_removed
 from engine.result import Outcome, Result
 from engine.runtime.apply import always
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
-from engine.runtime.books import Books
 from engine.runtime.collector import tune_gc
 from engine.runtime.deadline import cancelled_at
 from engine.runtime.internal_errors import InternalErrors
@@ -42,7 +40,7 @@ from engine.runtime.progress import NoProgress, Progress
 from engine.runtime.provider import TRANSIENT
 from engine.runtime.settling import is_removing, may_settle, with_observed
 from engine.runtime.shard_leases import ShardClaim, held_together
-from engine.runtime.sync_report import Ending, SyncReport
+from engine.runtime.sync_report import SyncReport
 from engine.shards import shards_of
 from engine.tick import Plans
 from engine.verb import Verb
@@ -63,7 +61,6 @@ async def sync(
     wait: bool = True,
     patience: float = 300.0,
     lock_timeout: float | None = None,
-    books: Books | None = None,
     stop: anyio.CancelScope | None = None,
     progress: Progress | None = None,
     log: Log | None = None,
@@ -73,7 +70,7 @@ async def sync(
 
     It writes and waits for the roots in the focus of the intent only, for removed ones until they are gone. `wait=False`: end when nothing
     is left to do now. `patience`: seconds after which it ends in any case. `lock_timeout`: seconds to wait for another holder of the lease
-    (None: a little longer than the lease of a dead one lasts). `books` are kept while the lease is held. When `stop` is cancelled, calls in
+    (None: a little longer than the lease of a dead one lasts). When `stop` is cancelled, calls in
     progress end and the report says what was done. Internal errors are written to `log`.
     With a `ledger`, only what it approves is done: everything else is left, and in the report.
 
@@ -81,7 +78,7 @@ async def sync(
     the report. A process that takes the lease while we wait does not end the session: it does what is to be done, and we report.
     """
     tune_gc()
-    session = _Session(engine, lease, intent, wait, patience, lock_timeout, books, progress or NoProgress(), log, ledger)
+    session = _Session(engine, lease, intent, wait, patience, lock_timeout, progress or NoProgress(), log, ledger)
     with stop or anyio.CancelScope() as scope:
         try:
             async with cancelled_at(engine.clock, session.give_up_at) as limit:
@@ -107,7 +104,6 @@ class _Session:
         wait: bool,
         patience: float,
         lock_timeout: float | None,
-        books: Books | None,
         progress: Progress,
         log: Log | None,
         ledger: Ledger | None,
@@ -116,10 +112,11 @@ class _Session:
         self.lease = lease
         self.intent = intent
         self.asked = intent.removals.keys() | {proposed_root(manifest).id for manifest in intent.manifests}
+        if intent.record is not None:
+            self.asked |= {intent.record.id}
         self.wait = wait
         self.give_up_at = engine.clock.monotonic() + patience
         self.lock_timeout = _default_lock_timeout(lease) if lock_timeout is None else lock_timeout
-        self.books = books
         self.progress = progress
         self.ledger = ledger
         self.memory = Memory()
@@ -155,9 +152,6 @@ class _Session:
         while not self.is_over:
             if work := await self._wait_for_work():
                 await self._write_again(work)
-        if self.books is not None and not self.books.are_closed and self._has_achieved_all():
-            async with self._leading(self.lock_timeout):
-                await self.books.close()
 
     @asynccontextmanager
     async def _leading(self, lock_timeout: float) -> AsyncIterator[Callable[[], bool]]:
@@ -181,8 +175,6 @@ class _Session:
             current = await self._observe_and_plan()
             chosen = choose(current, self.memory, self.engine.clock.monotonic())
             self._note(current, chosen)
-            if chosen and self.books is not None:
-                await self.books.open()
             self.is_executing = True
             results = await execute(self.engine, self.memory, current, chosen, on_result=self._record, may_write=may_write)
             self.is_executing = False
@@ -311,16 +303,10 @@ class _Session:
             return self.incomplete_passes >= MAX_INCOMPLETE
         if self.wait and is_removing(current, self.intent):
             return False
-        if self.wait and any(may_settle(plan, observed) for plan, observed in with_observed(current)):
+        if self.wait and any(may_settle(plan, observed, current.now) for plan, observed in with_observed(current)):
             return False
         # What is deferred may depend on something that is about to happen: make one more pass to see whether it does.
         return self.idle_passes > 1 or not any(plan.deferred for plan in plans)
-
-    def _has_achieved_all(self) -> bool:
-        """Whether everything that was asked for is done, and every removed root is gone."""
-        if self.last_pass is None or self.report(interrupted=False).ending is not Ending.DONE:
-            return False
-        return not any(is_removed(observed, self.intent.removals) for observed in self.last_pass.world.roots)
 
     def time_out(self) -> None:
         """Note that the time is over. Raises `LeaseTaken` or `TimedOut` if it was over before the first pass."""

@@ -11,9 +11,9 @@ from engine.ids import ResourceId
 from engine.observed import unlisted_texts
 from engine.operation import Operation
 from engine.plan import Alarm, Objection, Plan, Wait
+from engine.reason import Reason
 from engine.result import Outcome, Result
 from engine.runtime.passes import Pass
-from engine.runtime.settling import is_name_conflict, with_observed
 
 
 class Ending(StrEnum):
@@ -21,11 +21,13 @@ class Ending(StrEnum):
 
     INTERRUPTED = "interrupted"
     FAILED = "failed"
-    """An operation failed, or a root is invalid or blocked."""
+    """An operation failed, or a root is invalid."""
     DENIED = "denied"
     """A guard objects to a plan."""
     UNAPPROVED = "not as approved"
     """Something is left that was not approved; everything else is done."""
+    STUCK = "stuck"
+    """Something is blocked: it is not done before a user or another program acts; everything else is done."""
     INCOMPLETE = "incomplete"
     """Something could not be listed completely; everything else is done."""
     TIMED_OUT = "timed out"
@@ -57,7 +59,7 @@ class SyncReport(Struct, frozen=True, eq=False):
         """How it ended: the worst ending that applies."""
         if self.interrupted:
             return Ending.INTERRUPTED
-        if self.error or self.internal_errors or self.problems or self.name_conflicts or self.blocking_alarms:
+        if self.error or self.internal_errors or self.problems:
             return Ending.FAILED
         if self.failures and not (self.timed_out and self.mid_pass):
             return Ending.FAILED
@@ -65,6 +67,8 @@ class SyncReport(Struct, frozen=True, eq=False):
             return Ending.DENIED
         if self.unapproved:
             return Ending.UNAPPROVED
+        if self.blocked or self.blocking_alarms:
+            return Ending.STUCK
         if self.incomplete:
             return Ending.INCOMPLETE
         return Ending.TIMED_OUT if self.timed_out else Ending.DONE
@@ -100,9 +104,10 @@ class SyncReport(Struct, frozen=True, eq=False):
         return unlisted_texts(self.last_pass.world.incomplete)
 
     @property
-    def name_conflicts(self) -> tuple[Wait, ...]:
-        """Objects that cannot be created because a foreign object has the name."""
-        return tuple(wait for plan, observed in with_observed(self.last_pass) for wait in plan.deferred if is_name_conflict(wait, observed))
+    def blocked(self) -> tuple[Wait, ...]:
+        """What is not done before a user or another program acts, but for what only waits until everything can be listed."""
+        unlisted = {Reason.NOT_LISTED, None} if self.incomplete else {Reason.NOT_LISTED}
+        return tuple(wait for plan in self.plans for wait in plan.blocked if wait.reason not in unlisted)
 
     @property
     def blocking_alarms(self) -> tuple[Alarm, ...]:

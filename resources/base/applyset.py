@@ -11,6 +11,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from engine.ids import ResourceId
+from engine.observed import Live
+from engine.record import Record
 from engine.report.printable import clipped
 from engine.resource import Body
 from engine.version import VERSION
@@ -48,19 +50,6 @@ class Extent(Struct, frozen=True):
 
 
 NOWHERE: Final = Extent()
-
-
-class Record(Struct, frozen=True, eq=False):
-    """What is to be written about an ApplySet: before the first change of a member, and after the last."""
-
-    parent: ResourceId
-    uid: str
-    """The uid of the parent as it was read; empty if it does not exist."""
-    revision: str
-    recorded: Extent | None
-    """What the parent says now; None if it does not exist."""
-    needed: Extent
-    """Where the members are when everything is done."""
 
 
 def applyset_id(parent: ResourceId) -> str:
@@ -113,6 +102,36 @@ def parent_metadata(id: ResourceId, extent: Extent) -> dict[str, Any]:
             NAMESPACES: ",".join(sorted(extent.namespaces)),
         },
     }
+
+
+def record_of(parent: ResourceId, existing: Live | None, needed: Extent) -> Record:
+    """What is noted in the parent, as it was read: while members are written those before and after, at the end those that are `needed`.
+
+    A parent that names what is to be named stays as it is, whichever version of the tool has written it.
+    """
+    recorded = recorded_extent(existing.body) if existing is not None else None
+    before = _manifest(parent, _own_metadata(existing.body)) if existing is not None else None
+
+    def saying(extent: Extent) -> Body:
+        return before if before is not None and recorded == extent else _manifest(parent, parent_metadata(parent, extent))
+
+    during = saying(recorded.union(needed) if recorded is not None else needed)
+    why = f"records where the members of ApplySet {parent.name} are"
+    return Record(parent, before, during, saying(needed), "applyset-parent", why)
+
+
+def _manifest(parent: ResourceId, metadata: Mapping[str, Any]) -> Body:
+    kind = next(kind for kind in PARENTS if kind.name == parent.kind)
+    named = {"name": parent.name, "namespace": parent.namespace, **metadata}
+    return {"apiVersion": kind.api_version, "kind": kind.name, "metadata": named}
+
+
+def _own_metadata(parent: Body) -> dict[str, Any]:
+    """The labels and annotations of a parent that are about the ApplySet."""
+    metadata = parent["metadata"]
+    labels, annotations = mapping(metadata.get("labels")), mapping(metadata.get("annotations"))
+    kept = {key: annotations[key] for key in (TOOLING, GROUP_KINDS, NAMESPACES) if key in annotations}
+    return {"labels": {key: value for key, value in labels.items() if key == ID}, "annotations": kept}
 
 
 def with_membership(body: Body, set_id: str) -> Body:

@@ -1,6 +1,6 @@
 """PodCliqueSet: the blueprint of the root kind: replicas that consist of cliques and scaling groups of cliques."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import cast
@@ -14,6 +14,7 @@ from engine.observed import Live, Observed, World
 from engine.resource import Policy
 from resources.admission.admitted_set import AdmittedSet, admitted_set
 from resources.base import kinds, labels
+from resources.base.fields import mapping, mappings
 from resources.blueprints.desired_set import SetInput, desired_set
 from resources.blueprints.root import KNOWN
 from resources.domains.users import used_orphans
@@ -100,6 +101,15 @@ class PodCliqueSetBlueprint:
     def in_use(self, orphans: Sequence[Live], world: World, configuration: Configuration) -> frozenset[str]:
         """The uids of the domains among these objects that pods without a root, or resource claims, use."""
         return used_orphans(world, orphans, configuration)
+
+    def mentioned(self, observed: Observed, configuration: Configuration) -> Iterator[ResourceId]:
+        """The pods that the PodGangs of the set list. The name of a pod depends on the pod that it replaced, which may be gone."""
+        for slice in observed.slices.values():
+            for gang in slice.of(kinds.PODGANG.name):
+                for group in mappings(mapping(gang.body.get("spec")).get("podgroups")):
+                    for pod in mappings(group.get("podReferences")):
+                        if isinstance(name := pod.get("name"), str) and pod.get("namespace") == observed.root.id.namespace:
+                            yield kinds.POD.id(observed.root.id.namespace, name)
 
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
         """The part of the set that the name of the child belongs to, e.g. `"0"` for replica 0."""

@@ -40,10 +40,12 @@ def shared_objects(
     desired = [domain.resource for domain in domains.values() if domain.resource is not None]
 
     def make() -> Part:
-        return part(SET, [*identity.render(template), *resource_claim.shared_claims(template), *desired, *release.resources])
+        claims = resource_claim.shared_claims(template, own)
+        return part(SET, [*identity.render(template), *claims, *desired, *release.resources])
 
-    shared = memo.recall(SET, (template, *desired, *release.resources), make)
     own, references = observed.slice(SET).objects, observed.references.objects
+    leaving = [live for live in observed.slice(SET).of(kinds.RESOURCE_CLAIM.name) if live.deleting_since is not None]
+    shared = memo.recall(SET, (template, *desired, *release.resources, *leaving), make)
     return SharedObjects(shared, tuple(domains.values()), release, all(id in own or id in references for id in shared.resources))
 
 

@@ -2,24 +2,28 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ids import Owner, ResourceId
+from engine.observed import Live
 from engine.reason import Reason
 from engine.resource import Body, Policy, Resource, Stance
 from resources.base import kinds, labels, names
 from resources.base.manifest import manifest
 from resources.base.omitted_fields import omitted_fields
 from resources.children import absence
+from resources.model.claim_users import reserved_for
 from resources.model.sharing import Share
 from resources.model.template import Template
 from resources.model.view import CliqueView, GroupView, View
 
 POLICY = Policy(seeded=(("spec",),), omitted=omitted_fields(kinds.RESOURCE_CLAIM))
 """The spec of a claim is sent on creation only: it is immutable."""
+MAX_USERS: Final = 5
+"""So many of the pods that keep a claim are named."""
 
 
 class ClaimLevel(Struct, frozen=True, eq=False):
@@ -54,12 +58,12 @@ def _level_of_clique(view: View, clique: CliqueView) -> ClaimLevel:
     return ClaimLevel(Owner(clique.id, kinds.PODCLIQUE.api_version), claim_labels, labels.POD_INDEX, shares)
 
 
-def shared_claims(template: Template) -> Iterator[Resource]:
-    """The claims that all replicas of a set share."""
+def shared_claims(template: Template, lives: Mapping[ResourceId, Live]) -> Iterator[Resource]:
+    """The claims that all replicas of a set share. `lives`: the objects that the set has once for all its replicas."""
     level = _level_of_set(template)
     for share in level.shares:
         if not share.per_replica:
-            yield _claim(level, share, 0, exists=False)
+            yield _claim(level, share, 0, lives, exists=False)
 
 
 def render(view: View) -> Iterator[Resource]:
@@ -105,18 +109,36 @@ def _claims_of_level(
 
 
 def _claim_in_view(view: View, level: ClaimLevel, share: Share, index: int) -> Resource:
-    return _claim(level, share, index, exists=level.id(share, index) in view.lives.objects)
+    return _claim(level, share, index, view.lives.objects, exists=level.id(share, index) in view.lives.objects)
 
 
-def _claim(level: ClaimLevel, share: Share, index: int, *, exists: bool) -> Resource:
-    """A claim; deferred if it does not exist and its template is missing."""
+def _claim(level: ClaimLevel, share: Share, index: int, lives: Mapping[ResourceId, Live], *, exists: bool) -> Resource:
+    """A claim; deferred if it does not exist and its template is missing, or while it is being deleted and pods use it."""
     id = level.id(share, index)
+    live = lives.get(id)
+    if live is not None and live.deleting_since is not None and (pods := _running_users(live, lives)):
+        return Resource(id, {}, _why_kept(pods), (level.owner,), stance=Stance.HOLD, blocked=True, reason=Reason.IN_USE)
     if share.blocker and not exists:
         return Resource(id, {}, share.blocker, (level.owner,), stance=Stance.HOLD, blocked=True)
     claim_labels = {**level.labels, level.index_label: str(index)} if share.per_replica else level.labels
     body = manifest(kinds.RESOURCE_CLAIM, id.namespace, id.name, claim_labels, spec=share.spec)
     users = f"replica {index}" if share.per_replica else "all replicas"
     return Resource(id, body, f"claim {share.name} for {users} of {level.owner.id.name}", (level.owner,), policy=POLICY)
+
+
+def _running_users(claim: Live, lives: Mapping[ResourceId, Live]) -> list[str]:
+    """The names of the pods that a claim is reserved for, without those that are known to be terminating."""
+    pods = [kinds.POD.id(claim.id.namespace, name) for name in sorted(reserved_for(claim).values())]
+    return [id.name for id in pods if (pod := lives.get(id)) is None or pod.deleting_since is None]
+
+
+def _why_kept(users: Sequence[str]) -> str:
+    """Who keeps a claim that is being deleted, and what a user can do."""
+    others = len(users) - MAX_USERS
+    pods = ", ".join(users[:MAX_USERS]) + (f" and {others} more" if others > 0 else "")
+    if len(users) == 1:
+        return f"is being deleted, and is kept while pod {pods} uses it; do: delete the pod, it is created again"
+    return f"is being deleted, and is kept while pods {pods} use it; do: delete the pods, they are created again"
 
 
 class ClaimUse(Struct, frozen=True):

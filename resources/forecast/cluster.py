@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+from msgspec import Struct
+
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.effects import Effects
 from engine.forecast.store import ForecastStore
@@ -12,12 +14,13 @@ from engine.observed import Live, timestamp
 from engine.operation import Operation
 from engine.verb import Verb
 from resources.base import kinds, labels
-from resources.base.fields import mapping
+from resources.base.fields import annotations_of, mapping
 from resources.forecast.components import has_failed, is_component, rolled_out
 from resources.forecast.log import WorkloadLog
 from resources.forecast.pod_slots import PodSlots
 from resources.forecast.pods import claim_of, claims_from_templates, is_claim_for, is_refused, is_synthetic, started, stays_as_it_is
 from resources.forecast.room_model import RoomModel
+from resources.model.claim_users import PROTECTIONS, claims_of, pod_spec_of, reserved_for
 from resources.model.pod_facts import facts_of
 from resources.ports.answering_fabric import AnsweringFabric
 from resources.ports.fabric import Fabric
@@ -25,6 +28,8 @@ from resources.ports.fabric import Fabric
 OVERDUE: Final = timedelta(minutes=2)
 """How long a deletion may be overdue. An object that is still there then has a reason that time does not remove."""
 TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
+ACCOUNT_NAME, ACCOUNT_UID = "kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"
+"""The annotations of a token Secret that name its service account."""
 FILLED: Final = "Kg=="
 """Stands for the data of a token Secret, which no plan reads."""
 OUR_FINALIZERS: Final = frozenset({labels.SET_FINALIZER, labels.CLIQUE_FINALIZER, labels.GROUP_FINALIZER, labels.GRAPH_FINALIZER})
@@ -32,6 +37,17 @@ OUR_FINALIZERS: Final = frozenset({labels.SET_FINALIZER, labels.CLIQUE_FINALIZER
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 """The finalizers of the garbage collector: it deletes what refers to the object, or removes the references."""
 ENDED: Final = ("Succeeded", "Failed")
+
+
+class _ClaimUsers(Struct, frozen=True):
+    """Who uses claims, at one time of a forecast."""
+
+    claims: frozenset[ResourceId]
+    """The claims that objects name which run pods."""
+    pods: frozenset[str]
+    """The uids of the pods that have not ended."""
+    before: frozenset[str]
+    """The uids of the pods that existed before the first operation: of others it is not known when they end."""
 
 
 class ModelledCluster:
@@ -57,7 +73,13 @@ class ModelledCluster:
         """Objects of which an owner has gone."""
         self._unclaimed: dict[ResourceId, None] = {}
         """Pods that wait for the template of a claim."""
+        self._tokens: dict[ResourceId, None] = {}
+        """The token Secrets."""
         self._used: set[Assumption] = set()
+        self._pods_before: Mapping[ResourceId, str] = {}
+        """The pods that existed before the first operation, with their uids."""
+        self._leaving_before: frozenset[ResourceId] = frozenset()
+        """The objects that were being deleted before the first operation."""
 
     def begin(self, store: ForecastStore) -> None:
         """Take note of every object."""
@@ -67,6 +89,9 @@ class ModelledCluster:
             self._room.begin((live, self._slots.of(store, live)) for live in pods)
             refused = (live for live in pods if live.deleting_since is None and is_refused(facts_of(live)))
             self._room.note_refused((live, self._root_of(live), self._slots.of(store, live)) for live in refused)
+        self._tokens = {live.id: None for live in store.lives.values() if _is_token(live)}
+        self._pods_before = {live.id: live.uid for live in store.lives.values() if live.id.kind == kinds.POD.name}
+        self._leaving_before = frozenset(live.id for live in store.lives.values() if live.deleting_since is not None)
 
     def sent(self, root: ResourceId, operation: Operation, existing: Live | None) -> None:
         """Take note of an operation."""
@@ -93,6 +118,7 @@ class ModelledCluster:
         self._log.changed(changed, store)
         self._end_terminations(store)
         self._collect_garbage(store)
+        self._revoke_tokens(store)
         if any([driver.answer(store, changed, gone) for driver in self._drivers]):
             self._used.add(Assumption.FABRIC)
         for uid in gone:
@@ -115,9 +141,31 @@ class ModelledCluster:
             self._start_pod(store, live)
         elif is_component(live):
             self._roll_out(store, live)
-        elif live.id.kind == kinds.SECRET.name and live.body.get("type") == TOKEN_TYPE and not live.body.get("data"):
-            store.patch(live.id, {"data": dict.fromkeys(("token", "ca.crt", "namespace"), FILLED)})
-            self._used.add(Assumption.KUBERNETES)
+        elif _is_token(live):
+            self._tokens[live.id] = None
+            if not live.body.get("data"):
+                self._fill(store, live)
+
+    def _fill(self, store: ForecastStore, token: Live) -> None:
+        """Give a token Secret its data."""
+        account = store.find(kinds.SERVICE_ACCOUNT.id(token.id.namespace, str(annotations_of(token.body).get(ACCOUNT_NAME, ""))))
+        data = dict.fromkeys(("token", "ca.crt", "namespace"), FILLED)
+        annotations = {"metadata": {"annotations": {ACCOUNT_UID: account.uid}}} if account is not None else {}
+        store.patch(token.id, {"data": data, **annotations})
+        self._used.add(Assumption.KUBERNETES)
+
+    def _revoke_tokens(self, store: ForecastStore) -> None:
+        """Delete the token Secrets of service accounts that do not exist any more, or that were created again."""
+        for id in list(self._tokens):
+            token = store.find(id)
+            if token is None:
+                del self._tokens[id]
+                continue
+            annotations = annotations_of(token.body)
+            account = store.find(kinds.SERVICE_ACCOUNT.id(id.namespace, str(annotations.get(ACCOUNT_NAME, ""))))
+            if account is None or annotations.get(ACCOUNT_UID, account.uid) != account.uid:
+                store.delete(id)
+                self._used.add(Assumption.KUBERNETES)
 
     def _roll_out(self, store: ForecastStore, live: Live) -> None:
         """Let the controller of an object replace its pods and make all of them ready."""
@@ -176,7 +224,11 @@ class ModelledCluster:
         return is_complete
 
     def _end_terminations(self, store: ForecastStore) -> None:
-        """Remove the finalizers of other programs, and pods that one pass has seen terminating."""
+        """Remove the finalizers of other programs, and pods that one pass has seen terminating.
+
+        Not those of an object that was being deleted before: it is not known that anybody removes them. Claims stay while pods use them.
+        """
+        users: _ClaimUsers | None = None
         for id in list(self._terminating):
             live = store.find(id)
             if live is None or live.deleting_since is None or self._is_overdue(store, live):
@@ -186,12 +238,32 @@ class ModelledCluster:
                 continue
             finalizers = _finalizers(live)
             kept = [finalizer for finalizer in finalizers if finalizer in self._ours]
+            if not PROTECTIONS.isdisjoint(finalizers):
+                users = users or self._claim_users(store)
+                if id in users.claims or any(uid in users.pods or uid not in users.before for uid in reserved_for(live)):
+                    continue
+            elif self._is_kept(live, finalizers):
+                continue
             if len(kept) < len(finalizers) and not any(driver.holds(live) for driver in self._drivers):
                 store.patch(id, {"metadata": {"finalizers": kept}})
                 self._used.add(Assumption.KUBERNETES)
             elif id.kind in self.graceful and not finalizers:
                 store.remove(id)
                 self._used.add(Assumption.DELETION)
+
+    def _claim_users(self, store: ForecastStore) -> _ClaimUsers:
+        """Who uses claims now. Pods of the forecast do not keep a claim that is being deleted: they are not scheduled before it is gone."""
+        pods = (store.lives[id] for id in self._pods_before if id in store.lives)
+        running = [pod for pod in pods if pod.uid == self._pods_before[pod.id] and facts_of(pod).phase not in ENDED]
+        templates = (live for live in store.lives.values() if is_component(live) and mapping(live.body.get("spec")).get("replicas", 1) != 0)
+        named = (id for live in (*running, *templates) for id in claims_of(live.id.namespace, pod_spec_of(live.body)))
+        return _ClaimUsers(frozenset(named), frozenset(pod.uid for pod in running), frozenset(self._pods_before.values()))
+
+    def _is_kept(self, live: Live, finalizers: Iterable[str]) -> bool:
+        """Whether an object was being deleted before the forecast, and finalizers of unknown programs keep it. Pods end in time."""
+        if live.id.kind in self.graceful or live.id not in self._leaving_before:
+            return False
+        return any(each not in self._ours and each not in (FOREGROUND, ORPHAN) for each in finalizers)
 
     def _cascade(self, store: ForecastStore, live: Live) -> bool:
         """Do to the dependents of a deleted object what its finalizers ask of the garbage collector. Returns whether it waits for them."""
@@ -236,6 +308,11 @@ class ModelledCluster:
                 store.delete(id)
             self._used.add(Assumption.KUBERNETES)
         self._without_owner = {}
+
+
+def _is_token(live: Live) -> bool:
+    """Whether it is the token Secret of a service account."""
+    return live.id.kind == kinds.SECRET.name and live.body.get("type") == TOKEN_TYPE
 
 
 def _finalizers(live: Live) -> list[str]:

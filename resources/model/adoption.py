@@ -38,6 +38,11 @@ def is_adopted(live: Live, clique: Clique, *, is_member: bool, requests: Iterabl
     return _has(live.labels, clique.labels) and _has(annotations_of(live.body), clique.annotations) and is_same_spec(live_spec, desired)
 
 
+def has_lost_hash(live: Live, clique: Clique, hashes: Iterable[str]) -> bool:
+    """Whether the hash label of a PodClique is missing and its pods, of which `hashes` are those labels, have the current template."""
+    return labels.TEMPLATE_HASH not in live.labels and set(hashes) == {clique.hash}
+
+
 def _claims_for_domains(clique: Clique, requests: Iterable[tuple[Fabric, DomainRequest]]) -> frozenset[str]:
     """The names of the claims that fabrics add to the clique's pod spec."""
     decorated = clique.pod_spec

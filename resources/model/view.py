@@ -13,7 +13,7 @@ from engine.paths import get
 from engine.reason import Because, Reason
 from resources.base import kinds, labels, names
 from resources.model import environment
-from resources.model.adoption import is_adopted
+from resources.model.adoption import has_lost_hash, is_adopted
 from resources.model.domain import Domain
 from resources.model.expansion import name_in
 from resources.model.gang_scheduling import NO_BLOCKERS, GangBlockers
@@ -270,7 +270,10 @@ class _ViewBuilder(Struct, frozen=True, eq=False):
         replicas = desired_replicas(live, clique.replicas)
         assignment = assign_pods(name, self.template.identity, replicas, clique.hash, pods, self.taken)
         requests = self.template.domain_requests
-        adopted = live is not None and is_adopted(live, clique, is_member=group is not None, requests=requests)
+        is_member = group is not None
+        adopted = live is not None and (
+            has_lost_hash(live, clique, (pod.hash for pod in pods)) or is_adopted(live, clique, is_member=is_member, requests=requests)
+        )
         return CliqueView(
             id, clique, owner, gang, base_gang, group, replica, live, replicas, pods, assignment, self.template.on_delete, adopted
         )

@@ -73,6 +73,17 @@ def pruning(members: Box, engine: Engine, folder: Path, tmp_path: Path) -> Path:
     return plan
 
 
+def test_the_parent_of_a_new_applyset_is_in_the_saved_plan_and_is_written_as_approved(
+    box: Box, engine: Engine, folder: Path, tmp_path: Path
+) -> None:
+    plan = tmp_path / "plan.json"
+    assert engine("diff", "-f", folder, *PRUNE, "--out", plan).code == Exit.DONE
+
+    assert "create ConfigMap/team" in engine("show", plan).out
+    assert engine("sync", "--plan", plan).code == Exit.DONE
+    assert recorded(box) == "PodCliqueSet.grove.io"
+
+
 def test_a_deletion_is_saved_shown_and_carried_out_as_it_was_shown(members: Box, engine: Engine, tmp_path: Path) -> None:
     plan, before = tmp_path / "plan.json", members.revisions()
     saved = engine("delete", "two", "--out", plan)

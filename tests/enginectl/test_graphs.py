@@ -187,7 +187,7 @@ def test_why_names_the_fields_of_the_graph_that_a_field_of_its_set_is_computed_f
 
 def test_a_graph_whose_claim_is_missing_is_blocked_and_says_so(box: Box, engine: Engine, folder: Path) -> None:
     synced = engine("sync", "-f", written(folder, mounts="[{name: models, mountPoint: /models}]"), "--no-wait")
-    assert synced.code == Exit.DONE, synced
+    assert synced.code == Exit.STUCK, synced
 
     status, why = engine("status"), engine("why", "dgd/llm")
     missing = "PersistentVolumeClaim models does not exist, and spec.pvcs does not create it"

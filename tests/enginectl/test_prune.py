@@ -89,13 +89,16 @@ def test_a_second_run_has_nothing_to_do(box: Box, engine: Engine, applied: Path)
     assert box.revisions() == before
 
 
-def test_a_preview_writes_nothing_and_says_that_a_parent_is_created(box: Box, engine: Engine, folder: Path) -> None:
+def test_a_preview_writes_nothing_and_shows_and_counts_that_a_parent_is_created(box: Box, engine: Engine, folder: Path) -> None:
     write(folder, "one")
 
     answer = engine("diff", "-f", folder, *PRUNE)
 
     assert answer.code == Exit.DONE
-    assert "note: a sync will create ConfigMap/default/team" in answer.err
+    assert "ConfigMap/default/team: create" in answer.out and "create ConfigMap/team" in answer.out
+    counted = engine("diff", "-f", folder, *PRUNE, "-o", "json").document
+    alone = engine("diff", "-f", folder, "-o", "json").document
+    assert counted["forecast"]["operations"]["create"] == alone["forecast"]["operations"]["create"] + 1
     assert box.all(CONFIG_MAP) == [] and box.names(PODCLIQUESET) == []
 
 

@@ -69,7 +69,7 @@ def test_a_template_that_the_server_refuses_is_shown_to_readers_by_its_condition
     asked = engine("diff", "-f", version(tmp_path, 8, **refused))
     assert (asked.code, why in asked.out) == (Exit.STUCK, True)
     synced = engine("sync", "-f", version(tmp_path, 8, **refused), "--yes")
-    assert (synced.code, why in synced.out) == (Exit.FAILED, True)
+    assert (synced.code, why in synced.out) == (Exit.STUCK, True)
     for verb in ("create", "update", "patch", "delete", "watch"):
         box.deny(verb=verb)
 

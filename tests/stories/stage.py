@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from engine.guard import Limits
 from engine.ids import Kind, ResourceId
+from engine.record import Record
 from engine.removal import Removal
 from engine.resource import Body
 from engine.runtime.lease import Lease
@@ -141,7 +142,7 @@ class Stage:
     ) -> SyncReport:
         """The same, for when somebody else turns the clock."""
         ours = process or self.start()
-        intent = applying(options.pop("manifests", ()), options.pop("removals", {}))
+        intent = applying(options.pop("manifests", ()), options.pop("removals", {}), options.pop("record", None))
         return await sync(self._engine(ours, limits or Limits()), lease or self.lease_for(ours), intent, **options)
 
     def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
@@ -166,10 +167,11 @@ class Stage:
         manifests: Sequence[Body] = (),
         removals: Mapping[ResourceId, Removal] = MappingProxyType({}),
         *,
+        record: Record | None = None,
         ours: Process | None = None,
     ) -> Pass:
         """What `engine diff` (as if the manifests were applied and the roots removed) sees now, in this process or one of its own."""
-        return await preview(self._engine(ours or Process(InProcessClient(self.api))), applying(manifests, removals))
+        return await preview(self._engine(ours or Process(InProcessClient(self.api))), applying(manifests, removals, record))
 
     @asynccontextmanager
     async def running(

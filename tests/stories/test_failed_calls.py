@@ -136,9 +136,9 @@ async def test_an_object_of_others_that_has_one_of_our_names_is_left_alone_and_t
 
         report = await cluster.sync()
 
-        assert report.ending is Ending.FAILED
-        assert [held.id.name for held in report.name_conflicts] == ["web-0"]
-        assert "not controlled by PodCliqueSet default/web" in report.name_conflicts[0].why
+        assert report.ending is Ending.STUCK
+        assert [held.id.name for held in report.blocked] == ["web-0"]
+        assert "not controlled by PodCliqueSet default/web" in report.blocked[0].why
         assert "labels" not in (await cluster.kubectl.get(kinds.SERVICE, "default", "web-0"))["metadata"]
         assert len(await cluster.objects(kinds.POD)) == 4
 

@@ -19,6 +19,6 @@ async def test_a_queue_that_does_not_exist_is_named_in_the_status_whether_or_not
         report = await cluster.sync(manifests=[graph(annotations={"nvidia.com/kai-scheduler-queue": "later"})], wait=False)
 
         state, message = ready(cluster)
-        assert (report.ending, state) == (Ending.FAILED, "failed")
+        assert (report.ending, state) == (Ending.STUCK, "failed")
         assert "queue 'later' not found in cluster" in message
         assert not cluster.there(kinds.PODCLIQUESET)

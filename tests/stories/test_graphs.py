@@ -148,7 +148,7 @@ async def test_without_any_orchestrator_nothing_is_made_and_the_status_names_wha
     async with stage(grove=False) as cluster:
         report = await cluster.sync(manifests=[graph()], wait=False)
 
-        assert report.ending is Ending.FAILED
+        assert report.ending is Ending.STUCK
         state, message = ready(cluster)
         assert state == "failed"
         assert message.startswith("no multinode orchestrator available")
@@ -236,7 +236,7 @@ async def test_a_set_of_the_same_name_that_a_user_has_made_is_left_alone() -> No
 
         report = await cluster.sync(manifests=[graph()], wait=False)
 
-        assert report.ending is Ending.FAILED
+        assert report.ending is Ending.STUCK
         assert cluster.there(kinds.PODCLIQUESET)["chat"]["spec"] == before
         state, message = ready(cluster)
         assert state == "failed"

@@ -74,7 +74,7 @@ async def test_no_pod_is_deleted_for_a_template_that_the_server_refuses() -> Non
         report = await cluster.sync(ours, manifests=[web(NEW)])
 
         assert uids(cluster) == before
-        assert report.ending is Ending.FAILED
+        assert report.ending is Ending.STUCK
         assert str(REFUSED) in str([alarm.text for alarm in report.blocking_alarms])
         condition = conditions(cluster)["PodTemplateRefused"]
         assert condition["status"] == "True"
@@ -188,7 +188,7 @@ async def test_a_refusal_stands_while_the_server_does_not_answer_and_after_a_res
         for answer in (UNANSWERED, NO_RIGHT):
             later = cluster.start()
             later.refuses_trial = refusing(answer)
-            assert (await cluster.sync(later)).ending is Ending.FAILED
+            assert (await cluster.sync(later)).ending is Ending.STUCK
             assert uids(cluster) == before
 
         another = cluster.start()

@@ -7,13 +7,17 @@ from msgspec.structs import replace
 
 from engine.errors import ClusterError, Forbidden
 from engine.forecast.forecast import End
-from engine.ids import Kind
+from engine.ids import Kind, ResourceId
+from engine.observed import live
+from engine.record import Record
 from engine.resource import Body
-from engine.runtime.sync_report import Ending
+from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
-from resources.base import kinds, labels
-from tests.builders import clique, group, podcliqueset
-from tests.stories.forecasts import forecast_then_sync
+from enginectl.actions.planning import first_pass_of
+from resources.base import applyset, kinds, labels
+from resources.preview.forecasting import forecast_of
+from tests.builders import applying, clique, group, podcliqueset
+from tests.stories.forecasts import comparison, forecast_then_sync
 from tests.stories.graphs import graph
 from tests.stories.process import Call
 from tests.stories.stage import Stage, stage
@@ -150,42 +154,90 @@ async def test_a_delete_that_is_refused_ends_the_sync_as_failed() -> None:
         assert (report.ending, list(cluster.there(SET))) == (Ending.FAILED, ["llm"])
 
 
-class RecordedBooks:
-    """Books that note what exists when they are written."""
-
-    def __init__(self, cluster: Stage) -> None:
-        self._cluster = cluster
-        self.are_closed = False
-        self.written: list[tuple[str, list[str]]] = []
-
-    async def open(self) -> None:
-        """Note the sets that exist."""
-        self.written.append(("open", sorted(self._cluster.there(SET))))
-
-    async def close(self) -> None:
-        """The same."""
-        self.written.append(("close", sorted(self._cluster.there(SET))))
-        self.are_closed = True
+TEAM = kinds.CONFIG_MAP.id("default", "team")
 
 
-async def test_books_are_opened_before_the_first_write_and_closed_when_what_is_removed_is_gone() -> None:
+async def record(cluster: Stage, *needed: ResourceId) -> Record:
+    """The parent of an ApplySet as it is, which is to name the kinds of these members in the end."""
+    bodies = cluster.there(kinds.CONFIG_MAP)
+    existing = live(bodies["team"]) if "team" in bodies else None
+    return applyset.record_of(TEAM, existing, applyset.extent_of_roots(needed, TEAM))
+
+
+def named(cluster: Stage) -> str:
+    """The kinds that the parent names; empty if it does not exist."""
+    parents = cluster.there(kinds.CONFIG_MAP)
+    return str(parents["team"]["metadata"]["annotations"][applyset.GROUP_KINDS]) if "team" in parents else ""
+
+
+def writes(report: SyncReport) -> list[tuple[str, str]]:
+    """Verb and kind of what was written, in order, statuses apart; each pair once."""
+    operations = (result.operation for result in report.results if result.operation.verb is not Verb.STATUS)
+    return list(dict.fromkeys((str(each.verb), each.id.kind) for each in operations))
+
+
+async def test_the_record_is_written_before_everything_else_and_again_when_what_is_removed_is_gone() -> None:
     async with stage() as cluster:
-        await cluster.sync(manifests=[workload("old")])
-        books = RecordedBooks(cluster)
+        first = await cluster.sync(manifests=[graph()], record=await record(cluster, GRAPH.id("default", "chat")))
+        assert writes(first)[0] == ("create", "ConfigMap") and named(cluster) == "DynamoGraphDeployment.nvidia.com"
 
-        await cluster.sync(manifests=[workload("new")], removals=cluster.removing(SET, "old", after_manifests=True), books=books)
+        noted = await record(cluster, SET.id("default", "new"))
+        removals = cluster.removing(GRAPH, "chat", after_manifests=True)
+        second = await cluster.sync(manifests=[workload("new")], removals=removals, record=noted)
 
-        assert books.written[0] == ("open", ["old"])
-        assert [entry for entry in books.written if entry[0] == "close"] == [("close", ["new"])]
+        assert second.ending is Ending.DONE
+        assert writes(second)[0] == ("patch", "ConfigMap") and named(cluster) == "PodCliqueSet.grove.io"
+        own = [result.operation for result in second.results if result.operation.id == TEAM]
+        assert [each.changes[0].new for each in own] == ["DynamoGraphDeployment.nvidia.com,PodCliqueSet.grove.io", "PodCliqueSet.grove.io"]
+        assert (await cluster.sync(manifests=[workload("new")], record=await record(cluster, SET.id("default", "new")))).results == ()
 
 
-async def test_books_stay_open_when_something_is_left() -> None:
+async def test_what_is_written_in_the_record_was_forecast() -> None:
     async with stage() as cluster:
-        await cluster.sync(manifests=[workload("old")])
-        books, removals = RecordedBooks(cluster), cluster.removing(SET, "old")
+        await cluster.sync(manifests=[graph()], record=await record(cluster, GRAPH.id("default", "chat")))
+        noted = await record(cluster, SET.id("default", "new"))
+        intent = applying([workload("new")], cluster.removing(GRAPH, "chat", after_manifests=True), noted)
 
-        await cluster.sync(removals=removals, books=books, wait=False)
-        assert cluster.there(SET) and not books.are_closed
+        forecast = forecast_of(first_pass_of(await cluster.look(intent.manifests, intent.removals, record=noted), intent))
+        report = await cluster.sync(manifests=intent.manifests, removals=intent.removals, record=noted)
 
-        await cluster.sync(removals=removals, books=books)
-        assert not cluster.there(SET) and books.are_closed
+        comparison(forecast, report).assert_equal()
+        assert forecast is not None
+        expected = [(each.verb, each.changes) for each in forecast.operations() if each.id == TEAM]
+        assert expected == [(each.operation.verb, each.operation.changes) for each in report.results if each.operation.id == TEAM]
+        assert [each.operations.keys() for each in forecast.passes][0] == {TEAM}
+
+
+async def test_the_record_names_what_is_removed_as_long_as_something_is_left() -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[graph()], record=await record(cluster, GRAPH.id("default", "chat")))
+        noted, removals = await record(cluster), cluster.removing(GRAPH, "chat")
+
+        await cluster.sync(removals=removals, record=noted, wait=False)
+        assert cluster.there(GRAPH) and named(cluster) == "DynamoGraphDeployment.nvidia.com"
+
+        await cluster.sync(removals=removals, record=noted)
+        assert not cluster.there(GRAPH) and named(cluster) == ""
+
+
+async def test_nothing_is_written_when_another_program_has_changed_the_record_meanwhile() -> None:
+    async with stage() as cluster:
+        noted = await record(cluster, SET.id("default", "new"))
+        await cluster.kubectl.create(kinds.CONFIG_MAP, "default", {"metadata": {"name": "team"}})
+
+        report = await cluster.sync(manifests=[workload("new")], record=noted)
+
+        assert (report.ending, report.results) == (Ending.DENIED, ())
+        assert "was changed meanwhile" in report.objections[0].message
+        assert not cluster.there(SET)
+
+
+async def test_nothing_is_written_while_the_record_cannot_be() -> None:
+    async with stage() as cluster:
+        ours = cluster.start()
+        ours.refuses = lambda call: Forbidden("no rights") if call[:2] == ("create", kinds.CONFIG_MAP) else None
+
+        report = await cluster.sync(ours, manifests=[workload("new")], record=await record(cluster, SET.id("default", "new")))
+
+        assert report.ending is Ending.FAILED
+        assert not cluster.there(SET)

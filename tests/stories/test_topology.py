@@ -160,7 +160,7 @@ async def test_a_topology_of_others_under_the_name_that_is_wanted_is_a_failure_u
         await mapped(cluster)
         await cluster.kubectl.create(MAP, "", map_of("hall"))
 
-        assert (await cluster.sync()).ending is Ending.FAILED
+        assert (await cluster.sync()).ending is Ending.STUCK
         assert await drift(cluster) == ("Drift", "Map hall is not of hall", None)
         assert cluster.there(MAP)["hall"]["spec"] == {"rows": []}
 

@@ -13,6 +13,7 @@ from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import Intent, intent_of
+from engine.record import Record
 from engine.removal import NO_REMOVALS, RootRemovals
 from engine.report.model import Report
 from engine.runtime.clock import StandingClock
@@ -20,10 +21,8 @@ from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider, RecordedProvider
 from enginectl.actions.facts import NO_REMARKS, read_facts
 from enginectl.actions.planning import first_pass, report_of, shown_pass, write_notices
-from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
-from enginectl.input.applysets import parent_note
 from enginectl.input.plan_policies import NO_POLICIES, Policies
 from enginectl.input.removals import Removing, found_by
 from enginectl.input.roots import NO_ROOTS, Roots, select_for
@@ -96,10 +95,8 @@ async def preview(wiring: Wiring, request: PreviewRequest) -> Preview:
         selection = select_for(wiring, request.roots, namespaces, request.focus)
         await require_matches(wiring, provider, selection, request.roots, request.focus)
         scope = await found_by(request.removing, wiring, provider, selection)
-        if scope.record is not None and (note := parent_note(scope.record)):
-            terminal.note(note)
         admitted = await admit_against(wiring, request.roots, provider, request.against, scope.selection)
-        return await preview_of(wiring, request, provider, scope.selection, admitted, scope.removals)
+        return await preview_of(wiring, request, provider, scope.selection, admitted, scope.removals, scope.record)
 
 
 async def preview_after_base(
@@ -128,15 +125,17 @@ async def preview_of(
     selection: Selection,
     admitted: AdmittedRoots,
     removals: RootRemovals = NO_REMOVALS,
+    record: Record | None = None,
     *,
     base: Mapping[ResourceId, tuple[str, ...]] = NO_REMARKS,
     judged_at: datetime | None = None,
 ) -> Preview:
-    """The preview of a cluster that is open already, of manifests that admission has judged, and of removals that are known.
+    """The preview of a cluster that is open already, of manifests that admission has judged, and of removals that are known,
+    with the record in which they are noted.
 
     `base`: remarks about the manifests with which the change is compared. `judged_at`: when policies judge it; None: when it is planned.
     """
-    intent = intent_of(admitted.roots.bodies, request.focus, removals.roots)
+    intent = intent_of(admitted.roots.bodies, request.focus, removals.roots, record)
     engine = engine_of(wiring, provider, selection, request.limits)
     current, first = await first_pass(engine, intent, removals.objections)
     trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL

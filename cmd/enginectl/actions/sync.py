@@ -41,7 +41,6 @@ from enginectl.output.sync_report import change_lines, changes, error_texts, syn
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of, purpose_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
-from providers.applyset_parent import ApplySetParent
 from providers.read_only import ReadOnlyProvider
 
 CODES = {
@@ -49,6 +48,7 @@ CODES = {
     Ending.FAILED: Exit.FAILED,
     Ending.DENIED: Exit.DENIED,
     Ending.UNAPPROVED: Exit.STALE,
+    Ending.STUCK: Exit.STUCK,
     Ending.INCOMPLETE: Exit.INCOMPLETE,
     Ending.TIMED_OUT: Exit.UNSETTLED,
     Ending.DONE: Exit.DONE,
@@ -121,7 +121,7 @@ async def sync(
             seen = await in_time(
                 clock,
                 give_up_at,
-                lambda: preview_of(wiring, request, ReadOnlyProvider(provider), selection, admitted, removals),
+                lambda: preview_of(wiring, request, ReadOnlyProvider(provider), selection, admitted, removals, scope.record),
                 "the plan was made",
             )
             judgement = seen.report.judgement
@@ -137,11 +137,10 @@ async def sync(
             result = await session.sync(
                 engine_of(wiring, provider, selection, limits),
                 lease,
-                intent_of(admitted.roots.bodies, focus, removals.roots),
+                intent_of(admitted.roots.bodies, focus, removals.roots, scope.record),
                 wait=patience.wait,
                 patience=max(0.0, give_up_at - clock.monotonic()),
                 lock_timeout=patience.lock_timeout,
-                books=ApplySetParent(client, scope.record) if scope.record is not None else None,
                 stop=stop,
                 progress=progress,
                 log=wiring.log if wiring.options.log_format else None,

@@ -20,7 +20,7 @@ from enginectl.wiring.cluster import LIVE
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
 from resources.base import applyset
-from resources.base.applyset import Extent, Record, recorded_extent
+from resources.base.applyset import recorded_extent
 from resources.removal.pruning import Pruning, left_out_of_base, pruned, remaining_extent
 
 
@@ -104,7 +104,7 @@ class Prune(Struct, frozen=True, eq=False):
         observed = (await roots_in(wiring, provider, wide, kinds | self.roots.kinds)).roots
         manifests = tuple((proposed_root(body).id, body) for body in self.roots.bodies)
         judged = Pruning(self.parent, existing, manifests, _within(observed, namespaces), self.allow_empty)
-        return RemovalScope(wide, pruned(judged), _record(self.parent, existing, recorded, remaining_extent(judged)))
+        return RemovalScope(wide, pruned(judged), applyset.record_of(self.parent, existing, remaining_extent(judged)))
 
 
 class PruneBase(Struct, frozen=True, eq=False):
@@ -124,16 +124,3 @@ class PruneBase(Struct, frozen=True, eq=False):
 def _within(roots: Sequence[Live], namespaces: set[str]) -> tuple[Live, ...]:
     """The roots in these namespaces, and those that are in none."""
     return tuple(root for root in roots if not root.id.namespace or root.id.namespace in namespaces)
-
-
-def _record(parent: ResourceId, existing: Live | None, recorded: Extent | None, needed: Extent) -> Record:
-    uid, revision = (existing.uid, existing.revision) if existing is not None else ("", "")
-    return Record(parent, uid, revision, recorded, needed)
-
-
-def parent_note(record: Record) -> str:
-    """What a sync writes about the ApplySet; empty if nothing."""
-    if record.recorded == record.needed:
-        return ""
-    act = "create" if record.recorded is None else "change"
-    return f"a sync will {act} {record.parent}, which records where the members of the ApplySet are"

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from engine.errors import InputError
 from engine.ids import ResourceId
+from engine.record import Record
 from engine.removal import NO_REMOVALS, Removal, RootRemovals
 from engine.report.printable import printable
 from engine.runtime.provider import Observation, Provider
 from enginectl.base import terminal
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection, scope_of
-from resources.base.applyset import Record
 from resources.removal.pruning import removal_objections
 
 
@@ -25,7 +25,7 @@ class RemovalScope(Struct, frozen=True, eq=False):
     """The namespaces and kinds of what is removed, besides those that the command reads anyway."""
     removals: RootRemovals = NO_REMOVALS
     record: Record | None = None
-    """What is written about the ApplySet, if there is one."""
+    """Where it is noted which members the ApplySet has, if there is one."""
 
 
 class Removing(Protocol):

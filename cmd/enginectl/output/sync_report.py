@@ -70,8 +70,7 @@ def change_lines(sync: SyncReport) -> Iterator[Line]:
 
 
 def error_texts(sync: SyncReport) -> Iterator[str]:
-    """What is wrong, a text for each: failures, faults, guards, names that are taken, and after a timeout
-    what is left, with the alarms."""
+    """What is wrong, a text for each: failures, faults, guards, what is blocked, and after a timeout what is left, with the alarms."""
     for result in sync.failures[:MAX_FAILURES]:
         yield f"{result.operation.verb} {result.operation.id}: {clipped(str(result.error), MAX_ERROR)}"
     if len(sync.failures) > MAX_FAILURES:
@@ -83,13 +82,12 @@ def error_texts(sync: SyncReport) -> Iterator[str]:
         yield from (f"{plan.root}: {clipped(problem, MAX_ERROR)}" for problem in (*plan.problems, *plan.faults))
         yield from (f"{plan.root}: {clipped(alarm.text, MAX_ERROR)}" for alarm in plan.alarms if alarm.blocking)
     yield from (f"denied by {objection.rule}: {clipped(objection.message, MAX_ERROR)}" for objection in sync.objections)
-    yield from (f"{wait.id}: {clipped(wait.why, MAX_ERROR)}" for wait in sync.name_conflicts)
+    yield from (f"blocked: {text}" for text in wait_texts(sync.blocked))
     if is_cut_short(sync) and sync.not_started:
         yield f"{counted(len(sync.not_started), 'operation')} {CONTINUE}"
     if sync.timed_out:
         yield "not settled in time"
     if sync.timed_out and not sync.mid_pass:
-        yield from (f"blocked: {text}" for text in wait_texts([wait for plan in sync.plans for wait in plan.blocked]))
         yield from (f"later: {text}" for text in wait_texts([wait for plan in sync.plans for wait in plan.later]))
         yield from (f"pending: {text}" for text in pending_texts(sync.plans))
         yield from (f"{plan.root}: {clipped(alarm.text, MAX_ADVICE)}" for plan in sync.plans for alarm in plan.alarms if not alarm.blocking)

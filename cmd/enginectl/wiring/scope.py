@@ -58,6 +58,6 @@ def _selector_of_all(blueprints: Iterable[Blueprint]) -> str:
 
 def part_of(root: ResourceId, child: ResourceId) -> str:
     """The part of a root that a child belongs to, such as `replica 1`; empty for objects that the root has once."""
-    blueprint = next(blueprint for blueprint in BLUEPRINTS if blueprint.kind.name == root.kind)
-    part = blueprint.part_of(root, child)
+    blueprint = next((blueprint for blueprint in BLUEPRINTS if blueprint.kind.name == root.kind), None)
+    part = blueprint.part_of(root, child) if blueprint is not None else ""
     return f"replica {part}" if part.isdecimal() else ""

@@ -341,8 +341,8 @@ async def test_a_taken_name_is_reported_with_its_object() -> None:
 
     report = await stage.sync()
 
-    assert report.ending is Ending.FAILED
-    assert [wait.why for wait in report.name_conflicts] == ["Leaf default/root-1 already exists but is not controlled by Root default/root"]
+    assert report.ending is Ending.STUCK
+    assert [wait.why for wait in report.blocked] == ["Leaf default/root-1 already exists but is not controlled by Root default/root"]
     assert stage.provider.objects[leaf("root-1")]["metadata"]["labels"] == {}
     assert stage.clock.monotonic() < 10
 

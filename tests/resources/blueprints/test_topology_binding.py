@@ -306,7 +306,9 @@ def test_a_terminating_topology_is_created_again_once_it_is_gone() -> None:
     plan = toy.plan()
     toy.apply(plan.operations)
 
-    assert plan.deferred == (Wait(HALL, "is being deleted; it is created again once it is gone", reason=Reason.TERMINATING),)
+    (wait,) = plan.deferred
+    assert (wait.id, wait.blocked, wait.reason) == (HALL, True, Reason.KEPT)
+    assert "finalizer theirs keeps it" in wait.why
     assert toy.status()["schedulerTopologyStatuses"] == [entry("Map hall is being deleted")]
 
 

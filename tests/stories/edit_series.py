@@ -1,0 +1,303 @@
+"""The edits that are compared on a real API server: of updates, deletions, labels, drift, graphs, domains, and of what goes wrong."""
+
+from typing import Any
+
+import anyio
+
+from engine.resource import Body
+from engine.runtime.sync_report import Ending
+from providers.fabrics.nvidia.names import NAMED
+from resources.base import kinds, labels
+from tests.builders import claim_template, clique, group, podcliqueset, share
+from tests.stories.edits import (
+    ADMISSION_BINDING,
+    ADMISSION_POLICY,
+    Act,
+    Edit,
+    EditSeries,
+    User,
+    all_deleted,
+    applied,
+    created,
+    deleted,
+    held,
+    patched,
+    released,
+    scaled,
+    together,
+    unlabelled,
+)
+from tests.stories.graphs import graph, service
+from tests.stories.pods import running
+
+SERVICE: Body = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80}]}}
+USED: Body = {"status": {"hard": {"pods": "4"}, "used": {"pods": "2"}}}
+"""What the controller of quotas would write, which is not there."""
+FEW_PODS: Body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "4"}}}
+
+
+def web(version: int = 1, replicas: int = 1, **more: Any) -> Body:
+    """A clique that can spare a pod, and a scaling group with a start order."""
+    front = clique("front", 2, minAvailable=1, pod_spec=running(version, **more), autoScalingConfig={"minReplicas": 2, "maxReplicas": 3})
+    work = clique("work", pod_spec=running(version, **more))
+    return podcliqueset(
+        "web", front, work, groups=(group("m", "work", replicas=2),), replicas=replicas, cliqueStartupType="CliqueStartupTypeInOrder"
+    )
+
+
+def small(version: int = 1, replicas: int = 1, pods: int = 2, **template: Any) -> Body:
+    """A set with one clique."""
+    return podcliqueset("one", clique("a", pods, minAvailable=1, pod_spec=running(version)), replicas=replicas, **template)
+
+
+def of_pod(pod_spec: Body) -> Body:
+    """The same set with other pods."""
+    return podcliqueset("one", clique("a", 2, minAvailable=1, pod_spec=dict(pod_spec)))
+
+
+def sharing(name: str) -> Body:
+    """A set whose pods join the domain `shared`."""
+    pod_spec = running(1, resources={"limits": {"nvidia.com/gpu": "1"}})
+    return podcliqueset(name, clique("a", pod_spec=pod_spec, annotations={NAMED: "shared"}))
+
+
+def in_nowhere() -> Body:
+    """A set in a namespace that does not exist."""
+    body = small()
+    return {**body, "metadata": {"name": "far", "namespace": "nowhere"}}
+
+
+def refusing(name: str, namespace: str, resource: str, condition: str) -> Body:
+    """A policy of the API server against the creation of objects."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}]
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"namespaceSelector": selector, "resourceRules": rules},
+            "validations": [{"expression": condition, "message": f"{name} here"}],
+        },
+    }
+
+
+def bound(name: str) -> Body:
+    """The binding that makes a policy take effect."""
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    }
+
+
+async def waited(user: User) -> None:
+    """Until the API server has taken note of a policy."""
+    await anyio.sleep(2)
+
+
+def lifted(name: str) -> Act:
+    """A policy is removed."""
+    return together(deleted(ADMISSION_BINDING, name), deleted(ADMISSION_POLICY, name), waited)
+
+
+NO_SERVICES, BINDING = refusing("no-services", "refused", "services", "false"), bound("no-services")
+NO_PODS = refusing("no-pods", "refused", "pods", "object.spec.containers.all(each, !each.image.endsWith(':2'))")
+POD_BINDING = bound("no-pods")
+BAD_PORT: Body = {"containers": [{"name": "main", "image": "app:1", "ports": [{"containerPort": 1, "name": "Not a port"}]}]}
+GIANT: Body = running(3, resources={"requests": {"cpu": "900"}})
+
+
+def claiming(replicas: int = 1) -> Body:
+    """A set whose pods share a device in each replica."""
+    templates, shared = [claim_template("device")], [share("device", "PerReplica")]
+    return podcliqueset("dev", clique("a", 2), replicas=replicas, resourceClaimTemplates=templates, resourceSharing=shared)
+
+
+LABEL = labels.MANAGED_BY
+SET = kinds.PODCLIQUESET
+
+UPDATES = EditSeries(
+    "updates",
+    [web()],
+    [
+        Edit("a replica more", scaled(SET, "web", 2)),
+        Edit("a replica less", scaled(SET, "web", 1)),
+        Edit("another image", applied(web(2))),
+        Edit("another environment", manifests=[web(2, env=[{"name": "A", "value": "1"}])]),
+        Edit("another image and a replica more", manifests=[web(3, 2)]),
+        Edit("one image back and a replica less", manifests=[web(2, 1)]),
+        Edit("a clique scaled out", scaled(kinds.PODCLIQUE, "web-0-front", 3)),
+        Edit("a clique scaled in", scaled(kinds.PODCLIQUE, "web-0-front", 2)),
+        Edit("a scaling group scaled out", scaled(kinds.SCALING_GROUP, "web-0-m", 3)),
+        Edit("a scaling group scaled in", scaled(kinds.SCALING_GROUP, "web-0-m", 1)),
+        Edit("an annotation of the set", patched(SET, "web", {"metadata": {"annotations": {"example.com/note": "1"}}})),
+        Edit("deleted with its dependents first", deleted(SET, "web", propagation="Foreground")),
+    ],
+)
+
+DELETIONS = EditSeries(
+    "deletions",
+    [web()],
+    [
+        Edit("a pod", deleted(kinds.POD, "web-0-front")),
+        Edit("a pod of a scaling group", deleted(kinds.POD, "web-0-m-0")),
+        Edit("all pods of a clique", all_deleted(kinds.POD, "web-0-front")),
+        Edit("a Service", deleted(kinds.SERVICE, "web-0")),
+        Edit("a ServiceAccount", deleted(kinds.SERVICE_ACCOUNT, "web")),
+        Edit("a Role", deleted(kinds.ROLE, "grove.io:pcs:web")),
+        Edit("a RoleBinding", deleted(kinds.ROLE_BINDING, "grove.io:pcs:web")),
+        Edit("a token", deleted(kinds.SECRET, "web")),
+        Edit("an autoscaler", deleted(kinds.AUTOSCALER, "web-0-front")),
+        Edit("a PodGang", deleted(kinds.PODGANG, "web-0")),
+        Edit("a PodClique", deleted(kinds.PODCLIQUE, "web-0-front")),
+        Edit("a scaling group", deleted(kinds.SCALING_GROUP, "web-0-m")),
+        Edit("the set", deleted(SET, "web")),
+    ],
+)
+
+WITHOUT_LABELS = EditSeries(
+    "labels",
+    [web()],
+    [
+        Edit(f"without its label: {kind.name}", unlabelled(kind, prefix, LABEL))
+        for kind, prefix in (
+            (kinds.POD, "web-0-front"),
+            (kinds.SERVICE, "web-0"),
+            (kinds.SERVICE_ACCOUNT, "web"),
+            (kinds.ROLE, "grove.io:pcs:web"),
+            (kinds.ROLE_BINDING, "grove.io:pcs:web"),
+            (kinds.SECRET, "web"),
+            (kinds.AUTOSCALER, "web-0-front"),
+            (kinds.PODGANG, "web-0"),
+            (kinds.PODCLIQUE, "web-0-front"),
+            (kinds.SCALING_GROUP, "web-0-m"),
+        )
+    ]
+    + [
+        Edit(
+            "a clique and its pod without labels",
+            together(unlabelled(kinds.PODCLIQUE, "web-0-front", LABEL), unlabelled(kinds.POD, "web-0-front", LABEL)),
+        ),
+        Edit("a PodClique of another root", patched(kinds.PODCLIQUE, "web-0-front", {"metadata": {"labels": {labels.PART_OF: "other"}}})),
+    ],
+)
+
+DRIFT = EditSeries(
+    "drift",
+    [web(), claiming()],
+    [
+        Edit("a Service", patched(kinds.SERVICE, "web-0", {"spec": {"publishNotReadyAddresses": False}})),
+        Edit("a Role", patched(kinds.ROLE, "grove.io:pcs:web", {"rules": []})),
+        Edit("an autoscaler", patched(kinds.AUTOSCALER, "web-0-front", {"spec": {"maxReplicas": 7}})),
+        Edit("a PodGang", patched(kinds.PODGANG, "web-0", {"spec": {"podgroups": []}})),
+        Edit("the finalizer of a clique", patched(kinds.PODCLIQUE, "web-0-front", {"metadata": {"finalizers": None}})),
+        Edit("a label of others", patched(kinds.PODCLIQUE, "web-0-front", {"metadata": {"labels": {"example.com/team": "a"}}})),
+        Edit("a replica with a claim more", manifests=[claiming(2)]),
+        Edit("a replica with a claim less", manifests=[claiming(1)]),
+        Edit("the finalizer of the set", patched(SET, "dev", {"metadata": {"finalizers": None}})),
+        Edit("both sets are deleted", deleted(SET, "web", "dev")),
+    ],
+)
+
+GRAPHS = EditSeries(
+    "graphs",
+    [
+        graph("grove", Frontend=service(1, componentType="frontend", resources={})),
+        graph("parts", {"nvidia.com/enable-grove": "false"}, worker=service(1)),
+    ],
+    [
+        Edit("a service of a graph scaled out", manifests=[graph("grove", Frontend=service(2, componentType="frontend", resources={}))]),
+        Edit("a service of components scaled out", manifests=[graph("parts", {"nvidia.com/enable-grove": "false"}, worker=service(2))]),
+        Edit("a Deployment", deleted(kinds.DEPLOYMENT, "parts")),
+        Edit("the set of a graph", deleted(SET, "grove")),
+        Edit("a Service of a graph", deleted(kinds.SERVICE, "grove")),
+        Edit("a Deployment without its label", unlabelled(kinds.DEPLOYMENT, "parts", LABEL)),
+        Edit("both graphs are deleted", deleted(kinds.DYNAMO_GRAPH, "grove", "parts")),
+    ],
+)
+
+TROUBLE = EditSeries(
+    "trouble",
+    [small()],
+    [
+        Edit(
+            "the name of a Service is taken",
+            together(created(kinds.SERVICE, {**SERVICE, "metadata": {"name": "one-1"}}), scaled(SET, "one", 2)),
+            ending=Ending.STUCK,
+            undo=deleted(kinds.SERVICE, "one-1"),
+        ),
+        Edit("the name is free again, and a replica less", scaled(SET, "one", 1)),
+        Edit(
+            "a deleted Service is kept by another program",
+            held(kinds.SERVICE, "one-0"),
+            ending=Ending.STUCK,
+            undo=released(kinds.SERVICE, "one-0"),
+        ),
+        Edit(
+            "a deleted PodGang is kept by another program",
+            held(kinds.PODGANG, "one-0"),
+            ending=Ending.STUCK,
+            undo=released(kinds.PODGANG, "one-0"),
+        ),
+        Edit(
+            "a deleted clique is kept by another program",
+            held(kinds.PODCLIQUE, "one-0-a"),
+            ending=Ending.STUCK,
+            undo=released(kinds.PODCLIQUE, "one-0-a"),
+        ),
+        Edit(
+            "a quota that the new pods exceed",
+            together(created(kinds.RESOURCE_QUOTA, FEW_PODS), patched(kinds.RESOURCE_QUOTA, "few", USED, "status"), scaled(SET, "one", 3)),
+            ending=Ending.FAILED,
+            unknown=True,
+            undo=together(deleted(kinds.RESOURCE_QUOTA, "few"), scaled(SET, "one", 1)),
+        ),
+        Edit("pods that the API server refuses", applied(of_pod(BAD_PORT)), ending=Ending.STUCK, undo=applied(small())),
+        Edit("pods that no node can take", applied(of_pod(GIANT)), ending=Ending.TIMED_OUT, undo=applied(small())),
+    ],
+)
+
+REFUSED = EditSeries(
+    "refused",
+    [claiming(), small()],
+    [
+        Edit(
+            "claims that pods use are deleted",
+            all_deleted(kinds.RESOURCE_CLAIM, "dev"),
+            ending=Ending.STUCK,
+            undo=all_deleted(kinds.POD, "dev"),
+        ),
+        Edit(
+            "a policy refuses Services",
+            together(created(ADMISSION_POLICY, NO_SERVICES), created(ADMISSION_BINDING, BINDING), waited, scaled(SET, "one", 2)),
+            ending=Ending.FAILED,
+            unknown=True,
+            undo=together(
+                deleted(ADMISSION_BINDING, "no-services"), deleted(ADMISSION_POLICY, "no-services"), waited, scaled(SET, "one", 1)
+            ),
+        ),
+        Edit(
+            "a policy refuses the pods of a new template",
+            together(created(ADMISSION_POLICY, NO_PODS), created(ADMISSION_BINDING, POD_BINDING), waited, applied(small(2))),
+            ending=Ending.STUCK,
+            undo=together(lifted("no-pods"), applied(small())),
+        ),
+        Edit("a namespace that does not exist", manifests=[in_nowhere()], ending=Ending.STUCK),
+    ],
+)
+
+DOMAINS = EditSeries(
+    "domains",
+    [sharing("one"), sharing("three"), sharing("two")],
+    [
+        Edit("a set more joins the domain", manifests=[sharing("four")]),
+        Edit("a pod in the domain", deleted(kinds.POD, "two-0")),
+        Edit("two leave the domain at once", deleted(SET, "four", "three")),
+        Edit("the last two leave the domain at once", deleted(SET, "one", "two")),
+    ],
+)
+
+ALL_SERIES = (UPDATES, DELETIONS, WITHOUT_LABELS, DRIFT, GRAPHS, TROUBLE, REFUSED, DOMAINS)

@@ -1,0 +1,195 @@
+"""Edits: what users, other programs and accidents do to settled workloads, one after the other, each followed by a sync."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import NotFound
+from engine.ids import Kind
+from engine.resource import Body
+from engine.runtime.sync_report import Ending
+from providers.kubernetes.client import KubernetesClient
+from resources.base import kinds
+
+ADMISSION_POLICY = Kind("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False)
+ADMISSION_BINDING = Kind(
+    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+)
+HOLD = "example.com/hold"
+
+
+@dataclass(frozen=True)
+class User:
+    """Somebody with a kubectl, in one namespace."""
+
+    client: KubernetesClient
+    namespace: str
+
+    async def apply(self, *bodies: Body) -> None:
+        """`kubectl apply --server-side`."""
+        for body in bodies:
+            await self.client.patch(kind_of(body), self.namespace, body["metadata"]["name"], self.located(body), how="apply", force=True)
+
+    async def create(self, kind: Kind, body: Body) -> None:
+        """`kubectl create`."""
+        await self.client.create(kind, self.namespace if kind.namespaced else "", self.located(body) if kind.namespaced else dict(body))
+
+    async def patch(self, kind: Kind, name: str, patch: Mapping[str, Any], subresource: str = "") -> None:
+        """`kubectl patch`, `kubectl label` and `kubectl scale`."""
+        await self.client.patch(kind, self.namespace if kind.namespaced else "", name, dict(patch), subresource=subresource)
+
+    async def delete(self, kind: Kind, name: str, propagation: str = "Background") -> None:
+        """`kubectl delete --wait=false`."""
+        await self.client.delete(kind, self.namespace if kind.namespaced else "", name, propagation=propagation)
+
+    async def names(self, kind: Kind) -> list[str]:
+        """The names of all objects of a kind, sorted."""
+        namespace = self.namespace if kind.namespaced else ""
+        return sorted(body["metadata"]["name"] for body in (await self.client.list(kind, namespace)).items)
+
+    async def first(self, kind: Kind, prefix: str = "") -> str:
+        """The first name that begins so."""
+        return next(name for name in await self.names(kind) if name.startswith(prefix))
+
+    def located(self, body: Body) -> dict[str, Any]:
+        """The manifest in this namespace, unless it names another one."""
+        given = body["metadata"].get("namespace", "default")
+        return {**body, "metadata": {**body["metadata"], "namespace": self.namespace if given == "default" else given}}
+
+
+Act = Callable[[User], Awaitable[None]]
+
+
+async def nothing(user: User) -> None:
+    """No act."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """An edit and what it leads to."""
+
+    name: str
+    do: Act = nothing
+    manifests: Sequence[Body] = ()
+    """What the command applies itself."""
+    ending: Ending = Ending.DONE
+    """How the sync ends."""
+    undo: Act = nothing
+    """What is done afterwards, before the next edit."""
+    unknown: bool = False
+    """Whether the server refuses what nobody can know before: then less may be written than was forecast."""
+
+    @property
+    def goes_wrong(self) -> bool:
+        """Whether it does not end as its user wants."""
+        return self.ending is not Ending.DONE
+
+
+@dataclass(frozen=True)
+class EditSeries:
+    """Edits of the same workloads, one after the other."""
+
+    namespace: str
+    workloads: Sequence[Body]
+    edits: Sequence[Edit]
+
+
+def kind_of(body: Body) -> Kind:
+    """The kind of a manifest of a workload."""
+    return next(kind for kind in (kinds.PODCLIQUESET, kinds.DYNAMO_GRAPH, kinds.TOPOLOGY_BINDING) if kind.name == body["kind"])
+
+
+def patched(kind: Kind, name: str, patch: Mapping[str, Any], subresource: str = "") -> Act:
+    """The object of this name is patched."""
+
+    async def do(user: User) -> None:
+        await user.patch(kind, name, patch, subresource)
+
+    return do
+
+
+def applied(*bodies: Body) -> Act:
+    """The manifests are applied by somebody else."""
+
+    async def do(user: User) -> None:
+        await user.apply(*bodies)
+
+    return do
+
+
+def deleted(kind: Kind, *prefixes: str, propagation: str = "Background") -> Act:
+    """The first object of each prefix is deleted."""
+
+    async def do(user: User) -> None:
+        for prefix in prefixes:
+            await user.delete(kind, await user.first(kind, prefix), propagation)
+
+    return do
+
+
+def all_deleted(kind: Kind, prefix: str) -> Act:
+    """All objects whose names begin so are deleted."""
+
+    async def do(user: User) -> None:
+        for name in await user.names(kind):
+            if name.startswith(prefix):
+                await user.delete(kind, name)
+
+    return do
+
+
+def scaled(kind: Kind, name: str, replicas: int) -> Act:
+    """`kubectl scale`."""
+    return patched(kind, name, {"spec": {"replicas": replicas}}, "scale")
+
+
+def unlabelled(kind: Kind, prefix: str, *keys: str) -> Act:
+    """Labels of the first object of that prefix are removed."""
+
+    async def do(user: User) -> None:
+        await user.patch(kind, await user.first(kind, prefix), {"metadata": {"labels": dict.fromkeys(keys)}})
+
+    return do
+
+
+def together(*acts: Act) -> Act:
+    """One after the other."""
+
+    async def do(user: User) -> None:
+        for act in acts:
+            await act(user)
+
+    return do
+
+
+def held(kind: Kind, name: str) -> Act:
+    """The object gets a finalizer of another program, and is deleted."""
+
+    async def do(user: User) -> None:
+        body = await user.client.get(kind, user.namespace, name)
+        finalizers = [*(body["metadata"].get("finalizers") or ()), HOLD]
+        await user.patch(kind, name, {"metadata": {"finalizers": finalizers}})
+        await user.delete(kind, name)
+
+    return do
+
+
+def released(kind: Kind, name: str) -> Act:
+    """The other program removes its finalizer."""
+
+    async def do(user: User) -> None:
+        try:
+            await user.patch(kind, name, {"metadata": {"finalizers": None}})
+        except NotFound:
+            return
+
+    return do
+
+
+def created(kind: Kind, body: Body) -> Act:
+    """Another program creates an object."""
+
+    async def do(user: User) -> None:
+        await user.create(kind, body)
+
+    return do

@@ -1,0 +1,289 @@
+"""Forecasts beside the audit log of a real API server: for each edit, what `diff` says is written is what `sync` writes."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import anyio
+import pytest
+
+from engine.forecast.forecast import Forecast
+from engine.intent import Intent
+from engine.operation import Operation
+from engine.plan import Plan
+from engine.result import Outcome, Result
+from engine.runtime import session
+from engine.runtime.clock import SystemClock
+from engine.runtime.progress import NoProgress
+from engine.runtime.sync_report import Ending, SyncReport
+from engine.verb import Verb
+from enginectl.actions.diff import exit_code
+from enginectl.actions.facts import read_facts
+from enginectl.actions.planning import first_pass, report_of
+from enginectl.actions.preview import PreviewRequest, with_room
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import Options
+from enginectl.wiring.cluster import engine_of
+from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.scope import ROOTS, Selection, scope_of
+from providers.kubernetes.client import KubernetesClient
+from providers.sandbox.actors.options import PARTS, ActorOptions, DriverOptions
+from providers.sandbox.installation.definitions import definitions
+from providers.sandbox.installation.installation import installation, slice_of
+from providers.sandbox.registry import run_actors
+from providers.watching import WatchingCluster
+from resources import settings
+from resources.base import kinds
+from resources.base.kinds import RESOURCE_SLICE, SERVICE_ACCOUNT
+from resources.install.use import Use
+from resources.preview.forecasting import forecast_of
+from resources.preview.shown import shown
+from tests.builders import applying
+from tests.controlplane.accounts import user_of
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.fixtures import started
+from tests.providers.sandbox.actors.test_on_a_real_server import until
+from tests.stories.edit_series import ALL_SERIES
+from tests.stories.edits import Edit, EditSeries, User
+from tests.stories.forecasts import stable_name
+from tests.stories.stage import SETUP
+from tests.stories.test_control_plane import connection, define
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+PATIENCE = 20.0
+"""Seconds that a sync may last which does not settle."""
+CODES = {Ending.DONE: Exit.DONE, Ending.STUCK: Exit.STUCK, Ending.TIMED_OUT: Exit.STUCK}
+"""How a sync ends -> the exit code of the preview before it."""
+DEVICE_CLASS = "gpu.example.com"
+DRIVER = DriverOptions(parts=PARTS - {"daemonSets"}, imex_start=0.5)
+
+
+class Write(NamedTuple):
+    """What is compared: a request, with the name of a pod without its suffix, which depends on uids."""
+
+    verb: str
+    kind: str
+    name: str
+    subresource: str = ""
+
+
+@dataclass
+class Passes(NoProgress):
+    """What each pass of a session has written."""
+
+    passes: list[list[Operation]] = field(default_factory=list)
+
+    def planned(self, plans: Sequence[Plan], operations: int) -> None:
+        """Another pass begins."""
+        self.passes.append([])
+
+    def applied(self, result: Result) -> None:
+        """Keep what was done."""
+        if result.outcome is Outcome.DONE and result.operation.verb is not Verb.STATUS:
+            self.passes[-1].append(result.operation)
+
+    @property
+    def first(self) -> list[Operation]:
+        """What the first pass that wrote anything has written."""
+        return next((each for each in self.passes if each), [])
+
+
+def writes(operations: Iterable[Operation]) -> Counter[Write]:
+    """The requests of operations, statuses apart: how often they are written depends on when pods become ready."""
+    requests: Counter[Write] = Counter()
+    for each in operations:
+        name = stable_name(each)
+        match each.verb:
+            case Verb.STATUS:
+                continue
+            case Verb.REPLACE:
+                requests.update((Write("delete", each.id.kind, name), Write("create", each.id.kind, name)))
+            case Verb.SCALE:
+                requests[Write("patch", each.id.kind, name, "scale")] += 1
+            case Verb.RELEASE:
+                requests[Write("patch", each.id.kind, name)] += 1
+            case _:
+                requests[Write(str(each.verb), each.id.kind, name)] += 1
+    return requests
+
+
+class AuditedWrites:
+    """The successful writes of an account, from the audit log, by namespace."""
+
+    def __init__(self, plane: ControlPlane, user: str) -> None:
+        self._plane, self._user, self._read = plane, user, 0
+        self._found: dict[str, Counter[Write]] = {}
+        self._kinds = {(kind.group, kind.plural): kind.name for kind in (*scope_of(SETUP).roots, *scope_of(SETUP).children)}
+
+    def take(self, namespace: str) -> Counter[Write]:
+        """What was written in a namespace since it was taken last."""
+        with self._plane.audit_log.open("rb") as log:
+            log.seek(self._read)
+            content = log.read()
+        complete = content[: content.rfind(b"\n") + 1]
+        self._read += len(complete)
+        for line in complete.splitlines():
+            self._note(json.loads(line))
+        return self._found.pop(namespace, Counter())
+
+    def _note(self, entry: dict[str, object]) -> None:
+        reference = entry.get("objectRef")
+        if not isinstance(reference, dict) or entry["verb"] in ("get", "list", "watch") or "dryRun=All" in str(entry["requestURI"]):
+            return
+        kind = self._kinds.get((reference.get("apiGroup", ""), reference["resource"]))
+        code = entry.get("responseStatus", {}).get("code", 0)  # type: ignore[attr-defined]
+        if kind is None or code >= 300 or reference.get("subresource") == "status" or self._user not in entry["user"]["username"]:  # type: ignore[index]
+            return
+        name = reference.get("name", "")
+        stable = name.rpartition("-")[0] if kind == "Pod" else name
+        write = Write(str(entry["verb"]), kind, stable, reference.get("subresource", ""))
+        self._found.setdefault(reference.get("namespace", ""), Counter())[write] += 1
+
+
+@dataclass
+class Player:
+    """Makes the edits of series, forecasts, syncs and compares."""
+
+    plane: ControlPlane
+    admin: KubernetesClient
+    client: KubernetesClient
+    audit: AuditedWrites
+    differences: list[str] = field(default_factory=list)
+
+    async def play(self, series: EditSeries) -> None:
+        """All edits of a series."""
+        user = User(self.admin, series.namespace)
+        await self.admin.create(kinds.NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": series.namespace}})
+        await until(self.admin, SERVICE_ACCOUNT, lambda there: "default" in there, series.namespace)
+        await user.apply(*series.workloads)
+        assert (await self.sync(series, applying([])))[0].ending is Ending.DONE, series.namespace
+        for edit in series.edits:
+            await self.compare(series, user, edit)
+            if edit.goes_wrong:
+                await edit.undo(user)
+                await self.sync(series, applying([]))
+
+    async def compare(self, series: EditSeries, user: User, edit: Edit) -> None:
+        """Make the edit, and note how what was forecast differs from what is written."""
+        await edit.do(user)
+        await anyio.sleep(0.3)  # The answers of Kubernetes' controllers to the edit itself, e.g. the token of a deleted account.
+        intent = applying([user.located(body) for body in edit.manifests])
+        self.audit.take(series.namespace)
+        code, forecast = await self.forecast(series, intent)
+        report, passes = await self.sync(series, intent, patience=60.0 if not edit.goes_wrong else PATIENCE)
+        done = self.audit.take(series.namespace)
+        about = f"{series.namespace}: {edit.name}"
+        self.differences.extend(f"{about}: {text}" for text in differences(edit, code, forecast, report, passes.first, done))
+
+    async def forecast(self, series: EditSeries, intent: Intent) -> tuple[Exit, Forecast | None]:
+        """What `engine diff` says: its exit code and forecast."""
+        wiring, provider, selection = self._wired(series)
+        engine = engine_of(wiring, provider, selection)
+        current, first = await first_pass(engine, intent)
+        facts = await read_facts(engine, first)
+        forecast = await with_room(wiring, PreviewRequest(), provider, first, facts, forecast_of(first, facts))
+        seen = shown(first, forecast, facts)
+        return exit_code(report_of(seen), detailed=False), seen.forecast
+
+    async def sync(self, series: EditSeries, intent: Intent, patience: float = 60.0) -> tuple[SyncReport, Passes]:
+        """What `engine sync` does, without a lease: the series are played at the same time."""
+        wiring, provider, selection = self._wired(series)
+        passes = Passes()
+        report = await session.sync(engine_of(wiring, provider, selection), None, intent, patience=patience, progress=passes)
+        return report, passes
+
+    def _wired(self, series: EditSeries) -> tuple[Wiring, WatchingCluster, Selection]:
+        clock = SystemClock()
+        wiring = Wiring(Options(namespace=series.namespace), settings.Settings(), SETUP, clock)
+        return wiring, WatchingCluster(self.client, clock), Selection((series.namespace,), ROOTS)
+
+
+def differences(
+    edit: Edit, code: Exit, forecast: Forecast | None, report: SyncReport, first: Iterable[Operation], done: Counter[Write]
+) -> Iterator[str]:
+    """How what was written differs from what was forecast, and the end of the sync from that of the preview.
+
+    How often a PodGang is patched depends on whether a pass sees that a pod is terminating: what is compared is that none is that was not
+    to be.
+    """
+    if report.ending is not edit.ending:
+        yield f"ended {report.ending}, not {edit.ending}: {report.error or report.failures[:1]}"
+    expected = writes(forecast.operations()) if forecast is not None else Counter[Write]()
+    done = done.copy()
+    for write in [write for write in expected if write[:2] == ("patch", kinds.PODGANG.name)]:
+        expected[write] = done[write] = 0
+    if edit.unknown:
+        if more := done - expected:
+            yield f"written and not forecast: {listed(more)}"
+        return
+    if expected != done:
+        yield f"forecast only {listed(expected - done)}; written only {listed(done - expected)}"
+    now, begun = first_writes(forecast), writes(first)  # Both before a pod that was deleted is gone.
+    if now != begun:
+        yield f"first pass: forecast only {listed(now - begun)}; written only {listed(begun - now)}"
+    if code is not CODES.get(report.ending):
+        yield f"diff ends with {code}, sync {report.ending}"
+
+
+def first_writes(forecast: Forecast | None) -> Counter[Write]:
+    """What the first pass that writes more than statuses writes."""
+    passes = forecast.passes if forecast is not None else ()
+    by_pass = (writes(op for operations in each.operations.values() for op in operations) for each in passes)
+    return next(filter(None, by_pass), Counter[Write]())
+
+
+def listed(requests: Counter[Write]) -> str:
+    """The requests, each with how often it is."""
+    return ", ".join(f"{count} {' '.join(filter(None, write))}" for write, count in sorted(requests.items())) or "nothing"
+
+
+async def with_devices(admin: KubernetesClient) -> None:
+    """Two devices on each node, as pods claim them, and the classes of the driver's devices."""
+    for kind, of_driver in installation():
+        if kind == kinds.DEVICE_CLASS:
+            await admin.create(kind, "", of_driver)
+    selector = {"cel": {"expression": f'device.driver == "{DEVICE_CLASS}"'}}
+    metadata = {"name": DEVICE_CLASS}
+    body = {"apiVersion": kinds.DEVICE_CLASS.api_version, "kind": "DeviceClass", "metadata": metadata, "spec": {"selectors": [selector]}}
+    await admin.patch(kinds.DEVICE_CLASS, "", DEVICE_CLASS, body, how="apply", force=True)
+    for node in (await admin.list(kinds.NODE)).items:
+        channels = slice_of(node["metadata"]["name"])
+        await admin.patch(RESOURCE_SLICE, "", channels["metadata"]["name"], channels, how="apply", force=True)
+        name = f"{node['metadata']['name']}-devices"
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": DEVICE_CLASS, "nodeName": node["metadata"]["name"], "pool": pool, "devices": [{"name": "a"}, {"name": "b"}]}
+        slice = {"apiVersion": RESOURCE_SLICE.api_version, "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+        await admin.patch(RESOURCE_SLICE, "", name, slice, how="apply", force=True)
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane of its own: quotas, policies and the driver's kinds would be in the way of others."""
+    with started(tmp_path_factory, ["kcm", "scheduler", "kwok"], nodes=10, audit=True) as made:
+        yield made
+
+
+async def test_what_diff_says_of_each_edit_is_what_the_audit_log_has_of_its_sync(plane: ControlPlane) -> None:
+    user = user_of(plane, SETUP, Use.SYNC)
+    async with connection(plane, "admin") as admin, connection(plane, user) as client, connection(plane, "admin") as driver:
+        await define(admin, "edits", *map(dict, definitions()))
+        await with_devices(admin)
+        player = Player(plane, admin, client, AuditedWrites(plane, user))
+        async with anyio.create_task_group() as actors:
+            actors.start_soon(run_actors, driver, SystemClock(), ("driver",), ActorOptions(driver=DRIVER))
+            async with anyio.create_task_group() as tasks:
+                for series in ALL_SERIES:
+                    tasks.start_soon(player.play, series)
+            actors.cancel_scope.cancel()
+
+    assert not player.differences, "\n".join(player.differences)
+
+
+def test_there_are_sixty_edits_of_which_ten_go_wrong() -> None:
+    edits = [edit for series in ALL_SERIES for edit in series.edits]
+
+    assert len(edits) >= 60
+    assert sum(edit.goes_wrong for edit in edits) >= 10

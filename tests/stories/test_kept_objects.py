@@ -1,0 +1,125 @@
+"""Objects that are being deleted and that something keeps: `diff` and `sync` say the same of them, and what can be done."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from engine.forecast.forecast import End, Forecast
+from engine.ids import Kind
+from engine.reason import Reason
+from engine.resource import Body
+from engine.runtime.passes import Pass
+from engine.runtime.sync_report import Ending
+from enginectl.actions.planning import first_pass_of
+from resources.base import kinds, labels
+from resources.preview.forecasting import forecast_of
+from tests.builders import claim_template, clique, podcliqueset, share
+from tests.stories.graphs import graph, service
+from tests.stories.permission_scenario import sets
+from tests.stories.stage import CHILDREN, Stage, stage
+
+pytestmark = pytest.mark.anyio
+
+HOLD = "example.com/hold"
+PATIENCE = 300.0
+"""Seconds that a sync may last."""
+
+WORKLOADS: Mapping[str, Callable[[], list[Body]]] = {
+    "a set": lambda: [body for _, body in sets("default", "a")],
+    "a graph of components": lambda: [graph("parts", {"nvidia.com/enable-grove": "false"}, decode=service(1))],
+}
+
+
+def holder(scope: str) -> Body:
+    """A set whose pods claim devices: each its own, or all of them the same."""
+    worker = clique("worker", 2, **({"resourceSharing": [share("device", "PerReplica")]} if scope == "PerReplica" else {}))
+    shared = [share("device")] if scope == "AllReplicas" else []
+    return podcliqueset("held", worker, resourceClaimTemplates=[claim_template("device")], resourceSharing=shared)
+
+
+def ours(cluster: Stage) -> Iterator[tuple[Kind, dict[str, Any]]]:
+    """The first object of each kind that a root has labelled; not pods, which end within their time."""
+    for kind in CHILDREN:
+        if kind is not kinds.POD and cluster.serves(kind):
+            labelled = [body for _, body in sorted(cluster.there(kind).items()) if labels.PART_OF in (body["metadata"].get("labels") or {})]
+            if labelled:
+                yield kind, labelled[0]
+
+
+async def forecast(cluster: Stage) -> tuple[Pass, Forecast | None]:
+    """What `diff` sees and forecasts."""
+    current = await cluster.look()
+    return current, forecast_of(first_pass_of(current))
+
+
+@pytest.mark.parametrize("scope", ["PerReplica", "AllReplicas"])
+async def test_claims_that_running_pods_use_are_told_with_the_pods_and_sync_does_not_wait_for_them(scope: str) -> None:
+    async with stage() as cluster:
+        await cluster.apply(dict(holder(scope)))
+        assert (await cluster.sync()).ending is Ending.DONE
+        pods = set(cluster.there(kinds.POD))
+        for name in cluster.there(kinds.RESOURCE_CLAIM):
+            await cluster.delete(kinds.RESOURCE_CLAIM, name)
+
+        current, expected = await forecast(cluster)
+        began = cluster.clock.monotonic()
+        report = await cluster.sync()
+
+        (plan,) = current.planned.plans
+        assert {wait.reason for wait in plan.blocked} == {Reason.IN_USE}
+        assert all(any(pod in wait.why for wait in plan.blocked) for pod in pods)
+        assert expected is not None and expected.end_of(plan.root) is End.STUCK and list(expected.operations()) == []
+        assert report.ending is Ending.STUCK and {wait.why for wait in report.blocked} == {wait.why for wait in plan.blocked}
+        assert cluster.clock.monotonic() - began < PATIENCE / 2
+
+        for pod in pods:
+            await cluster.delete(kinds.POD, pod)
+        _, expected = await forecast(cluster)
+        assert expected is not None and expected.end_of(plan.root) is End.SETTLED
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert all("deletionTimestamp" not in body["metadata"] for body in cluster.there(kinds.RESOURCE_CLAIM).values())
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+async def test_an_object_of_each_kind_that_a_finalizer_of_others_keeps_is_settled_neither_for_diff_nor_for_sync(workload: str) -> None:
+    async with stage() as cluster:
+        for body in WORKLOADS[workload]():
+            await cluster.apply(dict(body))
+        assert (await cluster.sync()).ending is Ending.DONE
+        tried = list(ours(cluster))
+        assert len(tried) > 1
+        for kind, body in tried:
+            name = body["metadata"]["name"]
+            finalizers = [*(body["metadata"].get("finalizers") or ()), HOLD]
+            await cluster.kubectl.patch(kind, "default", name, {"metadata": {"finalizers": finalizers}})
+            await cluster.delete(kind, name)
+
+            current, expected = await forecast(cluster)
+            report = await cluster.sync(patience=PATIENCE)
+
+            assert expected is not None and End.STUCK in {expected.end_of(plan.root) for plan in current.planned.plans}, name
+            assert report.ending is Ending.STUCK, name
+            ((why, reason),) = {(wait.why, wait.reason) for wait in report.blocked if wait.id.name == name}
+            assert HOLD in why or reason is Reason.IN_USE
+            assert why in {wait.why for plan in expected.plans.values() for wait in plan.blocked}
+
+            await cluster.kubectl.patch(kind, "default", name, {"metadata": {"finalizers": None}})
+            assert (await cluster.sync()).ending is Ending.DONE, name
+
+
+async def test_sync_waits_for_an_object_whose_controller_removes_its_finalizer() -> None:
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web", clique("front")))
+        await cluster.sync()
+        await cluster.kubectl.patch(kinds.SERVICE, "default", "web-0", {"metadata": {"finalizers": [HOLD]}})
+        await cluster.delete(kinds.SERVICE, "web-0")
+
+        async def release() -> None:
+            await cluster.clock.sleep(30)
+            await cluster.kubectl.patch(kinds.SERVICE, "default", "web-0", {"metadata": {"finalizers": None}})
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(release)
+            assert (await cluster.sync(patience=PATIENCE)).ending is Ending.DONE
