@@ -96,7 +96,7 @@ def json_documents(text: str, source: str) -> Iterator[Document]:
         parse_float=finite_number,
     )
     end, line = 0, 1
-    while (begin := GAP.match(text, end).end()) < len(text):  # type: ignore[union-attr]
+    while (begin := end_of_gap(text, end)) < len(text):
         line += text.count("\n", end, begin)
         if end and text[begin] not in "{[":
             if "---" not in text[end:begin]:
@@ -106,6 +106,12 @@ def json_documents(text: str, source: str) -> Iterator[Document]:
         value, end = decoded(decoder, text, begin, source)
         yield Document(value, source, lines_of_json(text[begin:end], source, line))
         line += text.count("\n", begin, end)
+
+
+def end_of_gap(text: str, begin: int) -> int:
+    """The position at which the next document begins: after space, comments and lines `---`."""
+    gap = GAP.match(text, begin)
+    return gap.end() if gap else begin
 
 
 def decoded(decoder: json.JSONDecoder, text: str, begin: int, source: str) -> tuple[Any, int]:
