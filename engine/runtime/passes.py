@@ -66,6 +66,8 @@ class Engine(Struct, frozen=True):
     """Told after every pass how many Events were written and dropped."""
     reads_namespaces: bool = False
     """Whether the namespaces in which objects are to be created are read first; otherwise a refused create says what they lack."""
+    looks_up_new: bool = True
+    """Whether the names that a root without any object needs are looked up first; otherwise a refused create says which are taken."""
     tries: bool = True
     """Whether the API server is asked, before running pods are deleted by an update, if it accepts a pod of the new template."""
     planning: anyio.CapacityLimiter | None = None
@@ -155,12 +157,12 @@ async def _look_up(engine: Engine, memory: Memory, previous: World | None, curre
 
     Returns whether one does: then the pass has to be planned anew, and what it needs then may have lost its labels, too.
 
-    The first pass of a process looks up everything that it needs, later ones what has disappeared since the pass before: in the ordinary
-    case that is nothing.
+    The first pass of a process looks up everything that it needs (of roots without any object only with `Engine.looks_up_new`), later ones
+    what has disappeared since the pass before: in the ordinary case that is nothing.
     """
     assert memory.world is not None
     candidates = (
-        unlisted(engine.blueprints, current.world, current.planned.plans, engine.configuration)
+        unlisted(engine.blueprints, current.world, current.planned.plans, engine.configuration, also_new=engine.looks_up_new)
         if previous is None
         else disappeared(previous, memory.world, memory.foreign.deleted)
     )

@@ -20,16 +20,18 @@ class Candidate(NamedTuple):
     """Whether the root is to have an object of this name: then it matters whoever has made the existing one."""
 
 
-def unlisted(blueprints: Sequence[Blueprint], world: World, plans: Iterable[Plan], configuration: Any) -> Iterator[Candidate]:
+def unlisted(
+    blueprints: Sequence[Blueprint], world: World, plans: Iterable[Plan], configuration: Any, *, also_new: bool = True
+) -> Iterator[Candidate]:
     """What a pass looks up that knows no earlier one: the objects that the plans create, now or later, and those that others mention.
 
-    Not the roots themselves, which are listed whatever their labels are.
+    Not the roots themselves, which are listed whatever their labels are. `also_new`: also for roots that have no object at all.
     """
     by_root = {observed.root.id: observed for observed in world.roots}
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
     for plan in plans:
         observed = by_root.get(plan.root)
-        if observed is None:
+        if observed is None or not (also_new or any(slice.objects for slice in observed.slices.values())):
             continue
         blueprint = by_kind[plan.root.kind]
         needed = [operation.id for operation in plan.operations if operation.verb is Verb.CREATE and operation.id != plan.root]

@@ -41,7 +41,7 @@ async def leading(plane: ControlPlane) -> AsyncIterator[None]:
     clock, stop, log = SystemClock(), anyio.CancelScope(), io.StringIO()
     async with connection(plane, user_of(plane, SETUP, Use.RUN)) as client:
         where = replace(scope_of(SETUP), namespaces=(NAMESPACE,))
-        engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, SETUP, events_of=event_builder(SETUP))
+        engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, SETUP, events_of=event_builder(SETUP), looks_up_new=False)
         lease = Lease(client, clock, SYSTEM, LEASE, identify())
         async with anyio.create_task_group() as tasks:
 

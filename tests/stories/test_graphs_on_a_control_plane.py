@@ -142,7 +142,7 @@ async def test_a_graph_in_a_queue_that_does_not_exist_waits_for_it_with_the_reas
         await cluster.apply(chat("queued", 1, annotations={QUEUE: "later"}))
         report = await cluster.sync()
 
-        assert report.ending is Ending.FAILED
+        assert report.ending is Ending.STUCK
         state, message = await cluster.state("queued")
         assert (state, "queue 'later' not found in cluster" in message) == ("failed", True)
         assert await cluster.left() == ["DynamoGraphDeployment queued"]
@@ -247,7 +247,7 @@ async def test_without_any_orchestrator_a_graph_fails_with_the_reason_until_grov
             await cluster.apply(graph("single", None, Frontend=service(componentType="frontend", resources={})))
             report = await cluster.sync(wait=False)
 
-            assert report.ending is Ending.FAILED
+            assert report.ending is Ending.STUCK
             state, message = await cluster.state("many")
             assert (state, message.startswith("no multinode orchestrator available")) == ("failed", True)
             assert all(group in message for group in ("grove.io", "leaderworkerset.x-k8s.io", "scheduling.volcano.sh"))

@@ -72,7 +72,7 @@ async def refused(plane: ControlPlane, admin: KubernetesClient, namespace: str, 
     """The update is held back with these words of the server, wherever they are looked for, and no pod is deleted."""
     report = await synced(plane, namespace)
 
-    assert report.ending is Ending.FAILED
+    assert report.ending is Ending.STUCK
     assert await uids(admin, namespace) == before
     assert words in (await condition(admin, namespace))["message"]
     events = [event for event in (await admin.list(kinds.EVENT, namespace)).items if event["reason"] == CONDITION]

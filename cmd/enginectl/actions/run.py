@@ -71,7 +71,7 @@ async def run_loop(
                 tasks.start_soon(observability.heartbeat.run)
                 tasks.start_soon(publisher.run)
                 await loop.run(
-                    replace(engine, log=log, on_events=metrics.passes.published, reads_namespaces=False),
+                    replace(engine, log=log, on_events=metrics.passes.published, reads_namespaces=False, looks_up_new=False),
                     lease,
                     log,
                     interval=interval,
