@@ -10,9 +10,9 @@ from engine.graph import Graph
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Unlisted, World
+from engine.operation import Trial
 from engine.plan import Alarm, Wait
 from engine.resource import Body, Policy
-from engine.trial import Trial
 
 
 class Desired(Struct, frozen=True, eq=False):

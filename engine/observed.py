@@ -11,13 +11,12 @@ from typing import Any, TypeVar, cast
 import orjson
 from msgspec import Struct, field
 
+from engine.answer import NOT_MADE, FailedCall, Trials
 from engine.compression import Compressed
 from engine.errors import ClusterError, Forbidden
-from engine.failure import FailedCall
 from engine.ids import OwnerRef, ResourceId
 from engine.resource import Body
 from engine.revised import selected
-from engine.trial_verdict import NOT_MADE, Trials
 
 T = TypeVar("T")
 

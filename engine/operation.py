@@ -1,4 +1,4 @@
-"""Operation: one API call with its reason and preconditions."""
+"""Operation: one API call with its reason and preconditions, its trial before it is relied on, and its result."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from engine.ids import Owner, OwnerRef, ResourceId
+from engine.observed import Live
 from engine.reason import Reason
 from engine.resource import Body, EventGroup
 from engine.verb import Verb
@@ -119,3 +120,37 @@ def is_shared(operation: Operation) -> bool:
 def operation_key(verb: Verb, id: ResourceId) -> str:
     """The name of an operation within a plan."""
     return f"{verb} {id.group}/{id}"
+
+
+class Trial(Struct, frozen=True, eq=False):
+    """A create that a plan relies on."""
+
+    key: str
+    """Equal for creates of the same content."""
+    about: str
+    """What it stands for, for people, e.g. `clique worker`."""
+    create: Operation
+    """The object, under a name that no other object has."""
+
+
+class Outcome(StrEnum):
+    """How an operation ended."""
+
+    DONE = "done"
+    CONFLICT = "conflict"
+    """The object changed after it was observed: observe it again."""
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    """An operation that had to come first did not succeed."""
+
+
+class Result(Struct, frozen=True, eq=False):
+    """The outcome of an operation."""
+
+    operation: Operation
+    outcome: Outcome
+    existing: Live | None = None
+    """For a create in conflict: the object that has the name."""
+    error: Exception | None = None
+    uid: str = ""
+    """The uid of the object that the server returned; empty if it returned none."""

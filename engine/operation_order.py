@@ -1,6 +1,7 @@
-"""Operation order: the operations of a plan in an order that respects every edge, each with the keys of those it comes after."""
+"""Operation order: the operations of a plan in an order that respects every edge, and one writer at a time for a shared object."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -8,6 +9,7 @@ from engine.blueprint import Desired
 from engine.graph import edges_of
 from engine.ids import ResourceId
 from engine.operation import Operation
+from engine.plan import Plan, Wait, noteworthy, without
 from engine.verb import Verb
 
 REMOVES = (Verb.DELETE, Verb.RELEASE)
@@ -61,3 +63,48 @@ def _with_edges(
     needs = edges_of(desired.graph.resources[operation.id])
     after = {key for need in needs if need in keys for verb, key in keys[need].items() if verb in WRITES}
     return replace(operation, after=frozenset(after)) if after else operation
+
+
+RANKS: Final[Mapping[Verb, int]] = {Verb.STATUS: 2, Verb.DELETE: 1, Verb.REPLACE: 1, Verb.RELEASE: 1}
+"""Who writes first: the root that uses the object, then the one that removes it, then the one that reports on it. Other verbs: 0."""
+
+
+def with_one_writer(plans: Sequence[Plan]) -> Sequence[Plan]:
+    """The plans; of an object that several of them write, creates apart, only one of them does, and the others wait. Else the same object.
+
+    Plans with objections do not count: they are not carried out.
+    """
+    writers = _writers(noteworthy(plans))
+    if not any(len(roots) > 1 for roots in writers.values()):
+        return plans
+    firsts = {id: min(roots, key=lambda root: (roots[root], root)) for id, roots in writers.items() if len(roots) > 1}
+    return tuple(_waiting(plan, firsts) if not plan.objections else plan for plan in plans)
+
+
+def _writers(plans: Iterable[Plan]) -> dict[ResourceId, dict[ResourceId, int]]:
+    """Object -> the roots whose plans write it, each with the rank of its first write."""
+    writers: dict[ResourceId, dict[ResourceId, int]] = {}
+    for plan in plans:
+        for operation in plan.operations if not plan.objections else ():
+            if operation.verb is not Verb.CREATE:
+                roots = writers.setdefault(operation.id, {})
+                rank = RANKS.get(operation.verb, 0)
+                roots[plan.root] = min(rank, roots.get(plan.root, rank))
+    return writers
+
+
+def _waiting(plan: Plan, firsts: Mapping[ResourceId, ResourceId]) -> Plan:
+    """The plan without the operations on objects that another root writes first, and without what comes after them."""
+
+    def is_later(operation: Operation) -> bool:
+        return operation.verb is not Verb.CREATE and firsts.get(operation.id, plan.root) != plan.root
+
+    if not any(map(is_later, plan.operations)):
+        return plan
+    waits = [
+        Wait(operation.id, f"{operation.why}; waits for {firsts[operation.id]}, for which it is written first")
+        for operation in plan.operations
+        if is_later(operation) and operation.verb is not Verb.STATUS
+    ]
+    remaining = without(plan, is_later)
+    return replace(remaining, deferred=(*plan.deferred, *waits))

@@ -7,10 +7,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
-from engine.operation import Operation
+from engine.operation import Operation, Trial
 from engine.reason import REMEDIES, Reason
 from engine.revised import selected
-from engine.trial import Trial
 from engine.verb import Verb
 
 

@@ -1,8 +1,11 @@
-"""Reason: why an operation is planned, or what blocks an object, as one word that policies and scripts can rely on."""
+"""Reason: why an operation is planned, or what blocks an object, as one word that policies and scripts can rely on; verdicts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 
 class Reason(StrEnum):
@@ -108,3 +111,19 @@ class Because(NamedTuple):
 
     reason: Reason
     text: str
+
+
+T = TypeVar("T")
+
+
+class Verdict(Struct, Generic[T], frozen=True):
+    """An answer that is valid as long as the facts are the same and, if `until` is not None, until that time."""
+
+    value: T
+    why: str = ""
+    until: datetime | None = None
+
+
+def earliest(moments: Iterable[datetime | None]) -> datetime | None:
+    """The earliest of the moments that are not None; None if there is none."""
+    return min((moment for moment in moments if moment is not None), default=None)

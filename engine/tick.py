@@ -15,7 +15,7 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.namespaces import held_back
 from engine.observed import Observed, World
-from engine.one_writer import with_one_writer
+from engine.operation_order import with_one_writer
 from engine.orphans import with_orphans
 from engine.plan import Objection, Plan
 from engine.planner import plan

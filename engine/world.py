@@ -6,12 +6,11 @@ from types import MappingProxyType
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from engine.answer import NOT_MADE, FailedCall, Trials
 from engine.blueprint import Blueprint, root_of
-from engine.failure import FailedCall
 from engine.ids import ResourceId
 from engine.observed import EMPTY, Live, Observed, Slice, Unlisted, World, slice_of
 from engine.revised import Revised
-from engine.trial_verdict import NOT_MADE, Trials
 
 FailedCalls = Mapping[ResourceId, tuple[FailedCall, ...]]
 """Root -> its failed calls."""

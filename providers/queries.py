@@ -15,7 +15,7 @@ from engine.report.printable import clipped
 from engine.runtime.client import Client
 from providers.kubernetes.discovery import Discovery
 from resources.install.permissions import Permission
-from resources.ports.queries import Query, QueryResult, QueryResults, ServedApis
+from resources.ports.checks import Query, QueryResult, QueryResults, ServedApis
 
 ACCESS_REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
 MAX_ERROR = 200

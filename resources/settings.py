@@ -8,7 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, Validat
 from engine import duration
 from engine.shards import MAX_SHARDS
 from resources.base.fields import mapping, mappings
-from resources.ports.dynamo import SSH_SECRET
+from resources.ports.configuration import SSH_SECRET
 from resources.schema.issues import Issue, Rejected, duplicates
 from resources.schema.rejection import rejection
 from resources.schema.unknown_fields import UnknownField, unknown_fields

@@ -109,13 +109,12 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 # The inputs of the pure function import none of its outputs.
-INPUTS = ("engine/ids.py", "engine/resource.py", "engine/observed.py", "engine/failure.py", "engine/graph.py", "engine/memo.py")
+INPUTS = ("engine/ids.py", "engine/resource.py", "engine/observed.py", "engine/answer.py", "engine/graph.py", "engine/memo.py")
 OUTPUTS = (
-    "engine.operation",
     "engine.plan",
     "engine.planner",
     "engine.actions",
-    "engine.result",
+    "engine.operation",
     "engine.event",
     "engine.diff",
     "engine.tick",

@@ -1,7 +1,7 @@
 """The `engine` command: parses the command line, runs the command, and returns its exit code.
 
 Nothing slow is imported here or at the top of a command's file: commands import what they need when they run, so that `engine --help`
-is fast.
+is fast. The file of a command is imported when the command line names it, or asks for help.
 """
 
 import os
@@ -14,34 +14,16 @@ from typing import NoReturn
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_group
 
 from engine.runtime.collector import leave_to_exit, pause_gc
+from enginectl.base.command_tree import command_tree
 from enginectl.base.exit_codes import Exit, SignalReceived, meaning
-from enginectl.base.options import declare, share_options
-from enginectl.commands.completion import COMPLETE, answer_shell, completion
-from enginectl.commands.config import config
-from enginectl.commands.delete import delete
-from enginectl.commands.demo import demo
-from enginectl.commands.diff import diff
-from enginectl.commands.graph import graph
-from enginectl.commands.manifests import manifests
-from enginectl.commands.preflight import preflight
-from enginectl.commands.render import render
-from enginectl.commands.review import review
-from enginectl.commands.run import run
-from enginectl.commands.sandbox import sandbox
-from enginectl.commands.schema import schema
-from enginectl.commands.show import show
-from enginectl.commands.snapshot import snapshot
-from enginectl.commands.status import status
-from enginectl.commands.sync import sync
-from enginectl.commands.why import why
+from enginectl.base.options import COMPLETE, declare
 
 DOCUMENTING = frozenset({"diff", "sync", "delete", "show", "status", "why", "preflight"})
 """The commands that write one JSON document to stdout with `-o json`, whatever happens."""
 
-commands = typer.Typer(
+engine = typer.Typer(
     name="engine",
     help="Declarative desired state for AI inference workloads on Kubernetes: what `diff` shows is what `sync` and `run` do.",
     epilog="Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), 3 denied, 4 not as approved, 5 incomplete, 6 lease taken, "
@@ -53,10 +35,6 @@ commands = typer.Typer(
     callback=declare,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (diff, show, sync, delete, run, render, graph, review, status, why, preflight, snapshot, schema, demo, completion):
-    commands.command()(command)
-for group in (sandbox, manifests, config):
-    commands.add_typer(group)
 
 
 def main() -> int:
@@ -117,8 +95,10 @@ def _run_reporting_errors(words: Sequence[str]) -> Exit:
 
 def _run(words: Sequence[str]) -> Exit:
     """Run the command. Not through Typer's own `main`, which has other exit codes and handles signals itself."""
-    root = _root()
+    root = root_command()
     if COMPLETE in os.environ:
+        from enginectl.commands.completion import answer_shell
+
         return answer_shell(root)
     from enginectl.base import terminal
 
@@ -133,9 +113,9 @@ def _run(words: Sequence[str]) -> Exit:
 
 
 @cache
-def _root() -> TyperGroup:
-    """All commands, with the options that they share. Building them takes 7 ms."""
-    return share_options(get_group(commands))
+def root_command() -> TyperGroup:
+    """The root of the commands."""
+    return command_tree(engine)
 
 
 def _report_signal(interrupt: BaseException) -> Exit:

@@ -12,9 +12,8 @@ from engine.approval.draft import CREATING, content_of, has_content
 from engine.approval.recognition import ObjectKey, Recognition, content_digest
 from engine.ids import ResourceId
 from engine.observed import Live, World
-from engine.operation import Operation
+from engine.operation import Operation, Outcome, Result
 from engine.plan import Plan, Wait
-from engine.result import Outcome, Result
 from engine.tick import Plans
 from engine.verb import Verb
 

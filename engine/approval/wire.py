@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from engine.focus import Focus, Others
-from engine.forecast.effects import Effects
+from engine.forecast.cluster_model import Effects
 from engine.ids import ResourceId
 from engine.judgement import Judgement
 from engine.operation import Operation

@@ -6,8 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from engine.forecast.cluster_model import Assumption
-from engine.forecast.effects import Effects
+from engine.forecast.cluster_model import Assumption, Effects
 from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.operation import Operation

@@ -7,10 +7,9 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.answer import NOT_MADE, FailedCall
 from engine.blueprint import Blueprint, root_of
 from engine.choice import executable
-from engine.composition import compose
-from engine.failure import FailedCall
 from engine.focus import concerned
 from engine.forecast.cluster_model import Assumption, ClusterModel
 from engine.forecast.forecast import Forecast, ForecastPass, is_left
@@ -23,9 +22,8 @@ from engine.memo import Memo
 from engine.namespaces import with_phases
 from engine.observed import Live, Observed, World
 from engine.plan import Plan, changed
-from engine.proposal import propose
+from engine.proposal import compose, propose
 from engine.tick import Plans, plan_all
-from engine.trial_verdict import NOT_MADE
 from engine.world import assemble, with_foreign
 
 BETWEEN_PASSES: Final = timedelta(seconds=1)

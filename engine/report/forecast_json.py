@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from engine.forecast.effects import Level
+from engine.forecast.cluster_model import Level
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.operation import Operation

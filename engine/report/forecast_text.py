@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from engine.duration import spell
-from engine.forecast.effects import Level
+from engine.forecast.cluster_model import Level
 from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
 from engine.operation import Operation

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from engine.forecast.effects import Level
+from engine.forecast.cluster_model import Level
 from engine.forecast.forecast import End
 from engine.ids import ResourceId
 from engine.plan import Wait

@@ -11,9 +11,8 @@ from msgspec import Meta
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import End
 from engine.judgement import Enforcement
-from engine.operation import Cause
+from engine.operation import Cause, Outcome
 from engine.reason import Reason
-from engine.result import Outcome
 from engine.verb import Verb
 
 

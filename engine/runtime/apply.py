@@ -25,10 +25,9 @@ from engine.errors import (
 )
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.operation import BoundOwner, Operation, Unknown, is_shared
+from engine.operation import BoundOwner, Operation, Outcome, Result, Unknown, is_shared
 from engine.paths import stamp
 from engine.plan import Plan
-from engine.result import Outcome, Result
 from engine.runtime.call_limit import MOST, CallLimit
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Provider

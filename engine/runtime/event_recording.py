@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from engine.event import Event, RootEvents, RootWarning
 from engine.ids import ResourceId
 from engine.observed import Observed, World
+from engine.operation import Result
 from engine.plan import Plan, noteworthy
 from engine.report.model import error_text
-from engine.result import Result
 from engine.runtime.memory import Memory
 
 INTERNAL_ERROR = "InternalError"

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Final
 
-from engine.failure import FailedCall
+from engine.answer import FailedCall
 from engine.ids import ResourceId
-from engine.operation import Operation, operation_key, parent_of
+from engine.operation import Operation, Outcome, Result, operation_key, parent_of
 from engine.plan import Plan, is_noteworthy, noteworthy
-from engine.result import Outcome, Result
 from engine.revised import differences
 from engine.verb import Verb
 

@@ -6,8 +6,8 @@ from itertools import chain
 from msgspec.structs import replace
 
 from engine.observed import World
+from engine.operation import Result
 from engine.plan import Plan
-from engine.result import Result
 from engine.runtime.observers import LoopObserver
 from engine.runtime.passes import Pass
 from engine.shards import Shard

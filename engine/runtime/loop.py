@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from engine.errors import EngineError
 from engine.observed import unlisted_texts
+from engine.operation import Outcome
 from engine.plan import noteworthy
-from engine.result import Outcome
 from engine.runtime.apply import always
 from engine.runtime.backoff import Backoff, shortest_pause
 from engine.runtime.collector import tune_gc

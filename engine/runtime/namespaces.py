@@ -10,8 +10,8 @@ from engine.errors import ClusterError, Forbidden, NotFound, RefusedBy
 from engine.ids import NAMESPACE
 from engine.namespaces import creates
 from engine.observed import Live, NamespacePhase
+from engine.operation import Result
 from engine.paths import get
-from engine.result import Result
 from engine.runtime.provider import Provider, RecordedProvider
 
 MAX_AGE: Final = 30.0

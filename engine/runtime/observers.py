@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from engine.operation import Result
 from engine.plan import Plan
-from engine.result import Result
 from engine.runtime.passes import Pass
 
 

@@ -12,31 +12,29 @@ from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, incomplete_kinds, relevant_incomplete
 from engine.choice import executable
-from engine.composition import compose
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
 from engine.namespaces import namespaces_with_creates, with_phases
 from engine.observed import NOTHING_UNLISTED, Observed, Unlisted, World
-from engine.operation import Operation
+from engine.operation import Operation, Outcome, Result
 from engine.plan import Plan, noteworthy, without
-from engine.proposal import propose
+from engine.proposal import compose, propose
+from engine.reason import earliest
 from engine.resource import Body
-from engine.result import Outcome, Result
 from engine.revised import differences
 from engine.runtime.apply import BEGINNING_TIME, always, apply, ignore_result
 from engine.runtime.call_limit import MOST
 from engine.runtime.clock import Clock
+from engine.runtime.collector import tune_gc
 from engine.runtime.event_publishing import Publication, ignore_publication
 from engine.runtime.event_recording import EventBuilder, events_by_root, new_warnings, no_events, warnings_of
-from engine.runtime.extent import extent
+from engine.runtime.foreign import Candidate, disappeared, unlisted
 from engine.runtime.logs import Log
-from engine.runtime.memory import Memory
+from engine.runtime.memory import Memory, extent
 from engine.runtime.provider import TRANSIENT, Observation, Provider, Scope
-from engine.runtime.unlisted import Candidate, disappeared, unlisted
 from engine.tick import Plans, plan_all
 from engine.verb import Verb
-from engine.verdict import earliest
 from engine.world import assemble, with_foreign
 from engine.world_update import updated, with_trials
 
@@ -356,3 +354,12 @@ def _left(plans: Sequence[Plan], results: Sequence[Result]) -> frozenset[Resourc
     """The roots of the plans of which nothing was tried: they are left for the next pass."""
     tried = {id(result.operation) for result in results}
     return frozenset(plan.root for plan in plans if not any(id(operation) in tried for operation in plan.operations))
+
+
+async def preview(engine: Engine, intent: Intent = NOTHING) -> Pass:
+    """What a `sync` would observe and plan first: the same pass. Writes nothing.
+
+    Raises `Unauthorized`, and `Unreachable` when nothing can be listed.
+    """
+    tune_gc()
+    return await observe_and_plan(engine, Memory(), intent)

@@ -5,9 +5,8 @@ from typing import Any, Protocol
 
 from engine.approval.ledger import Excess
 from engine.ids import ResourceId
-from engine.operation import parent_of
+from engine.operation import Outcome, Result, parent_of
 from engine.plan import Plan, noteworthy
-from engine.result import Outcome, Result
 from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.logs import Log
 

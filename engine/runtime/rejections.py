@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from engine.canonical import digest
 from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound
-from engine.operation import Expect, Operation
+from engine.operation import Expect, Operation, Outcome, Result
 from engine.paths import stamp
-from engine.result import Outcome, Result
 from engine.verb import Verb
 
 FINAL = (Forbidden, Invalid, NotFound)

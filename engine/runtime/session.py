@@ -16,13 +16,13 @@ from engine.approval.ledger import Ledger
 from engine.errors import ClusterError, EngineError, LeaseTaken, TimedOut
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
+from engine.operation import Outcome, Result
 from engine.plan import Plan
 from engine.proposal import proposed_root
-from engine.result import Outcome, Result
 from engine.runtime.apply import always
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
+from engine.runtime.clock import cancelled_at
 from engine.runtime.collector import tune_gc
-from engine.runtime.deadline import cancelled_at
 from engine.runtime.internal_errors import InternalErrors
 from engine.runtime.lease import Lease
 from engine.runtime.logs import Log

@@ -9,10 +9,9 @@ from engine.approval.ledger import Excess
 from engine.errors import EngineError
 from engine.ids import ResourceId
 from engine.observed import unlisted_texts
-from engine.operation import Operation
+from engine.operation import Operation, Outcome, Result
 from engine.plan import Alarm, Objection, Plan, Wait
 from engine.reason import Reason
-from engine.result import Outcome, Result
 from engine.runtime.passes import Pass
 
 

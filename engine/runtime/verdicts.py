@@ -6,14 +6,13 @@ from typing import Final
 import anyio
 from msgspec import Struct
 
+from engine.answer import MADE, NOT_MADE, TrialOutcome, Trials, TrialVerdict
 from engine.errors import ClusterError, Forbidden, Invalid, NotFound, RefusedBy, Unauthorized
 from engine.ids import ResourceId
+from engine.operation import Trial
 from engine.plan import Plan, noteworthy
-from engine.runtime.clock import Clock
-from engine.runtime.deadline import cancelled_at
+from engine.runtime.clock import Clock, cancelled_at
 from engine.runtime.provider import Provider, TryingProvider
-from engine.trial import Trial
-from engine.trial_verdict import MADE, NOT_MADE, TrialOutcome, Trials, TrialVerdict
 
 CONCURRENCY: Final = 16
 """How many trials are made at a time."""

@@ -7,8 +7,8 @@ from threading import Lock
 from prometheus_client.metrics_core import Metric
 
 from engine.ids import ResourceId
+from engine.operation import Result
 from engine.plan import Plan
-from engine.result import Result
 from engine.runtime.passes import Pass
 from providers.metrics.families import BY_FIGURE
 from providers.metrics.instruments import samples

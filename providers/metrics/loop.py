@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
+from engine.operation import Outcome, Result
 from engine.plan import Plan, noteworthy
-from engine.result import Outcome, Result
 from engine.runtime.clock import Clock
 from engine.runtime.event_publishing import Publication
 from engine.runtime.passes import Pass

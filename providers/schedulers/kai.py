@@ -9,8 +9,7 @@ from engine.paths import get
 from engine.resource import Body, Policy
 from providers.schedulers.queues import RequestedQueues, clique_paths, metadata_of, requested_queues
 from resources.base import kinds, labels
-from resources.base.fields import CLIQUES, annotations_of, mapping, mappings
-from resources.base.manifest import manifest
+from resources.base.fields import CLIQUES, annotations_of, manifest, mapping, mappings
 from resources.ports.references import References
 from resources.ports.scheduler import GangObject, LabelsAndAnnotations, Levels, SetMetadata
 from resources.schema.formats import VALUE

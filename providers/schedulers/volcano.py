@@ -8,11 +8,9 @@ from engine.paths import get
 from engine.resource import Body, Policy
 from providers.schedulers.queues import ConstraintMessages, clique_paths, constraint_issues, metadata_of, requested_queues
 from resources.base import kinds, labels
-from resources.base.fields import CLIQUES, mapping, mappings
-from resources.base.manifest import manifest
-from resources.ports.checks import Check, Severity, judged, unread
+from resources.base.fields import CLIQUES, manifest, mapping, mappings
+from resources.ports.checks import Check, Query, Severity, judged, unread
 from resources.ports.inspection import Installation
-from resources.ports.queries import Query
 from resources.ports.references import References
 from resources.ports.scheduler import GangObject, LabelsAndAnnotations, SetMetadata
 from resources.schema.formats import subdomain_faults

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from engine.paths import get
 from engine.resource import Body
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE, annotations_of, cliques_of, mapping, mappings
-from resources.ports.annotations import Place
+from resources.ports.fabric import Place
 from resources.schema.issues import Child, ErrorType, Issue, Path, spelled
 
 PUNCTUATION: Final = str.maketrans("", "", "-_.")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from resources.admission import metadata_rules
-from resources.model.scheduler_topology import unavailable_because
+from resources.model.topology import unavailable_because
 from resources.ports.configuration import Configuration
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
 from resources.schema.topology import ClusterTopologyBinding

@@ -19,8 +19,7 @@ from resources.dynamo.objects.service import service_name
 from resources.dynamo.orchestrator import queue_of
 from resources.dynamo.pods.builder import PodFault, built_pod
 from resources.model.view import MAX_REPLICAS
-from resources.ports.configuration import Configuration
-from resources.ports.dynamo import KAI_SCHEDULER, DynamoSettings
+from resources.ports.configuration import KAI_SCHEDULER, Configuration, DynamoSettings
 from resources.ports.references import NoReferences
 from resources.schema.formats import value_faults
 from resources.schema.issues import ErrorType, Issue, Path, Rejected

@@ -6,8 +6,7 @@ from resources.admission.graph_rules import quote, service_path
 from resources.base.fields import mapping
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.objects.leader_worker_set import VOLCANO
-from resources.ports.configuration import Configuration
-from resources.ports.dynamo import KAI_SCHEDULER
+from resources.ports.configuration import KAI_SCHEDULER, Configuration
 from resources.schema.issues import ErrorType, Issue, Path
 
 

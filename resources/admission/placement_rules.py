@@ -8,11 +8,10 @@ from engine.resource import Body
 from resources.admission.annotations import misplaced
 from resources.base import labels
 from resources.base.fields import annotations_of, cliques_of, mapping, mappings
+from resources.model.domain import REQUIRED_TERMS, DomainPlacement, placement_of
 from resources.model.domain_requests import domain_requests_of
-from resources.model.placement import REQUIRED_TERMS, DomainPlacement, placement_of
-from resources.ports.annotations import Place
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import IslandFabric
+from resources.ports.fabric import IslandFabric, Place
 from resources.ports.scheduler import AffinityIgnoringScheduler
 from resources.schema.issues import Child, ErrorType, Issue, Path
 

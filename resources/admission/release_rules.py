@@ -7,7 +7,7 @@ from engine.resource import Body
 from resources.admission.annotations import misplaced
 from resources.base import labels
 from resources.base.fields import annotations_of
-from resources.ports.annotations import Place
+from resources.ports.fabric import Place
 from resources.schema.issues import Child, ErrorType, Issue, Path
 
 PATH: Final[Path] = ("metadata", "annotations", Child(labels.RELEASE_DOMAINS))

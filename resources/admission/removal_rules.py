@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from engine.resource import Body
 from resources.admission.annotations import misplaced
 from resources.base import labels
-from resources.ports.annotations import Place
+from resources.ports.fabric import Place
 
 
 def warnings(body: Body) -> Iterator[str]:

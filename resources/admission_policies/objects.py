@@ -11,8 +11,8 @@ from resources.admission_policies.rules import text
 from resources.admission_policies.sets import BINDING_VARIABLES, VARIABLES, binding_rules, set_rules
 from resources.admission_policies.updates import update_rules
 from resources.base import kinds, labels
-from resources.ports.admission_policy import Enrolment, PolicyRule, PolicyVariable, RuledFabric
 from resources.ports.configuration import Configuration
+from resources.ports.fabric import Enrolment, PolicyRule, PolicyVariable, RuledFabric
 
 GROUP: Final = "admissionregistration.k8s.io"
 VALIDATING_VERSION: Final = f"{GROUP}/v1"

@@ -4,7 +4,7 @@ import json
 from typing import Final
 
 from resources.admission.request import Act
-from resources.ports.admission_policy import PolicyRule
+from resources.ports.fabric import PolicyRule
 
 SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 """The pattern of names of objects."""

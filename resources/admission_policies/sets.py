@@ -10,11 +10,11 @@ from typing import Final
 from resources.admission.create_rules import MAX_COMBINED_NAME
 from resources.admission_policies.rules import QUALIFIED, for_each_clique, for_each_group, matches, no_subdomain, on_create, repeated, text
 from resources.base.labels import DOMAIN_PLACEMENT, ON_COMPLETION, RELEASE_DOMAINS
-from resources.model.placement import DomainPlacement
-from resources.model.scheduler_topology import unavailable_because
+from resources.model.domain import DomainPlacement
 from resources.model.template import EXPLICIT
-from resources.ports.admission_policy import PolicyRule, PolicyVariable
+from resources.model.topology import unavailable_because
 from resources.ports.configuration import Configuration
+from resources.ports.fabric import PolicyRule, PolicyVariable
 
 VARIABLES: Final = (
     PolicyVariable("template", "object.spec.template"),

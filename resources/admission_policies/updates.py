@@ -5,7 +5,7 @@ from typing import Final
 
 from resources.admission_policies.rules import for_each_clique, for_each_group, on_update, text
 from resources.model.template import ANY_ORDER
-from resources.ports.admission_policy import PolicyRule
+from resources.ports.fabric import PolicyRule
 
 IMMUTABLE: Final = "field is immutable"
 

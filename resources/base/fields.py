@@ -1,8 +1,9 @@
-"""Fields: paths of fields of a PodCliqueSet, and functions that read bodies whose shape is not validated."""
+"""Fields: paths of fields of a PodCliqueSet, the fields that all bodies have, and functions that read bodies of any shape."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from engine.ids import Kind
 from engine.paths import get
 from engine.resource import Body
 
@@ -35,3 +36,22 @@ def members_of(group: Body) -> list[str]:
     """The names of the cliques in a scaling group of a set's template, those that are strings; empty if they are no list."""
     members = group.get("cliqueNames")
     return [name for name in members if isinstance(name, str)] if isinstance(members, list | tuple) else []
+
+
+def manifest(
+    kind: Kind,
+    namespace: str,
+    name: str,
+    labels: Mapping[str, str],
+    *,
+    annotations: Mapping[str, str] | None = None,
+    finalizers: Sequence[str] = (),
+    **fields: Any,
+) -> dict[str, Any]:
+    """A body with `apiVersion`, `kind`, metadata and `fields`; empty annotations and finalizers are left out."""
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "labels": labels}
+    if annotations:
+        metadata["annotations"] = annotations
+    if finalizers:
+        metadata["finalizers"] = list(finalizers)
+    return {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata, **fields}

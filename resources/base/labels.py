@@ -27,7 +27,7 @@ ENGINE_PREFIX = "engine.grove.io/"
 """The prefix of the engine's own keys, which are about the object that has them and are not copied to others."""
 
 DOMAIN_PLACEMENT = "engine.grove.io/domain-placement"
-"""The annotation of a set that asks to keep the pods of each of its fabric domains together (`resources.model.placement`)."""
+"""The annotation of a set that asks to keep the pods of each of its fabric domains together (`resources.model.domain`)."""
 
 RELEASE_DOMAINS = f"{ENGINE_PREFIX}release-domains"
 """The annotation of a set that says when its fabric domains are released although it exists."""

@@ -28,8 +28,7 @@ from resources.dynamo.objects.service import frontend_services, service_notes
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
 from resources.model.membership import effective_body
-from resources.ports.configuration import Configuration
-from resources.ports.dynamo import KAI_SCHEDULER, ONLY
+from resources.ports.configuration import KAI_SCHEDULER, ONLY, Configuration
 
 ALLOW_REPLACE = "engine.grove.io/allow-replace"
 """The annotation of a graph whose PodCliqueSet may be deleted and created anew."""

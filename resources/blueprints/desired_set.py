@@ -7,37 +7,35 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.answer import FailedCall
 from engine.blueprint import Desired
 from engine.errors import GraphError
-from engine.failure import FailedCall
 from engine.graph import Graph, Part, graph, part
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Observed
 from engine.plan import Alarm
+from engine.reason import earliest
 from engine.resource import Body
-from engine.verdict import earliest
 from resources.admission.admitted_set import AdmittedSet
 from resources.admission.pod_notes import pod_notes
 from resources.base import kinds
 from resources.blueprints import update_trials
 from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, desired_replica, observe_replica
-from resources.blueprints.root import root_resource
-from resources.blueprints.shared_objects import SharedObjects, has_token, shared_objects
+from resources.blueprints.root import SharedObjects, has_token, root_resource, shared_objects
 from resources.domains import reach, replica_domains
 from resources.domains.completion import released_on_completion
 from resources.domains.release import DomainRelease
 from resources.domains.replica_domains import ReplicaDomains
 from resources.domains.slots import slot_notes
 from resources.model.gang_scheduling import GangBlockers, gang_blockers
-from resources.model.part_keys import ROOT, part_key
 from resources.model.template import Template
-from resources.model.view import MAX_REPLICAS
+from resources.model.view import MAX_REPLICAS, ROOT, part_key
 from resources.policies.rollout import UpdateAllowance, current_replica, update_allowances
 from resources.policies.update_gate import OPEN, UpdateGate
 from resources.policies.vacating import ReplicaProgress, vacated_domains
 from resources.ports.configuration import Configuration
-from resources.removal.replicas import PartRemoval, excess_replicas
+from resources.removal.teardown import PartRemoval, excess_replicas
 from resources.status import errors
 from resources.status import podcliqueset as status
 

@@ -12,8 +12,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.resource import Body, Policy
 from resources.base import kinds, labels
-from resources.ports.configuration import Configuration
-from resources.ports.dynamo import KAI_SCHEDULER, ONLY
+from resources.ports.configuration import KAI_SCHEDULER, ONLY, Configuration
 
 CHILDREN = (
     kinds.SECRET,

@@ -22,9 +22,8 @@ from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups
 from resources.dynamo.model.graph import InferenceGraph, read_graph
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.status import FAILED, INVALID, Failure, status_of
-from resources.ports.configuration import Configuration
-from resources.ports.dynamo import ONLY
-from resources.removal.order import orphans_its_children
+from resources.ports.configuration import ONLY, Configuration
+from resources.removal.obsolete import orphans_its_children
 
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.GRAPH_FINALIZER,))
 """The policy of a stored graph: its labels and annotations are not removed."""

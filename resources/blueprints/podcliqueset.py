@@ -20,12 +20,12 @@ from resources.blueprints.root import KNOWN
 from resources.domains.users import used_orphans
 from resources.model.domain import policy_of
 from resources.model.gang_scheduling import gang_kinds
-from resources.model.part_keys import SET, part_key
 from resources.model.template import Template, read, referenced_ids
-from resources.model.template_references import template_references
+from resources.model.view import SET, part_key
 from resources.ports.configuration import Configuration
+from resources.ports.references import template_references
 from resources.ports.scheduler import ReferringScheduler
-from resources.removal.order import POLICIES
+from resources.removal.obsolete import POLICIES
 from resources.removal.teardown import teardown
 
 CHILDREN = (

@@ -6,15 +6,14 @@ from datetime import datetime
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from engine.answer import FailedCall
 from engine.duration import spell
-from engine.failure import FailedCall
 from engine.graph import Part, Recomputable, part
 from engine.ids import ResourceId
 from engine.observed import Slice, timestamp
 from engine.plan import Alarm, Wait
-from engine.reason import Because, Reason
+from engine.reason import Because, Reason, Verdict
 from engine.resource import Resource, Stance
-from engine.verdict import Verdict
 from resources.blueprints.parts import CHILD_KINDS
 from resources.children import absence, scheduler_gang
 from resources.domains import replica_domains
@@ -27,8 +26,7 @@ from resources.policies.rollout import UpdateAllowance, UpdateStage, is_outdated
 from resources.policies.termination import Termination, terminations
 from resources.policies.vacating import with_vacated
 from resources.ports.configuration import Configuration
-from resources.removal.obsolete import obsolete_objects
-from resources.removal.order import pending_deletions
+from resources.removal.obsolete import obsolete_objects, pending_deletions
 from resources.status import errors
 from resources.status.podclique import why_not_ready
 from resources.status.podcliqueset import ReplicaSummary, summary

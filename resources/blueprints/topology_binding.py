@@ -11,7 +11,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.resource import Body, Policy, Resource
 from resources.base import kinds, labels
-from resources.model.scheduler_topology import backend_topologies, topology_aware_schedulers
+from resources.model.topology import backend_topologies, topology_aware_schedulers
 from resources.ports.configuration import Configuration
 from resources.schema.issues import Rejected
 from resources.schema.parse import parse

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Observed
+from engine.operation import Trial
 from engine.plan import Alarm, Wait
 from engine.reason import Reason
-from engine.trial import Trial
 from resources.blueprints.replica import ReplicaState
 from resources.children import pod
 from resources.domains.replica_domains import ReplicaDomains

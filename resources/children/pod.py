@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from engine.canonical import digest
 from engine.ids import Owner
-from engine.operation import BoundOwner, Cause, Operation
+from engine.operation import BoundOwner, Cause, Operation, Trial
 from engine.reason import Because, Reason
 from engine.resource import Body, Path, Resource, Stance
-from engine.trial import Trial
 from engine.verb import Verb
 from resources.base import kinds, labels, names
-from resources.base.manifest import manifest
+from resources.base.fields import manifest
 from resources.children import absence, previous_template, resource_claim, scheduler_gang
 from resources.children.podclique import HASH_LABEL, labels_of, our_labels, pod_spec_of
 from resources.children.resource_claim import ClaimUse
@@ -22,8 +21,7 @@ from resources.children.scheduler_gang import SchedulerGang
 from resources.domains import placement as domain_placement
 from resources.model import environment
 from resources.model.domain import Domain
-from resources.model.pod_assignment import NewPod
-from resources.model.pod_facts import PodFacts
+from resources.model.pod_facts import NewPod, PodFacts
 from resources.model.view import CliqueView, GangView, View, is_scheduled
 from resources.policies import startup
 from resources.policies.startup import Parent

@@ -6,7 +6,7 @@ from typing import Any
 from engine.reason import Reason
 from engine.resource import Policy, Resource
 from resources.base import kinds, labels
-from resources.base.manifest import manifest
+from resources.base.fields import manifest
 from resources.children import absence
 from resources.domains import replica_domains
 from resources.model.pod_match import spelled_as

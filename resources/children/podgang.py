@@ -7,8 +7,7 @@ from engine.paths import overlay
 from engine.reason import Reason
 from engine.resource import Body, Policy, Resource, Stance
 from resources.base import kinds, labels, names
-from resources.base.fields import annotations_of
-from resources.base.manifest import manifest
+from resources.base.fields import annotations_of, manifest
 from resources.children import absence
 from resources.model.gang_scheduling import gang_scheduler, scheduler_name
 from resources.model.topology import Constraint

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from engine.resource import Policy, Resource
 from resources.base import kinds, labels
-from resources.base.manifest import manifest
+from resources.base.fields import manifest
 from resources.model.view import GroupView, View
 from resources.status import scaling_group as status
 from resources.status.update import begins, summary_text

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from engine.resource import Policy, Resource
 from resources.base import kinds, labels, names
-from resources.base.manifest import manifest
+from resources.base.fields import manifest
 from resources.base.omitted_fields import omitted_fields
 from resources.model.view import View
 

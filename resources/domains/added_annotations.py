@@ -10,8 +10,8 @@ from engine.observed import Live, Observed
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, cliques_of, mapping
 from resources.base.texts import some
-from resources.ports.annotations import AnnotatedFabric, Annotation
 from resources.ports.configuration import Configuration
+from resources.ports.fabric import AnnotatedFabric, Annotation
 
 MAX_NAMES: Final = 3
 """The largest number of PodCliques that a note names."""

@@ -16,7 +16,7 @@ from resources.base.labels import DOMAIN_PLACEMENT
 from resources.base.texts import some
 from resources.domains import requests
 from resources.domains.capacity import NodeCapacity
-from resources.model.placement import DomainPlacement, placement_of
+from resources.model.domain import DomainPlacement, placement_of
 from resources.ports.fabric import Fabric, IslandFabric
 
 

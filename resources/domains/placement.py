@@ -13,8 +13,7 @@ from engine.resource import Body
 from resources.base import labels
 from resources.base.fields import mapping
 from resources.domains.users import claims_template
-from resources.model.domain import Domain
-from resources.model.placement import PREFERRED_TERMS, REQUIRED_TERMS, DomainPlacement
+from resources.model.domain import PREFERRED_TERMS, REQUIRED_TERMS, Domain, DomainPlacement
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, View
 from resources.ports.fabric import IslandFabric

@@ -24,7 +24,7 @@ from resources.domains.desired_domain import ReplicaRequest
 from resources.domains.release import DomainRelease, release_domains
 from resources.domains.users import User, users_of
 from resources.model.domain import Domain
-from resources.model.expansion import expanded, is_per_group_replica
+from resources.model.domain_requests import expanded, is_per_group_replica
 from resources.model.template import Template
 from resources.model.view import CliqueView, View, desired_replicas
 from resources.ports.configuration import Configuration

@@ -17,8 +17,7 @@ from engine.paths import get
 from engine.resource import Body
 from resources.base import kinds, names
 from resources.base.fields import GROUPS, cliques_of, mappings, members_of
-from resources.model.domain_requests import domain_requests_of
-from resources.model.expansion import expanded, is_per_group_replica, name_in
+from resources.model.domain_requests import domain_requests_of, expanded, is_per_group_replica, name_in
 from resources.model.view import MAX_REPLICAS
 from resources.ports.fabric import INDEX, DomainRequest, Fabric
 

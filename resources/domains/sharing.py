@@ -7,7 +7,7 @@ from engine.ids import ResourceId
 from engine.resource import Body
 from resources.base import kinds, names
 from resources.domains.requests import NO_GROUPS, RequestedDomain, group_of_clique, group_replicas, replicas, requested_by_set
-from resources.model.expansion import is_per_group_replica
+from resources.model.domain_requests import is_per_group_replica
 from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Fabric, IndexedNamesFabric
 
 MAX_SETS = 3

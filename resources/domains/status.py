@@ -17,9 +17,8 @@ from engine.verb import Verb
 from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of
 from resources.domains.cut_off import CutOff, cut_off
-from resources.domains.drain import drain_verdict
 from resources.domains.reach import Split, split_of
-from resources.domains.release import owned_domains
+from resources.domains.release import drain_verdict, owned_domains
 from resources.domains.requests import requested_by_set, scaled_groups
 from resources.domains.users import User, claims_on, has_ended
 from resources.model.domain import is_foreign, is_managed

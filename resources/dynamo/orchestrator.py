@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from resources.base import kinds
 from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, InferenceGraph, Orchestrator
-from resources.ports.dynamo import KAI_SCHEDULER
+from resources.ports.configuration import KAI_SCHEDULER
 
 NOT_AVAILABLE = "no multinode orchestrator available"
 DEFAULT_QUEUE = "dynamo"

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from engine.forecast.cluster_model import Assumption
-from engine.forecast.effects import Effects
+from engine.forecast.cluster_model import Assumption, Effects
 from engine.forecast.store import ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live, timestamp
@@ -15,15 +14,60 @@ from engine.operation import Operation
 from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
-from resources.forecast.components import has_failed, is_component, rolled_out
 from resources.forecast.log import WorkloadLog
-from resources.forecast.pod_slots import PodSlots
-from resources.forecast.pods import claim_of, claims_from_templates, is_claim_for, is_refused, is_synthetic, started, stays_as_it_is
-from resources.forecast.room_model import RoomModel
+from resources.forecast.pods import (
+    PodSlots,
+    claim_of,
+    claims_from_templates,
+    has_failed,
+    is_claim_for,
+    is_component,
+    is_refused,
+    is_synthetic,
+    rolled_out,
+    started,
+    stays_as_it_is,
+)
 from resources.model.claim_users import PROTECTIONS, claims_of, pod_spec_of, reserved_for
 from resources.model.pod_facts import facts_of
-from resources.ports.answering_fabric import AnsweringFabric
-from resources.ports.fabric import Fabric
+from resources.ports.fabric import AnsweringFabric, Fabric
+
+Slots = Mapping[str, int]
+"""Kind of domains -> the places in them that a pod takes."""
+
+
+class RoomModel(Protocol):
+    """The nodes in one forecast, with the pods that have a node, and those that wait for one."""
+
+    @property
+    def slot_kinds(self) -> frozenset[str]:
+        """The kinds of domains of which it is known which nodes have a place."""
+        ...
+
+    def begin(self, pods: Iterable[tuple[Live, Slots]]) -> None:
+        """Take note of the pods as they are."""
+        ...
+
+    def note_refused(self, pods: Iterable[tuple[Live, ResourceId, Slots]]) -> None:
+        """Take note of pods, with their roots, that the scheduler says it cannot place."""
+        ...
+
+    def is_explained(self, uid: str) -> bool:
+        """Whether the scheduler refuses this pod for want of room."""
+        ...
+
+    def ask(self, live: Live, root: ResourceId, slots: Slots) -> bool:
+        """A pod may have a node if there is room. Returns false if nothing can be said about it."""
+        ...
+
+    def remove(self, uids: Iterable[str]) -> None:
+        """These objects are gone."""
+        ...
+
+    def admitted(self) -> list[ResourceId]:
+        """The waiting pods that have a node from now on."""
+        ...
+
 
 OVERDUE: Final = timedelta(minutes=2)
 """How long a deletion may be overdue. An object that is still there then has a reason that time does not remove."""

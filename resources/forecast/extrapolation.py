@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.canonical import digest
-from engine.forecast.effects import Effects, Level, worst_first
+from engine.forecast.cluster_model import Effects, Level, worst_first
 from engine.forecast.forecast import End, Forecast, ForecastPass
 from engine.ids import ResourceId
 from engine.observed import EMPTY, Live

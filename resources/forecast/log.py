@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from engine.forecast.effects import Effects, Level, worst_first
+from engine.forecast.cluster_model import Effects, Level, worst_first
 from engine.forecast.store import ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live

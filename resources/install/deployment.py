@@ -6,8 +6,8 @@ from typing import Any, Final
 from resources.base import kinds
 from resources.install.engine_pod import CONFIGURATION_FILE, pod_spec
 from resources.install.installation import NAME, SELECTOR, EngineInstallation, metadata
-from resources.install.lease_place import LeasePlace
 from resources.install.operator_configuration import RESTART_ANNOTATION, restart_digest
+from resources.install.publication import LeasePlace
 
 COMPONENT: Final = "controller"
 ENDPOINTS: Final[Mapping[str, str]] = {"webhooks": "webhooks", "healthProbes": "probes", "metrics": "metrics"}

@@ -1,5 +1,9 @@
 """Domain: a fabric domain that pods of a set request, with its state."""
 
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
 from msgspec import Struct
 
 from engine.ids import ResourceId
@@ -68,3 +72,22 @@ def is_foreign(live: Live, fabric: Fabric, root_uid: str, *, shared: bool) -> bo
 def is_managed(live: Live, fabric: Fabric) -> bool:
     """Whether the engine created this domain. A domain that a user created is used and never changed (N9)."""
     return live.labels.get(labels.MANAGED_BY) == labels.MANAGER or fabric.finalizer in (live.body["metadata"].get("finalizers") or ())
+
+
+REQUIRED_TERMS, PREFERRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+"""The fields of a pod affinity."""
+
+
+class DomainPlacement(StrEnum):
+    """The values of the annotation `labels.DOMAIN_PLACEMENT` of a set."""
+
+    REQUIRED = "required"
+    """Pods only run in the island of the other pods of their domain; otherwise they stay Pending."""
+    PREFERRED = "preferred"
+    """Pods run there if there is room, otherwise elsewhere."""
+
+
+def placement_of(annotations: Mapping[str, Any]) -> DomainPlacement | None:
+    """What the annotations of a set ask for; None if nothing, or if the value is invalid: admission may have been bypassed."""
+    value = annotations.get(labels.DOMAIN_PLACEMENT)
+    return next((placement for placement in DomainPlacement if placement == value), None)

@@ -3,12 +3,18 @@
 It decides about objects whose hash somebody else computed: Grove's operator, or another version of the engine.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from engine.diff import same
+from engine.observed import Live
+from engine.paths import get
 from engine.resource import Body
-from resources.base.fields import mapping, mappings
+from resources.base import labels
+from resources.base.fields import annotations_of, mapping, mappings
+from resources.model import environment
+from resources.model.template import Clique, is_our_hash
+from resources.ports.fabric import DomainRequest, Fabric
 from resources.schema.pod_spec_form import canonical_form, respelled
 
 REMOVED_LATER = "schedulingGates"
@@ -80,3 +86,48 @@ def _container_without(container: Body, variables: Collection[str], claims: Coll
 
 def _without(entries: Any, names: Collection[str]) -> list[Body]:
     return [entry for entry in mappings(entries) if _name(entry) not in names]
+
+
+GROUP_VARIABLES: Final = frozenset(variable["name"] for variable in environment.group_variables(0))
+"""The variables that members of scaling groups have in the pod spec of their PodClique."""
+
+
+def is_adopted(live: Live, clique: Clique, *, is_member: bool, requests: Iterable[tuple[Fabric, DomainRequest]]) -> bool:
+    """Whether the hash of a PodClique is missing or not the engine's, and it was created from the current template (M1).
+
+    A PodClique outside scaling groups always has the current template, and its pods say by their hashes which template they have: so it may
+    have more than the template, e.g. defaults. A member of a scaling group was never changed since its creation: it must be the same.
+    """
+    if is_our_hash(live.labels.get(labels.TEMPLATE_HASH)):
+        return False
+    claims = _claims_for_domains(clique, requests)
+    variables = GROUP_VARIABLES if is_member else frozenset[str]()
+    live_spec = without_additions(get(live.body, ("spec", "podSpec"), {}), variables=variables, claims=claims)
+    desired = without_additions(clique.pod_spec, variables=variables, claims=claims)
+    if not is_member:
+        return covers_spec(live_spec, desired)
+    return _has(live.labels, clique.labels) and _has(annotations_of(live.body), clique.annotations) and is_same_spec(live_spec, desired)
+
+
+def has_lost_hash(live: Live, clique: Clique, hashes: Iterable[str]) -> bool:
+    """Whether the hash label of a PodClique is missing and its pods, of which `hashes` are those labels, have the current template."""
+    return labels.TEMPLATE_HASH not in live.labels and set(hashes) == {clique.hash}
+
+
+def _claims_for_domains(clique: Clique, requests: Iterable[tuple[Fabric, DomainRequest]]) -> frozenset[str]:
+    """The names of the claims that fabrics add to the clique's pod spec."""
+    decorated = clique.pod_spec
+    for fabric, request in requests:
+        if clique.name in request.cliques:
+            decorated = fabric.decorate_pod(decorated, "")
+    return _claim_names(decorated) - _claim_names(clique.pod_spec)
+
+
+def _claim_names(pod_spec: Body) -> frozenset[str]:
+    names = (claim.get("name") for claim in mappings(pod_spec.get("resourceClaims")))
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def _has(live: Mapping[str, Any], desired: Mapping[str, Any]) -> bool:
+    """Whether the live labels or annotations contain those of the template; labels of ours override the template's."""
+    return all(live.get(key) == value or key.startswith((labels.GROVE_PREFIX, "app.kubernetes.io/")) for key, value in desired.items())

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from engine.ids import ResourceId
 from engine.resource import Body
 from resources.base import kinds, names
-from resources.model.template_references import TemplateReferences
+from resources.ports.references import TemplateReferences
 
 
 class Share(Struct, frozen=True, eq=False):

@@ -12,14 +12,14 @@ from engine.ids import ResourceId
 from engine.resource import Body
 from resources.base import labels
 from resources.model import sharing, topology
+from resources.model.domain import DomainPlacement, placement_of
 from resources.model.domain_requests import domain_requests_of
 from resources.model.gang_record import gang_record
-from resources.model.placement import DomainPlacement, placement_of
 from resources.model.sharing import Sharing
-from resources.model.template_references import TemplateReferences
 from resources.model.topology import Topology
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
+from resources.ports.references import TemplateReferences
 from resources.schema.pod_spec_form import canonical_form
 
 HASH_VERSION = "v3"

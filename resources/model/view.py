@@ -5,21 +5,19 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from engine.answer import FailedCall
 from engine.errors import GraphError
-from engine.failure import FailedCall
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Slice
 from engine.paths import get
 from engine.reason import Because, Reason
 from resources.base import kinds, labels, names
 from resources.model import environment
-from resources.model.adoption import has_lost_hash, is_adopted
 from resources.model.domain import Domain
-from resources.model.expansion import name_in
+from resources.model.domain_requests import name_in
 from resources.model.gang_scheduling import NO_BLOCKERS, GangBlockers
-from resources.model.pod_assignment import PodAssignment, assign_pods
-from resources.model.pod_facts import PodFacts, facts_of
-from resources.model.pod_match import is_created_from
+from resources.model.pod_facts import PodAssignment, PodFacts, assign_pods, facts_of
+from resources.model.pod_match import has_lost_hash, is_adopted, is_created_from
 from resources.model.template import Clique, Group, Template
 from resources.ports.configuration import Configuration
 from resources.schema.issues import shown
@@ -325,3 +323,17 @@ def desired_replicas(live: Live | None, initial: int) -> int:
 def is_scheduled(gang: GangView) -> bool:
     """Whether every pod group of the gang has its minimum of scheduled pods."""
     return all(clique is not None and sum(pod.scheduled for pod in clique.pods) >= minimum for _, minimum, clique in gang.groups)
+
+
+ROOT = "root"
+"""The key of the part with the PodCliqueSet itself."""
+SET = "set"
+"""The key of the part with the objects that all replicas of the set share."""
+
+
+def part_key(root: ResourceId, id: ResourceId) -> str:
+    """The key of the part that an object of the set belongs to: `ROOT`, `SET`, or the index of its replica, e.g. `"0"`."""
+    if id == root:
+        return ROOT
+    index = names.replica_of(root, id)
+    return SET if index is None else str(index)

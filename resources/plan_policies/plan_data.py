@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from engine.forecast.effects import Level
+from engine.forecast.cluster_model import Level
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, World, timestamp
 from engine.operation import Operation

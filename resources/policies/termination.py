@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.observed import timestamp
-from engine.verdict import Verdict, earliest
+from engine.reason import Verdict, earliest
 from resources.model.view import CliqueView, GroupView, View
 from resources.policies.availability import FIRST_MOMENTS, breached_since, group_breached_since, is_sound
 

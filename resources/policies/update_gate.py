@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.trial import Trial
-from engine.trial_verdict import TrialOutcome, Trials
+from engine.answer import TrialOutcome, Trials
+from engine.operation import Trial
 from resources.policies.rollout import UpdateAllowance, UpdateStage
 
 UNKNOWN: Final[Mapping[TrialOutcome, str]] = {

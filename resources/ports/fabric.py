@@ -1,11 +1,16 @@
-"""Fabric: the protocol of a plug-in for one vendor's domains, within which accelerators of several nodes reach one another. Pure."""
+"""Fabric: the protocol of a plug-in for one vendor's domains, within which accelerators of several nodes reach one another. Pure.
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+Below it the optional capabilities: annotations that it reads, rules that an API server evaluates, and its driver as forecasts assume it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from engine.ids import Kind
+from engine.forecast.store import ForecastStore
+from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.resource import Body
 from resources.schema.issues import Issue
@@ -197,4 +202,106 @@ class IslandFabric(LinkedFabric, Protocol):
     @property
     def max_island_nodes(self) -> int:
         """The largest number of nodes of one island that a domain can have."""
+        ...
+
+
+class Place(StrEnum):
+    """A place for annotations in a PodCliqueSet, as users write it."""
+
+    SET = "metadata.annotations"
+    GROUP = "spec.template.podCliqueScalingGroups[].annotations"
+    CLIQUE = "spec.template.cliques[].annotations"
+
+
+class Annotation(Struct, frozen=True):
+    """An annotation that a plug-in reads."""
+
+    key: str
+    places: tuple[Place, ...] = (Place.CLIQUE,)
+    """Where it is read from."""
+    hint: str = ""
+    """What users should know who wrote it somewhere else, e.g. `an opt-out is for the whole set`."""
+
+
+@runtime_checkable
+class AnnotatedFabric(Protocol):
+    """A `Fabric` that names the annotations that it reads. `engine status` and `engine why` report those that users add to PodCliques."""
+
+    @property
+    def annotations(self) -> tuple[Annotation, ...]:
+        """The annotations that it reads from a PodCliqueSet."""
+        ...
+
+
+class PolicyVariable(Struct, frozen=True):
+    """A value that several rules use, as `variables.<name>`."""
+
+    name: str
+    expression: str
+    """CEL. It may use the variables before it."""
+
+
+class PolicyRule(Struct, frozen=True):
+    """One rule of a ValidatingAdmissionPolicy."""
+
+    expression: str
+    """CEL; true if the request is admitted."""
+    message: str
+    """Field and reason, for people. Where `message_expression` cannot be evaluated, it is shown instead."""
+    message_expression: str = ""
+    """CEL whose value is the message with the names of what is wrong; empty if `message` says everything."""
+
+
+class Enrolment(Struct, frozen=True):
+    """What a new PodCliqueSet gets if it matches, as a MutatingAdmissionPolicy."""
+
+    name: str
+    """A word for the name of the policy."""
+    conditions: tuple[PolicyRule, ...]
+    """All must be true."""
+    annotations: Body
+    """The annotations that are added."""
+
+
+@runtime_checkable
+class RuledFabric(Protocol):
+    """A `Fabric` whose admission rules can be written as CEL, at least in part.
+
+    The rules may use the variables of `resources.admission_policies.sets.VARIABLES`: `cliques`, `oldCliques` and others.
+    """
+
+    def policy_rules(self) -> Iterator[PolicyRule]:
+        """The rules for PodCliqueSets."""
+        ...
+
+    def enrolment(self) -> Enrolment | None:
+        """What new sets get by default; None if nothing."""
+        ...
+
+    def unstated_rules(self) -> Iterator[str]:
+        """The rules that CEL cannot state, each in a sentence."""
+        ...
+
+
+class ModelledDriver(Protocol):
+    """The driver of a fabric in one forecast. It may have a state."""
+
+    def answer(self, store: ForecastStore, changed: Sequence[ResourceId], gone: Sequence[str]) -> bool:
+        """Let the driver take one step. `changed` are the objects that have changed since the last one, `gone` the uids that have gone.
+
+        Returns whether it has changed anything.
+        """
+        ...
+
+    def holds(self, live: Live) -> bool:
+        """Whether an object that is being deleted is the driver's to release: nobody else removes its finalizers."""
+        ...
+
+
+@runtime_checkable
+class AnsweringFabric(Protocol):
+    """A fabric whose driver's answers are known."""
+
+    def modelled_driver(self) -> ModelledDriver:
+        """A driver for one forecast."""
         ...

@@ -8,9 +8,8 @@ from msgspec import Struct
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
-from resources.ports.checks import Check
+from resources.ports.checks import Check, Query, QueryResults, ServedApis
 from resources.ports.fabric import Fabric, IslandFabric
-from resources.ports.queries import Query, QueryResults, ServedApis
 
 
 class Installation(Struct, frozen=True, eq=False):

@@ -1,12 +1,14 @@
-"""References: the objects that a set refers to, as far as they are known."""
+"""References: the objects that a set refers to, as far as they are known or were observed."""
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 
-from engine.ids import ResourceId
-from engine.observed import Live
+from engine.ids import Kind, ResourceId
+from engine.memo import Memo
+from engine.observed import Live, Observed
+from resources.base import kinds
 
 
 class References(Protocol):
@@ -52,3 +54,43 @@ class KnownReferences(Struct, frozen=True):
 def known_references(lives: Iterable[Live], kinds: Iterable[str]) -> KnownReferences:
     """References with these objects; `kinds` are the kinds that were listed completely."""
     return KnownReferences({live.id: live for live in lives}, frozenset(kinds))
+
+
+REFERENCED_KINDS: Final = frozenset({kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
+"""The kinds for which it matters whether they are served and could be listed."""
+
+
+class TemplateReferences(Struct, frozen=True, eq=False):
+    """What was resolved of a set's references, and why the rest was not."""
+
+    resolved: Mapping[ResourceId, Live] = field(default_factory=dict)
+    """The referenced objects that exist."""
+    incomplete: frozenset[str] = frozenset()
+    """The kinds that could not be listed completely."""
+    unserved: frozenset[str] = frozenset()
+    """The kinds that the cluster does not serve."""
+    claims: frozenset[str] = frozenset()
+    """The names of the set's own resource claims that exist for the set as a whole."""
+    foreign: frozenset[str] = frozenset()
+    """The names of foreign resource claims."""
+
+    def why_missing(self, kind: Kind) -> str:
+        """Why an object of that kind was not resolved."""
+        if kind.key in self.unserved:
+            return f"the cluster does not serve {kind.name} of {kind.api_version}"
+        if kind.key in self.incomplete:
+            return f"{kind.name} objects could not be listed completely"
+        return "not found" + (" in the namespaces that are observed" if kind.namespaced else "")
+
+
+def template_references(observed: Observed, ids: tuple[ResourceId, ...], part: str, memo: Memo) -> TemplateReferences:
+    """The references `ids` of a set, resolved; the same object as before if nothing about them has changed.
+
+    `part` is the key of the slice with the objects that all replicas of the set share.
+    """
+    incomplete, unserved = observed.incomplete & REFERENCED_KINDS, observed.unserved & REFERENCED_KINDS
+    claims = frozenset(live.id.name for live in observed.slice(part).of(kinds.RESOURCE_CLAIM.name))
+    resolved = {id: live for id in ids if (live := observed.references.objects.get(id)) is not None}
+    foreign = frozenset(id.name for id in observed.foreign if id.kind == kinds.RESOURCE_CLAIM.name)
+    facts = (ids, tuple(resolved.values()), incomplete, unserved, claims, foreign)
+    return memo.recall("template_references", facts, lambda: TemplateReferences(resolved, incomplete, unserved, claims, foreign))

@@ -17,7 +17,7 @@ from engine.plan import Plan
 from engine.tick import Plans, plan_all
 from engine.verb import Verb
 from resources.base.kinds import SECRET
-from resources.preview.first_pass import FirstPass
+from resources.preview.facts import FirstPass
 from resources.registry import BLUEPRINTS
 
 REVISION: Final = "1"

@@ -1,13 +1,21 @@
 """Facts: what a preview knows of the cluster beyond what a pass observes. They are read once, and only where the plan needs them."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from msgspec import Struct, field
 
+from engine.guard import Limits
 from engine.ids import ResourceId
-from engine.observed import Live
+from engine.intent import NOTHING, Intent
+from engine.observed import Live, World
 from engine.plan import Wait
+from engine.resource import Body
+from engine.tick import Plans
+from resources.base import kinds
 from resources.domains.capacity import NodeCapacity
+from resources.model.membership import effective_body
+from resources.ports.configuration import Configuration
 
 
 class TrialResult(Struct, frozen=True, eq=False):
@@ -39,3 +47,24 @@ class Facts(Struct, frozen=True, eq=False):
 
 
 NO_FACTS = Facts()
+
+
+class FirstPass(Struct, frozen=True, eq=False):
+    """The observed world, the plans for it, and what they were planned with."""
+
+    now: datetime
+    world: World
+    planned: Plans
+    configuration: Configuration
+    intent: Intent = NOTHING
+    limits: Limits = Limits()
+    assumes_secrets: bool = False
+    """Whether Secrets could not be listed, and are taken to be as they should be."""
+
+    def sets(self) -> list[tuple[ResourceId, Body]]:
+        """The sets that are not being deleted, each as it is proposed or stored."""
+        return [
+            (observed.root.id, effective_body(observed, self.configuration))
+            for observed in self.world.roots
+            if observed.root.id.kind == kinds.PODCLIQUESET.name and observed.root.deleting_since is None
+        ]

@@ -25,8 +25,7 @@ from resources.forecast.cluster import ModelledCluster
 from resources.forecast.extrapolation import extended
 from resources.forecast.sample import sample_of
 from resources.ports.configuration import Configuration
-from resources.preview.facts import NO_FACTS, Facts
-from resources.preview.first_pass import FirstPass
+from resources.preview.facts import NO_FACTS, Facts, FirstPass
 from resources.registry import BLUEPRINTS
 
 WORK: Final = 180

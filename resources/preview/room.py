@@ -8,7 +8,7 @@ from resources.forecast.cluster import ModelledCluster
 from resources.forecast.pod_room import PodRoom
 from resources.forecast.room_facts import RoomFacts
 from resources.forecast.room_replay import replayed
-from resources.preview.first_pass import FirstPass
+from resources.preview.facts import FirstPass
 from resources.preview.forecasting import Conditions, concerned, simulated
 
 

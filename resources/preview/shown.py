@@ -19,8 +19,7 @@ from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.domains.sharing import sharing_notes
 from resources.forecast.quotas import by_root, shortages, text_of
 from resources.preview.assumed_secrets import NOTICE
-from resources.preview.facts import NO_FACTS, Facts
-from resources.preview.first_pass import FirstPass
+from resources.preview.facts import NO_FACTS, Facts, FirstPass
 
 LATER: Final = "after the last pass"
 

@@ -1,21 +1,59 @@
-"""Teardown: the desired objects of a set that is being deleted: its replicas go first, then its shared objects, then its finalizer."""
+"""Teardown: what a replica or a set that goes leaves to delete: of a set its replicas, then its shared objects, then its finalizer."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from msgspec import Struct
+
 from engine.blueprint import Desired
-from engine.graph import graph, part
+from engine.graph import Part, graph, part
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.observed import Live, Observed
-from engine.reason import Because, Reason
+from engine.observed import Live, Observed, Slice
+from engine.plan import Wait
+from engine.reason import Because, Reason, earliest
 from engine.resource import Policy, Resource, Stance
-from engine.verdict import earliest
-from resources.domains.release import owned_domains, release_domains
-from resources.model.part_keys import ROOT, SET
+from resources.domains.release import DomainRelease, owned_domains, release_domains
+from resources.domains.users import claims_on
+from resources.model.view import ROOT, SET
 from resources.ports.configuration import Configuration
-from resources.removal.order import delete_in_order, orphans_its_children, pending_deletions
-from resources.removal.replicas import remove_part
+from resources.removal.obsolete import delete_in_order, orphans_its_children, pending_deletions
+
+
+class PartRemoval(Struct, frozen=True, eq=False):
+    """A replica that is being deleted."""
+
+    part: Part
+    release: DomainRelease
+    """The release of its fabric domains."""
+    pending: tuple[Wait, ...]
+    """Its pods that are being deleted."""
+
+
+def excess_replicas(observed: Observed, count: int, configuration: Configuration, now: datetime, memo: Memo) -> Iterator[PartRemoval]:
+    """The removals of the replicas whose index is `count` or greater."""
+    for key, lives in sorted(observed.slices.items()):
+        if key not in (ROOT, SET) and int(key) >= count:
+            why = f"replica {key} is removed: {observed.root.id.name} is scaled to {count}"
+            yield remove_part(observed, key, lives, Because(Reason.SCALED_IN, why), configuration, now, memo)
+
+
+def remove_part(
+    observed: Observed, key: str, lives: Slice, because: Because, configuration: Configuration, now: datetime, memo: Memo
+) -> PartRemoval:
+    """The removal of all objects of one part."""
+    kinds = [fabric.kind.name for fabric in configuration.fabrics]
+    domains = [live for kind in kinds for live in lives.of(kind)]
+    facts = (lives, because.text, configuration, *claims_on(observed, domains, configuration))
+
+    def make() -> PartRemoval:
+        release = release_domains(observed, domains, configuration, because, now, (lives,))
+        others = (live for live in lives.objects.values() if live.id.kind not in kinds)
+        return PartRemoval(
+            part(key, [*delete_in_order(others, because), *release.resources]), release, tuple(pending_deletions(lives.objects.values()))
+        )
+
+    return memo.recall_until(("removal", key), facts, now, make, lambda removal: removal.release.until)
 
 
 def teardown(observed: Observed, policy: Policy, configuration: Configuration, now: datetime, memo: Memo) -> Desired:

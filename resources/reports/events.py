@@ -8,9 +8,8 @@ from msgspec import Struct
 from engine.conditions import find
 from engine.event import Event, RootWarning
 from engine.ids import ResourceId
-from engine.operation import Operation
+from engine.operation import Operation, Outcome, Result
 from engine.resource import EventGroup
-from engine.result import Outcome, Result
 from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.model.domain import subject_of

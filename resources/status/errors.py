@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from engine.failure import FailedCall
+from engine.answer import FailedCall
 from engine.ids import ResourceId
 from engine.observed import Live, timestamp
 from engine.plan import Wait

@@ -9,10 +9,17 @@ from engine.resource import NOW, Body
 from resources.base import labels
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, View
-from resources.policies.availability import BREACHED, SCHEDULED, breach_state, has_minimum_ready, ready_count, scheduled_count
+from resources.policies.availability import (
+    BREACHED,
+    SCHEDULED,
+    breach_state,
+    has_minimum_ready,
+    is_provisional,
+    ready_count,
+    scheduled_count,
+)
 from resources.policies.rollout import is_outdated
 from resources.status import errors, update
-from resources.status.provisional import is_provisional
 
 
 def of(view: View, clique: CliqueView) -> Body | None:

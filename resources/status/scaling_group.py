@@ -8,9 +8,8 @@ from engine.observed import timestamp
 from engine.resource import Body
 from resources.base import labels
 from resources.model.view import CliqueView, GroupView, View
-from resources.policies.availability import BREACHED, has_minimum_ready, has_minimum_scheduled, is_sound
+from resources.policies.availability import BREACHED, has_minimum_ready, has_minimum_scheduled, is_provisional, is_sound
 from resources.status import errors, podclique, update
-from resources.status.provisional import is_provisional
 
 TERMINATING = "GangTerminationInProgress"
 """A condition for users, as Grove has it: no decision of the engine reads it."""

@@ -6,7 +6,7 @@ from typing import Any
 from engine.conditions import condition, merge
 from engine.observed import Live
 from engine.resource import Body
-from resources.model.scheduler_topology import BackendTopology
+from resources.model.topology import BackendTopology
 
 DRIFT = "SchedulerTopologyDrift"
 

@@ -7,8 +7,8 @@ from engine.runtime.clock import SystemClock
 from enginectl.actions.rbac import account_permissions
 from enginectl.base.options import Options
 from enginectl.wiring.configuration import Wiring, configuration_of
+from resources.install.permissions import Use
 from resources.install.roles import Account
-from resources.install.use import Use
 from resources.settings import valid_settings
 from tests.controlplane.accounts import grant
 from tests.controlplane.cluster import SYSTEM, ControlPlane

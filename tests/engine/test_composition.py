@@ -7,15 +7,14 @@ import pytest
 from msgspec.structs import replace
 
 from engine.blueprint import relevant_incomplete
-from engine.composition import compose
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Unlisted, World, live
 from engine.operation import Operation
 from engine.plan import Plan
-from engine.proposal import propose
+from engine.proposal import compose, propose
 from engine.report.model import compose as report_of
-from engine.runtime.preview import preview
+from engine.runtime.passes import preview
 from engine.runtime.provider import Observation, Scope
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb

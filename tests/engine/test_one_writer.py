@@ -3,8 +3,8 @@
 import pytest
 
 from engine.ids import ResourceId
-from engine.one_writer import with_one_writer
 from engine.operation import Cause, Operation
+from engine.operation_order import with_one_writer
 from engine.plan import Objection, Plan
 from engine.verb import Verb
 

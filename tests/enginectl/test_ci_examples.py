@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 import typer
 import yaml
-from typer.main import get_group
 
 from enginectl.actions.reporting import outputs_of
-from enginectl.base.options import share_options
-from enginectl.main import commands
+from enginectl.main import root_command
 from tests.enginectl.calling import ROOT
 
 FOLDER = ROOT / "examples" / "ci"
@@ -51,7 +49,7 @@ def lines_of(file: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_every_command_line_is_one_that_the_engine_takes(file: Path) -> None:
-    root = share_options(get_group(commands))
+    root = root_command()
 
     assert lines_of(file)
     for name, *words in lines_of(file):
@@ -60,7 +58,7 @@ def test_every_command_line_is_one_that_the_engine_takes(file: Path) -> None:
 
 
 def test_an_option_that_does_not_exist_is_found() -> None:
-    root = share_options(get_group(commands))
+    root = root_command()
 
     with pytest.raises(typer.TyperException):
         root.commands["diff"].make_context("diff", ["--no-such-option"])

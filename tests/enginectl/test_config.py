@@ -15,9 +15,8 @@ from enginectl.serving.endpoints import certificate_of
 from enginectl.serving.servers import Served, addresses
 from enginectl.wiring import configuration_file
 from enginectl.wiring.cluster import lease_of, shard_count
-from enginectl.wiring.configuration import wire
+from enginectl.wiring.configuration import protection, wire
 from enginectl.wiring.configuration_file import MAX_BYTES, MAX_FINDINGS
-from enginectl.wiring.protection import protection
 from providers.registry import SCHEDULERS
 from providers.serving.tls import server_context
 from resources.schema.unknown_fields import model_in

@@ -7,7 +7,7 @@ import yaml
 
 from enginectl.base.exit_codes import Exit
 from resources.base import kinds, labels
-from resources.base.manifest import manifest
+from resources.base.fields import manifest
 from tests.builders import clique, podcliqueset
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine

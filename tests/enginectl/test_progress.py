@@ -7,9 +7,8 @@ from rich.console import Console
 
 from engine.errors import Forbidden
 from engine.ids import ResourceId
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Operation, Outcome, Result
 from engine.plan import Plan, Wait
-from engine.result import Outcome, Result
 from engine.runtime.lease_holder import LeaseHolder
 from engine.verb import Verb
 from enginectl.output.progress import MAX_ROOTS, Lines, Tree

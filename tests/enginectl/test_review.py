@@ -167,7 +167,7 @@ def test_a_managed_object_is_for_the_engine_and_for_those_who_are_exempt(
     config.write_text(f"{CONFIG}authorizer: {{enabled: true, exemptServiceAccountUserNames: [system:kube-controller-manager]}}\n")
     account.mkdir()
     (account / "namespace").write_text("grove-system\n")
-    monkeypatch.setattr("enginectl.wiring.protection.SERVICE_ACCOUNT", account)
+    monkeypatch.setattr("enginectl.wiring.configuration.SERVICE_ACCOUNT", account)
     monkeypatch.setenv("GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "grove-operator")
     users = ("ann", "system:serviceaccount:grove-system:grove-operator", "system:kube-controller-manager")
 

@@ -13,7 +13,7 @@ import yaml
 from msgspec.structs import replace
 
 from engine.approval.wire import VERSION as PLAN_VERSION
-from engine.forecast.effects import Effects, Level
+from engine.forecast.cluster_model import Effects, Level
 from engine.plan import Objection, Plan, Wait
 from engine.report.json import VERSION, document, printed
 from enginectl.base.exit_codes import Exit

@@ -6,11 +6,11 @@ from hypothesis import strategies
 from msgspec.structs import replace
 
 from engine import world
-from engine.composition import compose
 from engine.memo import Memo
 from engine.observed import World, live
 from engine.operation import Operation
 from engine.plan import Plan
+from engine.proposal import compose
 from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.registry import BLUEPRINTS

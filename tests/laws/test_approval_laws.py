@@ -10,8 +10,7 @@ from hypothesis import strategies as some
 from engine.approval.approval import Approval
 from engine.approval.ledger import Ledger
 from engine.approval.staleness import changed_roots
-from engine.operation import Operation
-from engine.result import Outcome
+from engine.operation import Operation, Outcome
 from engine.verb import Verb
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request

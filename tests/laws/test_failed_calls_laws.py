@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from engine.answer import FailedCall
 from engine.errors import Forbidden
-from engine.failure import FailedCall
 from engine.ids import ResourceId
+from engine.operation import Outcome, Result
 from engine.plan import Plan
-from engine.result import Outcome, Result
 from engine.revised import Revised
 from engine.runtime.failed_calls import FailedCalls
 from tests.engine.runtime.fakes import ROOT, create

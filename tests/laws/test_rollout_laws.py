@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from engine.answer import TrialOutcome, Trials, TrialVerdict
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.operation import Operation
-from engine.trial_verdict import TrialOutcome, Trials, TrialVerdict
 from engine.verb import Verb
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset

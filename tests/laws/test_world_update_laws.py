@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from engine.failure import FailedCall
+from engine.answer import FailedCall
 from engine.ids import OwnerRef, ResourceId
 from engine.observed import Live, World, live
 from engine.revised import differences

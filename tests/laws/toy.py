@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from engine import world
+from engine.answer import NOT_MADE
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
@@ -13,7 +14,6 @@ from engine.operation import Operation, owner_reference
 from engine.paths import merge_patch, stamp
 from engine.plan import Plan
 from engine.tick import plan_all
-from engine.trial_verdict import NOT_MADE
 from engine.verb import Verb
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from engine.operation import Outcome, Result
 from engine.plan import Plan
-from engine.result import Outcome, Result
 from engine.verb import Verb
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.result import Outcome
+from engine.operation import Outcome
 from engine.runtime.lease import DISABLED
 from providers.metrics.families import FAMILIES
 from providers.metrics.metrics import EngineMetrics

@@ -14,7 +14,7 @@ from providers.kubernetes.discovery import Discovery, ServedKind
 from providers.queries import ACCESS_REVIEW, best_version, missing_verbs, run_queries, served_apis
 from resources.base import kinds
 from resources.install.permissions import Permission
-from resources.ports.queries import Query, ServedApis
+from resources.ports.checks import Query, ServedApis
 
 pytestmark = pytest.mark.anyio
 TEMPLATES = Query(kinds.RESOURCE_CLAIM_TEMPLATE, versions=("v1beta2", "v1beta1"))

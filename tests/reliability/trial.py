@@ -10,8 +10,7 @@ import anyio
 from msgspec.structs import replace
 
 from engine.runtime.clock import SystemClock
-from engine.runtime.passes import Engine
-from engine.runtime.preview import preview
+from engine.runtime.passes import Engine, preview
 from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import KubernetesClient
 from providers.watching import WatchingCluster

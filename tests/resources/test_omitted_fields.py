@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from engine.composition import compose
 from engine.memo import Memo
 from engine.observed import World
 from engine.omitted import NOTHING_OMITTED
-from engine.proposal import propose
+from engine.proposal import compose, propose
 from engine.resource import Resource, Stance
 from resources.base import kinds
 from resources.base.omitted_fields import omitted_fields

@@ -9,7 +9,7 @@ from engine.approval.ledger import Ledger
 from engine.forecast.forecast import Forecast
 from engine.intent import Intent
 from engine.observed import World
-from engine.result import Outcome
+from engine.operation import Outcome
 from engine.runtime.sync_report import SyncReport
 from engine.tick import Plans
 from enginectl.actions.planning import first_pass_of

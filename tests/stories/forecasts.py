@@ -13,13 +13,11 @@ from engine.forecast.forecast import End, Forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING
-from engine.operation import Operation
+from engine.operation import Operation, Outcome
 from engine.removal import Removal
-from engine.result import Outcome
 from engine.runtime.client import Client
 from engine.runtime.clock import SystemClock
-from engine.runtime.passes import Engine
-from engine.runtime.preview import preview
+from engine.runtime.passes import Engine, preview
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from enginectl.actions.planning import first_pass_of

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from engine.conditions import find
 from engine.ids import Kind
 from engine.runtime.clock import SystemClock
-from engine.runtime.identity import identify
 from engine.runtime.lease import Lease
+from engine.runtime.lease_holder import identify
 from engine.runtime.passes import Engine
 from engine.runtime.session import sync
 from engine.runtime.sync_report import Ending, SyncReport
@@ -21,7 +21,7 @@ from providers.kubernetes.client import KubernetesClient
 from providers.registry import SCHEDULERS
 from providers.watching import WatchingCluster
 from resources.base import kinds
-from resources.install.use import Use
+from resources.install.permissions import Use
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder

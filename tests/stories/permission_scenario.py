@@ -14,8 +14,8 @@ from engine.errors import EngineError, NotFound
 from engine.ids import Kind
 from engine.intent import Intent
 from engine.runtime.clock import SystemClock
-from engine.runtime.identity import identify
 from engine.runtime.lease import Lease
+from engine.runtime.lease_holder import identify
 from engine.runtime.logs import Log, logger
 from engine.runtime.loop import run
 from engine.runtime.passes import Engine
@@ -27,9 +27,8 @@ from providers.kubernetes.client import KubernetesClient
 from providers.registry import SCHEDULERS
 from providers.watching import WatchingCluster
 from resources.base import kinds, labels
-from resources.install.use import Use
-from resources.ports.configuration import Configuration
-from resources.ports.dynamo import DynamoSettings
+from resources.install.permissions import Use
+from resources.ports.configuration import Configuration, DynamoSettings
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from tests.builders import claim_template, clique, group, podcliqueset, share

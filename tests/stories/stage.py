@@ -19,8 +19,7 @@ from engine.resource import Body
 from engine.runtime.lease import Lease
 from engine.runtime.logs import logger
 from engine.runtime.loop import Reload, run
-from engine.runtime.passes import Engine, Pass
-from engine.runtime.preview import preview
+from engine.runtime.passes import Engine, Pass, preview
 from engine.runtime.provider import Observation, Scope
 from engine.runtime.session import sync
 from engine.runtime.sync_report import SyncReport

@@ -8,7 +8,7 @@ import pytest
 
 from engine.approval.approval import Approval
 from engine.approval.ledger import Excess, Ledger
-from engine.result import Outcome, Result
+from engine.operation import Outcome, Result
 from engine.runtime.progress import NoProgress
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from engine.runtime.clock import SystemClock
-from engine.runtime.identity import identify
 from engine.runtime.lease import Lease
+from engine.runtime.lease_holder import identify
 from engine.runtime.passes import Engine
 from engine.runtime.session import sync
 from engine.runtime.sync_report import Ending, SyncReport
@@ -22,7 +22,7 @@ from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from providers.watching import WatchingCluster
 from resources.base import kinds
-from resources.install.use import Use
+from resources.install.permissions import Use
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from engine.runtime.clock import SystemClock
-from engine.runtime.identity import identify
 from engine.runtime.lease import Lease
+from engine.runtime.lease_holder import identify
 from engine.runtime.logs import logger
 from engine.runtime.loop import run
 from engine.runtime.passes import Engine
@@ -20,7 +20,7 @@ from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import KubernetesClient
 from providers.watching import WatchingCluster
 from resources.base import kinds
-from resources.install.use import Use
+from resources.install.permissions import Use
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from tests.builders import clique, podcliqueset

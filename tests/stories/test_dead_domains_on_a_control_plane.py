@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from engine.runtime.clock import SystemClock
-from engine.runtime.identity import identify
 from engine.runtime.lease import Lease
+from engine.runtime.lease_holder import identify
 from engine.runtime.passes import Engine
 from engine.runtime.session import sync
 from engine.runtime.sync_report import Ending, SyncReport
@@ -16,7 +16,7 @@ from providers.sandbox.installation.kinds import COMPUTE_DOMAIN
 from providers.watching import WatchingCluster
 from resources.base import kinds
 from resources.base.kinds import POD
-from resources.install.use import Use
+from resources.install.permissions import Use
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from tests.controlplane.accounts import LEASE, user_of

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.errors import ClusterError, Forbidden
-from engine.result import Outcome
+from engine.operation import Outcome
 from engine.runtime.sync_report import Ending
 from providers.fabrics.nvidia.names import CLAIM, NAMED
 from providers.sandbox.actors.options import PARTS, DriverOptions

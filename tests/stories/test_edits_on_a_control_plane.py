@@ -11,9 +11,8 @@ import pytest
 
 from engine.forecast.forecast import Forecast
 from engine.intent import Intent
-from engine.operation import Operation
+from engine.operation import Operation, Outcome, Result
 from engine.plan import Plan
-from engine.result import Outcome, Result
 from engine.runtime import session
 from engine.runtime.clock import SystemClock
 from engine.runtime.progress import NoProgress
@@ -37,7 +36,7 @@ from providers.watching import WatchingCluster
 from resources import settings
 from resources.base import kinds
 from resources.base.kinds import RESOURCE_SLICE, SERVICE_ACCOUNT
-from resources.install.use import Use
+from resources.install.permissions import Use
 from resources.preview.forecasting import forecast_of
 from resources.preview.shown import shown
 from tests.builders import applying

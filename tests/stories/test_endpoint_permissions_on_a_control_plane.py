@@ -29,9 +29,8 @@ from resources.install.endpoint_permissions import (
     ServedEndpoints,
     endpoint_permissions,
 )
-from resources.install.permissions import installation_permissions
+from resources.install.permissions import Use, installation_permissions
 from resources.install.roles import Account
-from resources.install.use import Use
 from resources.install.webhooks import SERVICE, WEBHOOKS
 from resources.settings import valid_settings
 from tests.controlplane.accounts import EVERYTHING, grant

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from engine.errors import ClusterError, Conflict, Forbidden, ServerFault, Throttled, Unreachable
-from engine.result import Outcome
+from engine.operation import Outcome
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.builders import clique, podcliqueset

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from engine.result import Outcome
+from engine.operation import Outcome
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
-from resources.install.use import Use
+from resources.install.permissions import Use
 from tests.builders import clique, group, podcliqueset
 from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 from tests.stories.graphs import graph, service
 from tests.stories.stage import SETUP, stage
 

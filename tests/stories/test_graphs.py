@@ -11,7 +11,7 @@ from engine.conditions import find
 from engine.runtime.sync_report import Ending
 from providers.registry import SCHEDULERS
 from resources.base import kinds
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 from tests.builders import clique, podcliqueset
 from tests.stories.fabric import domains, rack
 from tests.stories.graphs import graph, service

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
-from resources.ports.configuration import Configuration
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import Configuration, DynamoSettings
 from tests.builders import clique, group, podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import RACK, RACKS, started

@@ -3,8 +3,8 @@
 import pytest
 
 from engine.forecast.forecast import End
+from engine.operation import Outcome
 from engine.reason import Reason
-from engine.result import Outcome
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.builders import clique, podcliqueset

@@ -12,10 +12,9 @@ from providers.kubernetes.client import KubernetesClient
 from providers.sandbox.installation.addons import addon_objects
 from providers.sandbox.installation.definitions import definitions
 from resources.base import kinds
-from resources.install.lease_place import LeasePlace
-from resources.install.permissions import CLUSTER_IDENTITY, Permission, permissions
+from resources.install.permissions import CLUSTER_IDENTITY, Permission, Use, permissions
+from resources.install.publication import LeasePlace
 from resources.install.roles import Account
-from resources.install.use import Use
 from resources.registry import BLUEPRINTS
 from tests.controlplane.accounts import LEASE, create, grant
 from tests.controlplane.audit import Requests, Right, rights

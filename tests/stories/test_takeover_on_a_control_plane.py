@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.runtime.clock import SystemClock
-from engine.runtime.passes import Engine
-from engine.runtime.preview import preview
+from engine.runtime.passes import Engine, preview
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from enginectl.wiring.scope import scope_of
@@ -19,7 +18,7 @@ from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from resources.base import kinds
-from resources.install.use import Use
+from resources.install.permissions import Use
 from resources.registry import BLUEPRINTS
 from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane

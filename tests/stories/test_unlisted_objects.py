@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
-from engine.operation import Operation
+from engine.operation import Operation, Outcome
 from engine.resource import Body
-from engine.result import Outcome
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from enginectl.actions.planning import first_pass_of

@@ -29,9 +29,9 @@ from resources.domains.status import DomainStatus, domain_statuses
 from resources.domains.usage import domain_users
 from resources.domains.users import claims_template
 from resources.model.membership import effective_body
+from resources.ports.checks import Query, QueryResult
 from resources.ports.configuration import Configuration
 from resources.ports.inspection import DiagnosingFabric, Diagnosis
-from resources.ports.queries import Query, QueryResult
 from resources.registry import BLUEPRINTS
 from resources.reports.explanation import Explanation, explain
 from resources.reports.obstacles import Standstill, standstill

@@ -6,21 +6,20 @@ from typing import Final
 
 import anyio
 
+from engine.answer import TrialOutcome
 from engine.errors import ClusterError
 from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.plan import changed
 from engine.runtime.passes import Engine
 from engine.runtime.provider import Provider, RecordedProvider, Scope
-from engine.trial_verdict import TrialOutcome
 from enginectl.actions import requirements
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity
 from resources.domains.island_capacity import islands_of
 from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.ports.fabric import Fabric, IslandFabric, NodeExclusiveFabric
-from resources.preview.facts import NO_TRIAL, Facts, TrialResult
-from resources.preview.first_pass import FirstPass
+from resources.preview.facts import NO_TRIAL, Facts, FirstPass, TrialResult
 
 NOT_TRIED: Final = (
     "you may not create pods: the API server was not asked whether it accepts pods of new templates; shown is what it refused before, by "

@@ -13,8 +13,7 @@ from enginectl.base.durations import parse_seconds
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
 from enginectl.base.files import read_bytes
-from enginectl.wiring.configuration import Wiring, configuration_of
-from enginectl.wiring.protection import protection
+from enginectl.wiring.configuration import Wiring, configuration_of, protection
 from providers.documents import read_documents
 from providers.snapshot import as_yaml
 from resources.admission_policies.objects import policies
@@ -25,8 +24,8 @@ from resources.install.installation import EngineInstallation, metadata
 from resources.install.modes import NAMESPACE, AdmissionMode, Mode
 from resources.install.network import network_policy, service, service_monitor
 from resources.install.operator_configuration import config_map, installed
+from resources.install.permissions import Use
 from resources.install.roles import Account
-from resources.install.use import Use
 from resources.install.webhook_configurations import webhook_configurations
 from resources.schema.crds import crds
 from resources.settings import valid_settings

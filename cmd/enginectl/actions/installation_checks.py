@@ -18,8 +18,7 @@ from enginectl.wiring.published import (
     source_of_options,
     with_published,
 )
-from resources.install.lease_place import GROVE_OPERATOR, place_of
-from resources.install.publication import CALLED
+from resources.install.publication import CALLED, GROVE_OPERATOR, place_of
 from resources.ports.checks import Check, CheckResult, Severity, unknown
 
 INSTALLATION: Final = "installation"

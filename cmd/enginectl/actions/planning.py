@@ -10,15 +10,14 @@ from engine.observed import unlisted_texts
 from engine.plan import Objection, Plan
 from engine.report.model import Report, compose
 from engine.runtime.passes import Engine, Pass
-from engine.runtime.preview import preview as plan_once
+from engine.runtime.passes import preview as plan_once
 from enginectl.actions.facts import read_facts
 from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
 from enginectl.wiring.cluster import DEFAULT_LIMITS
 from enginectl.wiring.scope import part_of
 from resources.preview.assumed_secrets import with_assumed_secrets
-from resources.preview.facts import NO_FACTS, Facts
-from resources.preview.first_pass import FirstPass
+from resources.preview.facts import NO_FACTS, Facts, FirstPass
 from resources.preview.shown import Shown, shown
 
 

@@ -6,8 +6,7 @@ from enginectl.actions.crds import VERSION, yaml_stream
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
-from enginectl.wiring.configuration import Wiring
-from enginectl.wiring.protection import protection
+from enginectl.wiring.configuration import Wiring, protection
 from resources.admission.managed_rules import Protection
 from resources.admission_policies.objects import policies, unstated_rules
 from resources.schema.formats import label_faults, subdomain_faults

@@ -18,13 +18,11 @@ from enginectl.wiring.published import read_published, tell
 from enginectl.wiring.scope import select
 from providers.queries import missing_verbs, run_queries, served_apis
 from resources.base import kinds
-from resources.install.lease_place import place_of
-from resources.install.permissions import installation_permissions, permissions
+from resources.install.permissions import Use, installation_permissions, permissions
 from resources.install.preflight import Rights, checks, failed, of_readers, reads_only
-from resources.install.use import Use
-from resources.ports.checks import Check, CheckResult, Severity
+from resources.install.publication import place_of
+from resources.ports.checks import Check, CheckResult, Query, Severity
 from resources.ports.inspection import InspectingFabric, Installation
-from resources.ports.queries import Query
 from resources.ports.scheduler import InspectingScheduler
 from resources.registry import BLUEPRINTS
 

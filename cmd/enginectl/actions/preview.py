@@ -30,8 +30,7 @@ from enginectl.input.targets import require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
-from resources.preview.facts import NO_TRIAL, Facts, TrialResult
-from resources.preview.first_pass import FirstPass
+from resources.preview.facts import NO_TRIAL, Facts, FirstPass, TrialResult
 from resources.preview.forecasting import forecast_of, needs_room
 from resources.preview.shown import shown
 

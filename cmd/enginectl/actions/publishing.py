@@ -7,8 +7,8 @@ import anyio
 from msgspec.structs import replace
 
 from engine.errors import ClusterError, NotFound
+from engine.operation import Result
 from engine.plan import Plan
-from engine.result import Result
 from engine.runtime.client import Client
 from engine.runtime.logs import Log
 from engine.runtime.passes import Pass
@@ -24,8 +24,18 @@ from enginectl.wiring.published import (
 )
 from providers.snapshot import as_yaml
 from resources.base.kinds import CONFIG_MAP
-from resources.install.lease_place import place_of
-from resources.install.publication import CALLED, NAME, NAMESPACE, RUNS_IN, InstallationRecord, contents, differences, published, value_of
+from resources.install.publication import (
+    CALLED,
+    NAME,
+    NAMESPACE,
+    RUNS_IN,
+    InstallationRecord,
+    contents,
+    differences,
+    place_of,
+    published,
+    value_of,
+)
 
 INTERVAL: Final = 30.0
 """Seconds between two looks at the object."""

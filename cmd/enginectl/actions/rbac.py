@@ -10,18 +10,15 @@ from enginectl.actions.crds import VERSION, yaml_stream
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
-from enginectl.wiring.configuration import Wiring
-from enginectl.wiring.protection import protection
+from enginectl.wiring.configuration import Wiring, protection
 from providers.snapshot import as_yaml
 from resources.admission.look_ups import look_ups
 from resources.base import kinds
 from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
-from resources.install.lease_place import place_of
 from resources.install.operator_configuration import publication_object
-from resources.install.permissions import Permission, installation_permissions, permissions
-from resources.install.publication import published
+from resources.install.permissions import Permission, Use, installation_permissions, permissions
+from resources.install.publication import place_of, published
 from resources.install.roles import Account, account_objects, public_objects, reader_role, writer_roles
-from resources.install.use import Use
 from resources.install.webhooks import WEBHOOKS
 from resources.ports.configuration import WAITER_IMAGE
 from resources.registry import BLUEPRINTS

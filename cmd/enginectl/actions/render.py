@@ -5,13 +5,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.blueprint import Desired
-from engine.composition import compose
 from engine.ids import ResourceId
 from engine.mask import masked
 from engine.memo import Memo
 from engine.observed import Observed
 from engine.operation import BoundOwner, Unknown
-from engine.proposal import propose
+from engine.proposal import compose, propose
 from engine.report.json import with_owners
 from engine.report.printable import printable
 from engine.resource import Resource, Stance

@@ -16,8 +16,7 @@ from enginectl.input.document_stream import StreamDocument, read_stream
 from enginectl.input.references import NO_REFERENCES, list_references
 from enginectl.output.reviews import decision_lines
 from enginectl.wiring.cluster import EMPTY, LIVE, open_baseline
-from enginectl.wiring.configuration import Wiring
-from enginectl.wiring.protection import protection
+from enginectl.wiring.configuration import Wiring, protection
 from enginectl.wiring.published import with_configuration
 from enginectl.wiring.scope import select
 from resources.admission.admit import admit

@@ -14,7 +14,7 @@ from resources.domains.capacity import NodeCapacity
 from resources.forecast.room_facts import NO_ROOM, RoomFacts
 from resources.placement.cluster_room import MAX_PODS, FabricSlots, RoomNode, UsageTotals, label_keys_of, room_node
 from resources.ports.fabric import Fabric
-from resources.preview.first_pass import FirstPass
+from resources.preview.facts import FirstPass
 from resources.preview.forecasting import concerned
 
 ON_NODES: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"

@@ -22,8 +22,7 @@ from enginectl.serving.loop_views import LoopViews
 from enginectl.serving.observability import Observability
 from enginectl.serving.serving import serving_of
 from enginectl.wiring.cluster import connect, engine_of, lease_of, purpose_of, shard_count
-from enginectl.wiring.configuration import Wiring
-from enginectl.wiring.protection import pod_namespace
+from enginectl.wiring.configuration import Wiring, pod_namespace
 from enginectl.wiring.published import KnownConfiguration, known_configuration, log_configuration
 from enginectl.wiring.scope import select
 from providers.profiling.profiler import profiled

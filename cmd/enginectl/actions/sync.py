@@ -14,7 +14,7 @@ from engine.intent import intent_of
 from engine.judgement import NO_JUDGEMENT, Judgement
 from engine.plan import Objection
 from engine.runtime import session
-from engine.runtime.deadline import in_time
+from engine.runtime.clock import in_time
 from engine.runtime.lease import DISABLED
 from engine.runtime.provider import Provider
 from engine.runtime.sync_report import Ending, SyncReport

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -12,6 +12,8 @@ from engine.version import VERSION
 
 KEY = "enginectl.options"
 """Where the parsed options are kept in Typer's context."""
+COMPLETE: Final = "_ENGINE_COMPLETE"
+"""The variable in which a shell asks for completions."""
 
 
 class LogFormat(StrEnum):

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from enginectl.base.exit_codes import Exit
+from enginectl.base.options import COMPLETE
 
 PROGRAM: Final = "engine"
-COMPLETE: Final = "_ENGINE_COMPLETE"
-"""The variable in which a shell asks for completions."""
 
 
 class Shell(StrEnum):

@@ -45,8 +45,7 @@ def up(
     from enginectl.base.extras import require_sandbox
     from enginectl.base.options import options
     from enginectl.base.runner import run
-    from enginectl.wiring.configuration import wire
-    from enginectl.wiring.protection import protection
+    from enginectl.wiring.configuration import protection, wire
 
     require_sandbox()
     from anyio import CancelScope

@@ -9,13 +9,13 @@ from msgspec import Struct, field
 
 from engine.approval.ledger import Excess
 from engine.ids import ResourceId
+from engine.operation import Outcome, Result
 from engine.plan import Plan, Wait
 from engine.report.alike import spread, waits_alike
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.report.text import MARKS, group_name
 from engine.report.word import counted
-from engine.result import Outcome, Result
 from engine.runtime.clock import Clock
 from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.progress import LoggedProgress, NoProgress, Progress

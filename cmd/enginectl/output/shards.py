@@ -5,8 +5,7 @@ from typing import Any
 
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
-from engine.runtime.identity import readable
-from engine.runtime.lease_holder import MAX_IDENTITY, MAX_PURPOSE
+from engine.runtime.lease_holder import MAX_IDENTITY, MAX_PURPOSE, readable
 from engine.runtime.shard_leases import ShardHolder
 from enginectl.output.tables import table
 

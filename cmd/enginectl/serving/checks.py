@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from engine.operation import Result
 from engine.plan import Plan
-from engine.result import Result
 from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
 from enginectl.serving.heartbeat import LONGEST_PAUSE, Heartbeat

@@ -19,8 +19,7 @@ from enginectl.serving.metrics import measured
 from enginectl.serving.observability import Observability
 from enginectl.serving.servers import Served, addresses
 from enginectl.wiring.cluster import connect
-from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
-from enginectl.wiring.protection import pod_namespace, protection
+from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, pod_namespace, protection
 from enginectl.wiring.scope import Selection
 from providers.certificates.bundles import ServedService, targets_of
 from providers.certificates.given import GivenCertificate

@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
+from engine.operation import Result
 from engine.plan import Plan
-from engine.result import Result
 from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
 from engine.verb import Verb

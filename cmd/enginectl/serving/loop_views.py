@@ -12,7 +12,7 @@ from enginectl.serving.last_pass import LastPass, LoopState
 from enginectl.wiring.configuration import Wiring
 from providers.cache_state import CacheState
 from providers.serving.message import Routes
-from resources.install.lease_place import place_of
+from resources.install.publication import place_of
 from resources.ports.configuration import Configuration
 
 

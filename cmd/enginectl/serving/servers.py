@@ -6,7 +6,7 @@ from ssl import SSLContext
 from msgspec import Struct, field
 
 from enginectl.serving.admission import REVIEW_LIMITS
-from enginectl.wiring.protection import pod_namespace
+from enginectl.wiring.configuration import pod_namespace
 from providers.serving.address import Address
 from providers.serving.message import Routes
 from resources.settings import Settings

@@ -11,14 +11,13 @@ from engine.guard import Limits
 from engine.report.printable import printable
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from engine.runtime.identity import identify
 from engine.runtime.lease import Durations, Lease
+from engine.runtime.lease_holder import identify
 from engine.runtime.logs import Log
 from engine.runtime.passes import Engine
 from engine.runtime.provider import Provider
 from enginectl.base.errors import UsageError
-from enginectl.wiring.configuration import Wiring, default_namespace
-from enginectl.wiring.protection import pod_namespace
+from enginectl.wiring.configuration import Wiring, default_namespace, pod_namespace
 from enginectl.wiring.scope import Selection, scope_of
 from providers.cache_state import CachingProvider, InformerObserver
 from providers.kubernetes.request_observer import RequestObserver
@@ -26,7 +25,7 @@ from providers.read_only import ReadOnlyProvider
 from providers.snapshot import EMPTY as EMPTY_CLUSTER
 from providers.snapshot import Snapshot, read
 from resources import settings
-from resources.install.lease_place import place_of
+from resources.install.publication import place_of
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 

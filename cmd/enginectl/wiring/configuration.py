@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,12 +18,13 @@ from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.options import FieldValidation, Options
 from enginectl.wiring.configuration_file import read_configuration_file
-from providers.kubernetes.kubeconfig import Source, cluster_access
+from providers.kubernetes.kubeconfig import SERVICE_ACCOUNT, Source, cluster_access
 from providers.registry import SCHEDULERS, fabrics
 from resources import settings
-from resources.ports.configuration import WAITER_IMAGE, Configuration, pinned
-from resources.ports.dynamo import DynamoSettings
+from resources.admission.managed_rules import Protection
+from resources.ports.configuration import WAITER_IMAGE, Configuration, DynamoSettings, pinned
 from resources.ports.scheduler import Scheduler
+from resources.settings import Settings
 
 NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 WAITER_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
@@ -139,3 +141,29 @@ def waiter_image(configured: str) -> str:
 def default_namespace(wiring: Wiring) -> str:
     """The namespace of the kubeconfig's context, or of the pod that we run in. Raises `InputError` when there is no cluster."""
     return cluster_access(wiring.source).namespace
+
+
+ACCOUNT_VARIABLE: Final = "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME"
+NAMESPACE_VARIABLE: Final = "POD_NAMESPACE"
+"""The variable with the namespace of the pod, where it has no mounted ServiceAccount."""
+
+
+def protection(settings: Settings) -> Protection:
+    """Whether managed objects are protected, and which users are exempt.
+
+    The engine's own service account is exempt if its name (from the environment) and its namespace (from the pod) are known.
+    """
+    account, namespace = os.environ.get(ACCOUNT_VARIABLE, "").strip(), pod_namespace()
+    operator = f"system:serviceaccount:{namespace}:{account}" if account and namespace else ""
+    authorizer = settings.authorizer
+    return Protection(authorizer.enabled, operator, frozenset(authorizer.exempt_service_account_user_names))
+
+
+def pod_namespace() -> str:
+    """The namespace of the pod that this process runs in; empty outside a pod."""
+    if named := os.environ.get(NAMESPACE_VARIABLE, "").strip():
+        return named
+    try:
+        return (SERVICE_ACCOUNT / "namespace").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -13,12 +13,11 @@ from engine.errors import Forbidden, NotFound
 from engine.report.printable import clipped
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from engine.runtime.identity import is_gone
 from engine.runtime.lease import LEASE
-from engine.runtime.lease_holder import HELD_BY, LeaseHolder, holder_of, renewed_at
+from engine.runtime.lease_holder import HELD_BY, LeaseHolder, holder_of, is_gone, renewed_at
 from enginectl.base.errors import MissingRequirement
 from resources.base.fields import annotations_of, mapping
-from resources.install.lease_place import GROVE_OPERATOR, LeasePlace
+from resources.install.publication import GROVE_OPERATOR, LeasePlace
 
 LEASE_SECONDS: Final = 15
 """How long a Lease lasts that does not say it, and how long one is watched that has expired by our clock."""

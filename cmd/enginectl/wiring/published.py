@@ -21,14 +21,16 @@ from enginectl.base.exit_codes import Exit
 from enginectl.wiring.configuration import Wiring, with_settings
 from enginectl.wiring.configuration_file import configuration_in
 from resources.base.kinds import CONFIG_MAP
-from resources.install.lease_place import LeasePlace, place_faults, place_of
 from resources.install.publication import (
     CALLED,
     FILE,
     NAME,
     NAMESPACE,
     InstallationRecord,
+    LeasePlace,
     differences,
+    place_faults,
+    place_of,
     publication_in,
     published,
     value_of,
@@ -98,7 +100,7 @@ async def with_configuration(
         if give_up_at is None:
             known = await know()
         else:
-            from engine.runtime.deadline import in_time
+            from engine.runtime.clock import in_time
 
             known = await in_time(wiring.clock, give_up_at, know, CHECKED)
         tell(known)

@@ -40,8 +40,7 @@ from providers.fabrics.nvidia.names import (
 from resources.base import kinds, labels
 from resources.base.fields import mappings
 from resources.base.texts import MAX_NAMES, some
-from resources.ports.checks import Check, CheckResult, Severity, judged, unknown, unread
-from resources.ports.queries import QueryResult, first_failed
+from resources.ports.checks import Check, CheckResult, QueryResult, Severity, first_failed, judged, unknown, unread
 from resources.schema.formats import subdomain_faults
 
 KAI: Final = "kai-scheduler"

@@ -15,7 +15,7 @@ from engine.resource import Body
 from providers.fabrics.nvidia.names import COMPONENT_LABELS, GPU_LABEL
 from resources.base import kinds
 from resources.base.fields import mapping, mappings
-from resources.ports.queries import Query
+from resources.ports.checks import Query
 
 CONTROLLER_PROGRAM: Final = "compute-domain-controller"
 """The program that the controller runs, whatever its labels are."""

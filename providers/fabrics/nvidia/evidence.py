@@ -21,9 +21,9 @@ from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping, mappings
 from resources.base.texts import some
 from resources.domains.users import has_ended, users_of_claim, uses_template
-from resources.model.placement import REQUIRED_TERMS
+from resources.model.domain import REQUIRED_TERMS
+from resources.ports.checks import Query, QueryResults
 from resources.ports.fabric import GROUP_INDEX, INDEX
-from resources.ports.queries import Query, QueryResults
 
 CLAIM_FAILED: Final = "FailedResourceClaimCreation"
 SCHEDULING_FAILED: Final = "FailedScheduling"

@@ -16,12 +16,12 @@ from engine.quantity import is_zero
 from engine.resource import Body
 from providers.fabrics.nvidia import channel_rules, channels, domain_facts, groups, membership
 from providers.fabrics.nvidia.groups import AUTO_PATH
-from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, MISSING_CRD, NO_SCALING_GROUP, OFF, OPT_OUT
 from providers.fabrics.nvidia.modelled_driver import NvidiaDriver
 from providers.fabrics.nvidia.names import (
     ANNOTATIONS,
     AUTO,
     CLAIM,
+    CLAIM_NAME_TAKEN,
     COMPUTE_DOMAIN,
     DISABLED,
     DOMAIN_LABEL,
@@ -30,8 +30,12 @@ from providers.fabrics.nvidia.names import (
     GPU,
     GROUP,
     MAX_NODES,
+    MISSING_CRD,
     NAMED,
+    NO_SCALING_GROUP,
     NVLINK_CLIQUE_LABEL,
+    OFF,
+    OPT_OUT,
     TARGET_LABEL,
     WORKLOAD,
 )
@@ -42,12 +46,10 @@ from resources.domains.capacity import capacity_notes
 from resources.domains.island_capacity import island_notes
 from resources.domains.requests import group_of_clique, replicas_of_groups, requested_by_sets
 from resources.model.domain_requests import cliques_with_inherited
-from resources.ports.admission_policy import Enrolment, PolicyRule
-from resources.ports.checks import Check
-from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest
+from resources.ports.checks import Check, Query, QueryResults
+from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Enrolment, PolicyRule
 from resources.ports.inspection import Diagnosis, Installation, JoinedNode
 from resources.ports.membership import MembershipRecord, ObjectRecord, RecordedSet
-from resources.ports.queries import Query, QueryResults
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue, Path
 from resources.settings import Settings

@@ -13,8 +13,8 @@ from engine.observed import Live
 from engine.paths import get, merge_patch
 from engine.resource import Body
 from providers.fabrics.nvidia import groups
+from providers.fabrics.nvidia.groups import RecordedGroup, with_groups
 from providers.fabrics.nvidia.names import AUTO, CLAIM, DISABLED, ENABLED, GROUP, NAMED
-from providers.fabrics.nvidia.recorded_groups import RecordedGroup, with_groups
 from resources.admission.annotations import immutable, immutable_on_cliques
 from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, mappings
 from resources.ports.fabric import GROUP_INDEX, INDEX

@@ -3,7 +3,7 @@
 from typing import Final
 
 from engine.ids import Kind
-from resources.ports.annotations import Annotation, Place
+from resources.ports.fabric import GROUP_INDEX, INDEX, Annotation, Place
 
 COMPUTE_DOMAIN: Final = Kind("resource.nvidia.com", "v1beta1", "ComputeDomain", "computedomains", status=True)
 COMPUTE_DOMAIN_CLIQUE: Final = Kind(COMPUTE_DOMAIN.group, COMPUTE_DOMAIN.version, "ComputeDomainClique", "computedomaincliques")
@@ -56,3 +56,19 @@ NVLINK_CLIQUE_LABEL: Final = "nvidia.com/gpu.clique"
 """Label of a node: the NVLink clique that it is in."""
 MAX_NODES: Final = 18
 """The driver's limit for the nodes that a domain has in one NVLink clique."""
+
+
+OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
+OPT_OUT: Final = (
+    "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
+    'automatic injection (set grove.io/auto-mnnvl: "disabled"); the opt-out is an annotation of the PodCliqueSet and is for the whole set'
+)
+CLAIM_NAME_TAKEN: Final = f"the claim name {CLAIM} is needed for the ComputeDomain"
+NO_SCALING_GROUP: Final = (
+    f"{GROUP_INDEX} is the index of a scaling group's replica, and this clique is in no scaling group: "
+    f"add it to one in spec.template.podCliqueScalingGroups, or use {INDEX}, the index of the set's replica"
+)
+MISSING_CRD: Final = (
+    "MNNVL is enabled but ComputeDomain CRD (computedomains.resource.nvidia.com) is not installed. Please install the NVIDIA DRA driver "
+    "or disable MNNVL in the operator configuration"
+)

@@ -5,11 +5,22 @@ from typing import Final
 
 from providers.fabrics.nvidia import groups
 from providers.fabrics.nvidia.groups import CONTRADICTORY
-from providers.fabrics.nvidia.messages import CLAIM_NAME_TAKEN, NO_SCALING_GROUP, OFF, OPT_OUT
-from providers.fabrics.nvidia.names import AUTO, CLAIM, DISABLED, ENABLED, GPU, GROUP, NAMED, NO_GROUP
+from providers.fabrics.nvidia.names import (
+    AUTO,
+    CLAIM,
+    CLAIM_NAME_TAKEN,
+    DISABLED,
+    ENABLED,
+    GPU,
+    GROUP,
+    NAMED,
+    NO_GROUP,
+    NO_SCALING_GROUP,
+    OFF,
+    OPT_OUT,
+)
 from resources.admission_policies.rules import for_each_clique, for_each_group, matches, no_subdomain, on_create, on_update, text
-from resources.ports.admission_policy import Enrolment, PolicyRule
-from resources.ports.fabric import GROUP_INDEX, INDEX
+from resources.ports.fabric import GROUP_INDEX, INDEX, Enrolment, PolicyRule
 from resources.schema.formats import LABEL, LONGEST_LABEL
 
 MODE: Final = f"variables.annotations[?{text(AUTO)}]"

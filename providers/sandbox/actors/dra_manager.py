@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
+from engine.reason import Verdict, earliest
 from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from engine.verdict import Verdict, earliest
 from providers.sandbox.actors import prepare_calls
 from providers.sandbox.actors.body import Body, Key, is_finished, key_of, status_of, uid_of
 from providers.sandbox.actors.claim_fields import claims_by_name, claims_of, is_allocated, is_reserved_for, pods_of

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from engine import conditions
-from engine.verdict import Verdict, earliest
+from engine.reason import Verdict, earliest
 from providers.sandbox.actors.body import Body, condition, conditions_of, is_finished, parse_time, status_of, timestamp
 from providers.sandbox.actors.container_run import BACKOFF, NEW, RUNNING, TERMINATED, ContainerRun, container_status, run_of
 from providers.sandbox.actors.script import EVICT, EXIT, IMAGE_PULL, UNREADY, Script

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.resource import Body, Resource
 from resources.base import kinds, labels
-from resources.base.fields import mapping, mappings
-from resources.base.manifest import manifest
+from resources.base.fields import manifest, mapping, mappings
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.objects.component_names import name_fault, public_service_name
 from resources.dynamo.objects.holding import held

@@ -26,7 +26,7 @@ from resources.dynamo.objects.pod_group import pod_group
 from resources.dynamo.objects.pod_template import COMPONENT, INSTANCE
 from resources.dynamo.objects.service import service_name
 from resources.dynamo.pods.builder import PodFault, built_pod
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 
 MOST_INSTANCES = 10_000
 """The highest number of LeaderWorkerSets of one graph."""

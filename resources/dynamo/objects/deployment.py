@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from engine.observed import Live
 from engine.resource import Policy, Resource
 from resources.base import kinds
-from resources.base.fields import mapping
-from resources.base.manifest import manifest
+from resources.base.fields import manifest, mapping
 from resources.base.omitted_fields import omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.objects.labels import SELECTOR, own_labels
@@ -23,7 +22,7 @@ from resources.dynamo.objects.pod_template import (
 )
 from resources.dynamo.objects.server_form import hash_label, server_form
 from resources.dynamo.objects.service import service_name
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 
 
 def _rolling(surge: int | str, unavailable: int | str) -> dict[str, Any]:

@@ -5,13 +5,12 @@ from typing import Any, Final
 
 from engine.resource import Body, Policy, Resource
 from resources.base import kinds
-from resources.base.fields import mapping
-from resources.base.manifest import manifest
+from resources.base.fields import manifest, mapping
 from resources.base.omitted_fields import omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.objects.labels import own_labels
 from resources.dynamo.objects.service import FRONTEND, HTTP, frontends, service_name
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 
 POLICY: Final = Policy(owned=(("spec", "tls"),), omitted=omitted_fields(kinds.INGRESS))
 """A certificate that the service no longer names is removed from the Ingress."""

@@ -7,8 +7,7 @@ from msgspec import Struct
 from engine.observed import Live
 from engine.resource import Body, Policy, Resource
 from resources.base import kinds
-from resources.base.fields import mapping, mappings
-from resources.base.manifest import manifest
+from resources.base.fields import manifest, mapping, mappings
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.objects.component_names import instance_name
 from resources.dynamo.objects.labels import own_labels
@@ -22,7 +21,7 @@ from resources.dynamo.objects.pod_template import (
 )
 from resources.dynamo.objects.server_form import hash_label, server_form
 from resources.dynamo.pods.builder import PodFault
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 
 VOLCANO = "volcano"
 GROUP_NAME = "scheduling.k8s.io/group-name"

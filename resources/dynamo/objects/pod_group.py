@@ -2,7 +2,7 @@
 
 from engine.resource import Resource
 from resources.base import kinds
-from resources.base.manifest import manifest
+from resources.base.fields import manifest
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.objects.component_names import instance_name
 from resources.dynamo.objects.labels import own_labels

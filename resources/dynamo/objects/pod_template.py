@@ -16,7 +16,7 @@ from resources.dynamo.objects.labels import (
     pod_labels,
 )
 from resources.dynamo.pods.builder import built_pod
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 
 COMPONENT = "nvidia.com/dynamo-component"
 ROLE = "role"

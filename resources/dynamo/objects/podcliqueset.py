@@ -8,13 +8,13 @@ from msgspec import Struct
 from engine.duration import canonical, nanoseconds
 from engine.resource import Body
 from resources.base import kinds
-from resources.base.manifest import manifest
+from resources.base.fields import manifest
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.model.names import SUFFIXES, clique_names
 from resources.dynamo.objects.labels import own_labels, pod_annotations, pod_labels
 from resources.dynamo.pods.builder import BuiltPod, built_pod
-from resources.ports.dynamo import KAI_SCHEDULER, DynamoSettings
+from resources.ports.configuration import KAI_SCHEDULER, DynamoSettings
 
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 ANY_ORDER: Final = "CliqueStartupTypeAnyOrder"

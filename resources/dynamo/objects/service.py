@@ -5,8 +5,7 @@ from typing import Final
 
 from engine.resource import Policy, Resource
 from resources.base import kinds
-from resources.base.fields import mappings
-from resources.base.manifest import manifest
+from resources.base.fields import manifest, mappings
 from resources.base.omitted_fields import omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
 from resources.dynamo.model.names import component, shortened
@@ -14,7 +13,7 @@ from resources.dynamo.objects.component_names import name_fault
 from resources.dynamo.objects.holding import held
 from resources.dynamo.objects.labels import SELECTOR, own_labels, pod_labels
 from resources.dynamo.pods.builder import PodFault, built_pod
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 from resources.schema.formats import LONGEST_LABEL
 
 FRONTEND: Final = "frontend"

@@ -7,14 +7,14 @@ from engine.ids import Owner
 from engine.observed import Live
 from engine.resource import Policy, Resource
 from resources.base import kinds
+from resources.base.fields import manifest
 from resources.base.labels import GRAPH_MANAGER, MANAGED_BY, PART_OF
-from resources.base.manifest import manifest
 from resources.base.omitted_fields import omitted_fields
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.model.names import component
 from resources.dynamo.objects.labels import own_labels
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 
 KEYS: Final = ("private.key", "private.key.pub")
 """The keys of the Secret: the private and the public key."""

@@ -22,7 +22,7 @@ from resources.dynamo.pods.merge import merged
 from resources.dynamo.pods.order import in_order
 from resources.dynamo.pods.resources import with_resources
 from resources.dynamo.pods.volumes import ServiceVolumes, service_volumes
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 
 __all__ = ["BuiltPod", "PodFault", "built_pod"]
 

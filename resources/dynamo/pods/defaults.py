@@ -5,7 +5,7 @@ from typing import Any, Final
 from engine.resource import Body
 from resources.dynamo.model.framework import WORKERS
 from resources.dynamo.model.graph import GraphService, InferenceGraph
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 
 MAIN: Final = "main"
 SYSTEM_PORT: Final = 9090

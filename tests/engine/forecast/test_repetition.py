@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.blueprint import Desired
-from engine.forecast.cluster_model import Assumption
-from engine.forecast.effects import Effects
+from engine.forecast.cluster_model import Assumption, Effects
 from engine.forecast.forecast import End, Forecast
 from engine.forecast.repetition import FROM
 from engine.forecast.simulation import forecast

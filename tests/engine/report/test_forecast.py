@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from engine.forecast.cluster_model import Assumption
-from engine.forecast.effects import Effects, Level
+from engine.forecast.cluster_model import Assumption, Effects, Level
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.operation import Operation
 from engine.plan import Plan, Wait

@@ -10,8 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.focus import Others
-from engine.forecast.cluster_model import Assumption
-from engine.forecast.effects import Effects, Level
+from engine.forecast.cluster_model import Assumption, Effects, Level
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
 from engine.operation import Cause, Operation, operation_key

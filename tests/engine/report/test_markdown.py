@@ -13,8 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
 
-from engine.forecast.cluster_model import Assumption
-from engine.forecast.effects import Effects, Level
+from engine.forecast.cluster_model import Assumption, Effects, Level
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
 from engine.judgement import Enforcement, Judgement, Violation

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Throttled, Unreachable
-from engine.operation import Operation
+from engine.operation import Operation, Outcome, Result
 from engine.plan import Plan
 from engine.resource import NOW
-from engine.result import Outcome, Result
 from engine.runtime.apply import ATTEMPTS, MAX_UNANSWERED, REPORTS, apply
 from engine.runtime.call_limit import CallLimit
 from engine.verb import Verb

@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import ServerFault
 from engine.event import Event, RootWarning
-from engine.result import Result
+from engine.operation import Result
 from engine.runtime.memory import Memory
 from engine.runtime.passes import Engine, choose, execute, observe_and_plan
 from engine.runtime.sync_report import Ending

@@ -5,11 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from engine.answer import FailedCall
 from engine.errors import EngineError, Forbidden, ServerFault
-from engine.failure import FailedCall
-from engine.operation import Operation
+from engine.operation import Operation, Outcome, Result
 from engine.plan import Plan
-from engine.result import Outcome, Result
 from engine.runtime.failed_calls import FailedCalls
 from engine.verb import Verb
 from tests.engine.runtime.fakes import change, create, plan, root

@@ -5,8 +5,7 @@ from msgspec.structs import replace
 
 from engine.errors import AlreadyExists, Forbidden, Unauthorized, Unreachable
 from engine.observed import Observed, Unlisted, World, live, slice_of
-from engine.operation import Cause, Operation
-from engine.result import Outcome, Result
+from engine.operation import Cause, Operation, Outcome, Result
 from engine.runtime.foreign import ForeignObjects
 from engine.runtime.memory import Memory
 from engine.runtime.passes import choose, execute, observe_and_plan

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from engine.errors import ClusterError, Forbidden, InputError, LeaseLost, LeaseTaken, Unreachable
 from engine.runtime.client import Client
-from engine.runtime.identity import identify, is_gone
 from engine.runtime.lease import Durations, Leadership, Lease, held
-from engine.runtime.lease_holder import LeaseHolder
+from engine.runtime.lease_holder import LeaseHolder, identify, is_gone
 from providers.sandbox.clock import VirtualClock
 from resources.base import kinds
 from resources.install.permissions import permissions
@@ -401,5 +400,5 @@ def test_an_identity_of_another_format_counts_as_alive(name: str) -> None:
 
 def identity_of_an_ended_process() -> str:
     """The identity of a process of this machine that has ended."""
-    script = "from engine.runtime.identity import identify; print(identify())"
+    script = "from engine.runtime.lease_holder import identify; print(identify())"
     return subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.strip()

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from engine.errors import Forbidden
-from engine.result import Outcome, Result
+from engine.operation import Outcome, Result
 from engine.runtime.logs import Format, Log, logger, lost_lines
 from engine.runtime.progress import LoggedProgress
 from tests.engine.runtime.fakes import create, leaf, plan

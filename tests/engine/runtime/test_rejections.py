@@ -4,9 +4,8 @@ import pytest
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Throttled, Unreachable
 from engine.observed import live
-from engine.operation import Operation
+from engine.operation import Operation, Outcome, Result
 from engine.resource import NOW
-from engine.result import Outcome, Result
 from engine.runtime.rejections import MAX_REVERTED, SOON, Rejections, is_rejection
 from engine.verb import Verb
 from tests.engine.runtime.fakes import LEAF, body, change, create, leaf

@@ -7,13 +7,12 @@ from typing import Any
 import anyio
 import pytest
 
+from engine.answer import TrialOutcome
 from engine.errors import ClusterError, Unreachable
 from engine.ids import ResourceId
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Operation, Trial
 from engine.plan import Plan
 from engine.runtime.verdicts import CONCURRENCY, Verdicts, outcome_of
-from engine.trial import Trial
-from engine.trial_verdict import TrialOutcome
 from engine.verb import Verb
 from providers.kubernetes.errors import error_of_status
 

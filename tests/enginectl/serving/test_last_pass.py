@@ -3,8 +3,8 @@
 import pytest
 
 from engine.errors import Forbidden
+from engine.operation import Outcome, Result
 from engine.plan import Plan
-from engine.result import Outcome, Result
 from engine.verb import Verb
 from enginectl.serving.last_pass import KEPT, LastPass
 from tests.builders import clique, podcliqueset

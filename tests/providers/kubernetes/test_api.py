@@ -21,9 +21,8 @@ from engine.errors import (
     Throttled,
     Unreachable,
 )
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Operation, Outcome
 from engine.plan import Plan
-from engine.result import Outcome
 from engine.runtime.apply import ATTEMPTS, apply
 from engine.verb import Verb
 from providers.cluster import Cluster

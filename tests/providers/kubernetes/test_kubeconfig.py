@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from engine.errors import InputError
-from providers.kubernetes.kubeconfig import ClusterAccess, Source, cluster_access
-from providers.kubernetes.proxies import proxy_for
+from providers.kubernetes.kubeconfig import ClusterAccess, Source, cluster_access, proxy_for
 
 CLUSTERS = [{"name": "c", "cluster": {"server": "https://10.0.0.1:6443"}}]
 USERS = [{"name": "u", "user": {"token": "s3cr3t"}}]

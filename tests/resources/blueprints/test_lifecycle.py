@@ -11,8 +11,7 @@ from engine.proposal import propose
 from engine.tick import plan_all
 from engine.verb import Verb
 from resources.base import kinds, labels
-from resources.model.pod_assignment import assign_pods
-from resources.model.pod_facts import facts_of
+from resources.model.pod_facts import assign_pods, facts_of
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import CONFIGURATION, Toy, running

@@ -5,16 +5,15 @@ from typing import Any
 import pytest
 
 from engine import world
+from engine.answer import FailedCall
 from engine.errors import Forbidden
-from engine.failure import FailedCall
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import Unlisted, World, live
-from engine.operation import Operation
+from engine.operation import Operation, Outcome, Result
 from engine.plan import Plan, Wait
 from engine.proposal import propose
 from engine.reason import Reason
-from engine.result import Outcome, Result
 from engine.runtime.failed_calls import failed_call
 from engine.tick import plan_all
 from engine.verb import Verb

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.observed import live
-from resources.model.adoption import is_adopted
+from resources.model.pod_match import is_adopted
 from resources.model.template import Clique
 
 SPEC = {"containers": [{"name": "main", "image": "a:1"}]}

@@ -10,8 +10,7 @@ import pytest
 from engine.errors import Forbidden
 from engine.event import Event, RootWarning
 from engine.ids import Kind, Owner, OwnerRef, ResourceId
-from engine.operation import BoundOwner, Cause, Operation
-from engine.result import Outcome, Result
+from engine.operation import BoundOwner, Cause, Operation, Outcome, Result
 from engine.verb import Verb
 from resources.base import kinds
 from resources.reports.events import events_of_pass

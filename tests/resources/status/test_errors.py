@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from engine.answer import FailedCall
 from engine.errors import Forbidden
-from engine.failure import FailedCall
 from engine.operation import Operation
 from engine.resource import Body
 from engine.runtime.failed_calls import failed_call

@@ -9,7 +9,7 @@ from engine.observed import live as observed
 from engine.resource import Body, Resource, Stance
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.components import component_resources
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 
 NOTHING = slice_of([])
 

@@ -10,7 +10,7 @@ from typing import Final
 import yaml
 
 from resources.dynamo.objects.podcliqueset import podcliqueset
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 from tests.resources.dynamo.objects.grove_graphs import COMMANDS, disaggregated
 
 FOLDER: Final = Path(__file__).parent.parent / "golden" / "sets"

@@ -13,7 +13,7 @@ from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.component_names import LONGEST_INSTANCE
 from resources.dynamo.objects.components import component_notes, component_warnings
 from resources.dynamo.objects.obsolete_components import obsolete_components
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 from tests.resources.dynamo.objects import golden_components
 from tests.resources.dynamo.objects.component_graphs import blocked, dropped, lives_of, resources, template_of, wanted
 from tests.resources.dynamo.objects.grove_graphs import COMMANDS, frontend, graph, worker

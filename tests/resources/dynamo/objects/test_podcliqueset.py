@@ -12,8 +12,7 @@ from resources.base.kinds import PODCLIQUESET
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
 from resources.dynamo.pods.builder import PodFault
-from resources.ports.configuration import Configuration
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import Configuration, DynamoSettings
 from tests.resources.dynamo.objects import golden_sets
 from tests.resources.dynamo.objects.grove_graphs import COMMANDS, disaggregated, frontend, graph, worker
 

@@ -5,7 +5,7 @@ from typing import Any
 from resources.base import kinds
 from resources.dynamo.model.graph import InferenceGraph, Orchestrator, Role, read_graph
 from resources.dynamo.pods.builder import BuiltPod, built_pod
-from resources.ports.dynamo import DynamoSettings
+from resources.ports.configuration import DynamoSettings
 
 Body = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""TrialVerdict: what the API server said when it was asked to check a create without storing it; an input of the next pass."""
+"""Answers: what the API server has said in earlier passes to calls that failed and to trials. Inputs of a pass."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,6 +6,9 @@ from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct, field
+
+from engine.ids import ResourceId
+from engine.verb import Verb
 
 
 class TrialOutcome(StrEnum):
@@ -46,3 +49,20 @@ class Trials(Struct, frozen=True, eq=False):
 NOT_MADE: Final = Trials()
 MADE: Final = Trials(are_made=True)
 """Nothing is known yet, and the server is asked."""
+
+
+class FailedCall(Struct, frozen=True, eq=False):
+    """An API call that failed when it was last made, or that is due and has not been made by this process.
+
+    Compared by identity: while the failure lasts, it is the same object.
+    """
+
+    verb: Verb
+    id: ResourceId
+    """The object that was to be written."""
+    parent: tuple[str, str] | None
+    """Kind and name of the object that owns it and reports the failure in its status; None for a root itself."""
+    error: Exception | None
+    """None if the call has not been made: whether it fails is not known."""
+    since: datetime
+    """When the call first failed with an error of this type, or when it was first due."""

@@ -1,0 +1,67 @@
+"""The command tree: which commands there are, and what builds one of them."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+from enginectl.base.options import declare, share_options
+
+NAMES: Final = (
+    "diff",
+    "show",
+    "sync",
+    "delete",
+    "run",
+    "render",
+    "graph",
+    "review",
+    "status",
+    "why",
+    "preflight",
+    "snapshot",
+    "schema",
+    "demo",
+    "completion",
+    "sandbox",
+    "manifests",
+    "config",
+)
+"""The commands, in the order in which the help lists them. `enginectl.commands` has a module of each name, with the command in it."""
+
+
+def command_tree(root: typer.Typer) -> TyperGroup:
+    """The root command. A command below it is imported and built when it is looked up, with the options that all commands share."""
+    tree = share_options(get_group(root))
+    tree.commands = Commands()  # type: ignore[assignment]
+    return tree
+
+
+class Commands(Mapping[str, Any]):
+    """Name -> command below the root, built once."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in NAMES:
+            raise KeyError(name)
+        return _command(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+@cache
+def _command(name: str) -> Any:
+    command = getattr(import_module(f"enginectl.commands.{name}"), name)
+    alone = typer.Typer(callback=declare, rich_markup_mode=None)
+    if isinstance(command, typer.Typer):
+        alone.add_typer(command)
+    else:
+        alone.command()(command)
+    return share_options(get_group(alone)).commands[name]
