@@ -22,7 +22,7 @@ EngineError
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 
 class EngineError(Exception):
@@ -155,3 +155,22 @@ class ServerFault(ClusterError):
     """The server failed. A write may have happened or not."""
 
     code = 500
+
+
+REFUSING: Final = frozenset({RefusedBy.ADMISSION, RefusedBy.QUOTA, RefusedBy.NAMESPACE})
+"""What refuses a request with 403 because of its content, or of the state of the cluster, and not for want of a right."""
+
+
+def is_refusal(error: Exception | None) -> bool:
+    """Whether a request was answered, and stays undone until a user or an administrator changes it or what refuses it.
+
+    A right that is missing is none: the same request of another account is accepted.
+    """
+    if isinstance(error, Forbidden):
+        return error.by in REFUSING
+    return isinstance(error, Invalid)
+
+
+def is_out_of_quota(error: Exception | None) -> bool:
+    """Whether a ResourceQuota is used up: the request is accepted when there is room again."""
+    return isinstance(error, Forbidden) and error.by is RefusedBy.QUOTA

@@ -84,6 +84,11 @@ class Plan(Struct, frozen=True, eq=False):
         return tuple(alarm.text for alarm in self.alarms if alarm.fault)
 
     @property
+    def blocking_alarms(self) -> tuple[Alarm, ...]:
+        """Alarms that last until a user or an administrator acts."""
+        return tuple(alarm for alarm in self.alarms if alarm.blocking)
+
+    @property
     def later(self) -> tuple[Wait, ...]:
         """What is deferred and done by a later pass."""
         return tuple(wait for wait in self.deferred if not wait.blocked)
@@ -116,6 +121,20 @@ def without(plan: Plan, excluded: Callable[[Operation], bool]) -> Plan:
     if not left_out:
         return plan
     return replace(plan, operations=tuple(operation for operation in plan.operations if operation.key not in left_out))
+
+
+def obstacles(plan: Plan, *, is_listed: bool = True) -> tuple[Wait, ...]:
+    """What a user or an administrator must make possible; not what only waits until everything can be listed.
+
+    `is_listed`: whether everything was listed completely.
+    """
+    unlisted = {Reason.NOT_LISTED} if is_listed else {Reason.NOT_LISTED, None}
+    return tuple(wait for wait in blocked_by(plan) if wait.reason not in unlisted)
+
+
+def blocked_by(plan: Plan) -> tuple[Wait, ...]:
+    """What is deferred until somebody else acts; if nothing is, the alarms that last, each as a wait of the object that it is about."""
+    return plan.blocked or tuple(Wait(alarm.about or plan.root, alarm.text, blocked=True) for alarm in plan.blocking_alarms)
 
 
 def changed(plan: Plan) -> bool:

@@ -94,7 +94,7 @@ class Forecast(Struct, frozen=True, eq=False):
     def is_blocked(self, root: ResourceId) -> bool:
         """Whether something is left at the end that somebody else has to make possible."""
         plan = self.plans.get(root)
-        return plan is not None and bool(plan.blocked)
+        return plan is not None and bool(plan.blocked or plan.blocking_alarms)
 
     def end_of(self, root: ResourceId) -> End:
         """How the forecast ends for one root. A root that does not exist any more is settled."""
@@ -109,5 +109,5 @@ class Forecast(Struct, frozen=True, eq=False):
 
 
 def is_left(plan: Plan) -> bool:
-    """Whether a plan has anything to do or to wait for."""
-    return bool(plan.operations or plan.deferred or plan.pending or plan.problems or plan.error)
+    """Whether a plan has anything to do or to wait for, or that a user or an administrator must act on."""
+    return bool(plan.operations or plan.deferred or plan.pending or plan.problems or plan.error or plan.blocking_alarms)

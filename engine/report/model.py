@@ -11,7 +11,8 @@ from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
 from engine.judgement import NO_JUDGEMENT, Judgement
 from engine.operation import Operation
-from engine.plan import Objection, Plan, Wait
+from engine.plan import Objection, Plan, Wait, blocked_by
+from engine.reason import Reason
 from engine.report.shared_creates import reported_once
 from engine.verb import Verb
 
@@ -117,9 +118,11 @@ class Report(Struct, frozen=True, eq=False):
         """The roots that would not settle: they get stuck or repeat themselves, and something is written for them or is blocked.
 
         A root for which nothing is written, and that only waits for the cluster, is not among them: this report changes nothing for it.
+        Without a forecast they are those that are blocked, but for what only waits until everything can be listed.
         """
         if (forecast := self.forecast) is None:
-            return ()
+            unlisted = {Reason.NOT_LISTED, None} if self.incomplete else {Reason.NOT_LISTED}
+            return tuple(root.root for root in self.roots if any(wait.reason not in unlisted for wait in root.blocked))
         ends = {root.root: forecast.end_of(root.root) for root in self.roots}
         return tuple(
             root
@@ -166,7 +169,7 @@ def root_report(plan: Plan, part_of: PartOf, *, is_new: bool = False) -> RootRep
         plan.root,
         by_part(steps),
         sorted_waits(plan.later),
-        sorted_waits(plan.blocked),
+        sorted_waits(blocked_by(plan)),
         sorted_waits(plan.pending),
         plan.objections,
         (*plan.problems, *plan.faults),

@@ -39,7 +39,7 @@ class Backoff:
     def pause(
         self, engine: Engine, memory: Memory, current: Pass, *, changed: bool, idle: bool = False, shortest: float = SHORTEST_PAUSE
     ) -> float:
-        """Seconds until the next pass, at least as many as this pass took: less when a status or a trial is due or time changes a plan.
+        """Seconds until the next pass, at least as many as this pass took: less when something is due or time changes a plan.
 
         `changed`: whether the pass observed or made a change; `idle`: whether it had nothing to do; `shortest`: the shortest pause.
         """
@@ -47,6 +47,7 @@ class Backoff:
         pauses = [self._longest if self._watching and idle else self._pause]
         if current.wake_at:
             pauses.append((current.wake_at - engine.clock.now()) / timedelta(seconds=1))
-        dues = (memory.debounce.next_due, memory.verdicts.next_due)
-        pauses += (due - engine.clock.monotonic() for due in dues if due is not None)
+        at = engine.clock.monotonic()
+        dues = (memory.debounce.next_due, memory.verdicts.next_due, memory.rejections.next_due(at))
+        pauses += (due - at for due in dues if due is not None)
         return max(min(pauses), min(shortest, self._longest), current.took)

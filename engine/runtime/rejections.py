@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.canonical import digest
-from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound
+from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound, is_out_of_quota
 from engine.operation import Expect, Operation, Outcome, Result
 from engine.paths import stamp
 from engine.verb import Verb
@@ -17,6 +17,12 @@ FINAL = (Forbidden, Invalid, NotFound)
 
 MAX_REVERTED = 5
 """How often in a row the same change is made, because somebody reverts it, before it is suspended."""
+
+ROOM_PAUSE = 2.0
+"""Seconds after which a request is sent again that a quota had no room for, where we have deleted something: what has just gone is still
+counted for a moment."""
+MAX_ROOM_TRIES = 6
+"""How often a request is sent that a quota has no room for, before it is suspended like other rejected ones."""
 
 SOON = 60.0
 """Seconds within which the same change must be made again to count. Over days, users may well revert it again and again."""
@@ -35,6 +41,13 @@ class _Answer(Struct, frozen=True):
     times: int = 0
     """How often in a row the same change has been made; 0: the operation was rejected."""
     suspended_until: float = -math.inf
+    room_tries: int = 0
+    """How often in a row a quota had no room for the request; 0: something else is the answer."""
+
+    @property
+    def awaits_room(self) -> bool:
+        """Whether the request is sent again soon, because the quota may have room then."""
+        return 0 < self.room_tries < MAX_ROOM_TRIES
 
     def is_to(self, operation: Operation) -> bool:
         """Whether it is the answer to an operation that would send the same."""
@@ -51,6 +64,8 @@ class Rejections:
     def __init__(self, patience: float = math.inf) -> None:
         self._patience = patience
         self._answers: dict[str, _Answer] = {}
+        self._freed: set[str] = set()
+        """The namespaces in which something was deleted."""
 
     def note(self, results: Sequence[Result], at: float) -> list[Result]:
         """Record the results of a pass; `at` is a time of a monotonic clock.
@@ -60,13 +75,32 @@ class Rejections:
         reverted: list[Result] = []
         for result in results:
             operation = result.operation
+            if operation.verb is Verb.DELETE and result.outcome is Outcome.DONE:
+                self._freed.add(operation.id.namespace)
             if is_rejection(result):
-                self._answers[operation.key] = _Answer(_digest(operation), operation.expect, at, suspended_until=at + self._patience)
+                self._answers[operation.key] = self._rejection(result, at)
             elif result.outcome is Outcome.DONE and operation.verb in CHANGES and self._count(operation, at) >= MAX_REVERTED:
                 error = EngineError(f"made {MAX_REVERTED} times and reverted each time, by the server's defaults or by another writer")
                 reverted.append(replace(result, outcome=Outcome.FAILED, error=error))
         self._answers = {key: answer for key, answer in self._answers.items() if answer.is_relevant(at)}
         return reverted
+
+    def _rejection(self, result: Result, at: float) -> _Answer:
+        operation, previous, tries = result.operation, self._answers.get(result.operation.key), 0
+        if is_out_of_quota(result.error) and operation.id.namespace in self._freed:
+            tries = 1 + (previous.room_tries if previous is not None and previous.is_to(operation) else 0)
+        answer = _Answer(_digest(operation), operation.expect, at, room_tries=tries)
+        return replace(answer, suspended_until=at + (ROOM_PAUSE if answer.awaits_room else self._patience))
+
+    def awaits_room(self, operation: Operation) -> bool:
+        """Whether a quota has no room for the operation now, and it is sent again soon."""
+        answer = self._answers.get(operation.key)
+        return answer is not None and answer.awaits_room and answer.is_to(operation)
+
+    def next_due(self, at: float) -> float | None:
+        """The first time after `at` at which a request is sent again that a quota had no room for; None if there is none."""
+        times = (answer.suspended_until for answer in self._answers.values() if answer.awaits_room and answer.suspended_until > at)
+        return min(times, default=None)
 
     def _count(self, operation: Operation, at: float) -> int:
         """Record that a change was made. Returns how often in a row it has been made; `MAX_REVERTED` times suspend it."""

@@ -299,6 +299,8 @@ class _Session:
         plans = current.planned.plans
         if any(self.memory.debounce.delays(plan.operations) for plan in plans):
             return False
+        if self.wait and any(map(self.memory.rejections.awaits_room, (each for plan in plans for each in plan.operations))):
+            return False
         if current.world.incomplete:
             return self.incomplete_passes >= MAX_INCOMPLETE
         if self.wait and is_removing(current, self.intent):

@@ -6,12 +6,11 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from engine.approval.ledger import Excess
-from engine.errors import EngineError
+from engine.errors import EngineError, is_refusal
 from engine.ids import ResourceId
 from engine.observed import unlisted_texts
 from engine.operation import Operation, Outcome, Result
-from engine.plan import Alarm, Objection, Plan, Wait
-from engine.reason import Reason
+from engine.plan import Alarm, Objection, Plan, Wait, obstacles
 from engine.runtime.passes import Pass
 
 
@@ -20,13 +19,13 @@ class Ending(StrEnum):
 
     INTERRUPTED = "interrupted"
     FAILED = "failed"
-    """An operation failed, or a root is invalid."""
+    """A call failed, or a root is invalid."""
     DENIED = "denied"
     """A guard objects to a plan."""
     UNAPPROVED = "not as approved"
     """Something is left that was not approved; everything else is done."""
     STUCK = "stuck"
-    """Something is blocked: it is not done before a user or another program acts; everything else is done."""
+    """Something is blocked, refused, or does not start: it is not done before a user or an administrator acts; everything else is done."""
     INCOMPLETE = "incomplete"
     """Something could not be listed completely; everything else is done."""
     TIMED_OUT = "timed out"
@@ -52,6 +51,8 @@ class SyncReport(Struct, frozen=True, eq=False):
     """Key of each operation -> the root whose plan it was in."""
     unapproved: tuple[Excess, ...] = ()
     """What the last pass would have done as well and was not approved."""
+    stuck: frozenset[ResourceId] = frozenset()
+    """The roots that were written and that no time settles: their pods fail, or no node takes them."""
 
     @property
     def ending(self) -> Ending:
@@ -60,13 +61,14 @@ class SyncReport(Struct, frozen=True, eq=False):
             return Ending.INTERRUPTED
         if self.error or self.internal_errors or self.problems:
             return Ending.FAILED
-        if self.failures and not (self.timed_out and self.mid_pass):
+        refusals = [is_refusal(result.error) for result in self.failures] if not (self.timed_out and self.mid_pass) else []
+        if not all(refusals):
             return Ending.FAILED
         if self.objections:
             return Ending.DENIED
         if self.unapproved:
             return Ending.UNAPPROVED
-        if self.blocked or self.blocking_alarms:
+        if self.blocked or self.stuck or refusals:
             return Ending.STUCK
         if self.incomplete:
             return Ending.INCOMPLETE
@@ -104,14 +106,13 @@ class SyncReport(Struct, frozen=True, eq=False):
 
     @property
     def blocked(self) -> tuple[Wait, ...]:
-        """What is not done before a user or another program acts, but for what only waits until everything can be listed."""
-        unlisted = {Reason.NOT_LISTED, None} if self.incomplete else {Reason.NOT_LISTED}
-        return tuple(wait for plan in self.plans for wait in plan.blocked if wait.reason not in unlisted)
+        """What is not done before a user or an administrator acts (`obstacles`)."""
+        return tuple(wait for plan in self.plans for wait in obstacles(plan, is_listed=not self.incomplete))
 
     @property
     def blocking_alarms(self) -> tuple[Alarm, ...]:
-        """Alarms that last until a user or operator acts."""
-        return tuple(alarm for plan in self.plans for alarm in plan.alarms if alarm.blocking)
+        """Alarms that last until a user or an administrator acts."""
+        return tuple(alarm for plan in self.plans for alarm in plan.blocking_alarms)
 
     @property
     def failures(self) -> tuple[Result, ...]:

@@ -56,7 +56,7 @@ def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_
     plans |= {root: Plan(root, problems=faults) for root, faults in facts.rejected.items()}
     planned = replace(first.planned, plans=tuple(plans.values() if not facts.rejected else (plans[root] for root in sorted(plans))))
     if forecast is not None:
-        planned = with_later_objections(planned, forecast)
+        planned = with_later_faults(planned, forecast)
     last = forecast.end if forecast is not None and forecast.is_finished and forecast.objects is not None else first.world
     notices = (*((NOTICE,) if first.assumes_secrets else ()), *facts.notices)
     if last.orphans:
@@ -66,8 +66,8 @@ def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_
     return Shown(planned, _ending_with(forecast, waits), first.world.incomplete, notices)
 
 
-def with_later_objections(planned: Plans, forecast: Forecast) -> Plans:
-    """The plans of the first pass, with what the guards say against the last one: a sync ends with that."""
+def with_later_faults(planned: Plans, forecast: Forecast) -> Plans:
+    """The plans of the first pass, with what the guards say against the last one, and with its faults: a sync ends with them."""
 
     def later(known: tuple[Objection, ...], last: tuple[Objection, ...]) -> tuple[Objection, ...]:
         rules = {objection.rule for objection in known}
@@ -75,10 +75,16 @@ def with_later_objections(planned: Plans, forecast: Forecast) -> Plans:
 
     objections = later(planned.objections, forecast.objections)
     late = {root: plan.objections for root, plan in forecast.plans.items() if plan.objections}
-    plans = tuple(
-        replace(plan, objections=(*plan.objections, *later(plan.objections, late[plan.root]))) if plan.root in late else plan
-        for plan in planned.plans
-    )
+    faults = {root: [alarm for alarm in plan.alarms if alarm.fault] for root, plan in forecast.plans.items() if plan.faults}
+
+    def with_later(plan: Plan) -> Plan:
+        known = {alarm.reason for alarm in plan.alarms if alarm.fault}
+        alarms = [replace(each, text=f"{LATER}: {each.text}") for each in faults.get(plan.root, ()) if each.reason not in known]
+        return replace(
+            plan, objections=(*plan.objections, *later(plan.objections, late.get(plan.root, ()))), alarms=(*plan.alarms, *alarms)
+        )
+
+    plans = tuple(with_later(plan) if plan.root in late or plan.root in faults else plan for plan in planned.plans)
     return replace(planned, plans=plans, objections=(*planned.objections, *objections))
 
 

@@ -179,7 +179,7 @@ def test_a_quiet_sync_writes_a_document_only_if_there_is_something_in_it(box: Bo
 
 
 def test_a_quiet_sync_tells_a_timeout_from_a_failure_and_writes_both_to_stderr(box: Box, engine: Engine, stuck: Path) -> None:
-    late = engine("sync", "-q", "-f", stuck, "--timeout", "20s")
+    late = engine("sync", "-q", "-f", stuck, "--timeout", "20s", "--assume-nodes")
     document = engine("sync", "-q", "-o", "json", "--timeout", "20s")
     box.deny(verb="create", resource="services")
     failed = engine("sync", "-q", "-f", FIRST)

@@ -251,7 +251,7 @@ TROUBLE = EditSeries(
         Edit(
             "a quota that the new pods exceed",
             together(created(kinds.RESOURCE_QUOTA, FEW_PODS), patched(kinds.RESOURCE_QUOTA, "few", USED, "status"), scaled(SET, "one", 3)),
-            ending=Ending.FAILED,
+            ending=Ending.STUCK,
             unknown=True,
             undo=together(deleted(kinds.RESOURCE_QUOTA, "few"), scaled(SET, "one", 1)),
         ),
@@ -273,7 +273,7 @@ REFUSED = EditSeries(
         Edit(
             "a policy refuses Services",
             together(created(ADMISSION_POLICY, NO_SERVICES), created(ADMISSION_BINDING, BINDING), waited, scaled(SET, "one", 2)),
-            ending=Ending.FAILED,
+            ending=Ending.STUCK,
             unknown=True,
             undo=together(
                 deleted(ADMISSION_BINDING, "no-services"), deleted(ADMISSION_POLICY, "no-services"), waited, scaled(SET, "one", 1)

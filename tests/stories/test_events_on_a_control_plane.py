@@ -50,7 +50,7 @@ async def test_a_large_set_has_few_events_with_numbers_and_a_failure_is_counted_
         await admin.patch(QUOTA, NAMESPACE, "full", {"status": {"hard": FULL, "used": FULL}}, subresource="status")
         await admin.patch(kinds.PODCLIQUESET, NAMESPACE, "web", {"spec": {"replicas": REPLICAS + 1}}, subresource="scale")
         for _ in range(3):
-            assert (await synced(control_plane, NAMESPACE)).ending is Ending.FAILED
+            assert (await synced(control_plane, NAMESPACE)).ending is Ending.STUCK
         (failed,) = await events(admin, "PodCreateFailed")
         assert (failed["type"], failed["count"]) == ("Warning", 3)
 

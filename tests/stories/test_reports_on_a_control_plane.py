@@ -37,7 +37,7 @@ async def test_what_a_quota_refuses_is_told_and_taken_back_when_there_is_room(co
         await define(admin, NAMESPACE)
         await allow(admin, 1)
         await admin.create(kinds.PODCLIQUESET, NAMESPACE, podcliqueset("web", clique(LONG, 3), namespace=NAMESPACE))
-        assert (await synced(control_plane, NAMESPACE)).ending is Ending.FAILED
+        assert (await synced(control_plane, NAMESPACE)).ending is Ending.STUCK
 
         reported = await errors(admin)
         events = [event for event in (await admin.list(kinds.EVENT, NAMESPACE)).items if event["reason"] == "PodCreateFailed"]
@@ -47,7 +47,7 @@ async def test_what_a_quota_refuses_is_told_and_taken_back_when_there_is_room(co
         assert {event["source"]["component"] for event in events} == {"podclique-controller"}
 
         audit = Audit(control_plane)
-        assert (await synced(control_plane, NAMESPACE)).ending is Ending.FAILED
+        assert (await synced(control_plane, NAMESPACE)).ending is Ending.STUCK
         assert (await errors(admin), audit.read().writes) == (reported, {"create pods": 2})
 
         await admin.delete(QUOTA, NAMESPACE, "few")

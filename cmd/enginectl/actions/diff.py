@@ -31,7 +31,7 @@ async def diff(
     write_outputs(Material(seen.report, seen.result.now, places_of(request.roots)), outputs, verbose=verbose)
     if verbose:
         report_errors(seen.result.planned.plans, verbose=True)
-    code = exit_code(seen.report, detailed=detailed)
+    code = exit_code(seen.report, detailed=detailed, only_next=request.only_next)
     if saving is None:
         return code
     from enginectl.actions.saved_preview import save
@@ -45,12 +45,12 @@ def write_report(wiring: Wiring, report: Report, now: datetime, format: ReportFo
     write_outputs(Material(report, now), Outputs(format), verbose=wiring.options.verbose)
 
 
-def exit_code(report: Report, *, detailed: bool) -> Exit:
-    """The exit code of a preview. Changes count only with `detailed`."""
+def exit_code(report: Report, *, detailed: bool, only_next: bool = False) -> Exit:
+    """The exit code of a preview. Changes count only with `detailed`; with `only_next` it says nothing about the end."""
     conditions = {
         Exit.FAILED: report.faulty,
         Exit.DENIED: report.denied,
-        Exit.STUCK: bool(report.unsettled),
+        Exit.STUCK: bool(report.unsettled) and not only_next,
         Exit.INCOMPLETE: bool(report.incomplete),
         Exit.CHANGES: detailed and report.changes > 0,
     }

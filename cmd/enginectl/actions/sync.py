@@ -23,7 +23,7 @@ from enginectl.actions.approved import foreign_circumstances, refuse
 from enginectl.actions.consent import Consent, arrange
 from enginectl.actions.diff import Saving, diff
 from enginectl.actions.gates import Gate, refused
-from enginectl.actions.planning import report_errors, report_of_pass, write_notices
+from enginectl.actions.planning import first_pass_of, report_errors, report_of_pass, write_notices
 from enginectl.actions.policy_gate import policy_gates
 from enginectl.actions.preview import PreviewRequest, preview_of
 from enginectl.actions.reporting import Outputs
@@ -146,6 +146,7 @@ async def sync(
                 log=wiring.log if wiring.options.log_format else None,
                 ledger=ledger,
             )
+    result = with_stuck(result, assume_nodes=assume_nodes)
     if result.last_pass.world.orphans:
         from resources.preview.orphans import orphan_notices
 
@@ -156,6 +157,16 @@ async def sync(
     else:
         write(wiring, result, format, judgement)
     return code
+
+
+def with_stuck(result: SyncReport, *, assume_nodes: bool) -> SyncReport:
+    """The report; if the time was over although nothing failed, with the roots that more time would not settle."""
+    if result.ending is not Ending.TIMED_OUT or result.mid_pass:
+        return result
+    from resources.preview.stuck import stuck_roots
+
+    written = {root for each in changes(result) if (root := result.roots.get(each.operation.key)) is not None}
+    return replace(result, stuck=stuck_roots(first_pass_of(result.last_pass), written, assume_nodes=assume_nodes))
 
 
 async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, selection: Selection) -> AdmittedRoots:

@@ -80,7 +80,8 @@ def error_texts(sync: SyncReport) -> Iterator[str]:
     yield from (f"not as approved: {clipped(str(each.deviation), MAX_ERROR)}" for each in sync.unapproved[:MAX_DEVIATIONS])
     for plan in sync.plans:
         yield from (f"{plan.root}: {clipped(problem, MAX_ERROR)}" for problem in (*plan.problems, *plan.faults))
-        yield from (f"{plan.root}: {clipped(alarm.text, MAX_ERROR)}" for alarm in plan.alarms if alarm.blocking)
+        if plan.blocked:  # Otherwise it is what blocks.
+            yield from (f"{plan.root}: {clipped(alarm.text, MAX_ERROR)}" for alarm in plan.blocking_alarms)
     yield from (f"denied by {objection.rule}: {clipped(objection.message, MAX_ERROR)}" for objection in sync.objections)
     yield from (f"blocked: {text}" for text in wait_texts(sync.blocked))
     if is_cut_short(sync) and sync.not_started:

@@ -2,11 +2,22 @@
 
 import pytest
 
-from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound, ServerFault, Throttled, Unreachable
+from engine.errors import (
+    AlreadyExists,
+    ClusterError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    RefusedBy,
+    ServerFault,
+    Throttled,
+    Unreachable,
+)
 from engine.observed import live
 from engine.operation import Operation, Outcome, Result
 from engine.resource import NOW
-from engine.runtime.rejections import MAX_REVERTED, SOON, Rejections, is_rejection
+from engine.runtime.rejections import MAX_REVERTED, MAX_ROOM_TRIES, ROOM_PAUSE, SOON, Rejections, is_rejection
 from engine.verb import Verb
 from tests.engine.runtime.fakes import LEAF, body, change, create, leaf
 
@@ -105,3 +116,19 @@ def test_answers_that_no_longer_matter_are_forgotten() -> None:
         )
 
     assert len(rejections._answers) <= SOON + 30 + 60
+
+
+@pytest.mark.parametrize("deletes", [True, False], ids=["after a delete", "without one"])
+def test_a_request_without_quota_is_sent_a_few_times_more_where_something_was_deleted(deletes: bool) -> None:
+    rejections, full, at = Rejections(), Forbidden("exceeded quota", by=RefusedBy.QUOTA), 0.0
+    if deletes:
+        rejections.note([Result(change(Verb.DELETE, leaf("b"), {}), Outcome.DONE)], at)
+    tries = 0
+    while tries < 100 and not rejections.suspends(create("a"), at):
+        tries += 1
+        rejections.note([failed(create("a"), full)], at)
+        assert rejections.awaits_room(create("a")) is (rejections.next_due(at) == at + ROOM_PAUSE)
+        at += ROOM_PAUSE
+
+    assert tries == (MAX_ROOM_TRIES if deletes else 1)
+    assert not rejections.awaits_room(create("a"))
