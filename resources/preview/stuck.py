@@ -8,7 +8,7 @@ from engine.observed import Observed
 from resources.base import kinds
 from resources.forecast.pods import is_refused
 from resources.model.pod_facts import facts_of
-from resources.preview.first_pass import FirstPass
+from resources.preview.facts import FirstPass
 from resources.preview.forecasting import forecast_of
 
 

@@ -195,15 +195,15 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iter
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.name)
 def test_every_command_ends_with_the_same_exit_code(box: Box, engine: Engine, tmp_path: Path, situation: Situation) -> None:
-    options = [*situation.options, *(["--config", configured(tmp_path, auto=True)] if situation.has_domains else [])]
+    options: list[str | Path] = [*situation.options, *(["--config", configured(tmp_path, auto=True)] if situation.has_domains else [])]
     if situation.before:
         engine("sync", "-f", written(tmp_path, situation.before), "--yes", *options, *(["--no-wait"] if situation.has_domains else []))
     situation.act(box)
-    files = ["-f", written(tmp_path, situation.manifests)] if situation.manifests else []
+    files: list[str | Path] = ["-f", written(tmp_path, situation.manifests)] if situation.manifests else []
     commands = {
         "diff": ["diff", *situation.preview_options],
         "sync --dry-run": ["sync", "--dry-run"],
-        "sync": ["sync", "--yes", "--timeout", "25s"],
+        "sync": ["sync", "--yes", "--timeout", "15s"],
     }
     answers = {name: engine(*words, *files, *options) for name, words in commands.items()}
 
