@@ -195,7 +195,9 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iter
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.name)
 def test_every_command_ends_with_the_same_exit_code(box: Box, engine: Engine, tmp_path: Path, situation: Situation) -> None:
-    options: list[str | Path] = [*situation.options, *(["--config", configured(tmp_path, auto=True)] if situation.has_domains else [])]
+    options: list[str | Path] = [*situation.options]
+    if situation.has_domains:
+        options += ["--config", configured(tmp_path, auto=True)]
     if situation.before:
         engine("sync", "-f", written(tmp_path, situation.before), "--yes", *options, *(["--no-wait"] if situation.has_domains else []))
     situation.act(box)
