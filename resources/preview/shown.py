@@ -75,16 +75,16 @@ def with_later_faults(planned: Plans, forecast: Forecast) -> Plans:
 
     objections = later(planned.objections, forecast.objections)
     late = {root: plan.objections for root, plan in forecast.plans.items() if plan.objections}
-    faults = {root: [alarm for alarm in plan.alarms if alarm.fault] for root, plan in forecast.plans.items() if plan.faults}
+    faulty = {root: [alarm for alarm in plan.alarms if alarm.fault] for root, plan in forecast.plans.items() if plan.faults}
 
     def with_later(plan: Plan) -> Plan:
         known = {alarm.reason for alarm in plan.alarms if alarm.fault}
-        alarms = [replace(each, text=f"{LATER}: {each.text}") for each in faults.get(plan.root, ()) if each.reason not in known]
+        alarms = [replace(each, text=f"{LATER}: {each.text}") for each in faulty.get(plan.root, ()) if each.reason not in known]
         return replace(
             plan, objections=(*plan.objections, *later(plan.objections, late.get(plan.root, ()))), alarms=(*plan.alarms, *alarms)
         )
 
-    plans = tuple(with_later(plan) if plan.root in late or plan.root in faults else plan for plan in planned.plans)
+    plans = tuple(with_later(plan) if plan.root in late or plan.root in faulty else plan for plan in planned.plans)
     return replace(planned, plans=plans, objections=(*planned.objections, *objections))
 
 
