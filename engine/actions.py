@@ -81,7 +81,9 @@ def _create(resource: Resource, context: PartContext) -> Action:
         return Wait(resource.id, why, blocked=foreign.deleting_since is None, reason=Reason.NAME_CONFLICT)
     owners, reason = context.bound_owners(resource), context.reason_to_create(resource)
     cause = Cause.DRIFT if reason is Reason.MISSING else Cause.INTENT
-    return Operation(Verb.CREATE, resource.id, resource.why, cause, body=resource.body, owners=owners, reason=reason)
+    return Operation(
+        Verb.CREATE, resource.id, resource.why, cause, body=resource.body, owners=owners, reason=reason, seal=resource.policy.seal
+    )
 
 
 def not_served(id: ResourceId, body: Body) -> Wait:
@@ -179,6 +181,7 @@ def _patch(resource: Resource, live: Live, difference: Difference, why: str, con
         controller=live.controller,
         target=resource.body,
         reason=reason,
+        seal=resource.policy.seal,
     )
 
 
@@ -230,6 +233,7 @@ def _replace(resource: Resource, live: Live, changes: tuple[Change, ...], contex
         expect=Expect(live.uid),
         intended=resource.intended,
         reason=reason,
+        seal=resource.policy.seal,
     )
 
 

@@ -31,6 +31,8 @@ class Change(Struct, frozen=True):
     old: Any
     new: Any
     cause: Cause
+    order: bool = False
+    """Whether entries of a list have changed places: the values are then their keys or, without keys, the entries."""
 
 
 class Unknown(Struct, frozen=True):
@@ -97,6 +99,8 @@ class Operation(Struct, frozen=True, eq=False):
     """Whether a status is that of an object which is still coming up, and will soon change by itself."""
     reason: Reason = Reason.UNSPECIFIED
     """Why, as one word; `why` is the sentence about it."""
+    seal: str = ""
+    """The label of the object that is a hash of its content (`Policy.seal`): it follows other changes and tells a reader nothing."""
 
     @property
     def key(self) -> str:

@@ -73,7 +73,7 @@ def _deviation(then: RootState, live: Live | None, manifest: Body | None) -> Dev
 def _edits(then: RootState, now: RootState) -> str:
     """The fields of the spec that have other values, each with both, the first of them only."""
     edited = [as_shown(then.id.kind, leaf) for leaf in leaves(Change(("spec",), then.spec, now.spec, Cause.INTENT))]
-    texts = [f"{spell(edit.path)} {' → '.join(sides(edit))}" for edit in edited[:NAMED]]
+    texts = [f"{spell(edit.path)}{': order' if edit.order else ''} {' → '.join(sides(edit))}" for edit in edited[:NAMED]]
     more = [f"{len(edited) - NAMED} more"] if len(edited) > NAMED else []
     return ", ".join((*texts, *more))
 

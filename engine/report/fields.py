@@ -1,16 +1,19 @@
 """Fields: the changed fields of an operation as they may be shown, and values as one line of text."""
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import orjson
+from msgspec.structs import replace
 
 from engine.diff import explain
 from engine.ids import ResourceId
 from engine.mask import masked_change
 from engine.operation import Change, Operation, Unknown
-from engine.report.printable import clipped
-from engine.resource import NOW
+from engine.paths import spell
+from engine.report.printable import clipped, printable
+from engine.resource import NOW, Path
 from engine.verb import Verb
 
 EXPLAINED = frozenset({Verb.PATCH, Verb.SCALE, Verb.REPLACE, Verb.STATUS})
@@ -19,6 +22,8 @@ WIDTH = 96
 """The maximum length of one side of a change in text; JSON has the whole value."""
 LEAD = 24
 """How many characters are shown before the first difference of two long values."""
+WORD: Final = re.compile(r"[A-Za-z0-9](?:[\w./:-]*[A-Za-z0-9])?", re.ASCII)
+"""What is written without quotes in a list of names."""
 
 
 def changed_fields(operation: Operation) -> tuple[Change, ...]:
@@ -28,20 +33,36 @@ def changed_fields(operation: Operation) -> tuple[Change, ...]:
     return tuple(as_shown(operation.id.kind, change) for change in explain(operation))
 
 
-def is_telling(change: Change) -> bool:
-    """Whether a changed field tells people anything: not a hash that follows other changes, and not one kind of empty for another."""
-    return not is_hash(change.path[-1]) and bool(change.old or change.new or change.old is change.new is False)
+def shown_fields(operation: Operation) -> tuple[Change, ...]:
+    """The changed fields that tell people anything: all but hashes, which follow other changes."""
+    return tuple(change for change in changed_fields(operation) if not is_hash(operation, change.path))
+
+
+def is_hash(operation: Operation, path: Path) -> bool:
+    """Whether a field is a hash of what else the object has: the label that seals it, or a field of its status."""
+    return path == ("metadata", "labels", operation.seal) or is_status_hash(path)
+
+
+def is_status_hash(path: Path) -> bool:
+    """Whether the path is that of a hash in a status. Statuses are written by the engine: users name no field in them."""
+    return path[0] == "status" and path[-1].endswith("Hash")
 
 
 def as_shown(kind: str, change: Change) -> Change:
     """The change as it may be shown: with secret values masked."""
     old, new = masked_change(kind, change.path, change.old, change.new)
-    return Change(change.path, old, new, change.cause)
+    return replace(change, old=old, new=new)
+
+
+def field_text(change: Change, path: Path | None = None) -> str:
+    """One line: `spec.replicas: 1 → 2`, or `spec.podSpec.containers: order [a, b] → [b, a]`. `path`: a shorter one than the change has."""
+    return f"{printable(spell(path or change.path))}:{' order' if change.order else ''} {' → '.join(sides(change))}"
 
 
 def sides(change: Change) -> tuple[str, str]:
     """The old and new value, each on one line, clipped and safe for a terminal; of long values the part in which they differ."""
-    old, new = value_text(without_hashes(change.old)), value_text(without_hashes(change.new))
+    text = order_text if change.order else value_text
+    old, new = (text(without_hashes(side) if change.path[0] == "status" else side) for side in (change.old, change.new))
     start = 0
     if max(len(old), len(new)) > WIDTH:
         shared = next((index for index, (left, right) in enumerate(zip(old, new, strict=False)) if left != right), min(len(old), len(new)))
@@ -50,15 +71,10 @@ def sides(change: Change) -> tuple[str, str]:
 
 
 def without_hashes(value: Any) -> Any:
-    """The value without fields that are hashes."""
+    """A value of a status without fields that are hashes."""
     if isinstance(value, Mapping):
-        return {key: without_hashes(child) for key, child in value.items() if not is_hash(key)}
+        return {key: without_hashes(child) for key, child in value.items() if not is_status_hash(("status", key))}
     return [without_hashes(child) for child in value] if isinstance(value, list | tuple) else value
-
-
-def is_hash(key: str) -> bool:
-    """Whether a field of that name is a hash: nobody can read anything from it."""
-    return key.lower().endswith("hash")
 
 
 def excerpt(text: str, start: int) -> str:
@@ -69,6 +85,11 @@ def excerpt(text: str, start: int) -> str:
 def value_text(value: Any) -> str:
     """A value as JSON; `(absent)` for None."""
     return "(absent)" if value is None else orjson.dumps(value, default=json_default).decode()
+
+
+def order_text(entries: Sequence[Any]) -> str:
+    """Entries in their order: `[main, side]`; those that are no plain words as JSON."""
+    return f"[{', '.join(entry if isinstance(entry, str) and WORD.fullmatch(entry) else value_text(entry) for entry in entries)}]"
 
 
 def json_text(value: Any) -> str:

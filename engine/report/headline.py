@@ -6,7 +6,7 @@ from typing import Final
 from engine.forecast.forecast import End, Forecast
 from engine.operation import Operation
 from engine.reason import Reason
-from engine.report.fields import is_telling
+from engine.report.fields import is_hash
 from engine.report.model import RootReport
 from engine.verb import Verb
 
@@ -71,7 +71,7 @@ def _signs_of(root: RootReport, operation: Operation) -> Iterator[str]:
         yield DELETE
     elif is_root and (scaled := _scaled(operation)):
         yield SCALES[scaled[0] > scaled[1]]
-        if any(change.path != REPLICAS and is_telling(change) for change in operation.changes):
+        if any(change.path != REPLICAS and not is_hash(operation, change.path) for change in operation.changes):
             yield "update"
     elif word := WORDS.get(operation.reason):
         yield word

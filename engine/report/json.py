@@ -11,14 +11,14 @@ import orjson
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.mask import masked
-from engine.operation import BoundOwner, owner_reference
+from engine.operation import BoundOwner, Change, owner_reference
 from engine.paths import spell
 from engine.plan import Objection, Wait
 from engine.report.fields import changed_fields, json_default, uid_placeholder
 from engine.report.forecast_json import forecast_document, root_forecast
 from engine.report.model import Report, RootReport, Step
 from engine.report.refusals import policy_document
-from engine.report.shapes import DiffDocument, Identity, ObjectionEntry, OperationEntry, RootEntry, Summary, WaitEntry
+from engine.report.shapes import ChangeEntry, DiffDocument, Identity, ObjectionEntry, OperationEntry, RootEntry, Summary, WaitEntry
 from engine.resource import Body
 from engine.verb import Verb
 
@@ -96,16 +96,19 @@ def step_entry(step: Step) -> OperationEntry:
         "intended": operation.intended,
         "expect": {"uid": operation.expect.uid, "resourceVersion": operation.expect.revision},
         "after": sorted(operation.after),
-        "changes": [
-            {"path": spell(change.path), "old": change.old, "new": change.new, "cause": str(change.cause)}
-            for change in changed_fields(operation)
-        ],
+        "changes": [change_entry(change) for change in changed_fields(operation)],
     }
     if operation.verb in (Verb.CREATE, Verb.REPLACE):
         entry["manifest"] = dict(masked(with_owners(operation.body, operation.owners)))
     elif operation.verb is Verb.RELEASE:
         entry["finalizers"] = list(operation.body.get("finalizers", ()))
     return entry
+
+
+def change_entry(change: Change) -> ChangeEntry:
+    """The entry of a changed field."""
+    entry: ChangeEntry = {"path": spell(change.path), "old": change.old, "new": change.new, "cause": str(change.cause)}
+    return {**entry, "order": True} if change.order else entry
 
 
 def with_owners(body: Body, owners: Sequence[BoundOwner]) -> dict[str, Any]:

@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from engine.diff import keyed_entries, same
 from engine.ids import ResourceId
 from engine.operation import Cause, Change, Operation, parent_of
-from engine.paths import spell
 from engine.reason import Reason
-from engine.report.alike import blurred, spread, steps_alike
-from engine.report.fields import changed_fields, is_telling, json_text, sides
+from engine.report.alike import blurred, grouped, spread
+from engine.report.fields import field_text, json_text, shown_fields
 from engine.report.model import Step
-from engine.report.printable import clipped, printable
+from engine.report.printable import clipped
 from engine.report.word import counted
 from engine.verb import Verb
 
@@ -103,31 +103,46 @@ class _FieldChange(Struct):
     """What the paths of all places have in common at their end."""
     objects: dict[str, list[str]] = field(default_factory=dict)
     """Kind -> the names of the objects."""
-    count: int = 0
+
+    @property
+    def text(self) -> str:
+        """`podSpec.containers[main].image: "a:1" → "a:2"`."""
+        return field_text(self.change, self.tail[1:] if self.tail[0] in OUTER and len(self.tail) > 1 else self.tail)
 
 
 def _of_changes(steps: Sequence[Step], following: Sequence[Operation]) -> Iterator[Meaning]:
-    """One meaning for each changed field, whichever objects repeat it, and one for objects of which only hashes change."""
+    """One meaning for each changed field, whichever objects repeat it, and one for the objects of which no field is shown.
+
+    Values that differ in numbers only share a line, in which all of them are: `cpu: {1,2} → {3,4}`.
+    """
     fields: dict[tuple[object, ...], _FieldChange] = {}
     unseen: dict[tuple[Verb, Reason, bool], list[Operation]] = {}
-    for group in steps_alike(steps):
-        first = group[0].operation
-        shown = [change for change in changed_fields(first) if is_telling(change)]
+    for group in _with_equal_changes(steps):
+        first = group[0]
+        shown = shown_fields(first)
         if not shown:
-            unseen.setdefault((first.verb, first.reason, bool(first.changes)), []).extend(step.operation for step in group)
+            unseen.setdefault((first.verb, first.reason, first.intended), []).extend(group)
         for change in shown:
-            key = (first.verb, change.cause, change.path[-2:], json_text(change.old), json_text(change.new))
+            key = (first.verb, change.cause, change.order, change.path[-2:], json_text(change.old), json_text(change.new))
             known = fields.setdefault(key, _FieldChange(change, first.verb, first.reason, change.path))
             known.tail = _common_end(known.tail, change.path)
-            names = known.objects.setdefault(first.id.kind, [])
-            names.extend(step.operation.id.name for step in group if step.operation.id.name not in names[-1:])
+            known.objects.setdefault(first.id.kind, []).extend(operation.id.name for operation in group)
     successors = _Successors(following)
-    for each in fields.values():
-        yield Meaning(each.verb, f"{each.verb} {_change_text(each)}", _word(each.change, each.reason), _places(each, successors))
-    for (verb, reason, has_hash), operations in unseen.items():
-        yield Meaning(
-            verb, f"{verb} {listed([operation.id for operation in operations])}{': template hash' if has_hash else ''}", str(reason)
-        )
+    for alike in grouped(fields.values(), lambda each: (each.verb, each.change.cause, blurred(each.text))):
+        text = alike[0].text if len(alike) == 1 else clipped(spread(each.text for each in alike), WIDTH)
+        yield Meaning(alike[0].verb, f"{alike[0].verb} {text}", _word(alike[0].change, alike[0].reason), _places(alike, successors))
+    for (verb, *_), operations in unseen.items():
+        yield Meaning(verb, f"{verb} {listed([operation.id for operation in operations])}", _reason(operations))
+
+
+def _with_equal_changes(steps: Sequence[Step]) -> Iterable[list[Operation]]:
+    """The operations in groups that make the same changes of objects of one kind, for the same reason."""
+    groups: dict[tuple[object, ...], list[Operation]] = {}
+    for operation in (step.operation for step in steps):
+        changes = tuple((change.path, json_text(change.old), json_text(change.new), change.cause) for change in operation.changes)
+        key = (operation.verb, operation.id.group, operation.id.kind, operation.reason, operation.intended, operation.seal, changes)
+        groups.setdefault(key, []).append(operation)
+    return groups.values()
 
 
 def _common_end(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
@@ -136,16 +151,15 @@ def _common_end(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, .
     return first[len(first) - length :] if length is not None else min(first, second, key=len)
 
 
-def _change_text(each: _FieldChange) -> str:
-    old, new = sides(each.change)
-    tail = each.tail[1:] if each.tail[0] in OUTER and len(each.tail) > 1 else each.tail
-    return f"{printable(spell(tail))}: {old} → {new}"
-
-
-def _places(each: _FieldChange, successors: "_Successors") -> str:
+def _places(alike: Sequence[_FieldChange], successors: "_Successors") -> str:
     """`in PodCliqueSet/x, 3 PodCliques, 9 new Pods`."""
-    texts = [f"{kind}/{names[0]}" if len(set(names)) == 1 else counted(len(set(names)), kind) for kind, names in each.objects.items()]
-    return clipped(f"in {', '.join((*texts, *successors.with_value(each.change)))}", WIDTH)
+    objects: dict[str, dict[str, None]] = {}
+    for each in alike:
+        for kind, names in each.objects.items():
+            objects.setdefault(kind, {}).update(dict.fromkeys(names))
+    texts = [f"{kind}/{next(iter(names))}" if len(names) == 1 else counted(len(names), kind) for kind, names in objects.items()]
+    new = successors.with_value(alike[0].change) if len(alike) == 1 else ()
+    return clipped(f"in {', '.join((*texts, *new))}", WIDTH)
 
 
 def _word(change: Change, reason: Reason) -> str:
@@ -164,7 +178,7 @@ class _Successors:
 
     def with_value(self, change: Change) -> Iterator[str]:
         """`9 new Pods` for the kind of which the most objects have the value."""
-        if change.new is None or isinstance(change.new, Mapping | list | tuple):
+        if change.order or change.new is None or isinstance(change.new, Mapping | list | tuple):
             return
         counts = Counter[str]()
         for (kind, _), operations in self._by_parent.items():
@@ -176,10 +190,10 @@ class _Successors:
 def _has(value: Any, tail: tuple[str, ...], wanted: Any) -> bool:
     """Whether a value has `wanted` at the end of some path that ends with `tail`; entries of named lists are found by name."""
     if isinstance(value, Mapping):
-        return _at(value, tail) == wanted or any(_has(child, tail, wanted) for child in value.values())
+        return same(_at(value, tail), wanted) or any(_has(child, tail, wanted) for child in value.values())
     if isinstance(value, list | tuple):
-        named = {f"[{item['name']}]": item for item in value if isinstance(item, Mapping) and isinstance(item.get("name"), str)}
-        return _at(named, tail) == wanted or any(_has(child, tail, wanted) for child in value)
+        named = {f"[{key}]": entry for key, entry in keyed_entries(value).items()}
+        return same(_at(named, tail), wanted) or any(_has(child, tail, wanted) for child in value)
     return False
 
 

@@ -95,6 +95,9 @@ class ChangeEntry(TypedDict):
     old: Any
     new: Any
     cause: CauseText
+    order: NotRequired[
+        Annotated[bool, Meta(description="True: entries of the list have changed places; old and new are their keys, or the entries.")]
+    ]
 
 
 class OperationEntry(TypedDict):

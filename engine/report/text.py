@@ -8,10 +8,9 @@ from engine.focus import Others
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.operation import Cause
-from engine.paths import spell
 from engine.plan import Wait
 from engine.report.alike import spread, waits_with_one_reason
-from engine.report.fields import changed_fields, is_telling, sides
+from engine.report.fields import field_text, shown_fields
 from engine.report.forecast_text import conclusion, forecast_lines, has_effect
 from engine.report.headline import headline
 from engine.report.line import Line
@@ -184,9 +183,9 @@ def step_lines(step: Step, name: str, width: int) -> Iterator[Line]:
     yield Line(f"{head} ({cause}{unintended})", operation.verb)
     if operation.verb is Verb.RELEASE:
         yield Line(f"      finalizers: {clipped(', '.join(operation.body.get('finalizers', ())), REASON)}", "faint")
-    changes = [change for change in changed_fields(operation) if is_telling(change)]
+    changes = shown_fields(operation)
     for change in changes[:FIELDS]:
-        yield Line(f"      {printable(spell(change.path))}: {' → '.join(sides(change))}")
+        yield Line(f"      {field_text(change)}")
     if len(changes) > FIELDS:
         yield Line(f"      … {len(changes) - FIELDS} more fields; -o json has them all", "faint")
 

@@ -10,7 +10,7 @@ from engine.canonical import digest
 from engine.ids import Owner
 from engine.operation import BoundOwner, Cause, Operation, Trial
 from engine.reason import Because, Reason
-from engine.resource import Body, Path, Resource, Stance
+from engine.resource import Body, Path, Policy, Resource, Stance
 from engine.verb import Verb
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest
@@ -27,6 +27,7 @@ from resources.policies import startup
 from resources.policies.startup import Parent
 from resources.ports.scheduler import LabelsAndAnnotations
 
+POLICY = Policy(seal=labels.TEMPLATE_HASH)
 GATES = ("spec", "schedulingGates")
 TRIED: Final = "trial"
 """The predecessor in the name of a pod that is only tried. No uid is like it, so no pod has the name."""
@@ -202,7 +203,7 @@ def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str) -> Reso
     gang = kinds.PODGANG.id(view.namespace, clique.gang)
     service = kinds.SERVICE.id(view.namespace, names.headless_service(view.root, view.index))
     owner = Owner(clique.id, kinds.PODCLIQUE.api_version)
-    return Resource(kinds.POD.id(view.namespace, name), body, why, (owner,), after=frozenset({gang, service}))
+    return Resource(kinds.POD.id(view.namespace, name), body, why, (owner,), after=frozenset({gang, service}), policy=POLICY)
 
 
 def _replaced(pod: PodFacts, because: Because) -> Resource:

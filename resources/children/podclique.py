@@ -25,7 +25,7 @@ POLICY = Policy(
 """The policy of a clique that follows the template."""
 
 HASH_LABEL = ("metadata", "labels", labels.TEMPLATE_HASH)
-OUTDATED = Policy(finalizers=(labels.CLIQUE_FINALIZER,))
+OUTDATED = Policy(seal=labels.TEMPLATE_HASH, finalizers=(labels.CLIQUE_FINALIZER,))
 """The policy of an outdated clique: its spec is neither compared nor written."""
 
 

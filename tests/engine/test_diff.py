@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from engine.diff import Rules, compare, compare_status, covers, explain, same
+from engine.diff import Rules, compare, compare_status, covers, explain, leaves, same
 from engine.ids import ResourceId
 from engine.operation import Cause, Change, Operation
 from engine.ownership import MANAGER
@@ -195,3 +197,57 @@ def test_a_plain_change_explains_itself() -> None:
     change = Change(("spec", "replicas"), 1, 2, Cause.INTENT)
 
     assert explain(Operation(Verb.PATCH, ID, "why", Cause.INTENT, changes=(change,))) == (change,)
+
+
+VALUES = st.recursive(
+    st.sampled_from([0, 1, False, True, "", "0", "x"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "value", "__hidden", "ports"]), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES, VALUES)
+def test_every_difference_has_a_line_and_nothing_else_has(old: Any, new: Any) -> None:
+    lines = list(leaves(Change(("spec",), old, new, Cause.INTENT)))
+
+    assert bool(lines) is not same(old, new) or not isinstance(new, dict | list)
+    assert not any(same(leaf.old, leaf.new) for leaf in lines) or same(old, new)
+
+
+def moved(old: Any, new: Any) -> list[tuple[tuple[str, ...], Any, Any, bool]]:
+    return [(leaf.path, leaf.old, leaf.new, leaf.order) for leaf in leaves(Change(("spec",), old, new, Cause.INTENT))]
+
+
+def test_entries_that_change_places_are_one_change_of_their_keys() -> None:
+    ports = [{"containerPort": 80}, {"containerPort": 81, "protocol": "UDP"}]
+
+    assert moved({"ports": ports}, {"ports": ports[::-1]}) == [(("spec", "ports"), ["80", "81"], ["81", "80"], True)]
+
+
+def test_entries_without_keys_that_change_places_are_one_change_of_the_entries() -> None:
+    assert moved({"args": ["--a", "--b"]}, {"args": ["--b", "--a"]}) == [(("spec", "args"), ["--a", "--b"], ["--b", "--a"], True)]
+
+
+def test_entries_that_change_places_and_content_are_told_as_both() -> None:
+    old = [{"name": "a", "image": "a:1"}, {"name": "b", "env": [{"name": "X"}, {"name": "Y"}]}]
+    new = [{"name": "c"}, {"name": "b", "env": [{"name": "Y"}, {"name": "X"}]}, {"name": "a", "image": "a:2"}]
+
+    assert moved(old, new) == [
+        (("spec",), ["a", "b"], ["c", "b", "a"], True),
+        (("spec", "[b]", "env"), ["X", "Y"], ["Y", "X"], True),
+        (("spec", "[a]", "image"), "a:1", "a:2", False),
+        (("spec", "[c]"), None, {"name": "c"}, False),
+    ]
+
+
+def test_an_entry_that_is_added_moves_no_other() -> None:
+    assert moved([{"name": "a"}], [{"name": "b"}, {"name": "a"}]) == [(("spec", "[b]"), None, {"name": "b"}, False)]
+
+
+def test_of_labels_that_all_come_or_go_each_is_a_change() -> None:
+    change = Change(("metadata", "labels"), None, {"a": "", "b": "1"}, Cause.DRIFT)
+
+    assert [(leaf.path, leaf.old, leaf.new) for leaf in leaves(change)] == [
+        (("metadata", "labels", "a"), None, ""),
+        (("metadata", "labels", "b"), None, "1"),
+    ]

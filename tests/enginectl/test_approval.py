@@ -1,5 +1,6 @@
 """Plans that are saved, approved and applied: what was approved and nothing else, on a sandbox with the real client between."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,24 @@ def test_a_plan_is_stale_once_its_set_is_edited(serving: Box, engine: Engine, pl
     assert deviation.endswith("with another spec: spec.replicas 1 → 2")
     assert [each["about"] for each in document["unapproved"]] == ["PodCliqueSet/default/web"]
     assert serving.revisions() == before
+
+
+def test_an_edit_to_zero_and_another_order_make_a_plan_stale_and_are_named(serving: Box, engine: Engine, plan: Path) -> None:
+    def edit(**fields: Any) -> None:
+        template = copy.deepcopy(serving.all(PODCLIQUESET)[0]["spec"]["template"])
+        template["cliques"][0]["spec"]["podSpec"] |= fields
+        serving.change(PODCLIQUESET, "web", {"spec": {"template": template}})
+
+    containers = [{"name": name, "image": OLD} for name in ("main", "side")]
+    edit(securityContext={"runAsUser": 0})
+    (edited,) = refused(engine("sync", "--plan", plan))
+    edit(containers=containers)
+    assert engine("diff", "--out", plan).code == Exit.DONE
+    edit(containers=containers[::-1])
+    (reordered,) = refused(engine("sync", "--plan", plan))
+
+    assert edited.endswith('podSpec.securityContext (absent) → {"runAsUser":0}')
+    assert reordered.endswith("podSpec.containers: order [main, side] → [side, main]")
 
 
 def test_a_plan_is_stale_once_its_set_is_another_one_of_that_name(serving: Box, engine: Engine, tmp_path: Path, plan: Path) -> None:

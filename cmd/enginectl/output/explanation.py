@@ -10,8 +10,8 @@ from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import Operation
 from engine.paths import spell
-from engine.report.fields import changed_fields, sides
-from engine.report.json import identity, moment_text, wait_entry
+from engine.report.fields import changed_fields, field_text, shown_fields
+from engine.report.json import change_entry, identity, moment_text, wait_entry
 from engine.report.line import Line
 from engine.report.printable import clipped, printable
 from engine.resource import Stance
@@ -187,9 +187,9 @@ def sync_lines(explanation: Explanation, verbose: bool, *, settled: bool = True)
     """The operations that are due now, later or blocked, and what is pending; or, if it is also `settled`, that the object is in sync."""
     for operation in explanation.operations:
         yield Line(f"  due: {operation.verb}, {operation.reason}: {clipped(operation.why, MAX_TEXT)}", operation.verb)
-        changes = changed_fields(operation)
+        changes = shown_fields(operation)
         for change in changes if verbose else changes[:MAX_LISTED]:
-            yield Line(f"    {printable(spell(change.path))}: {' → '.join(sides(change))}")
+            yield Line(f"    {field_text(change)}")
     waits = [("blocked" if wait.blocked else "later", wait) for wait in explanation.deferred]
     waits += [("pending", wait) for wait in explanation.pending]
     for word, wait in waits:
@@ -241,13 +241,12 @@ def report_document(report: ObjectReport) -> dict[str, Any]:
 
 def operation_entry(operation: Operation) -> dict[str, Any]:
     """An operation in the JSON document."""
-    changes = [{"path": spell(change.path), "old": change.old, "new": change.new} for change in changed_fields(operation)]
     return {
         "verb": str(operation.verb),
         "why": operation.why,
         "reason": str(operation.reason),
         "cause": str(operation.cause),
-        "changes": changes,
+        "changes": [change_entry(change) for change in changed_fields(operation)],
     }
 
 

@@ -5,16 +5,14 @@ from typing import Final
 
 from engine.forecast.forecast import Forecast
 from engine.operation import Cause, Operation
-from engine.paths import spell
 from engine.plan import Objection, Wait
 from engine.report.alike import spread, steps_alike, waits_alike
-from engine.report.fields import sides
 from engine.report.html.drawing import drawing
 from engine.report.html.elements import Content, Markup, code, element, folded, items, table, text_block
 from engine.report.html.forecast import forecast_conclusion, forecast_section
 from engine.report.model import SEVERITY, Report, RootReport, Step
 from engine.report.printable import clipped
-from engine.report.published import manifest_lines, published_changes, published_manifest
+from engine.report.published import manifest_lines, published_fields, published_manifest
 from engine.report.refusals import judgement_lines
 from engine.report.text import MARKS, group_name, others_lines
 from engine.verb import Verb
@@ -204,7 +202,7 @@ def _operation_row(root: RootReport, group: Sequence[Step], *, with_manifest: bo
             element("span", " (drift: changed by somebody else)", class_="faint") if first.cause is Cause.DRIFT else None,
             element("strong", " unintended", class_="bad") if not first.intended else None,
             element("p", "finalizers: ", ", ".join(map(str, first.body.get("finalizers", ())))) if first.verb is Verb.RELEASE else None,
-            _fields(first, example=len(group) > 1, values=values),
+            _fields([step.operation for step in group], values=values),
             _manifest(first, values) if with_manifest else None,
         ],
     )
@@ -217,16 +215,17 @@ def _names(names: Sequence[str]) -> Markup:
     return folded(f"{len(names)} names", listed, element("p", f"{more} more like these", class_="faint") if more > 0 else None)
 
 
-def _fields(operation: Operation, *, example: bool, values: bool) -> Content:
-    """The changed fields of an operation. `example`: it stands for others that are alike."""
-    changes = published_changes(operation, values=values)
-    if not changes:
+def _fields(operations: Sequence[Operation], *, values: bool) -> Content:
+    """The changed fields of operations that are alike; of statuses those of the first one, as an example."""
+    lines = published_fields(operations, values=values)
+    if not lines:
         return None
-    more = len(changes) - MAX_FIELDS
+    operation, more = operations[0], len(lines) - MAX_FIELDS
+    example = len(operations) > 1 and operation.verb is Verb.STATUS
     entries: list[Content] = []
-    for change in changes[:MAX_FIELDS]:
-        old, new = sides(change)
-        entries.append([code(spell(change.path)), ": ", element("del", code(old)), " → ", element("ins", code(new))])
+    for line in lines[:MAX_FIELDS]:
+        colon = ": order " if line.order else ": "
+        entries.append([code(line.path), colon, element("del", code(line.old)), " → ", element("ins", code(line.new))])
     if more > 0:
         entries.append(f"{more} more fields; -o json has them all")
     title: Content = ["fields, for example of ", code(operation.id.name)] if example else "fields"

@@ -5,14 +5,12 @@ from enum import IntEnum
 from typing import Final
 
 from engine.operation import Cause, Operation
-from engine.paths import spell
 from engine.plan import Wait
 from engine.report.alike import spread, steps_alike, waits_alike
-from engine.report.fields import sides
 from engine.report.forecast_text import stage_text, totals_text
 from engine.report.markdown.inert import code, fenced, html_code, html_prose, prose
 from engine.report.model import SEVERITY, Report, RootReport, Step
-from engine.report.published import published_changes
+from engine.report.published import published_fields
 from engine.report.severity import level_text, levels_of, root_name
 from engine.report.stages import stages_of
 from engine.report.text import MARKS, group_name
@@ -65,7 +63,7 @@ def _operations(root: RootReport, detail: Detail, values: bool) -> Iterator[str]
     for group in groups[:GROUPS]:
         yield _entry(root, group)
         if detail is Detail.ALL or (detail is Detail.SINGLE_FIELDS and len(group) == 1):
-            yield from _fields(group[0].operation, values)
+            yield from _fields([step.operation for step in group], values)
     yield from _more(sum(map(len, groups[GROUPS:])), "operations")
     if statuses := len(root.steps) - len(steps):
         yield f"- `{MARKS[Verb.STATUS]}` status {statuses}"
@@ -78,19 +76,16 @@ def _entry(root: RootReport, group: Sequence[Step]) -> str:
     return f"- `{MARKS[operation.verb]}` {operation.verb} {code(name)}: {prose(spread(step.operation.why for step in group))}{remarks}"
 
 
-def _fields(operation: Operation, values: bool) -> Iterator[str]:
-    """The changed fields of an operation as a difference, below the entry of the operation."""
-    changes = published_changes(operation, values=values)
+def _fields(operations: Sequence[Operation], values: bool) -> Iterator[str]:
+    """The changed fields of operations that are alike as a difference, below their entry."""
+    fields = published_fields(operations, values=values)
     lines: list[str] = []
-    for change in changes[:FIELDS]:
-        old, new = sides(change)
-        lines += [
-            f"{mark} {spell(change.path)}: {side}"
-            for mark, side, value in (("-", old, change.old), ("+", new, change.new))
-            if value is not None
-        ]
-    if len(changes) > FIELDS:
-        lines.append(f"  {len(changes) - FIELDS} more fields")
+    for field in fields[:FIELDS]:
+        name = f"{field.path}:{' order' if field.order else ''}"
+        sides = (("-", field.old, field.is_new), ("+", field.new, field.is_removed))
+        lines += [f"{mark} {name} {side}" for mark, side, is_absent in sides if not is_absent]
+    if len(fields) > FIELDS:
+        lines.append(f"  {len(fields) - FIELDS} more fields")
     if lines:
         yield ""
         yield "\n".join(f"  {line}" for line in fenced(lines).splitlines())

@@ -23,9 +23,9 @@ def operation(verb: Verb, id: ResourceId, why: str = "its template has changed",
     return Operation(verb, id, why, cause, **{"reason": reason, **rest})
 
 
-def patch(id: ResourceId, *changes: Change, why: str = "the template changed") -> Operation:
+def patch(id: ResourceId, *changes: Change, why: str = "the template changed", seal: str = "") -> Operation:
     """A patch that makes these changes."""
-    return operation(Verb.PATCH, id, why, changes[0].cause, changes=changes)
+    return operation(Verb.PATCH, id, why, changes[0].cause, changes=changes, seal=seal)
 
 
 def change(path: str, old: Any, new: Any, cause: Cause = Cause.INTENT) -> Change:

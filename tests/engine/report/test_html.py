@@ -13,7 +13,7 @@ from engine.focus import Others
 from engine.forecast.cluster_model import Assumption, Effects, Level
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
-from engine.operation import Cause, Operation, operation_key
+from engine.operation import Cause, Change, Operation, operation_key
 from engine.plan import Objection, Plan, Wait
 from engine.report.html.document import html
 from engine.report.html.elements import ALLOWED, VOID
@@ -200,12 +200,16 @@ def test_values_of_secrets_and_environment_variables_and_hashes_are_not_shown() 
     labels = {"grove.io/pod-template-hash": "v2-abcdef"}
     body = {"kind": "PodClique", "metadata": {"name": "x", "annotations": last_applied, "labels": labels}, "spec": environment}
     report = report_of(
-        operation(Verb.CREATE, ResourceId("grove.io", "PodClique", "default", "x"), body=body),
+        operation(Verb.CREATE, ResourceId("grove.io", "PodClique", "default", "x"), body=body, seal="grove.io/pod-template-hash"),
         operation(
             Verb.CREATE, ResourceId("", "Secret", "default", "x"), body={"apiVersion": "v1", "kind": "Secret", "data": {"key": "hunter5"}}
         ),
         patch(ROOT, change("spec", environment, changed)),
-        patch(pod("p"), change("metadata.labels.grove.io/pod-template-hash", "v2-abcdef", "v2-fedcba")),
+        patch(
+            pod("p"),
+            Change(("metadata", "labels", "grove.io/pod-template-hash"), "v2-abcdef", "v2-fedcba", Cause.INTENT),
+            seal="grove.io/pod-template-hash",
+        ),
     )
 
     source = html(report, AT)

@@ -5,14 +5,18 @@ from datetime import UTC, datetime
 import pytest
 
 from engine.ids import ResourceId
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Change, Operation
 from engine.plan import Objection, Plan, Wait
 from engine.reason import Reason
+from engine.report.html.document import html
+from engine.report.markdown.document import markdown
 from engine.report.model import NEW_ROOT, Report, compose
 from engine.report.text import ROWS, text
 from engine.resource import NOW
 from engine.verb import Verb
 from tests.engine.report.plans import ROOT, change, operation, patch, pod, replica_of, report_of
+
+AT = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def text_of(report: Report, verbose: bool = False) -> str:
@@ -77,6 +81,7 @@ def test_a_change_that_many_objects_repeat_is_told_once_and_hashes_never() -> No
             clique._replace(name=f"simple-{number}-a"),
             change("spec.podSpec.containers.[main].image", "a:1", "a:2"),
             change("metadata.labels.pod-template-hash", f"{number}", f"{number}{number}"),
+            seal="pod-template-hash",
         )
         for number in range(3)
     ]
@@ -88,10 +93,38 @@ def test_a_change_that_many_objects_repeat_is_told_once_and_hashes_never() -> No
     assert "hash" not in text_of(report_of(root, *copies)) + text_of(report_of(root, *copies), verbose=True)
 
 
-def test_objects_of_which_only_a_hash_changes_are_named() -> None:
-    label = patch(pod("simple-0-a-b2b2b"), change("metadata.labels.pod-template-hash", "1", "2"))
+def numbered(*values: tuple[object, object]) -> Report:
+    """A report in which a field of some pods changes."""
+    names = (f"simple-{number}-a-b2b2b" for number in range(len(values)))
+    return report_of(*(patch(pod(name), change("spec.priority", *value)) for name, value in zip(names, values, strict=True)))
 
-    assert "~ patch Pod/simple-0-a-b2b2b: template hash   TemplateChanged" in text_of(report_of(label))
+
+def test_values_that_differ_in_numbers_share_a_line_that_has_all_of_them() -> None:
+    report = numbered((1, 0), (1, 7), (2, 9), (1, 0))
+
+    assert "priority: {1..2} → {0,7,9} in 4 Pods" in text_of(report)
+    assert all("{1..2}" in document and "{0,7,9}" in document for document in (markdown(report), html(report, AT)))
+
+
+def test_a_change_to_zero_is_not_told_as_one_to_another_number() -> None:
+    report = numbered((1, 0), (1, 7))
+
+    assert text_of(report).splitlines()[1:3] == [
+        "  now      ~ patch priority: 1 → 0 in Pod/simple-0-a-b2b2b   TemplateChanged",
+        "           ~ patch priority: 1 → 7 in Pod/simple-1-a-b2b2b   TemplateChanged",
+    ]
+
+
+def test_names_in_an_order_cannot_control_the_terminal_or_look_like_other_names() -> None:
+    order = patch(ROOT, Change(("spec", "containers"), ["a, b", "\x1b[2J"], ["\x1b[2J", "a, b"], Cause.INTENT, order=True))
+
+    assert r'containers: order ["a, b", "\u001b[2J"] → ["\u001b[2J", "a, b"]' in text_of(report_of(order))
+
+
+def test_objects_of_which_only_a_hash_changes_are_named() -> None:
+    label = patch(pod("simple-0-a-b2b2b"), change("metadata.labels.pod-template-hash", "1", "2"), seal="pod-template-hash")
+
+    assert "~ patch Pod/simple-0-a-b2b2b   TemplateChanged" in text_of(report_of(label))
 
 
 def test_where_only_statuses_are_out_of_date_there_is_nothing_to_tell() -> None:
