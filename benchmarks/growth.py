@@ -29,7 +29,7 @@ from benchmarks.recorded_server import ServerProcess, serving
 from benchmarks.sections import between_markers
 from engine.runtime.clock import SystemClock
 from engine.runtime.collector import tune_gc
-from engine.runtime.memory import Memory
+from engine.runtime.execution import WriterMemory
 from engine.runtime.passes import Engine, Pass, observe_and_plan
 from enginectl.wiring.scope import scope_of
 from providers.watching import WatchingCluster
@@ -86,7 +86,7 @@ class Workload:
 
     def __init__(self, engine: Engine, provider: WatchingCluster, server: ServerProcess) -> None:
         self._engine, self._provider, self._server = engine, provider, server
-        self._memory = Memory()
+        self._memory = WriterMemory()
 
     async def plan(self) -> tuple[Pass, float]:
         """One pass without its writes, and its CPU seconds."""

@@ -30,8 +30,8 @@ from engine.ownership import MANAGER
 from engine.paths import merge_patch
 from engine.resource import Body
 from engine.runtime.collector import tune_gc
-from engine.runtime.memory import Memory
-from engine.runtime.passes import Engine, Pass, choose, execute, observe_and_plan
+from engine.runtime.execution import WriterMemory, choose, execute
+from engine.runtime.passes import Engine, Pass, observe_and_plan
 from engine.runtime.provider import Observation, Scope, TakenNames
 from engine.verb import Verb
 from enginectl.wiring.scope import scope_of
@@ -39,7 +39,7 @@ from providers.kubernetes.client import _live
 from providers.kubernetes.wire import raw_objects
 from providers.listing import ListedLives, keeper
 from providers.live_store import LiveStore
-from providers.scoping import observation, targets
+from providers.snapshot import observation, targets
 from resources.base import kinds
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
@@ -134,7 +134,7 @@ class _Run:
         else:
             self.cluster.load(listed)
         self.engine = Engine(self.cluster, self.clock, scope, BLUEPRINTS, CONFIGURATION, events_of=event_builder(CONFIGURATION))
-        self.memory = Memory()
+        self.memory = WriterMemory()
         self.last: Pass | None = None
 
     async def settle(self) -> None:

@@ -21,13 +21,13 @@ from engine.paths import merge_patch
 from engine.runtime.client import Client
 from engine.runtime.clock import SystemClock
 from engine.runtime.collector import tune_gc
-from engine.runtime.memory import Memory
-from engine.runtime.passes import Engine, choose, execute, observe_and_plan
+from engine.runtime.execution import WriterMemory, choose, execute
+from engine.runtime.passes import Engine, observe_and_plan
 from engine.runtime.provider import Scope
 from enginectl.wiring.scope import scope_of
 from providers.listing import ListedLives, keeper
 from providers.live_store import LiveStore
-from providers.scoping import targets
+from providers.snapshot import targets
 from providers.watching import Feed, WatchingCluster
 from resources.base.kinds import POD
 from resources.registry import BLUEPRINTS
@@ -84,7 +84,7 @@ def main() -> None:
 async def measure(sets: int) -> None:
     """The figures for so many sets."""
     bodies = list(settled([podcliqueset(f"set-{number:04}", REPLICAS) for number in range(sets)]))
-    provider, memory, scope = FilledCluster(bodies), Memory(), scope_of(CONFIGURATION)
+    provider, memory, scope = FilledCluster(bodies), WriterMemory(), scope_of(CONFIGURATION)
     engine = Engine(provider, SystemClock(), scope, BLUEPRINTS, CONFIGURATION)
     async with provider.watching(scope):
         pods = next(store for store in provider.stores if store.target.kind == POD)
@@ -101,7 +101,7 @@ async def measure(sets: int) -> None:
     report(f"{sets} sets, nothing changed", unchanged * 1000, "ms")
 
 
-async def a_pass(engine: Engine, memory: Memory) -> float:
+async def a_pass(engine: Engine, memory: WriterMemory) -> float:
     """The CPU seconds of one pass. Raises `RuntimeError` if it has something to do."""
     began = time.process_time()
     current = await observe_and_plan(engine, memory)

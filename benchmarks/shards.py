@@ -16,7 +16,7 @@ from providers.divided_store import DividedStore
 from providers.informer import Informer
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.clients.inprocess import InProcessClient
-from providers.scoping import Target
+from providers.snapshot import Target
 from resources.base.kinds import POD
 
 

@@ -1,8 +1,11 @@
 """Events: what is published about objects as Kubernetes Events."""
 
+from collections.abc import Callable, Sequence
+
 from msgspec import Struct
 
 from engine.ids import ResourceId
+from engine.operation import Result
 
 
 class RootWarning(Struct, frozen=True, order=True):
@@ -40,3 +43,26 @@ class RootEvents(Struct, frozen=True):
     uid: str
     """The uid of the root; empty if there is no such root, as for the objects that a deleted one has left behind."""
     events: tuple[Event, ...]
+
+
+EventBuilder = Callable[[Sequence[RootWarning], Sequence[Result]], tuple[Event, ...]]
+"""Returns the events of one root in a pass, given its new warnings and its results."""
+
+
+def no_events(warnings: Sequence[RootWarning], results: Sequence[Result]) -> tuple[Event, ...]:
+    """The default `EventBuilder`: no events."""
+    return ()
+
+
+class Publication(Struct, frozen=True):
+    """What became of the Events of one pass."""
+
+    written: int = 0
+    failed: int = 0
+    """How many were dropped because they could not be written."""
+    withheld: int = 0
+    """How many are in no Event, because too many about their object have been written lately."""
+
+
+def ignore_publication(publication: Publication) -> None:
+    """The default of a callback."""

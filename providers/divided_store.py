@@ -12,7 +12,7 @@ from engine.shards import Shard, shard_of
 from providers.informer import Informer
 from providers.listing import ListedLives, list_lives
 from providers.live_store import LiveStore
-from providers.scoping import Target
+from providers.snapshot import Target
 
 UNDIVIDED = -1
 """In place of a shard's index for a cluster-scoped kind, whose objects all shards see."""

@@ -15,7 +15,7 @@ from engine.shards import Shard
 from providers.cache_state import CacheState, InformerObserver
 from providers.divided_store import DividedStore, PartFeed
 from providers.informer import Informer
-from providers.scoping import Target, targets
+from providers.snapshot import Target, targets
 from providers.watching import Feed, WatchingCluster, cache_state
 
 

@@ -17,7 +17,7 @@ from engine.resource import Body
 from engine.runtime.client import Client
 from engine.runtime.provider import Scope
 from providers.queries import DiscoveryClient
-from providers.scoping import Target
+from providers.snapshot import Target
 from resources.base import kinds, labels
 
 Keep = Callable[[Mapping[str, str], bytes], Source]

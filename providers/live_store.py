@@ -16,7 +16,7 @@ from engine.runtime.client import Client
 from engine.verb import Verb
 from engine.world_update import LiveChange
 from providers.listing import ListedLives, keeper, list_lives, typed
-from providers.scoping import Target, is_labelled
+from providers.snapshot import Target, is_labelled
 
 NEVER_BACK = ""
 """The revision of a deletion that an answer to us reported: that uid never comes back."""

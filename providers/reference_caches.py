@@ -17,7 +17,7 @@ from engine.runtime.logs import Log
 from providers.cache_state import CacheState
 from providers.informer import Informer
 from providers.listing import list_lives, typed
-from providers.scoping import Target
+from providers.snapshot import Target
 from resources.admission.look_ups import LookUp
 
 LONGEST_READ: Final = 3.0

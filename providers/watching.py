@@ -21,7 +21,7 @@ from providers.informer import Informer
 from providers.listing import is_older
 from providers.live_store import LiveStore
 from providers.observed_changes import ObservedChanges
-from providers.scoping import observation, targets
+from providers.snapshot import observation, targets
 
 DOUBTFUL = (Unreachable, ServerFault, Conflict, AlreadyExists, NotFound)
 """Errors of writes after which a store may be wrong: the write may have been done, or was planned from outdated objects."""

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from engine.answer import NOT_MADE, FailedCall
 from engine.blueprint import Blueprint, root_of
-from engine.choice import executable
 from engine.focus import concerned
 from engine.forecast.cluster_model import Assumption, ClusterModel
 from engine.forecast.forecast import Forecast, ForecastPass, is_left
@@ -23,7 +22,7 @@ from engine.namespaces import with_phases
 from engine.observed import Live, Observed, World
 from engine.plan import Plan, changed
 from engine.proposal import compose, propose
-from engine.tick import Plans, plan_all
+from engine.tick import Plans, executable, plan_all
 from engine.world import assemble, with_foreign
 
 BETWEEN_PASSES: Final = timedelta(seconds=1)

@@ -7,7 +7,7 @@ import anyio
 from msgspec import Struct, field
 
 from engine.errors import ClusterError, Forbidden, Throttled
-from engine.event import Event, RootEvents
+from engine.event import Event, Publication, RootEvents
 from engine.runtime.clock import Clock
 from engine.runtime.event_correlation import Correlator
 from engine.runtime.logs import Log
@@ -36,20 +36,6 @@ FORBIDDEN_PAUSE: Final = 600.0
 
 MAX_NAMESPACES: Final = 1024
 """How many such namespaces are remembered."""
-
-
-class Publication(Struct, frozen=True):
-    """What became of the Events of one pass."""
-
-    written: int = 0
-    failed: int = 0
-    """How many were dropped because they could not be written."""
-    withheld: int = 0
-    """How many are in no Event, because too many about their object have been written lately."""
-
-
-def ignore_publication(publication: Publication) -> None:
-    """The default of a callback."""
 
 
 class _Sending(Struct):

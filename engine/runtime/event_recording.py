@@ -1,25 +1,16 @@
 """Event recording: the warnings of a pass that are new, and its events, root by root."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from engine.event import Event, RootEvents, RootWarning
+from engine.event import EventBuilder, RootEvents, RootWarning
 from engine.ids import ResourceId
 from engine.observed import Observed, World
 from engine.operation import Result
 from engine.plan import Plan, noteworthy
 from engine.report.model import error_text
-from engine.runtime.memory import Memory
 
 INTERNAL_ERROR = "InternalError"
 """The reason of the event for a root whose plan could not be computed because of a defect of the engine."""
-
-EventBuilder = Callable[[Sequence[RootWarning], Sequence[Result]], tuple[Event, ...]]
-"""Returns the events of one root in a pass, given its new warnings and its results."""
-
-
-def no_events(warnings: Sequence[RootWarning], results: Sequence[Result]) -> tuple[Event, ...]:
-    """The default `EventBuilder`: no events."""
-    return ()
 
 
 def warnings_of(world: World, plans: Sequence[Plan]) -> dict[ResourceId, frozenset[RootWarning]]:
@@ -31,11 +22,11 @@ def warnings_of(world: World, plans: Sequence[Plan]) -> dict[ResourceId, frozens
     return {plan.root: frozenset(_warnings(roots[plan.root], plan)) for plan in suspects if plan.root in roots}
 
 
-def new_warnings(world: World, plans: Sequence[Plan], memory: Memory) -> dict[ResourceId, list[RootWarning]]:
-    """Root -> its warnings that the last pass did not have, sorted; a warning is new again when its root was edited and still has it."""
-    by_root = warnings_of(world, plans)
-    known, memory.warnings = memory.warnings, frozenset().union(*by_root.values())
-    return {root: sorted(warnings - known) for root, warnings in by_root.items() if not warnings <= known}
+def new_warnings(
+    current: Mapping[ResourceId, frozenset[RootWarning]], known: frozenset[RootWarning]
+) -> dict[ResourceId, list[RootWarning]]:
+    """Root -> its current warnings that are not known, sorted; a warning is new again when its root was edited and still has it."""
+    return {root: sorted(warnings - known) for root, warnings in current.items() if not warnings <= known}
 
 
 def _warnings(observed: Observed, plan: Plan) -> Iterator[RootWarning]:

@@ -17,13 +17,13 @@ from engine.plan import noteworthy
 from engine.runtime.apply import always
 from engine.runtime.backoff import Backoff, shortest_pause
 from engine.runtime.collector import tune_gc
+from engine.runtime.execution import WriterMemory, choose, execute
 from engine.runtime.internal_errors import InternalErrors
 from engine.runtime.joined_passes import JoinedPasses
 from engine.runtime.lease import DISABLED, Lease
 from engine.runtime.logs import Log, tagged
-from engine.runtime.memory import Memory
 from engine.runtime.observers import LeaseObserver, LoopObserver, Observers
-from engine.runtime.passes import Engine, Pass, choose, execute, observe_and_plan
+from engine.runtime.passes import Engine, Pass, observe_and_plan
 from engine.runtime.progress import LoggedProgress, Progress
 from engine.runtime.provider import DividingProvider, Provider, WatchingProvider
 from engine.runtime.rejections import Rejections
@@ -192,7 +192,7 @@ class _Loop:
         self.progress = progress
         self.observer = observer
         # Half an interval: a pass that the interval begins tries again what was rejected, and passes in quick succession do not.
-        self.memory = Memory(rejections=Rejections(patience=interval / 2))
+        self.memory = WriterMemory(rejections=Rejections(patience=interval / 2))
         self.internal_errors = InternalErrors(log)
         self.blocked: set[tuple[str, str]] = set()
         """What was logged as `blocked` and still applies: the root, or empty for all of them, and the reason."""

@@ -1,19 +1,18 @@
 """Memory: what one process remembers from pass to pass, and how much of it a new observation makes out of date."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, root_of
-from engine.event import RootEvents, RootWarning
 from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.memo import Memo
 from engine.observed import Live, World
-from engine.runtime.call_limit import CallLimit
-from engine.runtime.debounce import Debounce
-from engine.runtime.event_publishing import EventPublisher
+from engine.operation import Operation
+from engine.resource import Body
 from engine.runtime.failed_calls import FailedCalls
 from engine.runtime.foreign import ForeignObjects
 from engine.runtime.lookups import Lookups
@@ -23,6 +22,77 @@ from engine.runtime.rejections import Rejections
 from engine.runtime.verdicts import Verdicts
 from engine.tick import outdated
 from engine.world_update import LiveChange, position_of
+
+STEADY = 1.0
+"""Seconds for which a status must have been the same."""
+
+LATEST = 10.0
+"""Seconds after which a status is written although it keeps changing."""
+
+SPACING = 0.02
+"""Seconds for which each provisional status delays all of them: as if fifty of them could be written in a second."""
+
+
+class _Pending(Struct, frozen=True):
+    """A status that is not written yet. All times are of a monotonic clock."""
+
+    body: Body
+    same_since: float
+    differs_since: float
+    urgent_since: float | None
+    is_provisional: bool
+
+    def due_at(self, patience: float) -> float:
+        """When to write it if it does not change again; a provisional one must have been the same for `patience` seconds."""
+        if self.urgent_since is not None:
+            return min(self.urgent_since + STEADY, self.differs_since + LATEST)
+        return min(self.same_since + (patience if self.is_provisional else STEADY), self.differs_since + LATEST)
+
+
+class Debounce:
+    """Pending status writes by the key of their operation. Kept in memory only: losing it costs one write or one second."""
+
+    def __init__(self) -> None:
+        self._pending: dict[str, _Pending] = {}
+
+    def due(self, statuses: Iterable[Operation], at: float) -> frozenset[str]:
+        """The keys of the status operations to send now; `at` is a time of a monotonic clock.
+
+        Bodies contain the marker `NOW` instead of a time, so a status that differs only in its time is the same status. Forgets
+        operations that are not among `statuses`.
+        """
+        self._pending = {operation.key: self._updated(operation, at) for operation in statuses}
+        patience = self._patience()
+        return frozenset(key for key, pending in self._pending.items() if pending.due_at(patience) <= at)
+
+    def _patience(self) -> float:
+        """Seconds for which a provisional status must have been the same: the more of them there are, the longer."""
+        return max(STEADY, SPACING * sum(pending.is_provisional for pending in self._pending.values()))
+
+    def _updated(self, operation: Operation, at: float) -> _Pending:
+        known = self._pending.get(operation.key)
+        if known is not None and known.body == operation.body and known.is_provisional == operation.provisional:
+            return known
+        before = known.urgent_since if known is not None else None
+        urgent_since = (at if before is None else before) if operation.urgent else None
+        if known is None:
+            return _Pending(operation.body, at, at, urgent_since, operation.provisional)
+        return replace(known, body=operation.body, same_since=at, urgent_since=urgent_since, is_provisional=operation.provisional)
+
+    def written(self, keys: Iterable[str]) -> None:
+        """Forget these operations; if their statuses differ again, they are delayed again."""
+        for key in keys:
+            self._pending.pop(key, None)
+
+    def delays(self, operations: Iterable[Operation]) -> bool:
+        """Whether one of these operations waits for its status to stop changing."""
+        return any(operation.key in self._pending for operation in operations)
+
+    @property
+    def next_due(self) -> float | None:
+        """The monotonic time at which the first pending status is due if nothing changes; None if none is pending."""
+        patience = self._patience()
+        return min((pending.due_at(patience) for pending in self._pending.values()), default=None)
 
 
 class Memory(Struct, eq=False):
@@ -46,14 +116,8 @@ class Memory(Struct, eq=False):
     foreign: ForeignObjects = field(default_factory=ForeignObjects)
     lookups: Lookups = field(default_factory=Lookups)
     namespaces: Namespaces = field(default_factory=Namespaces)
-    call_limit: CallLimit = field(default_factory=CallLimit)
     failed_calls: FailedCalls = field(default_factory=FailedCalls)
     verdicts: Verdicts = field(default_factory=Verdicts)
-    warnings: frozenset[RootWarning] = frozenset()
-    """The warnings of the last pass; each has been recorded as an event."""
-    events: EventPublisher = field(default_factory=EventPublisher)
-    unpublished: list[RootEvents] = field(default_factory=list)
-    """The events of the last pass, which are published while the next one is carried out."""
 
     def forget_computed(self) -> None:
         """Forget everything that depends on the configuration, and keep what was observed: the next pass computes all plans anew."""

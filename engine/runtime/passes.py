@@ -1,6 +1,6 @@
-"""Passes: observe, plan, choose, execute. `sync` and `run` differ only in when the next pass begins and which one is the last."""
+"""Passes: observe and plan. `execution` carries them out; `sync` and `run` differ only in when the next begins."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -10,39 +10,30 @@ import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, incomplete_kinds, relevant_incomplete
-from engine.choice import executable
+from engine.blueprint import Blueprint, relevant_incomplete
+from engine.event import EventBuilder, Publication, ignore_publication, no_events
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
 from engine.namespaces import namespaces_with_creates, with_phases
 from engine.observed import NOTHING_UNLISTED, Observed, Unlisted, World
-from engine.operation import Operation, Outcome, Result
-from engine.plan import Plan, noteworthy, without
+from engine.plan import noteworthy
 from engine.proposal import compose, propose
 from engine.reason import earliest
 from engine.resource import Body
 from engine.revised import differences
-from engine.runtime.apply import BEGINNING_TIME, always, apply, ignore_result
-from engine.runtime.call_limit import MOST
 from engine.runtime.clock import Clock
 from engine.runtime.collector import tune_gc
-from engine.runtime.event_publishing import Publication, ignore_publication
-from engine.runtime.event_recording import EventBuilder, events_by_root, new_warnings, no_events, warnings_of
 from engine.runtime.foreign import Candidate, disappeared, unlisted
 from engine.runtime.logs import Log
 from engine.runtime.memory import Memory, extent
 from engine.runtime.provider import TRANSIENT, Observation, Provider, Scope
 from engine.tick import Plans, plan_all
-from engine.verb import Verb
 from engine.world import assemble, with_foreign
 from engine.world_update import updated, with_trials
 
 MANY_OBJECTS = 2000
 """With more objects than these to plan anew plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
-
-BEGINNING = 3.0
-"""How many times as long as planning took plans are begun, if that is longer than `BEGINNING_TIME`."""
 
 
 class Engine(Struct, frozen=True):
@@ -54,8 +45,8 @@ class Engine(Struct, frozen=True):
     blueprints: Sequence[Blueprint]
     configuration: Any
     limits: Limits = Limits()
-    concurrency: int = MOST
-    """How many operations are sent at the same time at most."""
+    concurrency: int | None = None
+    """How many operations are sent at the same time at most; None: as many as the API server answers in good time."""
     events_of: EventBuilder = no_events
     """The Kubernetes Events to publish after a pass, for one root at a time."""
     log: Log | None = None
@@ -255,105 +246,6 @@ def _is_unchanged(observed: Observed, previous: Observed | None) -> bool:
         and observed.slices.keys() == previous.slices.keys()
         and all(slice is previous.slices[key] for key, slice in observed.slices.items())
     )
-
-
-def choose(current: Pass, memory: Memory, at: float) -> tuple[Plan, ...]:
-    """The plans with the operations to execute now; `at` is a time of a monotonic clock. Plans without any are left out.
-
-    Also left out are operations that are suspended (`Rejections`), and statuses that still change (`Debounce`).
-    """
-    planned = executable(current.world, current.planned, lambda operation: memory.rejections.suspends(operation, at))
-    allowed = [plan for plan in planned if plan.operations]
-    due = memory.debounce.due(_statuses(allowed), at)
-    steady = (
-        plan if _is_final(plan, current) else without(plan, lambda operation: operation.verb is Verb.STATUS and operation.key not in due)
-        for plan in allowed
-    )
-    return tuple(plan for plan in steady if plan.operations)
-
-
-def _statuses(plans: Iterable[Plan]) -> list[Operation]:
-    return [operation for plan in plans for operation in plan.operations if operation.verb is Verb.STATUS]
-
-
-def _is_final(plan: Plan, current: Pass) -> bool:
-    """Whether only statuses are left to write, nothing is pending and nothing has changed: then the statuses will not change either."""
-    return plan.root not in current.changed and not plan.pending and all(operation.verb is Verb.STATUS for operation in plan.operations)
-
-
-def has_unrecorded_warnings(current: Pass, memory: Memory) -> bool:
-    """Whether the pass found something that `execute` would record as a Warning event."""
-    by_root = warnings_of(current.world, current.planned.plans)
-    return any(not warnings <= memory.warnings for warnings in by_root.values())
-
-
-def note_unexecuted(memory: Memory, current: Pass) -> None:
-    """Take note of a pass that is not executed: calls that failed and are no longer needed, because somebody else made them, are forgotten.
-
-    Only of roots that this process has carried out a plan for: of others it does not know which calls fail.
-    """
-    if not current.planned.objections:
-        memory.failed_calls.note([plan for plan in current.planned.plans if plan.root in memory.failed_calls.known], (), current.now)
-
-
-async def execute(
-    engine: Engine,
-    memory: Memory,
-    current: Pass,
-    chosen: Sequence[Plan],
-    *,
-    on_result: Callable[[Result], None] = ignore_result,
-    may_write: Callable[[], bool] = always,
-) -> list[Result]:
-    """Apply the chosen plans, remember the results and record the events of the pass. Returns all results.
-
-    A change that does not last has two results: DONE, and FAILED with the reason. The events of a pass that has done something are
-    published while the next one is applied, which follows at once: nothing waits for them.
-    """
-    results: list[Result] = []
-    if chosen:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_publish, engine, memory)
-            results = await apply(
-                chosen,
-                engine.provider,
-                engine.clock,
-                concurrency=engine.concurrency,
-                call_limit=memory.call_limit,
-                begin_for=max(BEGINNING_TIME, BEGINNING * current.planning),
-                on_result=on_result,
-                may_write=may_write,
-            )
-    memory.debounce.written(result.operation.key for result in results)
-    for reverted in memory.rejections.note(results, engine.clock.monotonic()):
-        results.append(reverted)
-        on_result(reverted)
-    memory.foreign.note(chosen, results)
-    memory.namespaces.note(results, [observed.root for observed in current.world.roots])
-    if not current.planned.objections:
-        incomplete = {
-            blueprint.kind.name
-            for blueprint in engine.blueprints
-            if incomplete_kinds(blueprint, current.world.incomplete, engine.configuration)
-        }
-        memory.failed_calls.note(current.planned.plans, results, engine.clock.now(), incomplete, left=_left(chosen, results))
-    warnings = new_warnings(current.world, current.planned.plans, memory)
-    memory.unpublished += events_by_root(current.world, chosen, warnings, results, engine.events_of)
-    if not any(result.outcome is Outcome.DONE for result in results):
-        await _publish(engine, memory, flush=not chosen)
-    return results
-
-
-async def _publish(engine: Engine, memory: Memory, *, flush: bool = False) -> None:
-    """Publish the events that are not published yet. `flush`: also what waits to be added up with others."""
-    events, memory.unpublished = memory.unpublished, []
-    engine.on_events(await memory.events.publish(engine.provider, engine.clock, events, engine.log, flush=flush))
-
-
-def _left(plans: Sequence[Plan], results: Sequence[Result]) -> frozenset[ResourceId]:
-    """The roots of the plans of which nothing was tried: they are left for the next pass."""
-    tried = {id(result.operation) for result in results}
-    return frozenset(plan.root for plan in plans if not any(id(operation) in tried for operation in plan.operations))
 
 
 async def preview(engine: Engine, intent: Intent = NOTHING) -> Pass:

@@ -23,19 +23,11 @@ from engine.runtime.apply import always
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
 from engine.runtime.clock import cancelled_at
 from engine.runtime.collector import tune_gc
+from engine.runtime.execution import WriterMemory, choose, execute, has_unrecorded_warnings, note_unexecuted
 from engine.runtime.internal_errors import InternalErrors
 from engine.runtime.lease import Lease
 from engine.runtime.logs import Log
-from engine.runtime.memory import Memory
-from engine.runtime.passes import (
-    Engine,
-    Pass,
-    choose,
-    execute,
-    has_unrecorded_warnings,
-    note_unexecuted,
-    observe_and_plan,
-)
+from engine.runtime.passes import Engine, Pass, observe_and_plan
 from engine.runtime.progress import NoProgress, Progress
 from engine.runtime.provider import TRANSIENT
 from engine.runtime.settling import is_removing, may_settle, with_observed
@@ -119,7 +111,7 @@ class _Session:
         self.lock_timeout = _default_lock_timeout(lease) if lock_timeout is None else lock_timeout
         self.progress = progress
         self.ledger = ledger
-        self.memory = Memory()
+        self.memory = WriterMemory()
         self.backoff = Backoff(LONGEST_PAUSE)
         self.internal_errors = InternalErrors(log) if log else None
         self.last_pass: Pass | None = None

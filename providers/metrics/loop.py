@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
+from engine.event import Publication
 from engine.operation import Outcome, Result
 from engine.plan import Plan, noteworthy
 from engine.runtime.clock import Clock
-from engine.runtime.event_publishing import Publication
 from engine.runtime.passes import Pass
 from engine.verb import Verb
 from providers.metrics import families

@@ -17,7 +17,6 @@ from resources.admission import (
     create_rules,
     json_rules,
     managed_rules,
-    mistyped_keys,
     placement_rules,
     release_rules,
     removal_rules,
@@ -33,7 +32,7 @@ from resources.ports.configuration import Configuration
 from resources.ports.references import NoReferences, References
 from resources.ports.scheduler import ValidatingScheduler
 from resources.schema import pod_spec_rules
-from resources.schema.issues import MAX_TEXT, ErrorType, Issue, Located, Rejected
+from resources.schema.issues import MAX_TEXT, ErrorType, Issue, Rejected
 from resources.schema.parse import faults, kind_issues, parse, without_repeats
 from resources.schema.podcliqueset import PodCliqueSet, SetTemplate
 from resources.schema.topology import ClusterTopologyBinding
@@ -57,13 +56,8 @@ def admit(
         return Decision(body=request.body)
     decide = BY_KIND.get((request.id.group, request.id.kind))
     decision = decide(request, configuration, references) if decide else managed_rules.decide(request, references, protection)
-    warnings = tuple(dict.fromkeys(map(_clipped, decision.warnings)))
+    warnings = tuple(dict.fromkeys(clipped(warning, MAX_TEXT) for warning in decision.warnings))
     return replace(decision, warnings=warnings, denial=clipped(decision.denial, MAX_TEXT))
-
-
-def _clipped(warning: str) -> str:
-    text = clipped(warning, MAX_TEXT)
-    return Located(text, warning.path) if isinstance(warning, Located) else text
 
 
 class SetVersion(Struct, frozen=True):
@@ -109,7 +103,6 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
     from_domains = (*placement_rules.warnings(new.body, configuration), *release_rules.warnings(new.body))
     warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *from_domains, *removal_rules.warnings(new.body))
     warnings = (*warnings, *_plug_in_warnings(new, configuration, references))
-    warnings = (*warnings, *mistyped_keys.set_warnings(new.body, configuration, besides=warnings))
     return Decision(issues, warnings, body=new.body, pods=tuple(without_repeats(pods, issues)))
 
 
@@ -175,8 +168,7 @@ def _plug_in_warnings(new: SetVersion, configuration: Configuration, references:
 
 def _unknown_fields(kind: Kind, body: Any) -> tuple[str, ...]:
     """A warning for each unknown field, in the words of an API server."""
-    unknown = (issue for issue in faults(kind, body) if issue.type is ErrorType.UNKNOWN)
-    return tuple(Located(f'unknown field "{issue.field}"', issue.path) for issue in unknown)
+    return tuple(f'unknown field "{issue.field}"' for issue in faults(kind, body) if issue.type is ErrorType.UNKNOWN)
 
 
 def _decide_binding(request: Request, configuration: Configuration, _: References) -> Decision:

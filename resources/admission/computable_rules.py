@@ -12,12 +12,10 @@ from resources.base.fields import CLIQUES, GROUPS
 from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
 from resources.schema.issues import ErrorType, Issue, Path, Rejected, duplicates
-from resources.schema.known_names import instead
 from resources.schema.parse import parse
 from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, SetTemplate
 
 POSITIVE: Final = "must be greater than 0"
-NOT_ENABLED: Final = "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
 MINIMUM_TOO_LARGE: Final = "minAvailable must not be greater than replicas"
 
 
@@ -70,15 +68,13 @@ def _replica_issues(path: Path, replicas: int, minimum: int) -> Iterator[Issue]:
 
 def _groups(template: SetTemplate) -> Iterator[Issue]:
     groups = template.pod_clique_scaling_groups
-    names = [clique.name for clique in template.cliques if clique.name]
-    known = frozenset(names)
+    known = frozenset(clique.name for clique in template.cliques)
     for number, group in enumerate(groups):
         path = (*GROUPS, number)
         if not group.clique_names:
             yield Issue((*path, "cliqueNames"), ErrorType.REQUIRED, "at least one PodClique must be named")
         if unknown := [name for name in dict.fromkeys(group.clique_names) if name not in known]:
-            message = f"unidentified PodClique names found{instead(unknown, names)}"
-            yield Issue((*path, "cliqueNames"), ErrorType.INVALID, message, ",".join(unknown))
+            yield Issue((*path, "cliqueNames"), ErrorType.INVALID, "unidentified PodClique names found", ",".join(unknown))
         yield from _replica_issues(path, group.replicas, group.min_available)
     yield from duplicates(((*GROUPS, number, "name"), group.name) for number, group in enumerate(groups))
     yield from duplicates(members(groups))
@@ -101,7 +97,7 @@ def _schedulers(cliques: Sequence[CliqueTemplate], configuration: Configuration)
         yield Issue(sorted(first_paths.values())[1], ErrorType.INVALID, message, ", ".join(sorted(first_paths)))
     for name in dict.fromkeys(name for _, name in named):
         if name and name not in configuration.schedulers:
-            message = f"{NOT_ENABLED}{instead([name], sorted(configuration.schedulers))}"
+            message = "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
             yield Issue(first_paths[name], ErrorType.INVALID, message, name)
         elif configuration.default_scheduler not in configuration.schedulers and not name:
             yield Issue(("spec",), ErrorType.INVALID, "default scheduler backend is not configured")

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from resources.base.fields import CLIQUES
 from resources.model.template import EXPLICIT
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
-from resources.schema.known_names import instead
 from resources.schema.podcliqueset import CliqueTemplate, SetTemplate
 
 Dependencies = Mapping[str, Sequence[str]]
@@ -34,8 +33,7 @@ def _of_clique(clique: CliqueTemplate, known: frozenset[str], path: Path) -> Ite
     yield from duplicates(((*path, index), name) for index, name in enumerate(after) if name)
     if unknown := [name for name in dict.fromkeys(after) if name and name not in known]:
         message = "unknown clique names found, all clique dependencies must be defined as cliques"
-        others = (name for name in sorted(known) if name != clique.name)
-        yield Issue(path, ErrorType.INVALID, f"{message}{instead(unknown, others)}", ",".join(unknown))
+        yield Issue(path, ErrorType.INVALID, message, ",".join(unknown))
 
 
 def circles(dependencies: Dependencies) -> list[tuple[str, ...]]:

@@ -8,8 +8,7 @@ from engine.resource import Body
 from resources.admission.annotations import misplaced
 from resources.base import labels
 from resources.base.fields import annotations_of, cliques_of, mapping, mappings
-from resources.model.domain import REQUIRED_TERMS, DomainPlacement, placement_of
-from resources.model.domain_requests import domain_requests_of
+from resources.model.domain import REQUIRED_TERMS, DomainPlacement, domain_requests_of, placement_of
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import IslandFabric, Place
 from resources.ports.scheduler import AffinityIgnoringScheduler

@@ -7,9 +7,8 @@ from msgspec import Struct
 from engine.paths import get
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.base.kinds import TOPOLOGY_BINDING
-from resources.ports.references import KnownReferences, References
+from resources.ports.references import References
 from resources.schema.issues import ErrorType, Issue, Path, spelled
-from resources.schema.known_names import instead, question
 from resources.schema.podcliqueset import SetTemplate
 from resources.schema.topology import TopologyConstraint
 
@@ -90,8 +89,7 @@ def issues(template: SetTemplate, references: References, *, enabled: bool) -> I
         unknown = tuple(_unknown_domains(constrained, levels))
         yield from unknown or _hierarchy(constrained, levels)
     elif references.knows(TOPOLOGY_BINDING.name):
-        others = instead([naming.topology], references.names(TOPOLOGY_BINDING)) if isinstance(references, KnownReferences) else ""
-        message = f'ClusterTopologyBinding "{naming.topology}" not found{others}'
+        message = f'ClusterTopologyBinding "{naming.topology}" not found'
         yield Issue((*naming.path, "topologyName"), ErrorType.INVALID, message, naming.topology)
 
 
@@ -160,8 +158,7 @@ def _unknown_domains(constrained: Sequence[Holder], levels: Positions) -> Iterat
         for path, domain in holder.sides.values():
             if domain not in levels:
                 known = f"[{' '.join(levels)}]"
-                message = f"topology domain '{domain}' does not exist in cluster topology {known}{question([domain], levels)}"
-                yield Issue(path, ErrorType.INVALID, message, domain)
+                yield Issue(path, ErrorType.INVALID, f"topology domain '{domain}' does not exist in cluster topology {known}", domain)
 
 
 def _hierarchy(constrained: Sequence[Holder], levels: Positions) -> Iterator[Issue]:

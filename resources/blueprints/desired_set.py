@@ -27,7 +27,7 @@ from resources.domains import reach, replica_domains
 from resources.domains.completion import released_on_completion
 from resources.domains.release import DomainRelease
 from resources.domains.replica_domains import ReplicaDomains
-from resources.domains.slots import slot_notes
+from resources.domains.requests import slot_notes
 from resources.model.gang_scheduling import GangBlockers, gang_blockers
 from resources.model.template import Template
 from resources.model.view import MAX_REPLICAS, ROOT, part_key

@@ -17,7 +17,7 @@ from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.blueprints.desired_set import SetInput, desired_set
 from resources.blueprints.root import KNOWN
-from resources.domains.users import used_orphans
+from resources.domains.release import used_orphans
 from resources.model.domain import policy_of
 from resources.model.gang_scheduling import gang_kinds
 from resources.model.template import Template, read, referenced_ids

@@ -15,7 +15,7 @@ from resources.base import kinds, labels, names
 from resources.base.fields import manifest
 from resources.base.omitted_fields import omitted_fields
 from resources.children import absence
-from resources.model.claim_users import reserved_for
+from resources.model.pod_facts import reserved_for
 from resources.model.sharing import Share
 from resources.model.template import Template
 from resources.model.view import CliqueView, GroupView, View

@@ -14,7 +14,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed, Slice, timestamp
 from engine.plan import Alarm
 from resources.base import kinds, labels
-from resources.domains.users import domains_by_user, has_ended
+from resources.domains.release import domains_by_user, has_ended
 from resources.model.domain import Domain
 from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Fabric, link_of
 

@@ -12,8 +12,7 @@ from engine.reason import Reason
 from engine.resource import Resource, Stance
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest
-from resources.domains.release import counted_users, drain_verdict
-from resources.domains.users import User, users_of_claim
+from resources.domains.release import User, counted_users, drain_verdict, users_of_claim
 from resources.model.domain import Domain, Holders, is_foreign, is_managed, policy_of, subject_of
 from resources.model.template import Template
 from resources.ports.fabric import DomainRequest, Fabric

@@ -12,7 +12,7 @@ from engine.observed import Live
 from engine.resource import Body
 from resources.base import labels
 from resources.base.fields import mapping
-from resources.domains.users import claims_template
+from resources.domains.release import claims_template
 from resources.model.domain import PREFERRED_TERMS, REQUIRED_TERMS, Domain, DomainPlacement
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, View

@@ -13,8 +13,8 @@ from engine.plan import Alarm
 from resources.base import kinds
 from resources.base.fields import mapping
 from resources.base.texts import some
+from resources.domains.release import claims_on, claims_template, has_ended, uses_template
 from resources.domains.replica_domains import ReplicaDomains
-from resources.domains.users import claims_on, claims_template, has_ended, uses_template
 from resources.model.domain import Domain
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import IslandFabric, NodeExclusiveFabric

@@ -21,10 +21,8 @@ from engine.resource import Body, Resource
 from resources.base import kinds, names
 from resources.domains.cut_off import CutOff, cut_off, with_cut_off
 from resources.domains.desired_domain import ReplicaRequest
-from resources.domains.release import DomainRelease, release_domains
-from resources.domains.users import User, users_of
-from resources.model.domain import Domain
-from resources.model.domain_requests import expanded, is_per_group_replica
+from resources.domains.release import DomainRelease, User, release_domains, users_of
+from resources.model.domain import Domain, expanded, is_per_group_replica
 from resources.model.template import Template
 from resources.model.view import CliqueView, View, desired_replicas
 from resources.ports.configuration import Configuration

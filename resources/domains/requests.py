@@ -1,7 +1,7 @@
-"""Requests: the domains that sets request, read from the sets alone, whether the domains exist or not."""
+"""Requests: the domains that sets request, read from the sets alone; who shares them, and the slots of nodes they take."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -12,14 +12,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
-from engine.observed import Live, Observed
+from engine.observed import Live, Observed, Slice
 from engine.paths import get
 from engine.resource import Body
 from resources.base import kinds, names
-from resources.base.fields import GROUPS, cliques_of, mappings, members_of
-from resources.model.domain_requests import domain_requests_of, expanded, is_per_group_replica, name_in
+from resources.base.fields import GROUPS, cliques_of, mapping, mappings, members_of
+from resources.model.domain import domain_requests_of, expanded, is_per_group_replica, name_in
+from resources.model.sharing import Share
+from resources.model.template import Clique, Template
 from resources.model.view import MAX_REPLICAS
-from resources.ports.fabric import INDEX, DomainRequest, Fabric
+from resources.ports.configuration import Configuration
+from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Fabric, IndexedNamesFabric, NodeExclusiveFabric
 
 NO_GROUPS: Final[Mapping[ResourceId, int]] = MappingProxyType({})
 
@@ -178,3 +181,148 @@ def _count(value: object, default: int) -> int:
     if value is None:
         return default
     return min(max(value, 0), MAX_REPLICAS) if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def slot_notes(template: Template, references: Slice, configuration: Configuration) -> Iterator[str]:
+    """A note for each clique whose pods claim several slots of a node: for its domains, by its pod spec, and by `resourceSharing`.
+
+    `references` are the observed ResourceClaims and ResourceClaimTemplates; those that are not observed count as claiming no slot.
+    """
+    for fabric in configuration.fabrics:
+        if isinstance(fabric, NodeExclusiveFabric):
+            for clique, group in _cliques_with_groups(template):
+                slots = _slots_of_pod(template, clique, group, fabric, fabric.slots_of, references.objects)
+                if (total := sum(slots.values())) > 1:
+                    claims = ", ".join(name for name, count in slots.items() if count)
+                    yield (
+                        f"pods of clique {clique.name} claim {total} slots for {fabric.kind.name}s ({claims}), "
+                        "and a node has one: they can never be scheduled"
+                    )
+
+
+def _cliques_with_groups(template: Template) -> Iterator[tuple[Clique, str]]:
+    """Each clique, with the name of its scaling group or an empty string."""
+    yield from ((clique, "") for clique in template.standalone)
+    yield from ((clique, group.name) for group in template.groups for clique in group.cliques)
+
+
+def _slots_of_pod(
+    template: Template,
+    clique: Clique,
+    group: str,
+    fabric: Fabric,
+    slots_of: Callable[[Body], int],
+    references: Mapping[ResourceId, Live],
+) -> Mapping[str, int]:
+    """Each claim of a pod of the clique, in words -> the number of slots that it claims. A claim that is listed twice counts once."""
+    slots = {
+        f"{fabric.kind.name} {request.name}": 1
+        for requested_of, request in template.domain_requests
+        if requested_of is fabric and clique.name in request.cliques
+    }
+    for entry in mappings(clique.pod_spec.get("resourceClaims")):
+        source, spec = _source_of(entry, template.id.namespace, references)
+        slots[source] = slots_of(spec)
+    for share in _shares_of(template, clique, group):
+        slots[f"resourceSharing {share.name}"] = slots_of(share.spec)
+    return slots
+
+
+def _source_of(entry: Body, namespace: str, references: Mapping[ResourceId, Live]) -> tuple[str, Body]:
+    """A claim of a pod in words, and its spec; the spec is empty if it is not known. Each use of a template is a claim of its own."""
+    existing, source = entry.get("resourceClaimName"), entry.get("resourceClaimTemplateName")
+    if isinstance(existing, str):
+        live = references.get(kinds.RESOURCE_CLAIM.id(namespace, existing))
+        return f"ResourceClaim {existing}", mapping(live.body.get("spec")) if live is not None else {}
+    live = references.get(kinds.RESOURCE_CLAIM_TEMPLATE.id(namespace, source)) if isinstance(source, str) else None
+    return f"claim {entry.get('name')}", mapping(get(live.body, ("spec", "spec"), {})) if live is not None else {}
+
+
+def _shares_of(template: Template, clique: Clique, group: str) -> Iterator[Share]:
+    """The `resourceSharing` entries whose claims the pods of a clique use."""
+    sharing = template.sharing
+    shares = (*sharing.of_set, *sharing.of_groups.get(group, ()), *sharing.of_cliques.get(clique.name, ()))
+    return (share for share in shares if share.is_used_by(clique.name, group))
+
+
+MAX_SETS = 3
+"""The largest number of sets that one note names."""
+
+
+class _Joined(NamedTuple):
+    """Several replicas in one domain."""
+
+    size: int
+    whom: str
+    token: str
+    """The token that gives each of them its own domain."""
+
+
+def sharing_notes(
+    fabric: Fabric, sets: Sequence[tuple[ResourceId, Body]], scaling_groups: Mapping[ResourceId, int] = NO_GROUPS
+) -> Mapping[ResourceId, tuple[str, ...]]:
+    """Set -> a note for each name of a shared domain that several replicas or sets have; sets without such a name are not included.
+
+    `scaling_groups` maps the PodCliqueScalingGroups that exist to their replicas.
+    """
+    requested = {root: _shared(requested_by_set(root, body, fabric, scaling_groups)) for root, body in sets}
+    users: dict[ResourceId, list[str]] = {}
+    for root in sorted(requested):
+        for domain in requested[root]:
+            users.setdefault(domain.id, []).append(root.name)
+    notes = {root: tuple(_notes(fabric, root, body, requested[root], users, scaling_groups)) for root, body in sets if requested[root]}
+    return {root: listed for root, listed in notes.items() if listed}
+
+
+def _shared(domains: Iterable[RequestedDomain]) -> list[RequestedDomain]:
+    return [domain for domain in domains if domain.request.shared]
+
+
+def _notes(
+    fabric: Fabric,
+    root: ResourceId,
+    body: Body,
+    domains: Sequence[RequestedDomain],
+    users: Mapping[ResourceId, Sequence[str]],
+    scaling_groups: Mapping[ResourceId, int],
+) -> Iterator[str]:
+    by_request: dict[DomainRequest, list[RequestedDomain]] = {}
+    for domain in domains:
+        by_request.setdefault(domain.request, []).append(domain)
+    for request, listed in by_request.items():
+        # The domain that most sets share stands for the others of this name.
+        all_users = max((users[domain.id] for domain in listed), key=len)
+        in_set = [*_replicas_of_set(request, body), *_replicas_of_groups(request, root, body, scaling_groups)]
+        if in_set or len(all_users) > 1:
+            who = " and ".join([*(f"{size} {whom}" for size, whom, _ in in_set), *_other_sets(root.name, all_users)])
+            tokens = " or ".join(token for _, _, token in in_set) if isinstance(fabric, IndexedNamesFabric) and fabric.indexed_names else ""
+            advice = f"; each has its own with {tokens} in the name" if tokens else ""
+            yield f"{fabric.kind.name} {request.name} is shared by {who}{advice}"
+
+
+def _replicas_of_set(request: DomainRequest, body: Body) -> Iterator[_Joined]:
+    count = replicas(body)
+    if INDEX not in request.name and count > 1:
+        yield _Joined(count, "replicas of the set", INDEX)
+
+
+def _replicas_of_groups(
+    request: DomainRequest, root: ResourceId, body: Body, scaling_groups: Mapping[ResourceId, int]
+) -> Iterator[_Joined]:
+    """The scaling groups of which several replicas, in one replica of the set, are in one domain."""
+    if is_per_group_replica(request):
+        return
+    groups, counts = group_of_clique(body), group_replicas(body)
+    for group, clique in sorted({groups[clique]: clique for clique in request.cliques if clique in groups}.items()):
+        ids = (kinds.SCALING_GROUP.id(root.namespace, names.scaling_group(root.name, index, group)) for index in range(replicas(body)))
+        count = max((scaling_groups.get(id, counts[clique]) for id in ids), default=0) if scaling_groups else counts[clique]
+        if count > 1:
+            yield _Joined(count, f"replicas of the scaling group {group}", GROUP_INDEX)
+
+
+def _other_sets(root: str, users: Sequence[str]) -> Iterator[str]:
+    """The other sets in words; nothing if there are none."""
+    others = [name for name in users[: MAX_SETS + 1] if name != root][:MAX_SETS]
+    more = len(users) - 1 - len(others)
+    if others:
+        yield f"the set{'s' if len(users) > 2 else ''} {', '.join(others)}" + (f" and {more} more" if more else "")

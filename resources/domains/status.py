@@ -18,11 +18,9 @@ from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of
 from resources.domains.cut_off import CutOff, cut_off
 from resources.domains.reach import Split, split_of
-from resources.domains.release import drain_verdict, owned_domains
+from resources.domains.release import User, claims_on, drain_verdict, has_ended, owned_domains
 from resources.domains.requests import requested_by_set, scaled_groups
-from resources.domains.users import User, claims_on, has_ended
-from resources.model.domain import is_foreign, is_managed
-from resources.model.domain_requests import domain_requests_of
+from resources.model.domain import domain_requests_of, is_foreign, is_managed
 from resources.model.membership import effective_body, specified_body
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric

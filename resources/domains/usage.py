@@ -7,8 +7,8 @@ from msgspec import Struct, field
 from engine.ids import ResourceId
 from engine.observed import Observed
 from resources.base import kinds
+from resources.domains.release import claims_on, users_of_claim
 from resources.domains.status import DomainStatus
-from resources.domains.users import claims_on, users_of_claim
 from resources.ports.configuration import Configuration
 
 

@@ -14,9 +14,9 @@ from engine.operation import Operation
 from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
-from resources.forecast.log import WorkloadLog
 from resources.forecast.pods import (
     PodSlots,
+    WorkloadLog,
     claim_of,
     claims_from_templates,
     has_failed,
@@ -28,8 +28,7 @@ from resources.forecast.pods import (
     started,
     stays_as_it_is,
 )
-from resources.model.claim_users import PROTECTIONS, claims_of, pod_spec_of, reserved_for
-from resources.model.pod_facts import facts_of
+from resources.model.pod_facts import PROTECTIONS, claims_of, facts_of, pod_spec_of, reserved_for
 from resources.ports.fabric import AnsweringFabric, Fabric
 
 Slots = Mapping[str, int]

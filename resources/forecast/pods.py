@@ -1,15 +1,22 @@
 """Pods: how a forecast expects a pod to go on: whether it becomes ready, and the claims that it gets."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 from engine.conditions import find
+from engine.forecast.cluster_model import Effects, Level, worst_first
 from engine.forecast.store import SYNTHETIC, ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live
-from resources.base import kinds
+from engine.operation import Operation
+from engine.quantity import amount
+from engine.verb import Verb
+from resources.base import gpus, kinds, labels, names
 from resources.base.fields import mapping, mappings
-from resources.model.pod_facts import PodFacts
+from resources.model.pod_facts import PodFacts, facts_of
 from resources.ports.fabric import Fabric, NodeExclusiveFabric
 
 NODE: Final = "a-node"
@@ -128,3 +135,203 @@ def rolled_out(live: Live, moment: str) -> dict[str, Any] | None:
         return None
     condition = {"type": "Available", "status": "True", "lastTransitionTime": moment}
     return {"status": {**counts, "observedGeneration": live.generation, "conditions": [condition]}}
+
+
+Slot = tuple[str, str, str]
+"""Namespace and name of a PodClique, and the index of a pod in it: what a pod is replaced by has the same."""
+
+
+class _Members(Struct):
+    """The ready pods of a clique, or the available replicas of a scaling group."""
+
+    ready: set[ResourceId | str] = field(default_factory=set)
+    before: int = 0
+    lowest: int = 0
+
+    def set(self, member: ResourceId | str, *, is_ready: bool) -> None:
+        """Note whether a member is ready."""
+        (self.ready.add if is_ready else self.ready.discard)(member)
+        self.lowest = min(self.lowest, len(self.ready))
+
+    def begin(self) -> None:
+        """Count from here on."""
+        self.before = self.lowest = len(self.ready)
+
+
+class _Place(Struct, frozen=True):
+    """The replica of a scaling group that a clique is in."""
+
+    group: ResourceId
+    replica: str
+
+
+class _Touched(Struct):
+    """What operations do to the pods and domains of one root."""
+
+    deleted: Counter[Slot] = field(default_factory=Counter)
+    created: Counter[Slot] = field(default_factory=Counter)
+    gpus: dict[Slot, int] = field(default_factory=dict)
+    domains_made: Counter[str] = field(default_factory=Counter)
+    domains_removed: Counter[str] = field(default_factory=Counter)
+    cliques: dict[ResourceId, None] = field(default_factory=dict)
+
+    def of_replica(self, root: ResourceId, index: int) -> "_Touched":
+        """The same of the pods and domains of one replica of a set."""
+
+        def is_in(id: ResourceId) -> bool:
+            return names.replica_of(root, id) == index
+
+        def pods(slots: Counter[Slot]) -> Counter[Slot]:
+            return Counter({slot: count for slot, count in slots.items() if is_in(kinds.PODCLIQUE.id(slot[0], slot[1]))})
+
+        def domains(made: Counter[str]) -> Counter[str]:
+            return Counter({name: count for name, count in made.items() if is_in(root._replace(name=name))})
+
+        return _Touched(
+            pods(self.deleted),
+            pods(self.created),
+            self.gpus,
+            domains(self.domains_made),
+            domains(self.domains_removed),
+            {clique: None for clique in self.cliques if is_in(clique)},
+        )
+
+
+class WorkloadLog:
+    """What happens to pods and domains in one forecast."""
+
+    def __init__(self, domains: frozenset[str]) -> None:
+        """`domains`: the keys of the kinds of fabric domains."""
+        self._domains = domains
+        self._members: dict[ResourceId, _Members] = {}
+        """PodCliques and scaling groups."""
+        self._place: dict[ResourceId, _Place] = {}
+        """The place of each clique that is in a scaling group."""
+        self._cliques_of: dict[_Place, set[ResourceId]] = {}
+        self._clique_of: dict[ResourceId, ResourceId] = {}
+        self._minimum: dict[ResourceId, int] = {}
+        self._touched: dict[ResourceId, _Touched] = {}
+        self._gone: set[ResourceId] = set()
+        """Cliques and scaling groups that do not exist any more."""
+        self.deleted: set[str] = set()
+        """The uids of the objects that were deleted in the forecast."""
+
+    def begin(self, lives: Iterable[Live]) -> None:
+        """Take note of the objects as they are before the first operation."""
+        for live in lives:
+            self._note(live)
+        for members in self._members.values():
+            members.begin()
+
+    def sent(self, root: ResourceId, operation: Operation, existing: Live | None) -> None:
+        """Take note of an operation on a pod or a domain."""
+        id = operation.id
+        if operation.verb in (Verb.DELETE, Verb.REPLACE) and existing is not None:
+            self.deleted.add(existing.uid)
+            self._remove(root, existing)
+        if operation.verb in (Verb.CREATE, Verb.REPLACE):
+            touched = self._touched.setdefault(root, _Touched())
+            if id.kind == kinds.POD.name:
+                slot = _slot_of(id, mapping(operation.body["metadata"].get("labels")))
+                touched.created[slot] += 1
+                touched.gpus[slot] = _gpus(operation.body)
+            elif not self._domains.isdisjoint(id.keys()):
+                touched.domains_made[id.name] += 1
+
+    def _remove(self, root: ResourceId, live: Live) -> None:
+        touched = self._touched.setdefault(root, _Touched())
+        if live.id.kind == kinds.POD.name:
+            slot = _slot_of(live.id, live.labels)
+            touched.deleted[slot] += 1
+            touched.gpus.setdefault(slot, _gpus(live.body))
+            touched.cliques[kinds.PODCLIQUE.id(slot[0], slot[1])] = None
+        elif not self._domains.isdisjoint(live.id.keys()):
+            touched.domains_removed[live.id.name] += 1
+
+    def changed(self, ids: Sequence[ResourceId], store: ForecastStore) -> None:
+        """Take note of the objects that operations have changed, before the cluster answers."""
+        for id in ids:
+            if id.kind in (kinds.POD.name, kinds.PODCLIQUE.name, kinds.SCALING_GROUP.name):
+                live = store.find(id)
+                if live is not None:
+                    self._note(live)
+                elif id.kind != kinds.POD.name:
+                    self._gone.add(id)
+                elif id in self._clique_of:
+                    self._count(self._clique_of[id], id, is_ready=False)
+
+    def _note(self, live: Live) -> None:
+        if live.id.kind == kinds.POD.name and (name := live.labels.get(labels.PODCLIQUE)):
+            clique = self._clique_of[live.id] = kinds.PODCLIQUE.id(live.id.namespace, name)
+            self._count(clique, live.id, is_ready=live.deleting_since is None and facts_of(live).ready)
+        elif live.id.kind in (kinds.PODCLIQUE.name, kinds.SCALING_GROUP.name):
+            self._gone.discard(live.id)
+            minimum = mapping(live.body.get("spec")).get("minAvailable")
+            self._minimum[live.id] = minimum if isinstance(minimum, int) else 0
+            if (group := live.labels.get(labels.SCALING_GROUP)) and live.id.kind == kinds.PODCLIQUE.name:
+                replica = live.labels.get(labels.GROUP_REPLICA_INDEX, "")
+                place = self._place[live.id] = _Place(kinds.SCALING_GROUP.id(live.id.namespace, group), replica)
+                self._cliques_of.setdefault(place, set()).add(live.id)
+                self._count_replica(place)
+
+    def _count(self, clique: ResourceId, pod: ResourceId, *, is_ready: bool) -> None:
+        self._members.setdefault(clique, _Members()).set(pod, is_ready=is_ready)
+        if (place := self._place.get(clique)) is not None:
+            self._count_replica(place)
+
+    def _count_replica(self, place: _Place) -> None:
+        """A replica of a scaling group is available while each of its cliques has its minimum."""
+        is_available = all(
+            clique in self._members and len(self._members[clique].ready) >= max(1, self._minimum.get(clique, 0))
+            for clique in self._cliques_of[place]
+        )
+        self._members.setdefault(place.group, _Members()).set(place.replica, is_ready=is_available)
+
+    def effects(self) -> Mapping[ResourceId, Effects]:
+        """The effects on each root whose pods or domains are touched."""
+        return {root: self._effects_of(touched) for root, touched in self._touched.items()}
+
+    def effects_of_replica(self, root: ResourceId, index: int) -> Effects:
+        """The effects on one replica of a set."""
+        touched = self._touched.get(root)
+        return self._effects_of(touched.of_replica(root, index)) if touched is not None else Effects()
+
+    def _effects_of(self, touched: _Touched) -> Effects:
+        restarted = touched.deleted & touched.created
+        moves = {"restarted": restarted, "added": touched.created - restarted, "removed": touched.deleted - restarted}
+        counts = {f"pods {word}": slots.total() for word, slots in moves.items()}
+        counts |= {f"GPUs {word}": sum(touched.gpus[slot] * count for slot, count in slots.items()) for word, slots in moves.items()}
+        replaced = touched.domains_made & touched.domains_removed
+        counts["domains replaced"] = replaced.total()
+        counts["domains made"] = (touched.domains_made - replaced).total()
+        counts["domains removed"] = (touched.domains_removed - replaced).total()
+        return Effects({what: count for what, count in counts.items() if count}, worst_first(self._levels(touched)))
+
+    def _levels(self, touched: _Touched) -> Iterator[Level]:
+        """The cliques outside scaling groups, and the groups, that have fewer ready members for a time than before and after.
+
+        Those that fall below their minimum and stay there are among them, unless they are deleted.
+        """
+        subjects = dict.fromkeys(self._place[clique].group if clique in self._place else clique for clique in touched.cliques)
+        for id in subjects:
+            members = self._members.get(id)
+            if members is None:
+                continue
+            unit = "replicas" if id.kind == kinds.SCALING_GROUP.name else "pods"
+            level = Level(id, members.before, members.lowest, len(members.ready), self._minimum.get(id, 0), unit)
+            if level.lowest < min(level.before, level.after) or (level.falls_below and id not in self._gone):
+                yield level
+
+
+def _slot_of(id: ResourceId, pod_labels: Mapping[str, Any]) -> Slot:
+    return id.namespace, str(pod_labels.get(labels.PODCLIQUE, "")), str(pod_labels.get(labels.POD_INDEX, id.name))
+
+
+def _gpus(body: Mapping[str, Any]) -> int:
+    """The GPUs that the containers of a pod request."""
+    total = 0
+    for container in mappings(mapping(body.get("spec")).get("containers")):
+        resources = mapping(container.get("resources"))
+        amounts = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
+        total += sum(int(amount(str(amounts[name])) or 0) for name in gpus.ALL if name in amounts)
+    return total

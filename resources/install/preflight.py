@@ -30,13 +30,6 @@ INSTALL: Final = "engine manifests crds | kubectl apply --server-side -f -"
 ROLES: Final = "engine manifests rbac | kubectl apply -f -"
 
 
-def required_kinds(fabrics: Iterable[Fabric]) -> Iterator[tuple[Kind, str]]:
-    """The kinds that must be served before a command starts, each with the error message if it is not."""
-    for fabric in fabrics:
-        if isinstance(fabric, InspectingFabric):
-            yield from fabric.required_kinds().items()
-
-
 def checks(installation: Installation, rights: Rights, fabrics: Iterable[Fabric], schedulers: Iterable[Scheduler] = ()) -> Iterator[Check]:
     """Every check: those of the engine, then those of the scheduler back ends and of the fabrics."""
     yield _server_version(installation)

@@ -14,7 +14,7 @@ from engine.observed import Live, live
 from engine.resource import Body
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, cliques_of, mapping
-from resources.model.domain_requests import domain_requests_of
+from resources.model.domain import domain_requests_of
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import GROUP_INDEX, INDEX
 from resources.ports.membership import CliqueRecord, ObjectRecord, RecordingFabric

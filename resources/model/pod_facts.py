@@ -1,13 +1,16 @@
 """PodFacts: the fields of a live pod that decisions depend on."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from engine.conditions import find
+from engine.ids import ResourceId
 from engine.observed import Live
-from resources.base import labels, names
+from engine.resource import Body
+from resources.base import kinds, labels, names
+from resources.base.fields import mapping, mappings
 
 
 class PodFacts(Struct, frozen=True, eq=False):
@@ -193,3 +196,37 @@ def _new_pod(podclique: str, identity: str, index: int, pods: Iterable[PodFacts]
     while (name := names.pod(podclique, identity, index, predecessor, attempt)) in taken:
         attempt += 1
     return NewPod(index, name)
+
+
+CLAIM_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
+VOLUME_PROTECTION: Final = "kubernetes.io/pvc-protection"
+PROTECTIONS: Final = frozenset({CLAIM_PROTECTION, VOLUME_PROTECTION})
+"""The finalizers that Kubernetes removes as soon as no pod uses the claim."""
+
+
+def reserved_for(claim: Live) -> dict[str, str]:
+    """Uid of each pod that a ResourceClaim is reserved for -> its name."""
+    entries = mappings(mapping(claim.body.get("status")).get("reservedFor"))
+    return {
+        entry["uid"]: entry["name"]
+        for entry in entries
+        if entry.get("resource") == "pods" and isinstance(entry.get("uid"), str) and isinstance(entry.get("name"), str)
+    }
+
+
+def claims_of(namespace: str, pod_spec: Any) -> Iterator[ResourceId]:
+    """The claims that a pod spec names, of either kind. It is not validated."""
+    spec = mapping(pod_spec)
+    for entry in mappings(spec.get("resourceClaims")):
+        if isinstance(name := entry.get("resourceClaimName"), str):
+            yield kinds.RESOURCE_CLAIM.id(namespace, name)
+    for volume in mappings(spec.get("volumes")):
+        if isinstance(name := mapping(volume.get("persistentVolumeClaim")).get("claimName"), str):
+            yield kinds.PVC.id(namespace, name)
+
+
+def pod_spec_of(body: Body) -> Body:
+    """The pod spec of a pod, or that of the template of an object whose controller makes pods; empty if it has none."""
+    spec = mapping(body.get("spec"))
+    template = spec.get("template") or mapping(spec.get("leaderWorkerTemplate")).get("workerTemplate")
+    return mapping(mapping(template).get("spec")) if template else spec

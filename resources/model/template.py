@@ -12,8 +12,7 @@ from engine.ids import ResourceId
 from engine.resource import Body
 from resources.base import labels
 from resources.model import sharing, topology
-from resources.model.domain import DomainPlacement, placement_of
-from resources.model.domain_requests import domain_requests_of
+from resources.model.domain import DomainPlacement, domain_requests_of, placement_of
 from resources.model.gang_record import gang_record
 from resources.model.sharing import Sharing
 from resources.model.topology import Topology

@@ -13,8 +13,7 @@ from engine.paths import get
 from engine.reason import Because, Reason
 from resources.base import kinds, labels, names
 from resources.model import environment
-from resources.model.domain import Domain
-from resources.model.domain_requests import name_in
+from resources.model.domain import Domain, name_in
 from resources.model.gang_scheduling import NO_BLOCKERS, GangBlockers
 from resources.model.pod_facts import PodAssignment, PodFacts, assign_pods, facts_of
 from resources.model.pod_match import has_lost_hash, is_adopted, is_created_from

@@ -1,6 +1,6 @@
 """Inspection: what a fabric can find out about an installation and about its domains. Optional for a fabric."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
@@ -92,3 +92,10 @@ class DiagnosingFabric(Protocol):
 @runtime_checkable
 class IslandReportingFabric(Fabric, IslandFabric, DiagnosingFabric, Protocol):
     """A `Fabric` that connects only nodes of the same island, and whose domains name the nodes that have joined them (N29)."""
+
+
+def required_kinds(fabrics: Iterable[Fabric]) -> Iterator[tuple[Kind, str]]:
+    """The kinds that must be served before a command starts, each with the error message if it is not."""
+    for fabric in fabrics:
+        if isinstance(fabric, InspectingFabric):
+            yield from fabric.required_kinds().items()

@@ -9,7 +9,6 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.choice import executable
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.forecast.simulation import MAX_WORK, forecast
@@ -19,17 +18,20 @@ from engine.intent import Intent
 from engine.observed import World
 from engine.operation import Operation
 from engine.plan import Plan
+from engine.tick import executable
 from engine.verb import Verb
 from resources.base import kinds
 from resources.forecast.cluster import ModelledCluster
-from resources.forecast.extrapolation import extended
-from resources.forecast.sample import sample_of
 from resources.ports.configuration import Configuration
 from resources.preview.facts import NO_FACTS, Facts, FirstPass
 from resources.registry import BLUEPRINTS
 
 WORK: Final = 180
 """The work, as `MAX_WORK` counts it, that an update of a sample needs for each object. If that is too much, there is no use in a sample."""
+
+
+SAMPLED: Final = 32
+"""With fewer objects than these no set has so many replicas that a sample is worthwhile: what makes samples is not imported."""
 
 
 class Conditions(Struct, frozen=True, eq=False):
@@ -76,6 +78,12 @@ def simulated(world: World, intent: Intent, conditions: Conditions, model: Model
 
 def from_sample(first: FirstPass, world: World, conditions: Conditions) -> Forecast | None:
     """The forecast that is extended from a sample of large sets; None if no set is large, or if the sample does not stand for all."""
+    objects = sum(observed.count() for observed in world.roots) + sum(len(plan.operations) for plan in first.planned.plans)
+    if objects < SAMPLED:
+        return None
+    from resources.forecast.extrapolation import extended
+    from resources.forecast.sample import sample_of
+
     sample = sample_of(world, first.intent, first.planned.plans)
     if sample is None or (conditions.passes is None and sample.count() * WORK > MAX_WORK):
         return None

@@ -11,12 +11,10 @@ from engine.ids import ResourceId
 from engine.observed import Unlisted
 from engine.plan import Objection, Plan, Wait
 from engine.tick import Plans
-from resources.admission import mistyped_keys, placement_rules, release_rules
+from resources.admission import placement_rules, release_rules
 from resources.base import kinds
-from resources.domains.capacity import capacity_notes
-from resources.domains.island_capacity import island_notes
-from resources.domains.requests import requested_by_sets, scaled_groups
-from resources.domains.sharing import sharing_notes
+from resources.domains.capacity import capacity_notes, island_notes
+from resources.domains.requests import requested_by_sets, scaled_groups, sharing_notes
 from resources.forecast.quotas import by_root, shortages, text_of
 from resources.preview.assumed_secrets import NOTICE
 from resources.preview.facts import NO_FACTS, Facts, FirstPass
@@ -158,7 +156,6 @@ def annotation_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts
         root, body = observed.root.id, observed.proposal or observed.root.body
         from_fabrics = (warning for fabric in configuration.fabrics for warning in fabric.warnings(body))
         warnings = (*from_fabrics, *placement_rules.warnings(body, configuration), *release_rules.warnings(body))
-        warnings = (*warnings, *mistyped_keys.set_warnings(body, configuration, besides=warnings))
         additions = (added.note for added in added_annotations(observed, configuration))
         yield from ((root, note) for note in dict.fromkeys((*warnings, *additions)))
 

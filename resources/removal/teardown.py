@@ -13,8 +13,7 @@ from engine.observed import Live, Observed, Slice
 from engine.plan import Wait
 from engine.reason import Because, Reason, earliest
 from engine.resource import Policy, Resource, Stance
-from resources.domains.release import DomainRelease, owned_domains, release_domains
-from resources.domains.users import claims_on
+from resources.domains.release import DomainRelease, claims_on, owned_domains, release_domains
 from resources.model.view import ROOT, SET
 from resources.ports.configuration import Configuration
 from resources.removal.obsolete import delete_in_order, orphans_its_children, pending_deletions

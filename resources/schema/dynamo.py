@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from resources.schema.graph_values import NODE_COUNT, quoted, unquoted
 from resources.schema.meta import ApiObject, Condition
-from resources.schema.pod_spec import ExtraPodSpec
+from resources.schema.pod_spec_form import ExtraPodSpec
 from resources.schema.wire import BY_NAME, PUBLISHED, Int32, Opaque, Quantity, Rule, Seq, Wire, rules, silent
 
 MOST_SERVICES: Final = 25

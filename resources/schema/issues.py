@@ -3,7 +3,7 @@
 import json
 from collections.abc import Hashable, Iterable, Iterator
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -18,19 +18,6 @@ class Child(str):
     """A key that is written with a dot even if it is no identifier, as Grove writes `metadata.annotations.<key>`."""
 
     __slots__ = ()
-
-
-class Located(str):
-    """The text of a warning, with the path of the field that it is about."""
-
-    __slots__ = ("path",)
-    path: Path
-
-    def __new__(cls, text: str, path: Path) -> Self:
-        """The text and the path."""
-        self = super().__new__(cls, text)
-        self.path = path
-        return self
 
 
 MAX_ISSUES: Final = 20

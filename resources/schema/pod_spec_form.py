@@ -7,15 +7,18 @@ What an API server leaves out and fills in is recorded (`resources.schema.pod_de
 
 from collections.abc import Mapping, Sequence
 from decimal import DecimalException
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Struct
+from pydantic import ConfigDict, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from engine.canonical import digest
 from engine.diff import same
 from engine.quantity import amount
 from resources.schema.pod_defaults import is_default
 from resources.schema.published import Schema, definitions
+from resources.schema.wire import PUBLISHED, Int64, Seq, Wire
 
 UNORDERED: Final = frozenset({"volumes", "imagePullSecrets", "tolerations", "volumeMounts", "ports"})
 """Lists of a pod spec whose order has no meaning."""
@@ -137,3 +140,73 @@ def _matches(desired: Sequence[Any], live: Sequence[Any]) -> list[Any]:
 def _name(entry: Any) -> str:
     name = entry.get("name") if isinstance(entry, Mapping) else None
     return name if isinstance(name, str) else ""
+
+
+class _Shape(Wire):
+    """A part of a pod spec. Fields without a model are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Named(_Shape):
+    name: str
+
+
+class _Resources(_Shape):
+    claims: Seq[_Named] = ()
+
+
+class _Container(_Named):
+    env: Seq[_Named] = ()
+    volume_mounts: Seq[_Named] = ()
+    args: Seq[str] = ()
+    command: Seq[str] = ()
+    resources: _Resources | None = None
+
+
+class _PodSpec(_Shape):
+    containers: Seq[_Container]
+    init_containers: Seq[_Container] = ()
+    volumes: Seq[_Named] = ()
+    resource_claims: Seq[_Named] = ()
+    scheduling_gates: Seq[_Named] = ()
+    topology_spread_constraints: Seq[dict[str, Any]] = ()
+    restart_policy: str = ""
+    scheduler_name: str = ""
+    service_account_name: str = ""
+    priority_class_name: str = ""
+    node_name: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+    termination_grace_period_seconds: Int64 | None = None
+
+
+class _MainContainer(_Container):
+    name: str = ""
+
+
+class _ExtraPodSpec(_PodSpec):
+    containers: Seq[_Container] = ()
+    main_container: _MainContainer | None = None
+
+
+def _shaped(value: Any) -> Any:
+    """The value itself. Raises a validation error if a field that the engine reads has the wrong shape."""
+    if not isinstance(value, dict):
+        raise PydanticCustomError("dict_type", "must be an object")
+    _PodSpec.model_validate(value)
+    return value
+
+
+def _shaped_extra(value: Any) -> Any:
+    """The same for a pod spec that may lack containers and has a main container."""
+    if not isinstance(value, dict):
+        raise PydanticCustomError("dict_type", "must be an object")
+    _ExtraPodSpec.model_validate(value)
+    return value
+
+
+PodSpec = Annotated[dict[str, Any], PlainValidator(_shaped), WithJsonSchema({PUBLISHED: "PodSpec"})]
+"""A core/v1 PodSpec, never copied. `resources.schema.pod_spec_rules` validates all of it in manifests."""
+ExtraPodSpec = Annotated[dict[str, Any], PlainValidator(_shaped_extra), WithJsonSchema({PUBLISHED: "ExtraPodSpec"})]
+"""A core/v1 PodSpec without required fields and with `mainContainer`, a core/v1 Container without required fields; never copied."""

@@ -6,7 +6,6 @@ from typing import Final
 
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue, Path
-from resources.schema.known_names import instead
 from resources.schema.pod_amounts import amount_of
 from resources.schema.pod_checks import Fields, Rule, entries, fault, forbidden, invalid, missing, part, size, text, unsupported, whole
 from resources.schema.pod_containers import VOLUME_FIELDS, Placed, field_of_pod
@@ -212,7 +211,7 @@ def uses(spec: Fields, path: Path, containers: Sequence[Placed]) -> Iterator[Iss
 
 def _known(holder: Fields, field: str, path: Path, volumes: Mapping[str, Fields]) -> Iterator[Issue]:
     if (name := text(holder, field)) and name not in volumes:
-        yield fault(path, ErrorType.NOT_FOUND, f"the pod has no volume of this name{instead([name], volumes)}", name)
+        yield fault(path, ErrorType.NOT_FOUND, "the pod has no volume of this name", name)
 
 
 def _from_file(reference: Fields, path: Path, volumes: Mapping[str, Fields]) -> Iterator[Issue]:

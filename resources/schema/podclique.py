@@ -2,7 +2,7 @@
 
 from resources.schema.autoscaling import AutoScaling
 from resources.schema.meta import ApiObject, Condition, LastError
-from resources.schema.pod_spec import PodSpec
+from resources.schema.pod_spec_form import PodSpec
 from resources.schema.wire import Int32, Int64, Seq, Timestamp, Wire, required, silent
 
 

@@ -7,10 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from engine.errors import InputError
-from engine.focus import EVERYTHING, Focus, RootTarget, concerned, within
+from engine.focus import EVERYTHING, Focus, RootTarget, concerned, parse_selector, within
 from engine.guard import Limits
 from engine.ids import ResourceId
-from engine.label_selector import parse_selector
 from engine.memo import Memo
 from engine.observed import World, live
 from engine.operation import Cause, Operation

@@ -14,9 +14,9 @@ from enginectl.base.options import Options
 from enginectl.serving.endpoints import certificate_of
 from enginectl.serving.servers import Served, addresses
 from enginectl.wiring import configuration_file
-from enginectl.wiring.cluster import lease_of, shard_count
 from enginectl.wiring.configuration import protection, wire
 from enginectl.wiring.configuration_file import MAX_BYTES, MAX_FINDINGS
+from enginectl.wiring.leases import lease_of, shard_count
 from providers.registry import SCHEDULERS
 from providers.serving.tls import server_context
 from resources.schema.unknown_fields import model_in

@@ -14,7 +14,7 @@ import pytest
 from engine.runtime.lease import LEASE
 from engine.runtime.lease_holder import HELD_BY, HELD_FOR
 from enginectl.base.exit_codes import Exit
-from enginectl.wiring.cluster import purpose_of
+from enginectl.wiring.leases import purpose_of
 from enginectl.wiring.scope import EVERYTHING, Selection
 from providers.fabrics.nvidia.names import AUTO
 from providers.sandbox.http.faults import InjectedFault

@@ -17,7 +17,7 @@ from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, GROUP, NAMED
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds, labels
-from resources.domains.users import ENDED
+from resources.domains.release import ENDED
 from tests.builders import clique, group, podcliqueset
 from tests.laws.rack import Rack
 from tests.mnnvl.sets import OURS, computedomain, gpu, said

@@ -7,7 +7,7 @@ from engine.observed import live
 from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.names import CLAIM, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, TARGET_LABEL
 from resources.base import kinds
-from resources.domains.users import ENDED
+from resources.domains.release import ENDED
 from tests.laws.toy import Toy
 
 DRIVERS_FINALIZER = "resource.nvidia.com/computeDomain"

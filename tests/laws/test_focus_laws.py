@@ -6,14 +6,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from engine.choice import executable
 from engine.focus import Focus
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import World
 from engine.operation import Operation, is_shared
-from engine.tick import Plans, plan_all
+from engine.tick import Plans, executable, plan_all
 from engine.verb import Verb
 from resources.base import kinds
 from resources.registry import BLUEPRINTS

@@ -12,8 +12,7 @@ from providers.fabrics.nvidia import inspection as nvidia
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NAMED
 from providers.snapshot import Snapshot
-from resources.domains.capacity import NodeCapacity
-from resources.domains.island_capacity import island_notes
+from resources.domains.capacity import NodeCapacity, island_notes
 from resources.ports.checks import CheckResult
 from tests.mnnvl.asking import root, sharing
 from tests.mnnvl.sets import OPTED_OUT, auto, gpu, said

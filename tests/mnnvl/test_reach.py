@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from engine.memo import Memo
 from engine.plan import Alarm, Plan
-from engine.runtime.event_recording import new_warnings
-from engine.runtime.memory import Memory
+from engine.runtime.event_recording import new_warnings, warnings_of
 from enginectl.output.domains import describe, domain_entry, is_good
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.reports.summary import state_of, summary
@@ -77,8 +76,9 @@ def test_N29_pods_in_several_nvlink_cliques_are_reported_with_the_nodes_in_each(
 def test_N29_nothing_waits_for_a_split_domain_and_its_warning_is_published_once() -> None:
     toy = up(auto(1, gpu(replicas=2)))
     placed(toy, "demo-0", A, B)
-    plan, memory = plan_of(toy), Memory()
-    passes = [new_warnings(toy.world(), [plan_of(toy)], memory) for _ in range(2)]
+    plan = plan_of(toy)
+    first, second = (warnings_of(toy.world(), [plan_of(toy)]) for _ in range(2))
+    passes = (new_warnings(first, frozenset()), new_warnings(second, frozenset().union(*first.values())))
     published = [[warning.reason for warnings in by_root.values() for warning in warnings] for by_root in passes]
 
     assert not alarms(plan)[0].blocking

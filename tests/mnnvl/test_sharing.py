@@ -11,8 +11,7 @@ from engine.verb import Verb
 from enginectl.base.exit_codes import Exit
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import NAMED
-from resources.domains.requests import scaled_groups
-from resources.domains.sharing import sharing_notes
+from resources.domains.requests import scaled_groups, sharing_notes
 from tests.builders import group
 from tests.enginectl.calling import Engine
 from tests.laws.rack import Rack

@@ -5,7 +5,7 @@ from typing import Any
 from engine.observed import live
 from providers.listing import ListedLives
 from providers.live_store import LiveStore
-from providers.scoping import Target
+from providers.snapshot import Target
 from resources.base.kinds import SERVICE
 
 

@@ -7,7 +7,7 @@ from engine.runtime.provider import Observation, Scope
 from providers.listing import ListedLives
 from providers.live_store import LiveStore
 from providers.observed_changes import MOST, ObservedChanges
-from providers.scoping import Target, observation
+from providers.snapshot import Target, observation
 from resources.base.kinds import PODCLIQUESET, SECRET, SERVICE
 
 SCOPE = Scope(roots=(PODCLIQUESET,), children=(SERVICE, SECRET), selector="", references=(SECRET,))

@@ -24,7 +24,7 @@ from enginectl.actions.planning import first_pass, report_of
 from enginectl.actions.preview import PreviewRequest, with_room
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Options
-from enginectl.wiring.cluster import engine_of
+from enginectl.wiring.cluster import engine_of, with_events
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection, scope_of
 from providers.kubernetes.client import KubernetesClient
@@ -191,7 +191,7 @@ class Player:
         """What `engine sync` does, without a lease: the series are played at the same time."""
         wiring, provider, selection = self._wired(series)
         passes = Passes()
-        report = await session.sync(engine_of(wiring, provider, selection), None, intent, patience=patience, progress=passes)
+        report = await session.sync(with_events(engine_of(wiring, provider, selection)), None, intent, patience=patience, progress=passes)
         return report, passes
 
     def _wired(self, series: EditSeries) -> tuple[Wiring, WatchingCluster, Selection]:

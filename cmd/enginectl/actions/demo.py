@@ -21,8 +21,8 @@ from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Options, OutputFormat
 from enginectl.input.roots import NO_ROOTS, Roots, load_roots
-from enginectl.wiring.cluster import connect
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
+from enginectl.wiring.connection import connect
 from enginectl.wiring.scope import scope_of
 from resources.base.kinds import PODCLIQUESET
 

@@ -17,17 +17,18 @@ from enginectl.base.options import OutputFormat
 from enginectl.output.cluster_status import cluster_status
 from enginectl.output.explanation import ObjectReport, report_document, report_lines
 from enginectl.output.graph_summaries import graph_summaries
-from enginectl.wiring.cluster import connect, engine_of
+from enginectl.wiring.cluster import engine_of
 from enginectl.wiring.configuration import Wiring, default_namespace
+from enginectl.wiring.connection import connect
 from enginectl.wiring.scope import EVERYTHING, Selection, scope_of
 from providers.queries import DiscoveryClient, run_queries, served_apis
 from providers.read_only import ReadOnlyProvider
 from resources.base import kinds
 from resources.domains.added_annotations import added_annotations
+from resources.domains.release import claims_template
 from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.domains.usage import domain_users
-from resources.domains.users import claims_template
 from resources.model.membership import effective_body
 from resources.ports.checks import Query, QueryResult
 from resources.ports.configuration import Configuration

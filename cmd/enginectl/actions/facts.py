@@ -15,8 +15,7 @@ from engine.runtime.passes import Engine
 from engine.runtime.provider import Provider, RecordedProvider, Scope
 from enginectl.actions import requirements
 from resources.base import kinds
-from resources.domains.capacity import NodeCapacity
-from resources.domains.island_capacity import islands_of
+from resources.domains.capacity import NodeCapacity, islands_of
 from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.ports.fabric import Fabric, IslandFabric, NodeExclusiveFabric
 from resources.preview.facts import NO_TRIAL, Facts, FirstPass, TrialResult

@@ -11,8 +11,8 @@ from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
 from enginectl.output.preflight import check_entry, check_lines
-from enginectl.wiring.cluster import connect
 from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.connection import connect
 from enginectl.wiring.other_writers import other_writer
 from enginectl.wiring.published import read_published, tell
 from enginectl.wiring.scope import select

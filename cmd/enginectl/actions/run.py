@@ -21,8 +21,10 @@ from enginectl.serving.debug import ShownPass
 from enginectl.serving.loop_views import LoopViews
 from enginectl.serving.observability import Observability
 from enginectl.serving.serving import serving_of
-from enginectl.wiring.cluster import connect, engine_of, lease_of, purpose_of, shard_count
+from enginectl.wiring.cluster import engine_of, with_events
 from enginectl.wiring.configuration import Wiring, pod_namespace
+from enginectl.wiring.connection import connect
+from enginectl.wiring.leases import lease_of, purpose_of, shard_count
 from enginectl.wiring.published import KnownConfiguration, known_configuration, log_configuration
 from enginectl.wiring.scope import select
 from providers.profiling.profiler import profiled
@@ -61,7 +63,7 @@ async def run_loop(
     with profiled(profile, wiring.clock, metrics.requests) as requests:
         async with connect(wiring, log, requests=requests, caches=metrics.caches) as (client, provider):
             await requirements.require(wiring, provider, selection)
-            engine, lease = engine_of(wiring, provider, selection), lease_of(wiring, client, purpose_of("run", (), selection))
+            engine, lease = with_events(engine_of(wiring, provider, selection)), lease_of(wiring, client, purpose_of("run", (), selection))
             publisher = Publisher(wiring, client, log, namespace=pod_namespace(), shards=count, on_moved=stop.cancel)
             views = LoopViews(wiring, show, with_pages=with_pages)
             endpoints = serving_of(wiring, selection, log, observability, views)

@@ -23,8 +23,10 @@ from enginectl.output.cluster_status import cluster_status
 from enginectl.output.graphs import graph_entry, graph_lines
 from enginectl.output.shards import shard_entry, shard_lines
 from enginectl.output.status import binding_entry, binding_lines, workload_entry, workload_lines
-from enginectl.wiring.cluster import connect, engine_of, lease_of
+from enginectl.wiring.cluster import engine_of
 from enginectl.wiring.configuration import Wiring, default_namespace
+from enginectl.wiring.connection import connect
+from enginectl.wiring.leases import lease_of
 from providers.read_only import ReadOnlyProvider
 
 VERSION = 2

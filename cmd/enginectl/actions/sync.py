@@ -38,8 +38,10 @@ from enginectl.input.saved_plans import selection_of
 from enginectl.input.targets import require_matches
 from enginectl.output.progress import show_progress
 from enginectl.output.sync_report import change_lines, changes, error_texts, sync_document, sync_lines
-from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, connect, engine_of, lease_of, purpose_of
+from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, engine_of, with_events
 from enginectl.wiring.configuration import Wiring, default_namespace
+from enginectl.wiring.connection import connect
+from enginectl.wiring.leases import lease_of, purpose_of
 from enginectl.wiring.scope import Selection
 from providers.read_only import ReadOnlyProvider
 
@@ -135,7 +137,7 @@ async def sync(
             terminal.warning(DISABLED)
         with show_progress(wiring, quiet=quiet) as progress:
             result = await session.sync(
-                engine_of(wiring, provider, selection, limits),
+                with_events(engine_of(wiring, provider, selection, limits)),
                 lease,
                 intent_of(admitted.roots.bodies, focus, removals.roots, scope.record),
                 wait=patience.wait,

@@ -96,13 +96,12 @@ def diff(
     from enginectl.base.errors import UsageError
     from enginectl.base.files import STDIN
     from enginectl.base.runner import conclude, run_cancellable
-    from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.plan_policies import load_all
+    from enginectl.input.prune import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.roots import load_roots
     from enginectl.input.targets import Words, focus_on_change
     from enginectl.wiring.cluster import EMPTY, LIVE
     from enginectl.wiring.configuration import Wiring, wire
-    from enginectl.wiring.published import with_configuration
 
     outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
     if policy and only_next:
@@ -147,5 +146,8 @@ def diff(
     async def work(known: Wiring) -> Exit:
         return await write_diff(known, request, outputs, detailed=detailed_exitcode, saving=saving)
 
-    asks_cluster = against == LIVE and not base
-    return conclude(run_cancellable(lambda: with_configuration(wiring, work) if asks_cluster else work(wiring)), format)
+    if base or against != LIVE:
+        return conclude(run_cancellable(lambda: work(wiring)), format)
+    from enginectl.wiring.published import with_configuration
+
+    return conclude(run_cancellable(lambda: with_configuration(wiring, work)), format)

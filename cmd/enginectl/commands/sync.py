@@ -117,8 +117,8 @@ def sync(
     from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
-    from enginectl.input.applysets import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.plan_policies import load_all
+    from enginectl.input.prune import PruneOptions, check_options, check_restrictions, pruning
     from enginectl.input.roots import load_roots
     from enginectl.input.saved_plans import load_plan, removing_of, roots_of
     from enginectl.input.targets import Words, focus_on

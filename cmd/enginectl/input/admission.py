@@ -22,12 +22,12 @@ from enginectl.wiring.cluster import LIVE
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
 from resources.admission.admit import admit
-from resources.admission.graph_defaults import corrected
+from resources.admission.graph_defaults import corrected, corrections
 from resources.admission.request import Act, Decision, Request
 from resources.ports.references import KnownReferences
 from resources.schema import pod_spec_rules
 from resources.schema.field_names import DOCUMENT, ServedFields, served_fields
-from resources.schema.issues import ErrorType, Located
+from resources.schema.issues import ErrorType
 
 NOTHING_RECORDED: Mapping[ResourceId, Body] = {}
 
@@ -120,9 +120,9 @@ def _concluded(wiring: Wiring, roots: Roots, judged: Sequence[_Judged], served: 
     accepted: list[tuple[Body, Manifest]] = []
     rejected: dict[ResourceId, tuple[str, ...]] = {}
     for body, manifest, each in zip(roots.bodies, roots.manifests, judged, strict=True):
+        places = {str(correction): manifest.place(*correction.path) for correction in corrections(body)}
         for warning in each.decision.warnings:
-            path = warning.path if isinstance(warning, Located) else ()
-            terminal.warning(f"{manifest.place(*path)}: {printable(warning)}")
+            terminal.warning(f"{places.get(warning) or manifest.place()}: {printable(warning)}")
         of_pods, warnings = judge_pods(each.decision.pods, wiring.validation, served)
         for finding in sorted(warnings, key=lambda finding: manifest.line(*finding.path)):
             terminal.warning(f"{manifest.place(*finding.path)}: {printable(pod_spec_rules.warning(finding))}")

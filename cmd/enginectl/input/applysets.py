@@ -1,12 +1,10 @@
 """ApplySets: `--prune --applyset NAME`: roots that have left the files of a command are removed."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.focus import ANY
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.proposal import proposed_root
@@ -15,8 +13,6 @@ from engine.runtime.provider import Provider
 from enginectl.base.errors import UsageError
 from enginectl.input.removals import RemovalScope, Removing, roots_in, widened
 from enginectl.input.roots import NAME, Roots
-from enginectl.input.targets import Words
-from enginectl.wiring.cluster import LIVE
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
 from resources.base import applyset
@@ -24,53 +20,19 @@ from resources.base.applyset import recorded_extent
 from resources.removal.pruning import Pruning, left_out_of_base, pruned, remaining_extent
 
 
-class PruneOptions(Struct, frozen=True):
-    """The options of pruning, as the user gave them."""
-
-    prune: bool = False
-    applyset: str = ""
-    """The parent, as `[configmaps/|secrets/]NAME`."""
-    allow_empty: bool = False
-
-
-def check_options(options: PruneOptions, files: Sequence[Path], *, against: str = "", has_base: bool = False) -> None:
-    """Raise `UsageError` if the options do not fit together."""
-    if not options.prune:
-        for name, given in (("--applyset", options.applyset), ("--allow-empty", options.allow_empty)):
-            if given:
-                raise UsageError(f"{name} is for --prune")
-        return
-    if has_base:
-        if options.applyset or options.allow_empty:
-            raise UsageError("with --base, --prune compares the files alone: leave out --applyset and --allow-empty")
-        return
-    if not options.applyset:
-        raise UsageError("--prune needs --applyset [configmaps/|secrets/]NAME: the object that records what was applied together")
-    if not files:
-        raise UsageError("--prune needs -f: it removes what these files do not have any more")
-    if against not in ("", LIVE):
-        raise UsageError("--prune compares with the cluster: leave out --against")
-
-
-def check_restrictions(options: PruneOptions, words: Words) -> None:
-    """Raise `UsageError` if the manifests are restricted to some: the others would seem to have left the files."""
-    if options.prune and (words.selectors or words.excluded or set(words.targets) - {ANY}):
-        raise UsageError("--prune concerns all manifests: leave out --target, -l and --exclude")
-
-
-def pruning(wiring: Wiring, options: PruneOptions, roots: Roots, base: Roots | None = None) -> tuple[Roots, Removing | None]:
-    """The roots as members of the ApplySet, and what finds the members that are to be removed; without --prune the roots as they are.
+def members_and_removals(
+    wiring: Wiring, parent_name: str, roots: Roots, base: Roots | None = None, *, allow_empty: bool = False
+) -> tuple[Roots, Removing]:
+    """The roots as members of the ApplySet, and what finds the members that are to be removed.
 
     With a base there is no ApplySet: its roots are removed that are not among the others.
     """
-    if not options.prune:
-        return roots, None
     if base is not None:
         return roots, PruneBase(base, roots)
-    parent = parent_of(options.applyset, wiring.options.namespace or default_namespace(wiring))
+    parent = parent_of(parent_name, wiring.options.namespace or default_namespace(wiring))
     set_id = applyset.applyset_id(parent)
     members = replace(roots, bodies=tuple(applyset.with_membership(body, set_id) for body in roots.bodies))
-    return members, Prune(parent, roots, options.allow_empty)
+    return members, Prune(parent, roots, allow_empty)
 
 
 def parent_of(text: str, namespace: str) -> ResourceId:

@@ -7,8 +7,8 @@ from typing import Final
 from msgspec import Struct
 
 from engine.errors import InputError
+from engine.focus import LabelSelector, parse_selector
 from engine.ids import ResourceId
-from engine.label_selector import LabelSelector, parse_selector
 from engine.observed import Live
 from engine.proposal import proposed_root
 from engine.removal import Removal, RootRemovals

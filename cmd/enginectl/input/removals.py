@@ -1,21 +1,19 @@
 """Removals: what a command removes, found out in the cluster before anything is planned."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.errors import InputError
-from engine.ids import ResourceId
 from engine.record import Record
-from engine.removal import NO_REMOVALS, Removal, RootRemovals
+from engine.removal import NO_REMOVALS, RootRemovals
 from engine.report.printable import printable
 from engine.runtime.provider import Observation, Provider
 from enginectl.base import terminal
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection, scope_of
-from resources.removal.pruning import removal_objections
 
 
 class RemovalScope(Struct, frozen=True, eq=False):
@@ -52,18 +50,6 @@ def widened(selection: Selection, namespaces: Iterable[str], kinds: Iterable[str
         return selection
     names = {kind.name for kind in selection.roots}.union(kinds)
     return Selection(tuple(sorted({*selection.namespaces, *namespaces} - {""})), tuple(kind for kind in ROOTS if kind.name in names))
-
-
-class ApprovedRemovals(Struct, frozen=True, eq=False):
-    """The `Removing` of a saved plan: what it removes, whether or not it still exists."""
-
-    roots: Mapping[ResourceId, Removal]
-
-    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
-        """The roots of the plan, with what speaks against removing them by now."""
-        existing = (await roots_in(wiring, provider, selection, {id.kind for id in self.roots})).roots
-        same = [live for live in existing if live.id in self.roots and live.uid == self.roots[live.id].uid]
-        return RemovalScope(selection, RootRemovals(self.roots, tuple(removal_objections(same))))
 
 
 async def roots_in(wiring: Wiring, provider: Provider, selection: Selection, kinds: Collection[str] = frozenset()) -> Observation:

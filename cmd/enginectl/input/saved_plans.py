@@ -1,20 +1,27 @@
 """Saved plans: files of `diff --out` and `delete --out`, read with suspicion, and what they say about roots and scope."""
 
+from collections.abc import Mapping
 from pathlib import Path
+
+from msgspec import Struct
 
 from engine.approval.document import read
 from engine.approval.saved_plan import SavedPlan
 from engine.errors import InputError
+from engine.ids import ResourceId
+from engine.removal import Removal, RootRemovals
 from engine.report.printable import clipped, printable
+from engine.runtime.provider import Provider
 from enginectl.base.files import read_bytes
 from enginectl.input.applysets import Prune
 from enginectl.input.manifest_files import flatten
-from enginectl.input.removals import ApprovedRemovals, Removing
+from enginectl.input.removals import RemovalScope, Removing, roots_in
 from enginectl.input.roots import Roots, select_roots
-from enginectl.wiring.configuration import DEFAULT_NAMESPACE
+from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
 from enginectl.wiring.scope import ROOTS, Selection
 from providers.documents import Document
 from resources.base.applyset import PARENTS
+from resources.removal.pruning import removal_objections
 from resources.schema.parse import faults
 
 MAX_BYTES = 512 << 20
@@ -53,3 +60,15 @@ def removing_of(plan: SavedPlan, roots: Roots) -> Removing | None:
 def selection_of(plan: SavedPlan) -> Selection:
     """What was read for the plan, and is read when it is applied."""
     return Selection(plan.scope.namespaces, tuple(kind for kind in ROOTS if kind.name in plan.scope.kinds))
+
+
+class ApprovedRemovals(Struct, frozen=True, eq=False):
+    """The `Removing` of a saved plan: what it removes, whether or not it still exists."""
+
+    roots: Mapping[ResourceId, Removal]
+
+    async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
+        """The roots of the plan, with what speaks against removing them by now."""
+        existing = (await roots_in(wiring, provider, selection, {id.kind for id in self.roots})).roots
+        same = [live for live in existing if live.id in self.roots and live.uid == self.roots[live.id].uid]
+        return RemovalScope(selection, RootRemovals(self.roots, tuple(removal_objections(same))))

@@ -9,9 +9,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.errors import InputError
-from engine.focus import ANY, EVERYTHING, Focus, RootTarget
+from engine.focus import ANY, EVERYTHING, Focus, RootTarget, parse_selector
 from engine.ids import ResourceId
-from engine.label_selector import parse_selector
 from engine.proposal import proposed_root
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider

@@ -18,8 +18,8 @@ from enginectl.serving.loop_views import LoopViews
 from enginectl.serving.metrics import measured
 from enginectl.serving.observability import Observability
 from enginectl.serving.servers import Served, addresses
-from enginectl.wiring.cluster import connect
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, pod_namespace, protection
+from enginectl.wiring.connection import connect
 from enginectl.wiring.scope import Selection
 from providers.certificates.bundles import ServedService, targets_of
 from providers.certificates.given import GivenCertificate

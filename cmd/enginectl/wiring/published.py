@@ -90,7 +90,7 @@ async def with_configuration(
     Raises `MissingRequirement` if it cannot be known (`known_configuration`), the cluster's errors, and `TimedOut` when the monotonic clock
     reaches `give_up_at` before it is known.
     """
-    from enginectl.wiring.cluster import connect
+    from enginectl.wiring.connection import connect
 
     async with connect(wiring) as (client, _):
 

@@ -8,7 +8,7 @@ from engine.paths import get
 from engine.resource import Body
 from resources.base.fields import CLIQUES, cliques_of, mapping, mappings
 from resources.domains import requests
-from resources.model.domain_requests import domain_requests_of
+from resources.model.domain import domain_requests_of
 from resources.model.view import MAX_REPLICAS
 from resources.ports.fabric import GROUP_INDEX, INDEX, Fabric
 from resources.schema.issues import ErrorType, Issue, Path

@@ -20,7 +20,7 @@ from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER,
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping, mappings
 from resources.base.texts import some
-from resources.domains.users import has_ended, users_of_claim, uses_template
+from resources.domains.release import has_ended, users_of_claim, uses_template
 from resources.model.domain import REQUIRED_TERMS
 from resources.ports.checks import Query, QueryResults
 from resources.ports.fabric import GROUP_INDEX, INDEX

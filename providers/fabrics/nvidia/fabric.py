@@ -42,10 +42,9 @@ from providers.fabrics.nvidia.names import (
 from resources.admission.annotations import immutable, immutable_on_cliques, misplaced
 from resources.base import kinds
 from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, mappings
-from resources.domains.capacity import capacity_notes
-from resources.domains.island_capacity import island_notes
+from resources.domains.capacity import capacity_notes, island_notes
 from resources.domains.requests import group_of_clique, replicas_of_groups, requested_by_sets
-from resources.model.domain_requests import cliques_with_inherited
+from resources.model.domain import cliques_with_inherited
 from resources.ports.checks import Check, Query, QueryResults
 from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Enrolment, PolicyRule
 from resources.ports.inspection import Diagnosis, Installation, JoinedNode

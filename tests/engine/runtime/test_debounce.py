@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from engine.operation import Cause, Operation
 from engine.resource import NOW, Body
-from engine.runtime.debounce import LATEST, SPACING, STEADY, Debounce
+from engine.runtime.memory import LATEST, SPACING, STEADY, Debounce
 from engine.verb import Verb
 from tests.engine.runtime.fakes import leaf
 

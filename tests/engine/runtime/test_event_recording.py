@@ -7,8 +7,8 @@ import pytest
 from engine.errors import ServerFault
 from engine.event import Event, RootWarning
 from engine.operation import Result
-from engine.runtime.memory import Memory
-from engine.runtime.passes import Engine, choose, execute, observe_and_plan
+from engine.runtime.execution import WriterMemory, choose, execute
+from engine.runtime.passes import Engine, observe_and_plan
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from tests.engine.runtime.fakes import SCOPE, root
@@ -26,7 +26,7 @@ def events_of_warnings(warnings: Sequence[RootWarning], results: Sequence[Result
     )
 
 
-async def one_pass(stage: Stage, memory: Memory) -> None:
+async def one_pass(stage: Stage, memory: WriterMemory) -> None:
     """One pass."""
     current = await observe_and_plan(stage.engine, memory)
     await execute(stage.engine, memory, current, choose(current, memory, stage.clock.monotonic()))
@@ -59,7 +59,7 @@ async def test_a_problem_becomes_an_event_once_and_again_after_the_root_was_edit
     (event,) = stage.provider.events
     assert (event.about, event.uid, event.message) == (root(), uid, "1: spec.nonsense: unknown field")
 
-    memory = Memory()
+    memory = WriterMemory()
     await one_pass(stage, memory)
     stage.provider.put({**stage.provider.objects[root()], "metadata": {"name": "root", "namespace": "default", "generation": 2}})
     await one_pass(stage, memory)

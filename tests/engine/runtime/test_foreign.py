@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from engine.errors import AlreadyExists, Forbidden, Unauthorized, Unreachable
 from engine.observed import Observed, Unlisted, World, live, slice_of
 from engine.operation import Cause, Operation, Outcome, Result
+from engine.runtime.execution import WriterMemory, choose, execute
 from engine.runtime.foreign import ForeignObjects
-from engine.runtime.memory import Memory
-from engine.runtime.passes import choose, execute, observe_and_plan
+from engine.runtime.passes import observe_and_plan
 from engine.verb import Verb
 from tests.engine.runtime.fakes import LEAF, FakeProvider, body, create, leaf, plan, root
 from tests.engine.runtime.stage import Stage
@@ -70,7 +70,7 @@ async def test_an_error_that_concerns_the_whole_server_is_raised(error: Unreacha
 
 
 async def test_one_object_that_may_not_be_read_does_not_fail_the_pass() -> None:
-    stage, memory = Stage(root_body(leaves=2), body(LEAF, "root-1", labels={})), Memory()
+    stage, memory = Stage(root_body(leaves=2), body(LEAF, "root-1", labels={})), WriterMemory()
     first = await observe_and_plan(stage.engine, memory)
     await execute(stage.engine, memory, first, choose(first, memory, 0.0))
     stage.provider.get_errors[leaf("root-1")] = Forbidden("leaves is forbidden")

@@ -129,8 +129,7 @@ REJECTED = [
         one(extraPodSpec={"schedulerName": "mine"}),
         [
             'spec.services.decode.extraPodSpec.schedulerName: Invalid value: "mine": '
-            "schedulerName must be an enabled scheduler backend; "
-            "this scheduler is not enabled in OperatorConfiguration; there is default-scheduler"
+            "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
         ],
         id="a scheduler that is not enabled",
     ),
@@ -146,7 +145,7 @@ REJECTED = [
         graph({"a": worker(extraPodSpec={"schedulerName": "x"}), "b": worker(extraPodSpec={"schedulerName": "y"})}),
         [
             'spec.services.a.extraPodSpec.schedulerName: Invalid value: "x": schedulerName must be an enabled scheduler backend; '
-            "this scheduler is not enabled in OperatorConfiguration; there is default-scheduler",
+            "this scheduler is not enabled in OperatorConfiguration",
             f'spec.services.b.extraPodSpec.schedulerName: Invalid value: "y": must be that of the other services: a has x, {ONE_SCHEDULER}',
         ],
         id="two schedulers",

@@ -12,10 +12,10 @@ from providers.schedulers.lpx import LpxScheduler
 from providers.schedulers.volcano import VolcanoScheduler
 from resources.base import kinds
 from resources.install.permissions import Permission, permissions
-from resources.install.preflight import checks, failed, required_kinds
+from resources.install.preflight import checks, failed
 from resources.ports.checks import CheckResult, QueryResults, ServedApis, Severity
 from resources.ports.configuration import Configuration
-from resources.ports.inspection import Installation
+from resources.ports.inspection import Installation, required_kinds
 from resources.ports.scheduler import Scheduler
 from resources.registry import BLUEPRINTS
 from resources.settings import Network, Settings
