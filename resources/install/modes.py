@@ -31,3 +31,14 @@ class AdmissionMode(StrEnum):
     """The API server, by CEL."""
     NONE = "none"
     """Nothing; the engine judges a set when it first plans it."""
+
+
+class Use(StrEnum):
+    """What an account does with the engine."""
+
+    RUN = "run"
+    """`engine run`: manages every workload without end, by watches."""
+    SYNC = "sync"
+    """`engine sync`: manages every workload once, by lists, and creates the workloads of `-f`."""
+    READ = "read"
+    """`engine diff`, `status`, `why`, `snapshot` and `preflight`: writes nothing."""

@@ -1,7 +1,6 @@
 """Permissions: what the engine must be allowed to do, computed from the blueprints' tables of kinds. No verb that it does not use."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from itertools import product
 from typing import Final
 
@@ -12,23 +11,13 @@ from engine.blueprint import Blueprint, LookingBlueprint
 from engine.ids import Kind
 from resources.base import kinds
 from resources.children.identity import RULES as POD_RULES
+from resources.install.modes import Use
 from resources.install.publication import GROVE_OPERATOR, NAME, NAMESPACE, LeasePlace
 from resources.ports.checks import Query
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import NodeExclusiveFabric
 from resources.ports.inspection import DiagnosingFabric, InspectingFabric
 from resources.ports.scheduler import GangScheduler, InspectingScheduler, TopologyAwareScheduler
-
-
-class Use(StrEnum):
-    """What an account does with the engine."""
-
-    RUN = "run"
-    """`engine run`: manages every workload without end, by watches."""
-    SYNC = "sync"
-    """`engine sync`: manages every workload once, by lists, and creates the workloads of `-f`."""
-    READ = "read"
-    """`engine diff`, `status`, `why`, `snapshot` and `preflight`: writes nothing."""
 
 
 class Permission(Struct, frozen=True):

@@ -6,7 +6,8 @@ from engine.runtime.clock import SystemClock
 from enginectl.actions.rbac import account_permissions
 from enginectl.base.options import Options
 from enginectl.wiring.configuration import Wiring, configuration_of
-from resources.install.permissions import VERBS, Permission, Use, installation_permissions, permissions, without_implied
+from resources.install.modes import Use
+from resources.install.permissions import VERBS, Permission, installation_permissions, permissions, without_implied
 from resources.install.roles import Account
 from resources.registry import BLUEPRINTS
 from resources.settings import valid_settings

@@ -7,7 +7,7 @@ from engine.runtime.clock import SystemClock
 from enginectl.actions.rbac import account_permissions
 from enginectl.base.options import Options
 from enginectl.wiring.configuration import Wiring, configuration_of
-from resources.install.permissions import Use
+from resources.install.modes import Use
 from resources.install.roles import Account
 from resources.settings import valid_settings
 from tests.controlplane.accounts import grant

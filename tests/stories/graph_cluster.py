@@ -21,7 +21,7 @@ from providers.kubernetes.client import KubernetesClient
 from providers.registry import SCHEDULERS
 from providers.watching import WatchingCluster
 from resources.base import kinds
-from resources.install.permissions import Use
+from resources.install.modes import Use
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder

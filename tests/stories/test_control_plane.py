@@ -22,7 +22,7 @@ from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from providers.watching import WatchingCluster
 from resources.base import kinds
-from resources.install.permissions import Use
+from resources.install.modes import Use
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder

@@ -20,7 +20,7 @@ from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import KubernetesClient
 from providers.watching import WatchingCluster
 from resources.base import kinds
-from resources.install.permissions import Use
+from resources.install.modes import Use
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from tests.builders import clique, podcliqueset

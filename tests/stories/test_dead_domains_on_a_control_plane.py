@@ -16,7 +16,7 @@ from providers.sandbox.installation.kinds import COMPUTE_DOMAIN
 from providers.watching import WatchingCluster
 from resources.base import kinds
 from resources.base.kinds import POD
-from resources.install.permissions import Use
+from resources.install.modes import Use
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from tests.controlplane.accounts import LEASE, user_of

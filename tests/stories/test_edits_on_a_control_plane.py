@@ -36,7 +36,7 @@ from providers.watching import WatchingCluster
 from resources import settings
 from resources.base import kinds
 from resources.base.kinds import RESOURCE_SLICE, SERVICE_ACCOUNT
-from resources.install.permissions import Use
+from resources.install.modes import Use
 from resources.preview.forecasting import forecast_of
 from resources.preview.shown import shown
 from tests.builders import applying

@@ -29,7 +29,8 @@ from resources.install.endpoint_permissions import (
     ServedEndpoints,
     endpoint_permissions,
 )
-from resources.install.permissions import Use, installation_permissions
+from resources.install.modes import Use
+from resources.install.permissions import installation_permissions
 from resources.install.roles import Account
 from resources.install.webhooks import SERVICE, WEBHOOKS
 from resources.settings import valid_settings

@@ -8,7 +8,7 @@ import pytest
 from engine.operation import Outcome
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
-from resources.install.permissions import Use
+from resources.install.modes import Use
 from tests.builders import clique, group, podcliqueset
 from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane

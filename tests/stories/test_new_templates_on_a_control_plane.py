@@ -13,7 +13,7 @@ from enginectl.base.exit_codes import Exit
 from enginectl.wiring.configuration import configuration_of
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
-from resources.install.permissions import Use
+from resources.install.modes import Use
 from resources.settings import Settings
 from tests.builders import clique, podcliqueset
 from tests.controlplane.accounts import user_of

@@ -12,7 +12,8 @@ from providers.kubernetes.client import KubernetesClient
 from providers.sandbox.installation.addons import addon_objects
 from providers.sandbox.installation.definitions import definitions
 from resources.base import kinds
-from resources.install.permissions import CLUSTER_IDENTITY, Permission, Use, permissions
+from resources.install.modes import Use
+from resources.install.permissions import CLUSTER_IDENTITY, Permission, permissions
 from resources.install.publication import LeasePlace
 from resources.install.roles import Account
 from resources.registry import BLUEPRINTS

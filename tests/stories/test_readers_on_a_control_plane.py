@@ -12,7 +12,7 @@ from engine.runtime.sync_report import Ending
 from enginectl.base.exit_codes import Exit
 from enginectl.wiring.configuration import configuration_of
 from resources.base import kinds
-from resources.install.permissions import Use
+from resources.install.modes import Use
 from resources.settings import Settings
 from tests.builders import clique, podcliqueset
 from tests.controlplane.accounts import user_of

@@ -18,7 +18,7 @@ from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from resources.base import kinds
-from resources.install.permissions import Use
+from resources.install.modes import Use
 from resources.registry import BLUEPRINTS
 from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane

@@ -21,10 +21,9 @@ from resources.base.fields import mapping
 from resources.install.cronjob import cronjob
 from resources.install.deployment import deployment, disruption_budget, filled_objects
 from resources.install.installation import EngineInstallation, metadata
-from resources.install.modes import NAMESPACE, AdmissionMode, Mode
+from resources.install.modes import NAMESPACE, AdmissionMode, Mode, Use
 from resources.install.network import network_policy, service, service_monitor
 from resources.install.operator_configuration import config_map, installed
-from resources.install.permissions import Use
 from resources.install.roles import Account
 from resources.install.webhook_configurations import webhook_configurations
 from resources.schema.crds import crds

@@ -18,7 +18,8 @@ from enginectl.wiring.published import read_published, tell
 from enginectl.wiring.scope import select
 from providers.queries import missing_verbs, run_queries, served_apis
 from resources.base import kinds
-from resources.install.permissions import Use, installation_permissions, permissions
+from resources.install.modes import Use
+from resources.install.permissions import installation_permissions, permissions
 from resources.install.preflight import Rights, checks, failed, of_readers, reads_only
 from resources.install.publication import place_of
 from resources.ports.checks import Check, CheckResult, Query, Severity

@@ -15,8 +15,9 @@ from providers.snapshot import as_yaml
 from resources.admission.look_ups import look_ups
 from resources.base import kinds
 from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
+from resources.install.modes import Use
 from resources.install.operator_configuration import publication_object
-from resources.install.permissions import Permission, Use, installation_permissions, permissions
+from resources.install.permissions import Permission, installation_permissions, permissions
 from resources.install.publication import place_of, published
 from resources.install.roles import Account, account_objects, public_objects, reader_role, writer_roles
 from resources.install.webhooks import WEBHOOKS

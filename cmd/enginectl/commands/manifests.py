@@ -8,7 +8,7 @@ import typer
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import ObjectFormat, options
 from enginectl.commands import installation
-from resources.install.permissions import Use
+from resources.install.modes import Use
 
 manifests = typer.Typer(name="manifests", help="Print what must be installed in a cluster first.", no_args_is_help=True)
 

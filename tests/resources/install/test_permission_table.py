@@ -7,7 +7,8 @@ from providers.registry import SCHEDULERS, fabrics
 from resources.admission.look_ups import look_ups
 from resources.admission.managed_rules import Protection
 from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
-from resources.install.permissions import VERBS, Permission, Use, installation_permissions, permissions, without_implied
+from resources.install.modes import Use
+from resources.install.permissions import VERBS, Permission, installation_permissions, permissions, without_implied
 from resources.install.publication import LeasePlace
 from resources.install.webhooks import WEBHOOKS
 from resources.ports.configuration import Configuration

@@ -6,7 +6,8 @@ from typing import Any
 from providers.registry import fabrics
 from resources.base import kinds, labels
 from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
-from resources.install.permissions import Permission, Use, installation_permissions, permissions, without_implied
+from resources.install.modes import Use
+from resources.install.permissions import Permission, installation_permissions, permissions, without_implied
 from resources.install.publication import LeasePlace
 from resources.install.roles import Account, account_objects, public_objects, reader_role, role_rules, writer_roles
 from resources.ports.configuration import Configuration
