@@ -31,10 +31,10 @@ from engine import world
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import World
-from engine.runtime.client import Client
 from engine.runtime.clock import SystemClock
 from engine.runtime.collector import tune_gc
 from engine.runtime.logs import logger
+from engine.runtime.provider import Client
 from engine.tick import plan_all
 from enginectl.serving.admission import REVIEW_LIMITS, AdmissionRules, Judge, admission_routes
 from enginectl.serving.endpoints import SWITCH_INTERVAL

@@ -20,7 +20,7 @@ from typing import Any
 import anyio
 import orjson
 
-from engine.compression import Compressor
+from engine.observed import Compressor
 from engine.runtime.clock import SystemClock
 from engine.runtime.collector import tune_gc
 from providers.kubernetes.client import KubernetesClient

@@ -21,10 +21,9 @@ import anyio
 import orjson
 
 from benchmarks.plan import CONFIGURATION, MOMENT, podcliqueset
-from engine.compression import Compressed, Compressor
 from engine.event import Event
 from engine.ids import Kind, ResourceId
-from engine.observed import Live
+from engine.observed import Compressed, Compressor, Live
 from engine.operation import Operation, owner_reference
 from engine.ownership import MANAGER
 from engine.paths import merge_patch

@@ -14,16 +14,14 @@ import anyio
 import orjson
 
 from benchmarks.plan import CONFIGURATION, podcliqueset, report, settled
-from engine.compression import Compressor
 from engine.errors import ClusterError
-from engine.observed import live
+from engine.observed import Compressor, live
 from engine.paths import merge_patch
-from engine.runtime.client import Client
 from engine.runtime.clock import SystemClock
 from engine.runtime.collector import tune_gc
 from engine.runtime.execution import WriterMemory, choose, execute
 from engine.runtime.passes import Engine, observe_and_plan
-from engine.runtime.provider import Scope
+from engine.runtime.provider import Client, Scope
 from enginectl.wiring.scope import scope_of
 from providers.listing import ListedLives, keeper
 from providers.live_store import LiveStore

@@ -7,10 +7,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine import ownership
-from engine.omitted import NOTHING_OMITTED, Omitted, without_omitted
 from engine.operation import Cause, Change, Operation
 from engine.ownership import Fields
-from engine.quantity import is_same_quantity
+from engine.quantity import NOTHING_OMITTED, Omitted, is_same_quantity, without_omitted
 from engine.resource import NOW, Body, Path, Policy
 
 MISSING: Any = object()

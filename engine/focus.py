@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from engine.errors import InputError
 from engine.ids import ResourceId
+from engine.memo import as_tuple
 from engine.observed import Observed, World
 from engine.plan import Plan, changed
-from engine.revised import as_tuple
 
 
 class Operator(StrEnum):

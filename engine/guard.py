@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, root_of
 from engine.ids import ResourceId
+from engine.memo import as_tuple
 from engine.observed import Live, Observed, World
 from engine.operation import Operation
 from engine.plan import Objection, Plan, noteworthy
-from engine.revised import as_tuple
 from engine.verb import Verb
 
 

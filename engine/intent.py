@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from engine.focus import EVERYTHING, Focus
 from engine.ids import ResourceId
-from engine.record import Record
-from engine.removal import Removal
+from engine.record import Record, Removal
 from engine.resource import Body
 
 

@@ -1,9 +1,9 @@
-"""Memo: results of earlier computations, reused while the facts they were computed from are equal.
+"""Memo: results of earlier computations, reused while their facts are equal; and sequences that know what differs from before.
 
 A memo changes nothing but speed: with and without it every result is the same. The caller owns it and passes it to every tick.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import is_
 from typing import Any, TypeVar, cast
@@ -86,3 +86,84 @@ def _is_equal(old: Any, new: Any) -> bool:
     if isinstance(old, dict):
         return old.keys() == new.keys() and all(_is_equal(value, new[key]) for key, value in old.items())
     return bool(old == new)
+
+
+Item = TypeVar("Item")
+
+
+class Revised(tuple[Item, ...]):
+    """An immutable sequence. Two revisions have equal lengths, and items that stayed are the same objects.
+
+    What it knows besides its items makes answers cheaper, never different. It keeps no other revision alive.
+    """
+
+    def __init__(self, items: Iterable[Item] = ()) -> None:
+        self._token: object = object()
+        """Stands for this revision."""
+        self._after: object = None
+        """The token of the revision that this one was made from; None: it was made from none."""
+        self._replaced: Sequence[int] = ()
+        """The positions in which it may differ from that one, sorted."""
+        self._selections: dict[Callable[[Item], bool], tuple[int, ...]] = {}
+
+    def revised(self, items: Mapping[int, Item]) -> "Revised[Item]":
+        """The sequence with other items at these positions; the same object if they are the same items."""
+        different = {position: item for position, item in items.items() if item is not self[position]}
+        if not different:
+            return self
+        listed = list(self)
+        for position, item in different.items():
+            listed[position] = item
+        result = Revised(listed)
+        result._after, result._replaced = self._token, sorted(different)
+        result._selections = {holds: _selected(result, holds, chosen) for holds, chosen in self._selections.items()}
+        return result
+
+    def positions_from(self, old: Sequence[Item]) -> Sequence[int] | None:
+        """The positions in which it may differ from the old revision, sorted; None if it was not made from that."""
+        return self._replaced if isinstance(old, Revised) and self._after is old._token else None
+
+    def where(self, holds: Callable[[Item], bool]) -> tuple[int, ...]:
+        """The positions of the items for which `holds` returns true, sorted. Remembered, also for later revisions.
+
+        `holds` depends on nothing but the item, and is one of a few functions that are the same in all passes.
+        """
+        if (known := self._selections.get(holds)) is None:
+            known = self._selections[holds] = tuple(position for position, item in enumerate(self) if holds(item))
+        return known
+
+
+def _selected(new: Revised[Item], holds: Callable[[Item], bool], before: tuple[int, ...]) -> tuple[int, ...]:
+    """The positions of the items for which `holds` returns true, from those of the revision before."""
+    replaced = frozenset(new._replaced)
+    kept = before if replaced.isdisjoint(before) else tuple(position for position in before if position not in replaced)
+    added = [position for position in new._replaced if holds(new[position])]
+    return tuple(sorted((*kept, *added))) if added else kept
+
+
+def revised(old: Sequence[Item], items: Mapping[int, Item]) -> Revised[Item]:
+    """The sequence with other items at these positions."""
+    return (old if isinstance(old, Revised) else Revised(old)).revised(items)
+
+
+def as_tuple(items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items as a tuple; the same object if they are in one, also in a `Revised`."""
+    return items if isinstance(items, tuple) else tuple(items)
+
+
+def differences(old: Sequence[Item], new: Sequence[Item]) -> Sequence[int] | None:
+    """The positions of the items that are not the same objects, sorted; None if the lengths differ."""
+    if old is new:
+        return ()
+    if isinstance(new, Revised) and (known := new.positions_from(old)) is not None:
+        return known
+    if len(old) != len(new):
+        return None
+    return [position for position, (before, after) in enumerate(zip(old, new, strict=True)) if before is not after]
+
+
+def selected(items: Sequence[Item], holds: Callable[[Item], bool]) -> Sequence[Item]:
+    """The items for which `holds` returns true, in their order. Of a `Revised` only those that have changed are asked."""
+    if isinstance(items, Revised):
+        return [items[position] for position in items.where(holds)]
+    return [item for item in items if holds(item)]

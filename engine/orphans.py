@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, UsedBlueprint, incomplete_kinds
 from engine.ids import ResourceId
+from engine.memo import as_tuple
 from engine.observed import Live, World
 from engine.operation import Cause, Expect, Operation
 from engine.plan import Plan
 from engine.reason import Reason
 from engine.resource import Policy
-from engine.revised import as_tuple
 from engine.verb import Verb
 
 WHY = "is being deleted, and its root no longer exists"

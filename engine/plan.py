@@ -7,9 +7,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
+from engine.memo import selected
 from engine.operation import Operation, Trial
 from engine.reason import REMEDIES, Reason
-from engine.revised import selected
 from engine.verb import Verb
 
 

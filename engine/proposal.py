@@ -8,11 +8,10 @@ from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, ComposingBlueprint, NestedRoot
 from engine.ids import Kind, ResourceId
-from engine.memo import Memo
+from engine.memo import Memo, selected
 from engine.observed import Live, Observed, World, live, slice_of
 from engine.paths import overlay
 from engine.resource import Body
-from engine.revised import selected
 
 
 def propose(world: World, manifests: Iterable[Body], referred: Iterable[Kind] = ()) -> World:

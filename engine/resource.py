@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from engine.ids import Owner, ResourceId
-from engine.omitted import NOTHING_OMITTED, Omitted
+from engine.quantity import NOTHING_OMITTED, Omitted
 from engine.reason import Reason
 
 Body = Mapping[str, Any]

@@ -13,7 +13,7 @@ from engine.blueprint import Blueprint, incomplete_kinds
 from engine.focus import EVERYTHING, NO_OTHERS, Focus, Others, within
 from engine.guard import Limits
 from engine.ids import ResourceId
-from engine.memo import Memo
+from engine.memo import Memo, Revised, as_tuple, differences
 from engine.namespaces import held_back
 from engine.observed import Observed, World
 from engine.operation import Operation, Unknown, is_shared
@@ -21,9 +21,7 @@ from engine.operation_order import with_one_writer
 from engine.orphans import with_orphans
 from engine.plan import Objection, Plan, noteworthy, without
 from engine.planner import plan
-from engine.record import Record, recording
-from engine.removal import Removal, to_delete, with_removals
-from engine.revised import Revised, as_tuple, differences
+from engine.record import Record, Removal, recording, to_delete, with_removals
 from engine.verb import Verb
 
 ORDINARY = "ordinary plans"

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from engine.answer import NOT_MADE, FailedCall, Trials
 from engine.blueprint import Blueprint, root_of
 from engine.ids import ResourceId
+from engine.memo import Revised
 from engine.observed import EMPTY, Live, Observed, Slice, Unlisted, World, slice_of
-from engine.revised import Revised
 
 FailedCalls = Mapping[ResourceId, tuple[FailedCall, ...]]
 """Root -> its failed calls."""

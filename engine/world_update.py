@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, root_of
 from engine.ids import OwnerRef, ResourceId
+from engine.memo import revised, selected
 from engine.observed import Live, Observed, World, has_strays, slice_of
-from engine.revised import revised, selected
 from engine.world import FailedCalls, TrialsOf
 
 

@@ -12,9 +12,8 @@ from engine.ids import Kind, ResourceId
 from engine.mask import masked
 from engine.observed import Live, live, unlisted
 from engine.operation import Operation, owner_reference
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
-from engine.runtime.provider import Observation, Scope, TakenNames
+from engine.runtime.provider import Client, Observation, Scope, TakenNames
 from engine.verb import Verb
 from providers.key_pair import with_key_pair
 from providers.listing import is_older, list_lives, serves

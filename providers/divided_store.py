@@ -7,7 +7,7 @@ import anyio
 
 from engine.errors import ClusterError, ServerFault
 from engine.observed import Live
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from engine.shards import Shard, shard_of
 from providers.informer import Informer
 from providers.listing import ListedLives, list_lives

@@ -7,10 +7,9 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import Struct, field
 
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
-from engine.runtime.provider import Provider, Scope
+from engine.runtime.provider import Client, Provider, Scope
 from engine.shards import Shard
 from providers.cache_state import CacheState, InformerObserver
 from providers.divided_store import DividedStore, PartFeed

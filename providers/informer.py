@@ -9,8 +9,8 @@ import anyio
 
 from engine.errors import ClusterError, Expired, Forbidden, NotFound, ServerFault
 from engine.ids import Kind
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.cache_state import InformerObserver, NoInformerObserver
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0

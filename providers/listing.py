@@ -8,14 +8,12 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 import orjson
 from msgspec.structs import replace
 
-from engine.compression import Compressor
 from engine.errors import ClusterError, Forbidden, NotFound, ServerFault
 from engine.ids import Kind
 from engine.mask import masked
-from engine.observed import Live, Source, live
+from engine.observed import Compressor, Live, Source, live
 from engine.resource import Body
-from engine.runtime.client import Client
-from engine.runtime.provider import Scope
+from engine.runtime.provider import Client, Scope
 from providers.queries import DiscoveryClient
 from providers.snapshot import Target
 from resources.base import kinds, labels

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 import orjson
 from msgspec.structs import replace
 
-from engine.compression import Compressor
 from engine.ids import ResourceId
-from engine.observed import Live, live
+from engine.observed import Compressor, Live, live
 from engine.operation import Operation
 from engine.resource import Body
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from engine.verb import Verb
 from engine.world_update import LiveChange
 from providers.listing import ListedLives, keeper, list_lives, typed

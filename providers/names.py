@@ -7,8 +7,7 @@ import anyio
 
 from engine.errors import ClusterError, NotFound, Unauthorized
 from engine.ids import Kind, ResourceId
-from engine.runtime.client import Client
-from engine.runtime.provider import TRANSIENT, TakenNames
+from engine.runtime.provider import TRANSIENT, Client, TakenNames
 
 FEW = 3
 """At most so many objects of a kind in a namespace are read one by one; of more, all names in the namespace are listed."""

@@ -12,7 +12,7 @@ from engine.mask import masked
 from engine.observed import Live, live
 from engine.paths import get
 from engine.report.printable import clipped
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from providers.kubernetes.discovery import Discovery
 from resources.install.permissions import Permission
 from resources.ports.checks import Query, QueryResult, QueryResults, ServedApis

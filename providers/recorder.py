@@ -7,8 +7,8 @@ from hashlib import sha256
 from engine.errors import AlreadyExists, NotFound
 from engine.event import Event
 from engine.ids import ResourceId
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from resources.base import kinds
 
 COMPONENTS = {

@@ -11,9 +11,9 @@ from msgspec import Struct, field
 from engine.errors import ClusterError, NotFound
 from engine.ids import ResourceId
 from engine.observed import Live, live
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
+from engine.runtime.provider import Client
 from providers.cache_state import CacheState
 from providers.informer import Informer
 from providers.listing import list_lives, typed

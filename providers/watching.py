@@ -11,10 +11,9 @@ from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Live, Unlisted, unlisted
 from engine.operation import Operation
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
-from engine.runtime.provider import TRANSIENT, Observation, Scope, TakenNames
+from engine.runtime.provider import TRANSIENT, Client, Observation, Scope, TakenNames
 from providers.cache_state import CacheState, InformerObserver, NoInformerObserver
 from providers.cluster import Cluster, raise_if_nothing_observed
 from providers.informer import Informer

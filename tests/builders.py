@@ -8,8 +8,7 @@ from engine.focus import EVERYTHING, Focus
 from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.proposal import proposed_root
-from engine.record import Record
-from engine.removal import Removal
+from engine.record import Record, Removal
 
 Body = dict[str, Any]
 

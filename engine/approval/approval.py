@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from engine.approval.recognition import ObjectKey
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.removal import Removal
+from engine.record import Removal
 from engine.resource import Body
 from engine.verb import Verb
 

@@ -32,7 +32,7 @@ from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Plan
-from engine.removal import Removal
+from engine.record import Removal
 from engine.report.fields import json_default
 from engine.report.model import Report, error_text
 from engine.report.printable import clipped

@@ -11,7 +11,7 @@ from engine.observed import Live, World
 from engine.operation import Cause, Change
 from engine.paths import spell
 from engine.proposal import proposed_root
-from engine.removal import Removal
+from engine.record import Removal
 from engine.report.fields import as_shown, sides
 from engine.resource import Body
 from engine.verb import Verb

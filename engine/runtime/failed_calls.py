@@ -7,9 +7,9 @@ from typing import Final
 
 from engine.answer import FailedCall
 from engine.ids import ResourceId
+from engine.memo import differences
 from engine.operation import Operation, Outcome, Result, operation_key, parent_of
 from engine.plan import Plan, is_noteworthy, noteworthy
-from engine.revised import differences
 from engine.verb import Verb
 
 KEPT_CHANGES: Final = 250

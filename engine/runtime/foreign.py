@@ -9,10 +9,10 @@ import anyio
 from engine.blueprint import Blueprint, MentioningBlueprint
 from engine.errors import ClusterError, Unauthorized
 from engine.ids import ResourceId
+from engine.memo import differences
 from engine.observed import Live, Observed, World
 from engine.operation import Result
 from engine.plan import Plan
-from engine.revised import differences
 from engine.runtime.provider import TRANSIENT, Provider, TakenNames
 from engine.runtime.rejections import is_name_conflict
 from engine.verb import Verb

@@ -28,9 +28,9 @@ from engine.errors import (
     Unreachable,
 )
 from engine.ids import Kind
-from engine.runtime.client import Body, Client
 from engine.runtime.clock import Clock
 from engine.runtime.lease_holder import CurrentHolder, LeaseHolder, annotated, holder_of, with_layout
+from engine.runtime.provider import Body, Client
 
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 

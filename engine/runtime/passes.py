@@ -15,13 +15,13 @@ from engine.event import EventBuilder, Publication, ignore_publication, no_event
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
+from engine.memo import differences
 from engine.namespaces import namespaces_with_creates, with_phases
 from engine.observed import NOTHING_UNLISTED, Observed, Unlisted, World
 from engine.plan import noteworthy
 from engine.proposal import compose, propose
 from engine.reason import earliest
 from engine.resource import Body
-from engine.revised import differences
 from engine.runtime.clock import Clock
 from engine.runtime.collector import tune_gc
 from engine.runtime.foreign import Candidate, disappeared, unlisted

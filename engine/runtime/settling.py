@@ -8,7 +8,7 @@ from engine.intent import Intent
 from engine.observed import Observed
 from engine.plan import Plan, Wait
 from engine.reason import Reason
-from engine.removal import is_removed
+from engine.record import is_removed
 from engine.runtime.passes import Pass
 
 RELEASED_WITHIN: Final = timedelta(minutes=2)

@@ -9,9 +9,9 @@ from cryptography import x509
 from msgspec import Struct
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, NotFound
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
+from engine.runtime.provider import Client
 from providers.certificates import bundles as configurations
 from providers.certificates import secret as secrets
 from providers.certificates.bundles import Bundles, ServedService, WebhookTarget, bundles_of

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Live, Source, moment, shared_labels
-from engine.runtime.client import Body, Listing, PatchType
+from engine.runtime.provider import Body, Listing, PatchType
 from providers.kubernetes.api import DirectApi
 from providers.kubernetes.discovery import Discovery, discover
 from providers.kubernetes.errors import error_of_status
@@ -51,7 +51,7 @@ class RawListing(Struct, frozen=True):
 
 
 class KubernetesClient:
-    """An `engine.runtime.client.Client` over `DirectApi`. Writes with one field manager; raises only `engine.errors`."""
+    """An `engine.runtime.provider.Client` over `DirectApi`. Writes with one field manager; raises only `engine.errors`."""
 
     def __init__(self, api: DirectApi, field_manager: str = "engine", *, dry_run: bool = False) -> None:
         """`dry_run`: the server checks every write and stores none."""

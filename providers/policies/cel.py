@@ -10,7 +10,8 @@ from cel_expr_python import cel
 from cel_expr_python.ext.ext_strings import ExtStrings
 
 from providers.policies.messages import encodable, encodable_text, message_of, pool
-from resources.plan_policies.expressions import Answer, Fault, RuleScope, RuleSubject
+from resources.plan_policies.expressions import Answer, Fault, RuleSubject
+from resources.schema.plan_policy import RuleScope
 
 POSITION: Final = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?=\n \| |\nERROR: |$)", re.DOTALL)
 """Where and what the library reports first."""

@@ -9,7 +9,8 @@ import sys
 from typing import Any
 
 from providers.policies.cel import CelExpressions
-from resources.plan_policies.expressions import RuleScope, RuleSubject
+from resources.plan_policies.expressions import RuleSubject
+from resources.schema.plan_policy import RuleScope
 
 READY = b"ready\n"
 """What is written first, before any request is read."""

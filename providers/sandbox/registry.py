@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import anyio
 
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors import autoscaler, claims, deployments, garbage, kubelet, lws, namespace, scheduler, token
 from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.driver import process as driver

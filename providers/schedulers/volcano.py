@@ -9,8 +9,7 @@ from engine.resource import Body, Policy
 from providers.schedulers.queues import ConstraintMessages, clique_paths, constraint_issues, metadata_of, requested_queues
 from resources.base import kinds, labels
 from resources.base.fields import CLIQUES, manifest, mapping, mappings
-from resources.ports.checks import Check, Query, Severity, judged, unread
-from resources.ports.inspection import Installation
+from resources.ports.checks import Check, Installation, Query, Severity, judged, unread
 from resources.ports.references import References
 from resources.ports.scheduler import GangObject, LabelsAndAnnotations, SetMetadata
 from resources.schema.formats import subdomain_faults

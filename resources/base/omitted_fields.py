@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from engine.ids import Kind
-from engine.omitted import NOTHING_OMITTED, Omitted
+from engine.quantity import NOTHING_OMITTED, Omitted
 
 
 @cache

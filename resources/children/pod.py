@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine import ownership
 from engine.canonical import digest
 from engine.ids import Owner
 from engine.operation import BoundOwner, Cause, Operation, Trial
@@ -14,7 +15,7 @@ from engine.resource import Body, Path, Policy, Resource, Stance
 from engine.verb import Verb
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest
-from resources.children import absence, previous_template, resource_claim, scheduler_gang
+from resources.children import absence, resource_claim, scheduler_gang
 from resources.children.podclique import HASH_LABEL, labels_of, our_labels, pod_spec_of
 from resources.children.resource_claim import ClaimUse
 from resources.children.scheduler_gang import SchedulerGang
@@ -88,7 +89,7 @@ class _Template(Struct, frozen=True):
 
 def _template(view: View, clique: CliqueView, placement: LabelsAndAnnotations, spec: Body) -> _Template:
     """Spec, labels and annotations of the clique's version of the template; an outdated clique has a previous one."""
-    given, annotations = previous_template.metadata(view, clique) if clique.outdated else (clique.clique.labels, clique.clique.annotations)
+    given, annotations = _previous_metadata(view, clique) if clique.outdated else (clique.clique.labels, clique.clique.annotations)
     hash = clique.hash if clique.outdated else clique.clique.hash
     ours = {**our_labels(view, clique), labels.PODCLIQUE: clique.name, labels.TEMPLATE_HASH: hash}
     ours |= domain_placement.placement_labels(view, clique)
@@ -228,3 +229,30 @@ def _spec(view: View, clique: CliqueView, is_gate_open: bool) -> dict[str, Any]:
     if not is_gate_open:
         spec["schedulingGates"] = [{"name": labels.GATE}]
     return spec
+
+
+def _previous_metadata(view: View, clique: CliqueView) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The template's labels and annotations for a new pod of an outdated clique, without our labels.
+
+    They are read from a pod of the same version, in this clique or in another one of the same template. If there is none, they are those of
+    the current template. Selectors for labels of the new version must not match a pod of the previous one.
+    """
+    siblings = (other for other in view.cliques if other.clique is clique.clique and other is not clique)
+    for sibling in (clique, *siblings):
+        for pod in sibling.pods:
+            if pod.hash == clique.hash:
+                excluded = {*our_labels(view, sibling), labels.PODCLIQUE, labels.POD_INDEX}
+                given = {key: value for key, value in _set_by_us(pod, "labels").items() if key not in excluded}
+                return given, _set_by_us(pod, "annotations")
+    return dict(clique.clique.labels), dict(clique.clique.annotations)
+
+
+def _set_by_us(pod: PodFacts, field: str) -> dict[str, Any]:
+    """The labels or annotations of a pod that the engine set; all of them if the server records no field owners."""
+    pod_metadata: Mapping[str, Any] = pod.live.body["metadata"]
+    live: Mapping[str, Any] = pod_metadata.get(field) or {}
+    fields = ownership.owned(pod.live.body)
+    if not fields:
+        return dict(live)
+    ours = ownership.keys(ownership.below(ownership.below(fields, "metadata"), field))
+    return {key: value for key, value in live.items() if key in ours}

@@ -16,9 +16,9 @@ from resources.base.texts import some
 from resources.domains.release import claims_on, claims_template, has_ended, uses_template
 from resources.domains.replica_domains import ReplicaDomains
 from resources.model.domain import Domain
+from resources.ports.checks import IslandReportingFabric, JoinedNode
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import IslandFabric, NodeExclusiveFabric
-from resources.ports.inspection import IslandReportingFabric, JoinedNode
 
 
 class Split(Struct, frozen=True):

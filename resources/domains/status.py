@@ -22,9 +22,9 @@ from resources.domains.release import User, claims_on, drain_verdict, has_ended,
 from resources.domains.requests import requested_by_set, scaled_groups
 from resources.model.domain import domain_requests_of, is_foreign, is_managed
 from resources.model.membership import effective_body, specified_body
+from resources.ports.checks import DiagnosingFabric, IslandReportingFabric, JoinedNode
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
-from resources.ports.inspection import DiagnosingFabric, IslandReportingFabric, JoinedNode
 
 
 class State(StrEnum):

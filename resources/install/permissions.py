@@ -13,10 +13,9 @@ from resources.base import kinds
 from resources.children.identity import RULES as POD_RULES
 from resources.install.modes import Use
 from resources.install.publication import GROVE_OPERATOR, NAME, NAMESPACE, LeasePlace
-from resources.ports.checks import Query
+from resources.ports.checks import DiagnosingFabric, InspectingFabric, Query
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import NodeExclusiveFabric
-from resources.ports.inspection import DiagnosingFabric, InspectingFabric
 from resources.ports.scheduler import GangScheduler, InspectingScheduler, TopologyAwareScheduler
 
 

@@ -6,9 +6,8 @@ from typing import Final
 from engine.ids import Kind
 from resources.base import kinds
 from resources.install.permissions import Permission
-from resources.ports.checks import Check, CheckResult, Severity, judged, unknown
+from resources.ports.checks import Check, CheckResult, InspectingFabric, Installation, Severity, judged, unknown
 from resources.ports.fabric import Fabric
-from resources.ports.inspection import InspectingFabric, Installation
 from resources.ports.scheduler import GangScheduler, InspectingScheduler, ReferringScheduler, Scheduler, TopologyAwareScheduler
 
 Rights = Mapping[Permission, tuple[str, ...] | str]

@@ -1,24 +1,11 @@
 """Expressions: what evaluates the expressions of policies, as those who judge see it."""
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-
-class RuleScope(StrEnum):
-    """What an expression sees besides `now` and `params`."""
-
-    PLAN = "Plan"
-    """`plan`."""
-    SET = "Set"
-    """`set`."""
-
-    @property
-    def variable(self) -> str:
-        """The name of the variable."""
-        return self.value.lower()
+from resources.schema.plan_policy import RuleScope
 
 
 class RuleSubject(Struct, frozen=True, eq=False):

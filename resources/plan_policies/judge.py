@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.judgement import Enforcement, Judgement, Violation
-from resources.plan_policies.expressions import Answer, Expressions, RuleScope, RuleSubject
+from resources.plan_policies.expressions import Answer, Expressions, RuleSubject
 from resources.plan_policies.plan_data import Data, PlanData, SetData
-from resources.schema.plan_policy import MatchCondition, PlanPolicy, Validation
+from resources.schema.plan_policy import MatchCondition, PlanPolicy, RuleScope, Validation
 
 ENFORCEMENTS: Final[Mapping[str, Enforcement]] = {"Deny": Enforcement.DENY, "Warn": Enforcement.WARN, "Audit": Enforcement.AUDIT}
 LONGEST: Final = 1_000

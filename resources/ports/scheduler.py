@@ -8,8 +8,7 @@ from msgspec import Struct, field
 from engine.ids import Kind
 from engine.observed import Live
 from engine.resource import PLAIN, Body, Policy
-from resources.ports.checks import Check, Query
-from resources.ports.inspection import Installation
+from resources.ports.checks import Check, Installation, Query
 from resources.ports.references import References
 from resources.schema.issues import Issue
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.plan import Objection
-from engine.removal import Removal, RootRemovals
+from engine.record import Removal, RootRemovals
 from engine.report.printable import clipped
 from engine.resource import Body
 from resources.base import applyset, labels

@@ -1,6 +1,7 @@
 """PlanPolicy: rules about plans, as users write them in files. Its fields are those of a ValidatingAdmissionPolicy where that has them."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
@@ -26,6 +27,20 @@ def _fits_expressions(value: Any) -> Any:
     for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ():
         _fits_expressions(item)
     return value
+
+
+class RuleScope(StrEnum):
+    """What an expression sees besides `now` and `params`."""
+
+    PLAN = "Plan"
+    """`plan`."""
+    SET = "Set"
+    """`set`."""
+
+    @property
+    def variable(self) -> str:
+        """The name of the variable."""
+        return self.value.lower()
 
 
 class MatchCondition(Wire):

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.canonical import digest
-from engine.compression import MAX_DICTIONARIES, POOR, USES, Compressed, Compressor
-from engine.observed import live
+from engine.observed import MAX_DICTIONARIES, POOR, USES, Compressed, Compressor, live
 from tests.engine.runtime.fakes import LEAF, body
 
 contents = st.binary(max_size=3000) | st.text(max_size=1000).map(str.encode)

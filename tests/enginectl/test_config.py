@@ -8,7 +8,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Options
 from enginectl.serving.endpoints import certificate_of

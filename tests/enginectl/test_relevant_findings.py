@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from enginectl.actions.explain import relevant
-from resources.ports.inspection import Diagnosis
+from resources.ports.checks import Diagnosis
 from resources.reports.explanation import Explanation
 
 DOMAIN = ResourceId("resource.nvidia.com", "ComputeDomain", "default", "d")

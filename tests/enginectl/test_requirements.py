@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from engine.errors import ClusterError, Forbidden, Unreachable
 from engine.ids import Kind
-from engine.runtime.client import Client
 from engine.runtime.clock import SystemClock
 from engine.runtime.lease import LEASE
+from engine.runtime.provider import Client
 from enginectl.actions.requirements import missing_if_known, require_configured
 from enginectl.base.errors import MissingRequirement
 from enginectl.base.exit_codes import Exit

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from engine.answer import FailedCall
 from engine.errors import Forbidden
 from engine.ids import ResourceId
+from engine.memo import Revised
 from engine.operation import Outcome, Result
 from engine.plan import Plan
-from engine.revised import Revised
 from engine.runtime.failed_calls import FailedCalls
 from tests.engine.runtime.fakes import ROOT, create
 

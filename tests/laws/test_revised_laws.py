@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.revised import Revised, differences, revised, selected
+from engine.memo import Revised, differences, revised, selected
 
 
 class Item:

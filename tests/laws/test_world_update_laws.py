@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from engine.answer import FailedCall
 from engine.ids import OwnerRef, ResourceId
+from engine.memo import differences
 from engine.observed import Live, World, live
-from engine.revised import differences
 from engine.runtime.failed_calls import failed_call
 from engine.world import assemble
 from engine.world_update import LiveChange, updated

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from engine.errors import ClusterError, Forbidden, NotFound, ServerFault, Unauthorized, Unreachable
 from engine.ids import Kind
 from engine.observed import Unlisted
-from engine.runtime.client import Listing
 from engine.runtime.clock import SystemClock
-from engine.runtime.provider import Observation, Scope
+from engine.runtime.provider import Listing, Observation, Scope
 from providers.cluster import Cluster
 from resources.base.kinds import POD, PODCLIQUE, PODCLIQUESET, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE, TOPOLOGY_BINDING
 

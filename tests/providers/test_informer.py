@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import ClusterError, Expired, Forbidden, ServerFault, Throttled, Unreachable
 from engine.ids import Kind
-from engine.runtime.client import Listing
+from engine.runtime.provider import Listing
 from providers.informer import LONGEST_PAUSE, STALE_AFTER, Informer
 from providers.sandbox.actors.body import Body, Key, uid_of
 from providers.sandbox.actors.store import Store, run_informers

@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import Forbidden, NotFound, Unauthorized, Unreachable
 from engine.ids import Kind, ResourceId
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from providers.names import FEW, taken_names
 
 pytestmark = pytest.mark.anyio

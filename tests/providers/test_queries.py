@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.errors import ClusterError, Forbidden, NotFound, ServerFault, Unauthorized, Unreachable
 from engine.ids import Kind
-from engine.runtime.client import Client, Listing
+from engine.runtime.provider import Client, Listing
 from providers.kubernetes.discovery import Discovery, ServedKind
 from providers.queries import ACCESS_REVIEW, best_version, missing_verbs, run_queries, served_apis
 from resources.base import kinds

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.errors import ClusterError, NotFound
 from engine.ids import Kind
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import is_leaving, running

@@ -7,8 +7,8 @@ import pytest
 
 from engine.memo import Memo
 from engine.observed import World
-from engine.omitted import NOTHING_OMITTED
 from engine.proposal import compose, propose
+from engine.quantity import NOTHING_OMITTED
 from engine.resource import Resource, Stance
 from resources.base import kinds
 from resources.base.omitted_fields import omitted_fields

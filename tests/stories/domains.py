@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.errors import NotFound
 from engine.ids import Kind
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from providers.sandbox.actors import prepare_calls
 from providers.sandbox.actors.claim_fields import claims_of
 from providers.sandbox.driver.claim_config import ClaimConfig, config_of

@@ -14,10 +14,10 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING
 from engine.operation import Operation, Outcome
-from engine.removal import Removal
-from engine.runtime.client import Client
+from engine.record import Removal
 from engine.runtime.clock import SystemClock
 from engine.runtime.passes import Engine, preview
+from engine.runtime.provider import Client
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from enginectl.actions.planning import first_pass_of

@@ -8,8 +8,8 @@ from typing import Any
 
 from engine.errors import ClusterError, Expired, Unreachable
 from engine.ids import Kind
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.clients.inprocess import InProcessClient
 from tests.stories.process import ASIDE, WRITES, Call, Process
 from tests.stories.stage import Stage

@@ -9,8 +9,8 @@ import anyio
 
 from engine.errors import ClusterError, NotFound
 from engine.ids import Kind
-from engine.runtime.client import Client
 from engine.runtime.lease import LEASE
+from engine.runtime.provider import Client
 from resources.base import kinds
 
 READS = frozenset({"list", "get"})

@@ -18,9 +18,8 @@ from providers.sandbox.installation.installation import installation, slice_of
 from resources.base import kinds
 from resources.install.permissions import permissions
 from resources.install.preflight import checks
-from resources.ports.checks import CheckResult
+from resources.ports.checks import CheckResult, Diagnosis, Installation
 from resources.ports.configuration import Configuration
-from resources.ports.inspection import Diagnosis, Installation
 from resources.registry import BLUEPRINTS
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.test_control_plane import connection, define

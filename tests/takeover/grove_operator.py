@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.conditions import is_true
 from engine.ids import Kind
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from resources.base import kinds
 from tests.takeover.grove import Body, Child, Rendering
 from tests.takeover.stored_set import Options, clique_hash, generation_hash, stored

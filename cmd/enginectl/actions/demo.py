@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.errors import NotFound
 from engine.ids import Kind
 from engine.report.line import Line
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from enginectl.actions.diff import diff as write_diff
 from enginectl.actions.preview import PreviewRequest
 from enginectl.actions.status import show_status

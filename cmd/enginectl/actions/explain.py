@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from engine.ids import Kind, ResourceId
 from engine.observed import Observed, World, unlisted_texts
 from engine.report.printable import printable
-from engine.runtime.client import Client
 from engine.runtime.passes import Pass
+from engine.runtime.provider import Client
 from enginectl.actions.planning import planned_pass, report_errors
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
@@ -30,9 +30,8 @@ from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.domains.usage import domain_users
 from resources.model.membership import effective_body
-from resources.ports.checks import Query, QueryResult
+from resources.ports.checks import DiagnosingFabric, Diagnosis, Query, QueryResult
 from resources.ports.configuration import Configuration
-from resources.ports.inspection import DiagnosingFabric, Diagnosis
 from resources.registry import BLUEPRINTS
 from resources.reports.explanation import Explanation, explain
 from resources.reports.obstacles import Standstill, standstill

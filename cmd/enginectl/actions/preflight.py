@@ -5,7 +5,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from enginectl.actions.installation_checks import installation_checks
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
@@ -22,8 +22,7 @@ from resources.install.modes import Use
 from resources.install.permissions import installation_permissions, permissions
 from resources.install.preflight import Rights, checks, failed, of_readers, reads_only
 from resources.install.publication import place_of
-from resources.ports.checks import Check, CheckResult, Query, Severity
-from resources.ports.inspection import InspectingFabric, Installation
+from resources.ports.checks import Check, CheckResult, InspectingFabric, Installation, Query, Severity
 from resources.ports.scheduler import InspectingScheduler
 from resources.registry import BLUEPRINTS
 

@@ -13,8 +13,7 @@ from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import Intent, intent_of
-from engine.record import Record
-from engine.removal import NO_REMOVALS, RootRemovals
+from engine.record import NO_REMOVALS, Record, RootRemovals
 from engine.report.model import Report
 from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from engine.errors import ClusterError, NotFound
 from engine.operation import Result
 from engine.plan import Plan
-from engine.runtime.client import Client
 from engine.runtime.logs import Log
 from engine.runtime.passes import Pass
+from engine.runtime.provider import Client
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.published import (
     INSTALL,

@@ -10,8 +10,8 @@ from engine.observed import unlisted_texts
 from engine.report.line import Line
 from engine.report.printable import printable
 from engine.report.refusals import objection_text
-from engine.runtime.client import Client
 from engine.runtime.passes import Pass
+from engine.runtime.provider import Client
 from engine.runtime.shard_leases import ShardHolder, shard_holders
 from enginectl.actions.planning import planned_pass, report_errors
 from enginectl.base import terminal

@@ -11,7 +11,7 @@ from engine.focus import LabelSelector, parse_selector
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.proposal import proposed_root
-from engine.removal import Removal, RootRemovals
+from engine.record import Removal, RootRemovals
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
 from enginectl.base import terminal

@@ -8,12 +8,10 @@ from msgspec import Struct, field
 from engine.errors import InputError
 from engine.report.printable import clipped, printable
 from enginectl.base.errors import UsageError
-from enginectl.base.extras import require_policies
 from enginectl.input.manifest_files import Manifest, read_manifests, refuse
 from enginectl.input.roots import faults_by_line
-from resources.plan_policies.expressions import RuleScope
 from resources.schema.issues import ErrorType, Issue, Rejected
-from resources.schema.plan_policy import API_VERSION, GROUP, KIND, PlanPolicy, plan_policy, repeated_names
+from resources.schema.plan_policy import API_VERSION, GROUP, KIND, PlanPolicy, RuleScope, plan_policy, repeated_names
 
 BOOL, STRING = "BOOL", "STRING"
 """What the values of expressions must be."""
@@ -43,6 +41,8 @@ def load_policies(paths: Sequence[Path]) -> tuple[PlanPolicy, ...]:
     """
     if not paths:
         return ()
+    from enginectl.base.extras import require_policies
+
     require_policies()
     loaded = [(manifest, _read(manifest)) for manifest in read_manifests(paths)]
     if not loaded:

@@ -9,7 +9,7 @@ from engine.approval.document import read
 from engine.approval.saved_plan import SavedPlan
 from engine.errors import InputError
 from engine.ids import ResourceId
-from engine.removal import Removal, RootRemovals
+from engine.record import Removal, RootRemovals
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
 from enginectl.base.files import read_bytes

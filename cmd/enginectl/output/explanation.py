@@ -22,7 +22,7 @@ from enginectl.output.status import MAX_ADVICE, TONES, gang_line, wait_entries, 
 from enginectl.output.tables import age
 from resources.domains.status import DomainStatus
 from resources.domains.usage import DomainUser
-from resources.ports.inspection import Diagnosis
+from resources.ports.checks import Diagnosis
 from resources.reports.explanation import DesiredBy, Explanation
 from resources.reports.graph_summary import GraphSummary
 from resources.reports.obstacles import Standstill

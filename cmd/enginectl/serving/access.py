@@ -14,8 +14,8 @@ from msgspec import Struct
 from engine.errors import ClusterError, Forbidden
 from engine.ids import Kind
 from engine.report.printable import clipped
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from enginectl.serving.debug import HEADERS
 from providers.serving.message import Handler, HttpResponse, IncomingRequest, Routes
 from providers.serving.routing import refusal

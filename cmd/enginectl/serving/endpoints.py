@@ -8,8 +8,8 @@ from typing import Final
 
 import anyio
 
-from engine.runtime.client import Client
 from engine.runtime.logs import Log
+from engine.runtime.provider import Client
 from enginectl.serving.access import TokenReviewer, for_loopback, with_token
 from enginectl.serving.admission import AdmissionRules, Judge, admission_routes
 from enginectl.serving.checks import caches as caches_check

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from engine.errors import ClusterError
-from engine.runtime.client import Client
 from engine.runtime.lease import LEASE
 from engine.runtime.lease_holder import holder_of
 from engine.runtime.observers import LoopObserver
+from engine.runtime.provider import Client
 from enginectl.serving.debug import Show, WhoLeads, debug_routes
 from enginectl.serving.last_pass import LastPass, LoopState
 from enginectl.wiring.configuration import Wiring

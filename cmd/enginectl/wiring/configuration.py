@@ -11,13 +11,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.logs import Format, Log, logger
+from engine.runtime.provider import Client
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.options import FieldValidation, Options
-from enginectl.wiring.configuration_file import read_configuration_file
 from providers.kubernetes.kubeconfig import SERVICE_ACCOUNT, Source, cluster_access
 from providers.registry import SCHEDULERS, fabrics
 from resources import settings
@@ -85,6 +84,8 @@ def wire(options: Options, *, allow_replace: bool = False, validation: FieldVali
 
 def read_settings(path: Path) -> settings.Settings:
     """The operator configuration in a file. Warnings go to stderr. Raises `UsageError` with every error of the file."""
+    from enginectl.wiring.configuration_file import read_configuration_file
+
     file = read_configuration_file(path)
     for warning in file.warnings:
         terminal.warning(str(warning))

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from engine.runtime.client import Client
 from engine.runtime.logs import Log
+from engine.runtime.provider import Client
 from enginectl.wiring.configuration import Wiring
 from providers.cache_state import CachingProvider, InformerObserver
 from providers.kubernetes.request_observer import RequestObserver

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.focus import EVERYTHING, Focus
-from engine.runtime.client import Client
 from engine.runtime.lease import Durations, Lease
 from engine.runtime.lease_holder import identify
+from engine.runtime.provider import Client
 from enginectl.base.errors import UsageError
 from enginectl.wiring.configuration import Wiring, pod_namespace
 from enginectl.wiring.scope import Selection

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from engine.errors import Forbidden, NotFound
 from engine.report.printable import clipped
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
 from engine.runtime.lease import LEASE
 from engine.runtime.lease_holder import HELD_BY, LeaseHolder, holder_of, is_gone, renewed_at
+from engine.runtime.provider import Client
 from enginectl.base.errors import MissingRequirement
 from resources.base.fields import annotations_of, mapping
 from resources.install.publication import GROVE_OPERATOR, LeasePlace

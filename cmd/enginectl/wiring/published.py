@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from engine.errors import Forbidden, NotFound
 from engine.report.printable import clipped, printable
 from engine.resource import Body
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from engine.version import VERSION
 from enginectl.base import terminal
 from enginectl.base.errors import MissingRequirement

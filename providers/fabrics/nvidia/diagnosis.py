@@ -29,7 +29,7 @@ from providers.fabrics.nvidia.names import DOMAIN_LABEL, MAX_NODES, NVLINK_CLIQU
 from resources.base import kinds, labels
 from resources.base.texts import MAX_NAMES, some
 from resources.domains.cut_off import remedy
-from resources.ports.inspection import Diagnosis
+from resources.ports.checks import Diagnosis
 
 AFFINITY: Final = "didn't match pod affinity rules"
 """In a scheduler's message: nodes that a required affinity to other pods excludes."""

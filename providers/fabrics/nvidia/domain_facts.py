@@ -6,7 +6,7 @@ from typing import Final
 from engine.observed import Live
 from engine.paths import get
 from resources.base.fields import mappings
-from resources.ports.inspection import JoinedNode
+from resources.ports.checks import JoinedNode
 
 MAX_REMEMBERED: Final = 8192
 """Domains of which the name of the template is remembered."""

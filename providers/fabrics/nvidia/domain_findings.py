@@ -14,7 +14,7 @@ from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINAL
 from resources.base import labels
 from resources.base.fields import mapping
 from resources.base.texts import some
-from resources.ports.inspection import Diagnosis
+from resources.ports.checks import Diagnosis
 
 FINALIZER_WITHIN: Final = timedelta(seconds=30)
 """How long the driver may take to put its finalizer on a new domain."""

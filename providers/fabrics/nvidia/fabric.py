@@ -45,9 +45,8 @@ from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, 
 from resources.domains.capacity import capacity_notes, island_notes
 from resources.domains.requests import group_of_clique, replicas_of_groups, requested_by_sets
 from resources.model.domain import cliques_with_inherited
-from resources.ports.checks import Check, Query, QueryResults
+from resources.ports.checks import Check, Diagnosis, Installation, JoinedNode, Query, QueryResults
 from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Enrolment, PolicyRule
-from resources.ports.inspection import Diagnosis, Installation, JoinedNode
 from resources.ports.membership import MembershipRecord, ObjectRecord, RecordedSet
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue, Path

@@ -26,8 +26,7 @@ from providers.fabrics.nvidia.names import (
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity
 from resources.domains.requests import RequestedDomain
-from resources.ports.checks import Query, QueryResult, Severity
-from resources.ports.inspection import Installation
+from resources.ports.checks import Installation, Query, QueryResult, Severity
 
 CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
 CLIQUES_CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN_CLIQUE.plural}.{COMPUTE_DOMAIN_CLIQUE.group}")

@@ -13,8 +13,8 @@ from anyio.abc import TaskGroup
 from engine import conditions
 from engine.errors import NotFound
 from engine.ids import Kind
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, annotations_of, condition, conditions_of, status_of, timestamp
 from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.actors.store import Store, run_informers

@@ -10,8 +10,8 @@ from typing import Any, Final
 import anyio
 
 from engine.errors import AlreadyExists, ClusterError, NotFound
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, finalizers_of, is_deleting, is_finished, key_of, owners_of, status_of, uid_of
 from providers.sandbox.actors.claim_fields import claims_of, is_allocated, reservation, reservations
 from providers.sandbox.actors.dynamic_resources import PROTECTION

@@ -6,8 +6,8 @@ from typing import Final
 import anyio
 
 from engine.errors import AlreadyExists, NotFound
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, is_deleting, is_finished, key_of, labels_of, status_of, uid_of
 from providers.sandbox.actors.deployment_pods import HASH, DeploymentPods, new_pod, pods_of, status, to_create, to_delete
 from providers.sandbox.actors.lws_pods import controller_of

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from engine.reason import Verdict, earliest
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors import prepare_calls
 from providers.sandbox.actors.body import Body, Key, is_finished, key_of, status_of, uid_of
 from providers.sandbox.actors.claim_fields import claims_by_name, claims_of, is_allocated, is_reserved_for, pods_of

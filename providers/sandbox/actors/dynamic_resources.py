@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from engine.errors import NotFound
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, finalizers_of, is_deleting, uid_of
 from providers.sandbox.actors.claim_fields import (
     Device,

@@ -5,8 +5,8 @@ from contextlib import suppress
 from typing import Final
 
 from engine.errors import AlreadyExists, ClusterError
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, timestamp, uid_of
 from resources.base.kinds import EVENT
 

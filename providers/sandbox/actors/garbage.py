@@ -10,8 +10,8 @@ from anyio.abc import TaskGroup
 
 from engine.errors import NotFound
 from engine.ids import Kind
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, finalizers_of, is_deleting, key_of, owners_of, uid_of
 from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.actors.owner_graph import (

@@ -12,8 +12,8 @@ import anyio
 from engine import conditions
 from engine.errors import NotFound
 from engine.reason import Verdict, earliest
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.addresses import Addresses
 from providers.sandbox.actors.body import (
     Body,

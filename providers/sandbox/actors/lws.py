@@ -12,8 +12,8 @@ import anyio
 
 from engine import conditions
 from engine.errors import AlreadyExists, NotFound
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors import lws_pods
 from providers.sandbox.actors.body import Body, Key, conditions_of, is_deleting, is_finished, labels_of, status_of
 from providers.sandbox.actors.lws_groups import LwsGroup, groups_of, outdated, status

@@ -9,8 +9,8 @@ import anyio
 from engine import conditions
 from engine.errors import NotFound
 from engine.ids import Kind
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, condition, conditions_of, finalizers_of, is_deleting
 from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.actors.store import Store, delete, run_informers

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from engine import conditions
 from engine.errors import AlreadyExists
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.addresses import node_address
 from providers.sandbox.actors.body import Body, conditions_of, labels_of, status_of, timestamp
 from providers.sandbox.actors.options import ActorOptions

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from engine import conditions
 from engine.errors import NotFound
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, is_deleting, status_of, timestamp, uid_of
 from providers.sandbox.actors.gang import SchedulingUnit
 from providers.sandbox.actors.gangs import Gangs

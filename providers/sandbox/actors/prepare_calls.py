@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from engine import conditions
 from engine.errors import NotFound
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import LONG_AGO, Body, parse_time, status_of, timestamp
 from providers.sandbox.actors.claim_fields import allocation_results
 from providers.sandbox.actors.store import Store

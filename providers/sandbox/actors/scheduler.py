@@ -6,8 +6,8 @@ import anyio
 
 from engine import conditions
 from engine.errors import ClusterError
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import (
     Body,
     Key,

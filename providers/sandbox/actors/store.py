@@ -10,8 +10,8 @@ import anyio
 from engine import conditions
 from engine.errors import NotFound
 from engine.ids import Kind
-from engine.runtime.client import Client, PatchType
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client, PatchType
 from providers.informer import Informer
 from providers.sandbox.actors.body import Body, Key, by_age, conditions_of, key_of, revision_of, uid_of
 from resources.base.kinds import CRD

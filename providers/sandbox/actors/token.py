@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import anyio
 
 from engine.errors import AlreadyExists, NotFound
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, annotations_of, is_deleting, key_of, uid_of
 from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.actors.store import Store, delete, run_informers

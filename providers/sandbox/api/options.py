@@ -5,7 +5,7 @@ from typing import Any, cast
 from urllib.parse import parse_qs
 
 from engine.ids import Kind
-from engine.runtime.client import PatchType
+from engine.runtime.provider import PatchType
 from providers.sandbox.api.request import Deletion, Selection, Strictness
 from providers.sandbox.types import go_format
 from providers.sandbox.types.status import Cause, StatusError, bad_request, invalid

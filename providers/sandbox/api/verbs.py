@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from engine.ids import Kind
 from engine.paths import merge_patch
 from engine.resource import Body
-from engine.runtime.client import PatchType
 from engine.runtime.clock import Clock
+from engine.runtime.provider import PatchType
 from providers.sandbox.api import conversion, creating, deleting, listing, scale, subresources, updating
 from providers.sandbox.api.core import Admission, Core, Validation
 from providers.sandbox.api.request import DEFAULT_DELETION, EVERYTHING, Answer, Deletion, Item, Page, Request, Selection, answer

@@ -11,7 +11,7 @@ import orjson
 from msgspec.structs import replace
 
 from engine.ids import Kind
-from engine.runtime.client import Body, Listing, PatchType
+from engine.runtime.provider import Body, Listing, PatchType
 from providers.kubernetes.errors import error_of_status
 from providers.sandbox.api.request import Deletion, Request, Selection
 from providers.sandbox.api.verbs import Api

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from engine.errors import ClusterError
 from engine.ids import Kind
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, is_deleting, labels_of, uid_of
 from providers.sandbox.actors.store import Store, run_informers
 from providers.sandbox.installation.kinds import CLIQUE, COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, FABRIC, RESOURCE_SLICE, TARGET

@@ -9,8 +9,8 @@ from typing import Final
 import anyio
 
 from engine.errors import NotFound
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, key_of, labels_of, uid_of
 from providers.sandbox.actors.work_queue import WorkQueue
 from providers.sandbox.driver.cache import Cache, DomainStore

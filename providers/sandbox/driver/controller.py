@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 import anyio
 
 from engine.ids import Kind
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, finalizers_of, is_deleting, key_of, labels_of, status_of, uid_of
 from providers.sandbox.actors.options import DriverOptions
 from providers.sandbox.actors.work_queue import WorkQueue

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from engine import conditions
 from engine.errors import AlreadyExists, NotFound
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import (
     Body,
     Key,

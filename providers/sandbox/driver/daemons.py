@@ -6,8 +6,8 @@ from typing import Any
 
 from engine import conditions
 from engine.errors import AlreadyExists, NotFound
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, conditions_of, is_deleting, is_finished, labels_of, owners_of, status_of, uid_of
 from providers.sandbox.actors.nodes import is_simulated
 from providers.sandbox.actors.options import DriverOptions

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from engine.errors import NotFound
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors import prepare_calls
 from providers.sandbox.actors.body import Body, Key, key_of, labels_of, uid_of
 from providers.sandbox.actors.nodes import is_simulated

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import anyio
 
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.driver.cache import Cache
 from providers.sandbox.driver.controller import Controller

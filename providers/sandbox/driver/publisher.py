@@ -4,8 +4,8 @@ from contextlib import suppress
 from typing import Final
 
 from engine.errors import AlreadyExists, NotFound
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, uid_of
 from providers.sandbox.actors.nodes import is_simulated
 from providers.sandbox.actors.options import DriverOptions

@@ -8,8 +8,8 @@ import anyio
 
 from engine import conditions
 from engine.errors import ClusterError, NotFound
-from engine.runtime.client import Client
 from engine.runtime.clock import Clock
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, Key, conditions_of, labels_of, status_of, uid_of
 from providers.sandbox.actors.work_queue import WorkQueue
 from providers.sandbox.driver.cache import Cache, daemons_in

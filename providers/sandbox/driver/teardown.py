@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from engine.errors import NotFound
 from engine.ids import Kind
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from providers.sandbox.actors.body import Body, finalizers_of, is_deleting, key_of, uid_of
 from providers.sandbox.actors.store import Store, delete
 from providers.sandbox.driver.cache import Cache, DomainStore, RetryLater

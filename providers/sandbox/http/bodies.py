@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import yaml
 
-from engine.runtime.client import PatchType
+from engine.runtime.provider import PatchType
 from providers.sandbox.http import protobuf
 from providers.sandbox.http.negotiation import MEDIA_TYPES
 from providers.sandbox.types.status import StatusError, bad_request, unsupported_media_type

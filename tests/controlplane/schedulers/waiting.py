@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 
 from engine.ids import Kind
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 
 PATIENCE = 60.0
 """Seconds of real time after which a wait fails."""

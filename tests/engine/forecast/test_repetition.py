@@ -7,8 +7,7 @@ from typing import Any
 from engine.blueprint import Desired
 from engine.forecast.cluster_model import Assumption, Effects
 from engine.forecast.forecast import End, Forecast
-from engine.forecast.repetition import FROM
-from engine.forecast.simulation import forecast
+from engine.forecast.simulation import FROM, forecast
 from engine.forecast.store import ForecastStore
 from engine.graph import graph, part
 from engine.ids import Owner, ResourceId

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import anyio
 
-from engine.runtime.client import Client
 from engine.runtime.lease import Lease
 from engine.runtime.passes import Engine
+from engine.runtime.provider import Client
 from engine.runtime.session import sync
 from engine.runtime.sync_report import SyncReport
 from providers.sandbox.clock import VirtualClock

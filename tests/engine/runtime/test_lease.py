@@ -12,9 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from engine.errors import ClusterError, Forbidden, InputError, LeaseLost, LeaseTaken, Unreachable
-from engine.runtime.client import Client
 from engine.runtime.lease import Durations, Leadership, Lease, held
 from engine.runtime.lease_holder import LeaseHolder, identify, is_gone
+from engine.runtime.provider import Client
 from providers.sandbox.clock import VirtualClock
 from resources.base import kinds
 from resources.install.permissions import permissions

@@ -13,11 +13,11 @@ from engine.guard import Limits
 from engine.operation import Outcome, Result
 from engine.plan import Plan
 from engine.resource import Body
-from engine.runtime.client import Client
 from engine.runtime.lease import Lease, held
 from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.logs import logger
 from engine.runtime.passes import Engine, preview
+from engine.runtime.provider import Client
 from engine.runtime.rejections import MAX_REVERTED
 from engine.runtime.session import sync
 from engine.runtime.sync_report import Ending

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from engine.errors import ClusterError, Conflict, Forbidden, LeaseTaken, NotFound, ServerFault, Throttled, TimedOut, Unreachable
 from engine.operation import operation_key
-from engine.runtime.client import Client
 from engine.runtime.lease import Lease
 from engine.runtime.lease_holder import HELD_BY, HELD_FOR
+from engine.runtime.provider import Client
 from engine.runtime.session import sync
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb

@@ -13,7 +13,7 @@ import pytest
 
 from engine.errors import Forbidden
 from engine.ids import Kind
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from enginectl.serving.admission import LARGE, REVIEW_LIMITS, AdmissionRules, Judge, admission_routes
 from providers.reference_caches import ReferenceCaches
 from providers.registry import SCHEDULERS

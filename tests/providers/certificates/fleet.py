@@ -17,8 +17,8 @@ from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from engine.errors import ClusterError
-from engine.runtime.client import Client
 from engine.runtime.logs import logger
+from engine.runtime.provider import Client
 from providers.certificates.bundles import ServedService, WebhookTarget, targets_of
 from providers.certificates.judging import certificates_in
 from providers.certificates.secret import stored_in

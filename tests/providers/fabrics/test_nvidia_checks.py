@@ -14,8 +14,7 @@ from providers.fabrics.nvidia import inspection as nvidia
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import AUTO, CHANNEL_CLASS, COMPUTE_DOMAIN, FINALIZER, NAMED
 from resources.base import kinds
-from resources.ports.checks import Check, CheckResult, Query, QueryResult, QueryResults, ServedApis, Severity
-from resources.ports.inspection import Installation
+from resources.ports.checks import Check, CheckResult, Installation, Query, QueryResult, QueryResults, ServedApis, Severity
 from tests.builders import clique, podcliqueset
 from tests.providers.fabrics.objects import claim, definition, deployment, domain, inventory, made, node, template
 from tests.resources.manifests import JSON

@@ -10,8 +10,7 @@ import pytest
 from engine.observed import Live, live
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DRIVER_FINALIZER, FINALIZER
-from resources.ports.checks import QueryResult, QueryResults
-from resources.ports.inspection import Diagnosis
+from resources.ports.checks import Diagnosis, QueryResult, QueryResults
 from tests.providers.fabrics.objects import (
     claim,
     daemon,

@@ -9,8 +9,7 @@ from providers.fabrics.nvidia import driver
 from providers.fabrics.nvidia import inspection as nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds
-from resources.ports.checks import CheckResult, Query
-from resources.ports.inspection import Installation
+from resources.ports.checks import CheckResult, Installation, Query
 from tests.providers.fabrics.objects import definition, domain, made, of_chart, pod
 from tests.providers.fabrics.test_nvidia_checks import API, CLASS, CRD, NUMBER, SCHEMA, SLICES, found, offer, site
 from tests.providers.fabrics.test_nvidia_diagnosis import CLAIMLESS, diagnosed

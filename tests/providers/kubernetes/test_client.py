@@ -14,7 +14,7 @@ from aiohttp import web
 from engine.errors import ClusterError, Expired, Forbidden, Invalid, ServerFault, Unreachable
 from engine.ids import Kind
 from engine.observed import live
-from engine.runtime.client import Client, PatchType
+from engine.runtime.provider import Client, PatchType
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connection_pool import RequestLimits
 from tests.providers.kubernetes.loopback import Handler, client_of, json_response, kubeconfig, refused, serving

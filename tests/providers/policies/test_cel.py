@@ -8,7 +8,8 @@ from providers.policies.cel import CelExpressions, check
 from providers.policies.messages import message_of
 from providers.policies.process import ENDED, NOT_EVALUATED, ChildExpressions, expressions_of_child
 from resources.plan_policies.data_types import DATA_TYPES
-from resources.plan_policies.expressions import Answer, Fault, RuleScope, RuleSubject
+from resources.plan_policies.expressions import Answer, Fault, RuleSubject
+from resources.schema.plan_policy import RuleScope
 from tests.resources.plan_policies.data import blank, operation
 
 BOOL = "BOOL"

@@ -9,9 +9,8 @@ from engine.observed import live
 from engine.operation import Cause
 from providers.schedulers.volcano import CRD, VolcanoScheduler
 from resources.base import kinds
-from resources.ports.checks import CheckResult, QueryResult, QueryResults, ServedApis
+from resources.ports.checks import CheckResult, Installation, QueryResult, QueryResults, ServedApis
 from resources.ports.configuration import Configuration
-from resources.ports.inspection import Installation
 from resources.ports.references import KnownReferences, known_references
 from resources.ports.scheduler import LabelsAndAnnotations
 from tests.providers.schedulers.podgangs import metadata, pod_group, podgang

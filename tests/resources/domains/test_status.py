@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from engine.memo import Memo
 from resources.domains.status import DomainStatus, State, domain_statuses
+from resources.ports.checks import JoinedNode
 from resources.ports.fabric import Fabric
-from resources.ports.inspection import JoinedNode
 from tests.laws.rack import DRIVERS_FINALIZER, Rack
 from tests.laws.toy import CONFIGURATION
 from tests.mnnvl.sets import OURS, auto, gpu, named

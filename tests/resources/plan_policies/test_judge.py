@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.judgement import Enforcement, Judgement
-from resources.plan_policies.expressions import Answer, RuleScope, RuleSubject
+from resources.plan_policies.expressions import Answer, RuleSubject
 from resources.plan_policies.judge import judge, rule_names
 from resources.plan_policies.plan_data import PlanData
-from resources.schema.plan_policy import PlanPolicy, plan_policy
+from resources.schema.plan_policy import PlanPolicy, RuleScope, plan_policy
 from tests.resources.plan_policies.data import MONDAY, plan_data, set_data
 
 FAULT = Answer(fault="no such key")

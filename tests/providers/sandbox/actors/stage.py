@@ -10,7 +10,7 @@ import anyio
 from engine import conditions
 from engine.errors import NotFound
 from engine.ids import Kind
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.clients.inprocess import InProcessClient

@@ -10,8 +10,8 @@ import pytest
 from engine import conditions
 from engine.errors import AlreadyExists
 from engine.ids import Kind
-from engine.runtime.client import Client
 from engine.runtime.clock import SystemClock
+from engine.runtime.provider import Client
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from providers.sandbox.actors.options import ActorOptions

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from engine import errors
-from engine.runtime.client import Client
+from engine.runtime.provider import Client
 from providers.sandbox.api.verbs import Api
 from providers.sandbox.clients.inprocess import InProcessClient
 from tests.providers.sandbox.in_memory import CONFIG, POD, TOY, config, fresh, pod

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from engine.runtime.client import Client
 from engine.runtime.clock import SystemClock
+from engine.runtime.provider import Client
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from providers.sandbox.actors.options import ActorOptions, DriverOptions
