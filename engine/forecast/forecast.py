@@ -35,6 +35,11 @@ class ForecastPass(Struct, frozen=True, eq=False):
     operations: Mapping[ResourceId, tuple[Operation, ...]]
     """Root -> the operations that are executed for it; only roots that have any."""
 
+    def all_operations(self) -> Iterator[Operation]:
+        """Those of all roots, in order."""
+        for operations in self.operations.values():
+            yield from operations
+
 
 class Forecast(Struct, frozen=True, eq=False):
     """The passes from the first one to the end."""
@@ -79,8 +84,7 @@ class Forecast(Struct, frozen=True, eq=False):
     def operations(self) -> Iterator[Operation]:
         """Every operation, in order."""
         for each in self.passes:
-            for operations in each.operations.values():
-                yield from operations
+            yield from each.all_operations()
 
     def operations_of(self, root: ResourceId) -> Iterator[Operation]:
         """Every operation on one root, in order."""

@@ -12,7 +12,7 @@ from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.report.line import Line
 from engine.report.model import RootReport
-from engine.report.printable import clipped, printable
+from engine.report.printable import clipped
 from engine.report.stages import DISTINCTIVE, Stage, stages_of
 from engine.report.word import TO_DO, counted, totals
 from engine.verb import Verb
@@ -30,7 +30,9 @@ NAME, REASON, SENTENCE = 80, 200, 400
 PODS, GPUS = "pods ", "GPUs "
 """How the effects on pods begin, and those on their GPUs."""
 LONG: Final = timedelta(minutes=1)
-"""A stage that begins later than this after the first pass says when it begins."""
+"""A stage that begins later than this after the first pass says when it begins, and so does the last pass."""
+REST: Final = "a sync waits no longer than its --timeout, and what is left then is done by the next one, or by engine run"
+"""What becomes of passes that begin late. The time that pods take to start and to end comes on top."""
 ENDS: Final[Mapping[End, str]] = {
     End.SETTLED: "settled",
     End.STUCK: "STUCK: what is left needs somebody to act",
@@ -42,8 +44,7 @@ ENDS: Final[Mapping[End, str]] = {
 def has_effect(forecast: Forecast, root: RootReport) -> bool:
     """Whether something happens to the root, or is left of it, after its next pass or in it."""
     id = root.root
-    is_written = any(operation.verb is not Verb.STATUS for operation in forecast.operations_of(id))
-    return is_written or id in forecast.effects or forecast.end_of(id) is not End.SETTLED
+    return forecast.has_operations(id) or id in forecast.effects or forecast.end_of(id) is not End.SETTLED
 
 
 def forecast_lines(forecast: Forecast, root: RootReport, *, verbose: bool = False) -> Iterator[Line]:
@@ -79,7 +80,7 @@ def stage_text(stage: Stage) -> str:
     """One stage: how often, and the operations of each of its passes."""
     passes = [stage.passes[number :: stage.period] for number in range(stage.period)]
     texts = [pass_text([operation for operations in alike for operation in operations], stage.times) for alike in passes]
-    when = f"after {spell(timedelta(seconds=round(stage.after.total_seconds())))}: " if stage.after > LONG else ""
+    when = f"after {duration_text(stage.after)}: " if stage.after > LONG else ""
     times = f"{stage.times} times: " if stage.times > 1 else ""
     return f"{when}{times}{'; then '.join(texts)}"
 
@@ -101,8 +102,9 @@ def totals_text(forecast: Forecast, root: ResourceId) -> str:
     """What happens to pods and domains, all operations by verb, how it ends and after how many passes."""
     effects = forecast.effects.get(root)
     operations = operations_text(forecast.operations_of(root))
-    passes = sum(any(each.verb is not Verb.STATUS for each in pass_.operations.get(root, ())) for pass_ in forecast.passes)
-    end = ENDS.get(forecast.end_of(root), str(forecast.end_of(root))) + (f", {counted(passes, 'pass')}" if passes else "")
+    times = [each.after for each in forecast.passes if any(map(_is_write, each.operations.get(root, ())))]
+    last = f", the last one after {duration_text(times[-1])}" if times and times[-1] > LONG else ""
+    end = ENDS.get(forecast.end_of(root), str(forecast.end_of(root))) + (f", {counted(len(times), 'pass')}{last}" if times else "")
     return "; ".join(filter(None, (counts_text(effects.counts if effects else {}), operations, end)))
 
 
@@ -148,21 +150,41 @@ def left_lines(forecast: Forecast, root: RootReport) -> Iterator[Line]:
 
 
 def conclusion(forecast: Forecast) -> Iterator[Line]:
-    """What the forecast assumes, if anything follows the first pass; and before it all roots together, if there are several."""
+    """What the forecast assumes, and how long it takes, if anything follows the first pass; and which pods may not fit."""
     following = (operation for each in forecast.passes if each.after for listed in each.operations.values() for operation in listed)
     if any(operation.verb in DISTINCTIVE for operation in following):
-        yield from _in_all(forecast)
+        yield from duration_lines(forecast)
         yield from assumption_lines(forecast)
     yield from room_lines(forecast)
 
 
-def _in_all(forecast: Forecast) -> Iterator[Line]:
-    """All roots together, if there are several."""
-    if len({root for each in forecast.passes for root in each.operations}) > 1:
-        at_least = "" if forecast.is_finished and not forecast.repeating else "at least "
-        effects = sum((Counter(each.counts) for each in forecast.effects.values()), Counter[str]())
-        texts = (counts_text(effects), operations_text(forecast.operations()))
-        yield Line(printable(f"In all: {at_least}{'; '.join(filter(None, texts))}."), "head")
+def total_text(forecast: Forecast) -> str:
+    """The operations of all passes and, of several roots, what they mean together: `4 to release, 14 to delete; 3 pods removed`.
+
+    Empty if nothing is written.
+    """
+    if not (operations := operations_text(forecast.operations())):
+        return ""
+    at_least = "" if forecast.is_finished and not forecast.repeating else "at least "
+    effects = sum((Counter(each.counts) for each in forecast.effects.values()), Counter[str]())
+    roots = {root for each in forecast.passes for root in each.operations}
+    return "; ".join(filter(None, (f"{at_least}{operations}", counts_text(effects) if len(roots) > 1 else "")))
+
+
+def duration_lines(forecast: Forecast) -> Iterator[Line]:
+    """How long after the first pass the last one begins, if that is long, and what a sync does about it."""
+    last = max((each.after for each in forecast.passes if any(map(_is_write, each.all_operations()))), default=timedelta())
+    if last > LONG:
+        yield Line(f"The last pass begins {duration_text(last)} after the first, or later: {REST}.", "faint")
+
+
+def duration_text(duration: timedelta) -> str:
+    """A duration, to the second: `4h0m0s`."""
+    return spell(timedelta(seconds=round(duration.total_seconds())))
+
+
+def _is_write(operation: Operation) -> bool:
+    return operation.verb is not Verb.STATUS
 
 
 def assumption_lines(forecast: Forecast) -> Iterator[Line]:

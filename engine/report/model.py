@@ -186,8 +186,8 @@ def error_text(error: Exception) -> str:
 
 
 def sorted_waits(waits: Iterable[Wait]) -> tuple[Wait, ...]:
-    """The waits in the natural order of their objects."""
-    return tuple(sorted(waits, key=lambda wait: natural(str(wait.id))))
+    """The waits in the natural order of their objects, each once: several parts of a root may wait for the same."""
+    return tuple(sorted({(wait.id, wait.why): wait for wait in waits}.values(), key=lambda wait: natural(str(wait.id))))
 
 
 def by_part(steps: Iterable[Step]) -> tuple[Step, ...]:

@@ -11,7 +11,7 @@ from engine.operation import Cause
 from engine.plan import Wait
 from engine.report.alike import spread, waits_with_one_reason
 from engine.report.fields import field_text, shown_fields
-from engine.report.forecast_text import conclusion, forecast_lines, has_effect
+from engine.report.forecast_text import conclusion, forecast_lines, has_effect, total_text
 from engine.report.headline import headline
 from engine.report.line import Line
 from engine.report.meaning import listed, meanings
@@ -237,13 +237,14 @@ def column_width(names: Iterable[str]) -> int:
 
 
 def summary(report: Report, *, verbose: bool = False) -> Iterator[Line]:
-    """The totals of the next pass: operations, and what is not done; the number of statuses apart from them."""
-    operations = totals(report.counts, TO_DO)
-    waits = [
-        f"{count} {word}" for count, word in ((report.later, "later"), (report.blocked, "blocked"), (report.pending, "pending")) if count
-    ]
+    """The totals of all passes, or of the next one without a forecast, and what is not done; the number of statuses of the next pass."""
+    forecast = total_text(report.forecast) if report.forecast is not None else ""
+    operations = forecast or totals(report.counts, TO_DO)
+    # What a later pass does is among the operations of a forecast.
+    later = 0 if forecast else report.later
+    waits = [f"{count} {word}" for count, word in ((later, "later"), (report.blocked, "blocked"), (report.pending, "pending")) if count]
     counts = "; ".join(filter(None, (operations, ", ".join(waits))))
-    yield Line(f"{'Plan' if operations else 'No changes'}{': ' if counts else ''}{counts}.", "head")
+    yield Line(printable(f"{'Plan' if operations else 'No changes'}{': ' if counts else ''}{counts}."), "head")
     if statuses := report.counts[Verb.STATUS]:
         more = "" if verbose else f"; -v shows {'it' if statuses == 1 else 'them'}"
         yield Line(f"Besides, {counted(statuses, 'status')} {'is' if statuses == 1 else 'are'} brought up to date{more}.", "faint")

@@ -1,5 +1,6 @@
 """`engine diff --base`: what a change of manifests changes, without a cluster."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 import yaml
 
 from enginectl.base.exit_codes import Exit
+from enginectl.base.options import ReportFormat
 from tests.enginectl.calling import ROOT, CommandResult, Engine
 
 SET = {
@@ -103,6 +105,25 @@ def test_an_edited_image_is_the_only_change_and_the_same_bytes_every_time(folder
     assert ("patch", "PodCliqueSet", "spec.template.cliques[a].spec.podSpec.containers[main].image") in changed_fields(first)
     assert root_of(first)["forecast"]["end"] == "settled"
     assert root_of(first)["forecast"]["effects"]["pods restarted"] == 4
+
+
+@pytest.mark.parametrize("format", ReportFormat)
+@pytest.mark.parametrize("verbose", [(), ("-v",)])
+def test_the_time_of_the_imagined_cluster_is_in_no_format(folders: Folders, format: str, verbose: tuple[str, ...]) -> None:
+    folders.edit(lambda body: body["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"].append({"name": "b", "image": "i"}))
+    first, again = (folders.diff("-o", format, *verbose) for _ in range(2))
+
+    assert first.code == Exit.DONE and first.out == again.out
+    assert not re.search(r"[12][0-9]{3}-[0-9]{2}-[0-9]{2}|as of", first.out)
+
+
+def test_the_delay_of_a_termination_is_a_duration_and_no_time(folders: Folders) -> None:
+    def fail(body: dict[str, Any]) -> None:
+        body["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["nodeSelector"] = {"no": "such-node"}
+
+    folders.edit(fail)
+
+    assert [root["wakeAt"] for root in folders.diff().document["roots"]] == [None]
 
 
 def test_what_the_change_leaves_out_is_removed(folders: Folders) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from engine.report.word import DONE
+from engine.verb import Verb
 from enginectl.base.exit_codes import Exit
 from resources.base.kinds import DYNAMO_GRAPH, POD, PODCLIQUESET
 from tests.builders import clique, podcliqueset
@@ -51,6 +54,44 @@ def test_a_dry_run_shows_everything_and_deletes_nothing(synced: Box, engine: Eng
 
     assert (answer.code, synced.revisions()) == (Exit.DONE, before)
     assert answer.out.count("stage 1") == 2 and "1 pod removed" in answer.out
+
+
+def in_past_tense(text: str) -> str:
+    """What is to be done, as it is counted once it is done."""
+    return re.sub(r"to (\w+)", lambda match: DONE[Verb(match[1])], text)
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (("delete", "one"), 1),
+        (("delete", "one", "two"), 2),
+        (("delete", "dgd/chat"), 1),
+        (("sync", "-f", "{folder}/next", "--prune", "--applyset", "team"), 3),
+    ],
+    ids=["set", "sets", "graph", "prune"],
+)
+def test_the_last_line_counts_everything_that_goes_as_the_command_counts_it_afterwards(
+    synced: Box, engine: Engine, tmp_path: Path, words: tuple[str, ...], first: int
+) -> None:
+    """`first`: with how many operations it begins."""
+    (tmp_path / "graph.yaml").write_text(yaml.safe_dump(graph()))
+    for name in ("all", "next"):
+        (tmp_path / name).mkdir()
+    write(tmp_path / "all", "one", "two")
+    write(tmp_path / "next", "one")
+    assert engine("sync", "-f", tmp_path / "graph.yaml").code == Exit.DONE
+    assert engine("sync", "-f", tmp_path / "all", "--prune", "--applyset", "team").code == Exit.DONE
+    words = tuple(word.format(folder=tmp_path) for word in words)
+
+    preview = engine(*words, "--dry-run")
+    summary = engine(*words, "--dry-run", "-o", "json").document["summary"]
+    done = engine(*words, "--yes")
+
+    (planned,) = re.findall(r"Plan: ([^;.]*)", preview.out)
+    (applied,) = re.findall(r"Applied: ([^.]*)", done.out)
+    assert in_past_tense(planned) == applied
+    assert int(re.findall(r"(\d+) to delete", planned)[0]) > 5 and summary["changes"] <= first
 
 
 def test_others_are_left_alone_even_if_they_have_changes(synced: Box, engine: Engine) -> None:

@@ -5,6 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
+from engine.approval.ledger import Excess
+from engine.approval.recognition import ObjectKey
 from engine.errors import Forbidden
 from engine.ids import ResourceId
 from engine.operation import Cause, Operation, Outcome, Result
@@ -123,3 +125,72 @@ def test_of_many_workloads_the_unfinished_ones_are_shown() -> None:
     shown = screen.pictures[-1].splitlines()
     assert "PodCliqueSet/a/z" in shown[1]
     assert len(shown) == MAX_ROOTS + 2 and shown[-1] == f"└── … and {41 - MAX_ROOTS} more"
+
+
+def waiting(*waits: tuple[str, str]) -> list[Plan]:
+    """A plan in which these pods wait, each with a reason."""
+    return [Plan(ROOT, pending=tuple(Wait(POD._replace(name=name), why) for name, why in waits))]
+
+
+def pending_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [line.removeprefix("· pending  Pod/a/") for line in capsys.readouterr().err.splitlines()]
+
+
+def test_an_object_that_several_parts_wait_for_is_written_and_counted_once(capsys: pytest.CaptureFixture[str]) -> None:
+    Lines().idle(waiting(*((f"x-{number}", "is being deleted") for number in (0, 1, 2, 0, 1, 2))), 1.0)
+    Lines().idle(waiting(("y", "not ready"), ("y", "not ready")), 1.0)
+
+    assert pending_lines(capsys) == ["x-{0..2} ×3: is being deleted", "y: not ready"]
+
+
+def test_what_an_object_waits_for_is_not_repeated_until_it_has_waited_for_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines()
+    for reason in ("one at a time", "the last one is not ready", "one at a time", "the last one is not ready"):
+        lines.idle(waiting(("x", reason), ("y", "not ready")), 1.0)
+    lines.idle([], 1.0)
+    lines.idle(waiting(("x", "one at a time")), 1.0)
+
+    assert pending_lines(capsys) == ["x: one at a time", "y: not ready", "x: the last one is not ready", "x: one at a time"]
+
+
+def test_objects_of_a_group_that_go_on_waiting_are_not_written_again(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines()
+    for count in (5, 4, 3, 2, 1):
+        lines.idle(waiting(*((f"x-{number}", "is being deleted") for number in range(count))), 1.0)
+
+    assert pending_lines(capsys) == ["x-{0..4} ×5: is being deleted"]
+
+
+def excess(*names: str) -> list[Excess]:
+    return [Excess(ROOT, CREATE, ObjectKey("", "Pod", "a", name), "not planned") for name in names]
+
+
+def test_what_is_not_approved_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines()
+    lines.unapproved(excess("x"))
+    lines.unapproved(excess("x", "y"))
+
+    assert [line.split(":")[1] for line in capsys.readouterr().err.splitlines()] == [" Pod/a/x", " Pod/a/y"]
+
+
+def test_the_tree_counts_each_operation_once_and_no_status() -> None:
+    screen, clock = Screen(), ManualClock()
+    tree = Tree(screen, clock)  # type: ignore[arg-type]  # It uses no other method of the clock.
+    status = Operation(Verb.STATUS, ROOT, "1 of 1 replicas updated", Cause.STATUS)
+    plans = [Plan(ROOT, (CREATE, status))]
+    for number in range(1, 4):
+        tree.unapproved(excess(*"xyz"[:number]))
+        tree.planned(plans, 2)
+        tree.applied(Result(CREATE, Outcome.FAILED, error=Forbidden("no")))
+        tree.applied(Result(status, Outcome.DONE))
+    tree.idle([], 1.0)
+    failed = screen.pictures[-1]
+    tree.planned(plans, 2)
+    tree.applied(Result(CREATE, Outcome.DONE))
+    tree.idle([], 1.0)
+
+    assert failed.splitlines()[:2] == [
+        "1 workload, 1 operation to apply",
+        "└── PodCliqueSet/a/x  0 of 1 applied, 1 failed, 3 not as approved",
+    ]
+    assert "1 of 1 applied, 3 not as approved" in screen.pictures[-1]

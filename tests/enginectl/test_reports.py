@@ -33,7 +33,7 @@ def test_one_look_gives_every_document(engine: Engine, tmp_path: Path) -> None:
 
     assert (answer.code, answer.err) == (Exit.DONE, "")
     assert page.read_text().endswith("</html>\n")
-    assert comment.read_text().startswith("<!-- engine:diff -->\n### engine: 24 changes\n")
+    assert comment.read_text().startswith("<!-- engine:diff -->\n### engine: 28 changes\n")
     assert json.loads(data.read_text())["summary"]["create"] == 24
     assert answer.out == f"{lines.read_text()}exit 0: done\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.html", "plan.json", "plan.md", "plan.txt"]
@@ -85,7 +85,7 @@ def test_a_summary_is_appended(engine: Engine, tmp_path: Path) -> None:
 
     assert answer.code == Exit.CHANGES
     assert summary.read_text().startswith("before\n<!-- engine:diff -->\n")
-    assert summary.read_text().count("### engine: 24 changes") == 2
+    assert summary.read_text().count("### engine: 28 changes") == 2
 
 
 def test_a_report_replaces_a_file_as_a_whole_and_writes_into_a_pipe(engine: Engine, tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ async def diff(
 ) -> Exit:
     """Write the report of a preview, save it as a plan if asked, and return the exit code. Nothing is written to the cluster."""
     seen, verbose = await preview(wiring, replace(request, for_approval=saving is not None)), wiring.options.verbose
-    write_outputs(Material(seen.report, seen.result.now, places_of(request.roots)), outputs, verbose=verbose)
+    at = seen.result.now if request.base is None else None
+    write_outputs(Material(seen.report, at, places_of(request.roots)), outputs, verbose=verbose)
     if verbose:
         report_errors(seen.result.planned.plans, verbose=True)
     code = exit_code(seen.report, detailed=detailed, only_next=request.only_next)

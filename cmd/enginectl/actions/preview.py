@@ -100,7 +100,8 @@ async def preview(wiring: Wiring, request: PreviewRequest) -> Preview:
 async def preview_after_base(
     wiring: Wiring, request: PreviewRequest, base: Roots, provider: Provider, namespaces: tuple[str, ...]
 ) -> Preview:
-    """The preview of what exists when the base has been applied and everything is settled; time stands still then."""
+    """The preview of what exists when the base has been applied and everything is settled; time stands still then, and is not shown."""
+    from engine.report.timeless import timeless
     from enginectl.actions.base import notes_about_missing, settled_base, together
 
     selection = select_for(wiring, together(base, request.roots), namespaces, request.focus)
@@ -113,7 +114,8 @@ async def preview_after_base(
     notes = {**baseline.notes, **missing}
     # What calendars judge is when a user wants to change something, and not when the base is settled.
     today = wiring.clock.now()
-    return await preview_of(later, request, baseline.provider, selection, admitted, scope.removals, base=notes, judged_at=today)
+    seen = await preview_of(later, request, baseline.provider, selection, admitted, scope.removals, base=notes, judged_at=today)
+    return replace(seen, report=timeless(seen.report))
 
 
 async def preview_of(

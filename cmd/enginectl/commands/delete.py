@@ -22,7 +22,14 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Needed where there is no terminal.")] = False,
     ignore_not_found: Annotated[bool, typer.Option("--ignore-not-found", help="A workload that does not exist is no error.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until everything is gone, or only do what can be done now.")] = True,
-    timeout: Annotated[str, typer.Option(metavar="DURATION", help="Maximum duration of the whole command, e.g. 90s or 5m.")] = "5m",
+    timeout: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="Maximum duration of the whole command, waiting for pods and delays included, e.g. 90s or 5m. What is left then is done "
+            "by the next one, or by run.",
+        ),
+    ] = "5m",
     policy: PolicyFiles = None,
     waive: Waivers = None,
     format: PlanFormat = ReportFormat.TEXT,

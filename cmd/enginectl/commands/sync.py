@@ -50,7 +50,14 @@ def sync(
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait until every workload is settled, or only do what can be done now.")
     ] = True,
-    timeout: Annotated[str, typer.Option(metavar="DURATION", help="Maximum duration of the whole command, e.g. 90s or 5m.")] = "5m",
+    timeout: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="Maximum duration of the whole command, waiting for pods and delays included, e.g. 90s or 5m. What is left then is done "
+            "by the next one, or by run.",
+        ),
+    ] = "5m",
     lock_timeout: Annotated[
         str | None,
         typer.Option(

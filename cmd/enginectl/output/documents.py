@@ -28,8 +28,8 @@ class Material(Struct, frozen=True, eq=False):
     """What a report is written from."""
 
     report: Report
-    at: datetime
-    """When the cluster was observed."""
+    at: datetime | None
+    """When the cluster was observed; None: it is an imagined one."""
     places: Mapping[ResourceId, FileLine] = field(default_factory=dict)
     """Root -> where its manifest is."""
 

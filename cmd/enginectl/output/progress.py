@@ -1,7 +1,8 @@
 """Progress of a sync: a live tree on a terminal, plain lines elsewhere."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -55,11 +56,13 @@ def show_progress(wiring: Wiring, *, quiet: bool = False) -> Iterator[Progress]:
 
 
 class Lines:
-    """A `Progress` that writes a line for every operation but statuses, and one whenever what is pending changes."""
+    """A `Progress` that writes a line for every operation but statuses, and one for what an object waits for, whenever that is new."""
 
     def __init__(self, *, verbose: bool = False) -> None:
         self._verbose = verbose
-        self._pending: tuple[str, ...] = ()
+        self._pending: dict[ResourceId, frozenset[str]] = {}
+        """Object -> what was written that it waits for, since it began to wait."""
+        self._unapproved: frozenset[str] = frozenset()
         self._failures: dict[str, str] = {}
         """Key of an operation -> how it failed when it was last tried."""
 
@@ -71,9 +74,10 @@ class Lines:
         """Nothing: every operation gets a line of its own."""
 
     def unapproved(self, excess: Sequence[Excess]) -> None:
-        """Each operation that is not done."""
-        for line in deviation_lines([each.deviation for each in excess]):
+        """Each operation that is not done, and was not named before."""
+        for line in deviation_lines([each.deviation for each in excess if str(each.deviation) not in self._unapproved]):
             terminal.notice(line)
+        self._unapproved |= {str(each.deviation) for each in excess}
 
     def applied(self, result: Result) -> None:
         """The operation, and its error if it failed: once for each distinct error. Statuses only if they fail, or with `verbose`."""
@@ -94,12 +98,14 @@ class Lines:
         return is_quiet
 
     def idle(self, plans: Sequence[Plan], seconds: float) -> None:
-        """What is pending, as far as that has changed."""
-        pending = tuple(pending_texts(plans))
-        for text in pending:
-            if text not in self._pending:
-                terminal.notice(Line(f"· pending  {text}", "faint"))
-        self._pending = pending
+        """What is pending, as far as it was not written since its object began to wait."""
+        waits = pending_waits(plans)
+        for text in wait_texts([wait for wait in waits if wait.why not in self._pending.get(wait.id, ())]):
+            terminal.notice(Line(f"· pending  {text}", "faint"))
+        reasons: dict[ResourceId, set[str]] = {}
+        for wait in waits:
+            reasons.setdefault(wait.id, set()).add(wait.why)
+        self._pending = {id: self._pending.get(id, frozenset()) | texts for id, texts in reasons.items()}
 
 
 def lease_text(holder: LeaseHolder) -> str:
@@ -107,22 +113,39 @@ def lease_text(holder: LeaseHolder) -> str:
     return f"waiting for the lease, held by {holder}"
 
 
+def pending_waits(plans: Sequence[Plan]) -> list[Wait]:
+    """What is pending; several parts of a root may wait for the same."""
+    return distinct([wait for plan in plans for wait in plan.pending])
+
+
+def distinct(waits: Iterable[Wait]) -> list[Wait]:
+    """Each object once for each reason."""
+    return list({(wait.id, wait.why): wait for wait in waits}.values())
+
+
 def pending_texts(plans: Sequence[Plan]) -> Iterator[str]:
-    """What is pending; similar objects share a text. At most `MAX_PENDING` texts."""
-    return wait_texts([wait for plan in plans for wait in plan.pending])
+    """What is pending; similar objects share a text. At most `MAX_PENDING` texts, and the number of the others."""
+    return wait_texts(pending_waits(plans))
 
 
 def wait_texts(waits: Sequence[Wait]) -> Iterator[str]:
-    """What these objects wait for; similar objects share a text. At most `MAX_PENDING` texts."""
-    for group in waits_alike(waits)[:MAX_PENDING]:
+    """What these objects wait for; similar objects share a text. At most `MAX_PENDING` texts, and the number of the others."""
+    groups = waits_alike(distinct(waits))
+    for group in groups[:MAX_PENDING]:
         yield f"{group_name(None, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), 120)}"
+    if left_out := sum(map(len, groups[MAX_PENDING:])):
+        yield f"… and {counted(left_out, 'object')} more"
 
 
 class Branch(Struct):
-    """One root in the tree: how many operations are applied, failed, planned and not approved, the latest one, and what is pending."""
+    """One root in the tree: how many operations are applied, planned and not approved, the latest one, and what is pending.
+
+    Statuses are not counted: they only report.
+    """
 
     applied: int = 0
-    failed: int = 0
+    failed: set[str] = field(default_factory=set)
+    """Keys of the operations that failed when they were last tried."""
     planned: int = 0
     unapproved: int = 0
     latest: str = ""
@@ -147,26 +170,30 @@ class Tree(Struct, eq=False):
 
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
         """Note how many operations each root has."""
-        self.head = f"{counted(len(plans), 'workload')}, {counted(operations, 'operation')} to apply"
+        writes = {plan.root: [each.key for each in plan.operations if each.verb is not Verb.STATUS] for plan in plans}
+        distinct_writes = len({key for keys in writes.values() for key in keys})
+        self.head = f"{counted(len(plans), 'workload')}, {counted(distinct_writes, 'operation')} to apply"
         for plan in plans:
             branch = self.branches.setdefault(plan.root, Branch())
-            branch.planned = branch.applied + branch.failed + len(plan.operations)
+            branch.planned = branch.applied + len(writes[plan.root])
             self.roots.update({operation.key: plan.root for operation in plan.operations})
         self.draw(now=True)
 
     def unapproved(self, excess: Sequence[Excess]) -> None:
         """Count, for each root, the operations that are not done."""
-        for each in excess:
-            self.branches.setdefault(each.root, Branch()).unapproved += 1
+        counts = Counter(each.root for each in excess)
+        for root in counts.keys() | self.branches.keys():
+            self.branches.setdefault(root, Branch()).unapproved = counts[root]
 
     def applied(self, result: Result) -> None:
         """Count the operation."""
         operation = result.operation
         branch = self.branches.setdefault(self.roots.get(operation.key, operation.id), Branch())
         if result.outcome is Outcome.DONE:
-            branch.applied += 1
-        else:
-            branch.failed += result.outcome is Outcome.FAILED
+            branch.applied += operation.verb is not Verb.STATUS
+            branch.failed.discard(operation.key)
+        elif result.outcome is Outcome.FAILED:
+            branch.failed.add(operation.key)
         branch.latest = f"{MARKS[operation.verb]} {operation.verb} {printable(str(operation.id))}"
         self.draw()
 
@@ -193,7 +220,7 @@ class Tree(Struct, eq=False):
             self.branches.items(), key=lambda item: (item[1].applied >= item[1].planned and not item[1].pending, item[0])
         )
         for root, branch in unfinished_first[:MAX_ROOTS]:
-            failed = f", {branch.failed} failed" if branch.failed else ""
+            failed = f", {len(branch.failed)} failed" if branch.failed else ""
             unapproved = f", {branch.unapproved} not as approved" if branch.unapproved else ""
             node = tree.add(Text(f"{printable(str(root))}  {branch.applied} of {branch.planned} applied{failed}{unapproved}"))
             for line in (branch.latest, *(f"· pending: {text}" for text in branch.pending)):

@@ -8,12 +8,14 @@ from engine.report.html.plan import report_sections
 from engine.report.model import Report
 
 
-def html(report: Report, at: datetime, *, values: bool = False) -> str:
-    """The document. `at`: when the cluster was observed. `values`: with those of environment variables, which are masked otherwise."""
+def html(report: Report, at: datetime | None, *, values: bool = False) -> str:
+    """The document. `at`: when the cluster was observed; None: two states of manifests are compared.
+
+    `values`: with those of environment variables, which are masked otherwise.
+    """
+    about = f"What the next sync would do, as of {at:%Y-%m-%d %H:%M:%S} UTC" if at else "What the change of manifests would do"
     return page(
         "Plan",
-        element(
-            "header", element("h1", "Plan"), element("p", f"What the next sync would do, as of {at:%Y-%m-%d %H:%M:%S} UTC", class_="faint")
-        ),
+        element("header", element("h1", "Plan"), element("p", about, class_="faint")),
         element("main", list(report_sections(report, values=values))),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from engine.forecast.forecast import End, Forecast
-from engine.report.forecast_text import LEFT, LEVELS, STAGES, conclusion, stage_text, totals_text
+from engine.report.forecast_text import LEFT, LEVELS, STAGES, conclusion, stage_text, total_text, totals_text
 from engine.report.html.elements import Markup, code, element, table
 from engine.report.model import RootReport
 from engine.report.stages import stages_of
@@ -43,6 +43,8 @@ def forecast_section(forecast: Forecast | None, root: RootReport) -> Iterator[Ma
 
 
 def forecast_conclusion(forecast: Forecast | None) -> Iterator[Markup]:
-    """The totals of all roots, and what the forecast assumes."""
+    """The totals of all passes, and what the forecast assumes."""
     if forecast is not None:
+        if total := total_text(forecast):
+            yield element("p", element("strong", "In all: "), total, ".")
         yield from (element("p", line.text, class_=line.tone if line.tone == "faint" else None) for line in conclusion(forecast))

@@ -92,11 +92,11 @@ def objection_alert(objection: Objection) -> Markup:
 
 
 def totals(report: Report) -> Markup:
-    """The number of operations of each verb, and of the objects that wait."""
+    """The number of operations of each verb in the next pass, and of the objects that wait."""
     counts = [verb_text(verb, count) for verb, count in report.counts.items() if count]
     waits = ((report.later, "later"), (report.blocked, "blocked"), (report.pending, "pending"))
     counts += [verb_text(word, count) for count, word in waits if count]
-    return element("p", _separated(counts) if counts else "No operations: nothing is to be done.")
+    return element("p", "Next pass: ", _separated(counts) if counts else "no operations.")
 
 
 def verb_text(word: str, count: int | None = None) -> Markup:

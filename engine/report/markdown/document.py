@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from engine.report.forecast_text import room_lines
+from engine.report.forecast_text import duration_lines, room_lines
 from engine.report.markdown.inert import prose
 from engine.report.markdown.limits import COMMENT, LINK, SMALLEST
 from engine.report.markdown.overview import blocker_line, heading, marker, table_head, table_row, totals, warning_line
@@ -159,7 +159,7 @@ def _last_line(report: Report, parts: _Parts, link: str) -> str:
     if report.forecast and report.forecast.assumptions:
         sentences.append(f"Assumes that {'; '.join(sorted(report.forecast.assumptions))}.")
     if report.forecast:
-        sentences += [prose(line.text) for line in room_lines(report.forecast)]
+        sentences += [prose(line.text) for line in (*duration_lines(report.forecast), *room_lines(report.forecast))]
     if parts.lost:
         sentences.append(f"Left out: {_counted(parts.lost)}; `-o html` and `-o json` have all.")
     if link:

@@ -12,6 +12,7 @@ from engine.report.markdown.inert import PROSE, cell, code, prose
 from engine.report.markdown.limits import TITLE
 from engine.report.model import Report, RootReport
 from engine.report.severity import Impediment, ImpedimentKind, end_of, levels_of, root_name
+from engine.verb import Verb
 
 BYTES: Final = 500
 """Maximum number of bytes of the line of one blocker."""
@@ -34,10 +35,16 @@ def heading(report: Report, impediments: list[Impediment], title: str) -> str:
     effects = effects_of(report.forecast)
     if restarted := effects[PODS_RESTARTED]:
         facts.append(f"{restarted} pod{'s restart' if restarted > 1 else ' restarts'}")
-    elif report.changes:
-        facts.append(f"{report.changes} change{'s' if report.changes > 1 else ''}")
+    elif changes := changes_of(report):
+        facts.append(f"{changes} change{'s' if changes > 1 else ''}")
     where = f" in {code(title)}" if title else ""
     return f"### engine: {', '.join(facts) or 'no changes'}{where}"
+
+
+def changes_of(report: Report) -> int:
+    """The number of operations of all passes, or of the next one without a forecast; statuses are none."""
+    following = sum(operation.verb is not Verb.STATUS for operation in report.forecast.operations()) if report.forecast else 0
+    return following or report.changes
 
 
 def totals(report: Report) -> Iterator[str]:

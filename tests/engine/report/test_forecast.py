@@ -11,7 +11,10 @@ from engine.forecast.forecast import Forecast, ForecastPass
 from engine.operation import Operation
 from engine.plan import Plan, Wait
 from engine.reason import Reason
+from engine.report.forecast_text import REST
+from engine.report.html.document import html
 from engine.report.json import document
+from engine.report.markdown.document import markdown
 from engine.report.model import Report
 from engine.report.text import text
 from engine.verb import Verb
@@ -82,7 +85,23 @@ def test_a_stage_after_a_long_time_says_when() -> None:
     forecast = forecast_of([FIRST], [operation(Verb.CREATE, pod("one"))])
     late = replace(forecast, passes=(forecast.passes[0], replace(forecast.passes[1], after=timedelta(hours=4))))
 
-    assert lines(late)[0] == "  stage 1  after 4h0m0s: create Pod/one"
+    assert lines(late) == [
+        "  stage 1  after 4h0m0s: create Pod/one",
+        "  total    1 to create, 1 to delete; settled, 2 passes, the last one after 4h0m0s",
+        "Plan: 1 to create, 1 to delete.",
+        f"The last pass begins 4h0m0s after the first, or later: {REST}.",
+        "This assumes that every new pod is scheduled and becomes ready.",
+    ]
+
+
+def test_the_last_line_counts_all_passes_as_in_every_format() -> None:
+    report = replace(report_of(FIRST), forecast=forecast_of([FIRST], *rolled(2)))
+    summary = document(report)["forecast"]
+
+    assert "Plan: 2 to create, 3 to delete." in [line.text for line in text(report)]
+    assert "### engine: 5 changes" in markdown(report) and "In all: 2 to create, 3 to delete." in markdown(report)
+    assert "<strong>In all: </strong>2 to create, 3 to delete." in html(report, datetime(2026, 1, 1, tzinfo=UTC))
+    assert summary is not None and (summary["operations"]["create"], summary["operations"]["delete"]) == (2, 3)
 
 
 def test_the_fewest_ready_members_are_named_with_their_minimum() -> None:
@@ -129,7 +148,7 @@ def test_what_will_be_blocked_comes_first_with_its_remedy() -> None:
 
 def test_the_end_of_the_report_has_all_roots_and_the_assumptions() -> None:
     assert lines(with_another_root(forecast_of([FIRST], *rolled(2), effects=Effects({"pods restarted": 2}))))[-2:] == [
-        "In all: 4 pods restarted; 2 to create, 4 to delete.",
+        "Plan: 2 to create, 4 to delete; 4 pods restarted.",
         "This assumes that every new pod is scheduled and becomes ready.",
     ]
 
@@ -137,7 +156,7 @@ def test_the_end_of_the_report_has_all_roots_and_the_assumptions() -> None:
 def test_an_unfinished_forecast_has_lower_bounds() -> None:
     forecast = with_another_root(forecast_of([FIRST], *rolled(2), effects=Effects({"pods restarted": 2}), finished=False))
 
-    assert "In all: at least 4 pods restarted; 2 to create, 4 to delete." in lines(forecast)
+    assert "Plan: at least 2 to create, 4 to delete; 4 pods restarted." in lines(forecast)
 
 
 def test_many_stages_are_cut_unless_verbose() -> None:

@@ -124,7 +124,7 @@ def test_operations_are_grouped_by_verb_the_most_severe_first_with_mark_word_rea
     )
 
     assert text_of(report) == (
-        "Plan Plan What the next sync would do, as of 2026-01-02 03:04:05 UTC + create 1 , ~ patch 1 , ⊘ release 1 , - delete 1"
+        "Plan Plan What the next sync would do, as of 2026-01-02 03:04:05 UTC Next pass: + create 1 , ~ patch 1 , ⊘ release 1 , - delete 1"
         " PodCliqueSet/default/simple"
         " - delete 1 Objects to delete Object Why Pod/simple-1-a-b2b2b replica 1 replicas 2 → 1 unintended"
         " ⊘ release 1 Objects to release finalizers of Object Why PodClique/simple-1-a replica 1 its pods are gone finalizers: ours"
@@ -164,7 +164,7 @@ def test_refusals_faults_and_kinds_that_could_not_be_listed_come_first() -> None
 
 
 def test_a_plan_without_anything_says_so() -> None:
-    assert text_of(report_of()).endswith("No operations: nothing is to be done.")
+    assert text_of(report_of()).endswith("Next pass: no operations.")
 
 
 def test_workloads_out_of_scope_that_have_changes_are_counted() -> None:
