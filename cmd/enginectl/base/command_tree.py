@@ -1,6 +1,6 @@
 """The command tree: which commands there are, and what builds one of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from enginectl.base.options import declare, share_options
+from enginectl.base.options import share_options, shared_options
 
 NAMES: Final = (
     "diff",
@@ -36,18 +36,22 @@ NAMES: Final = (
 
 def command_tree(root: typer.Typer) -> TyperGroup:
     """The root command. A command below it is imported and built when it is looked up, with the options that all commands share."""
-    tree = share_options(get_group(root))
-    tree.commands = Commands()  # type: ignore[assignment]
+    tree = get_group(root)
+    tree.commands = Commands(shared_options(tree))  # type: ignore[assignment]
     return tree
 
 
 class Commands(Mapping[str, Any]):
     """Name -> command below the root, built once."""
 
+    def __init__(self, shared: Sequence[Any]) -> None:
+        self._shared = shared
+        self._built = cache(self._build)
+
     def __getitem__(self, name: str) -> Any:
         if name not in NAMES:
             raise KeyError(name)
-        return _command(name)
+        return self._built(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(NAMES)
@@ -55,13 +59,11 @@ class Commands(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(NAMES)
 
-
-@cache
-def _command(name: str) -> Any:
-    command = getattr(import_module(f"enginectl.commands.{name}"), name)
-    alone = typer.Typer(callback=declare, rich_markup_mode=None)
-    if isinstance(command, typer.Typer):
-        alone.add_typer(command)
-    else:
-        alone.command()(command)
-    return share_options(get_group(alone)).commands[name]
+    def _build(self, name: str) -> Any:
+        command = getattr(import_module(f"enginectl.commands.{name}"), name)
+        alone = typer.Typer(rich_markup_mode=None)
+        if isinstance(command, typer.Typer):
+            alone.add_typer(command)
+        else:
+            alone.command()(command)
+        return share_options(self._shared, get_group(alone)).commands[name]

@@ -1,5 +1,6 @@
 """Options that every command takes, before its name or after it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
@@ -205,17 +206,23 @@ def declare(
     """Declare the options on the root command; `share_options` adds them to every command."""
 
 
-def share_options(root: TyperGroup) -> TyperGroup:
-    """Add the root's options to every command below it. A command that has an option of the same name keeps its own."""
+def shared_options(root: TyperGroup) -> list[Any]:
+    """The options of the root, which keep their values for the commands below it."""
     names = {option.name for option in fields(Options)}
     shared = [param for param in root.params if param.name in names]
     for param in shared:
         param.callback = keep_value
-    for command in subcommands(root):
+    return shared
+
+
+def share_options(shared: Sequence[Any], group: TyperGroup) -> TyperGroup:
+    """Add these options to every command of a group. A command that has an option of the same name keeps its own."""
+    names = {param.name for param in shared}
+    for command in subcommands(group):
         own = {param.name for param in command.params}
         command.params = [*command.params, *(param for param in shared if param.name not in own)]
         command.callback = without_arguments(names - own, command.callback)
-    return root
+    return group
 
 
 def subcommands(group: TyperGroup) -> list[Any]:
