@@ -5,28 +5,156 @@ ResourceClaimTemplate for it; then the pods that claim it are created. On remova
 deleted next; the driver removes what it created, and the engine's finalizer is released last.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.ids import ResourceId
+from engine.ids import Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
-from engine.plan import Wait
+from engine.plan import Alarm, Wait
 from engine.reason import Because, Reason
-from engine.resource import Body, Resource
-from resources.base import kinds, names
+from engine.resource import Body, Resource, Stance
+from resources.base import kinds, labels, names
+from resources.base.fields import manifest
 from resources.domains.cut_off import CutOff, cut_off, with_cut_off
-from resources.domains.desired_domain import ReplicaRequest
-from resources.domains.release import DomainRelease, User, release_domains, users_of
-from resources.model.domain import Domain, expanded, is_per_group_replica
+from resources.domains.release import DomainRelease, User, counted_users, drain_verdict, release_domains, users_of, users_of_claim
+from resources.model.domain import Domain, Holders, expanded, is_foreign, is_managed, is_per_group_replica, policy_of, subject_of
 from resources.model.template import Template
 from resources.model.view import CliqueView, View, desired_replicas
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
+
+
+class ReplicaRequest(Struct, frozen=True, eq=False):
+    """One domain request of one replica, with everything that its domain depends on."""
+
+    observed: Observed
+    template: Template
+    fabric: Fabric
+    request: DomainRequest
+    id: ResourceId
+    index: int
+    """The index of the replica."""
+
+    def domain(self, live: Live | None, claim_template: Live | None, users: Sequence[User]) -> Domain:
+        """The domain, given its object, its ResourceClaimTemplate and, while the object is being deleted, its users."""
+        domain = Domain(self.id, self.fabric, self.request, self.fabric.template_name(live, self.id.name), None)
+        kind = self.fabric.kind
+        if live is None and kind.name in self.observed.unserved:
+            return self._cannot_be_created(domain, f"the cluster does not serve {kind.name} of {kind.api_version}")
+        if kind.name in self.observed.incomplete:
+            why = f"{kind.name} objects could not be listed completely"
+            return replace(domain, resource=self._blocked(why, live), blocker=why, blocked=True)
+        if live is None:
+            # For a set that does not exist yet, the plan shows everything that the set will have.
+            blocker = f"{kind.name} {self.id.name} does not exist yet" if self.observed.root.uid else ""
+            return replace(domain, resource=self._resource(live), blocker=blocker)
+        foreign = is_foreign(live, self.fabric, self.observed.root.uid, shared=self.request.shared)
+        if foreign and live.deleting_since is not None:
+            why = f"{kind.name} {self.id.name} is controlled by another owner and is being deleted; it is created again afterwards"
+            return replace(domain, resource=self._held(why), blocker=why, pending=why)
+        if foreign:
+            return self._cannot_be_created(domain, self._conflict(live), Reason.NAME_CONFLICT)
+        managed = not self.request.shared or is_managed(live, self.fabric)
+        if live.deleting_since is not None:
+            return self._terminating(domain, live, users) if managed else self._user_domain_terminating(domain)
+        return self._existing(replace(domain, resource=self._resource(live) if managed else None), live, claim_template)
+
+    def _conflict(self, live: Live) -> str:
+        """Why the domain that has the requested name already is none that the set may use."""
+        name, root = f"{self.id.kind} {self.id.namespace}/{self.id.name}", self.template.id
+        if self.request.shared and live.controller is not None and live.controller.kind == kinds.PODCLIQUESET.name:
+            owner = f"{live.controller.kind} {live.controller.name}"
+            return f"{name} is an automatic domain of {owner}, which cannot be joined by name; create the set with another one"
+        return f"{name} already exists but is not controlled by {root.kind} {root.namespace}/{root.name}"
+
+    def _cannot_be_created(self, domain: Domain, why: str, reason: Reason | None = None) -> Domain:
+        subject = self.id.name if self.request.shared else subject_of(self.id, self.template.id.name, self.index)
+        text = f"Failed to create {self.fabric.kind.name} {subject}: {why}"
+        alarm = Alarm(f"{self.fabric.kind.name}Failed", text, blocking=True)
+        return replace(domain, resource=replace(self._blocked(why), reason=reason), blocker=why, blocked=True, alarm=alarm)
+
+    def _terminating(self, domain: Domain, live: Live, users: Sequence[User]) -> Domain:
+        """The engine's domain is being deleted: our finalizer keeps it while it is in use, then it is created again (R26, N10)."""
+        verdict = drain_verdict(users, None)
+        blocker = f"{live.id.kind} {live.id.name} is being deleted"
+        if verdict.value:
+            alarm = Alarm(f"{live.id.kind}Terminating", f"{blocker}; it is kept until its users are gone")
+            held = self._held(f"is being deleted; {verdict.value}", live)
+            return replace(domain, resource=held, blocker=f"{blocker}; {verdict.value}", alarm=alarm, held_by=self._holders(users))
+        why = "is being deleted; it is created again afterwards"
+        return replace(
+            domain,
+            resource=replace(self._resource(live), stance=Stance.DROP, why=why, reason=Reason.DOMAIN_REPLACED),
+            blocker=blocker,
+            pending=why,
+        )
+
+    def _holders(self, users: Sequence[User]) -> Holders:
+        """The users of the domain, divided into those of this set and others. The pods among the users are all of this set."""
+        pods = {user.live.uid: user.live for user in users if user.noun == "pod"}
+        others = [user for user in users if user.noun != "pod" and pods.keys().isdisjoint(users_of_claim(user.live))]
+        indices = (names.index_in(str(pod.labels.get(labels.REPLICA_INDEX, ""))) for pod in pods.values())
+        own = frozenset(index for index in indices if index is not None)
+        return Holders(own if self.request.shared else frozenset({self.index}), counted_users(others) if others else "")
+
+    def _user_domain_terminating(self, domain: Domain) -> Domain:
+        """A domain that a user created is being deleted: its pods stay, new pods wait until it is gone (N10)."""
+        blocker = f"{self.id.kind} {self.id.name} is being deleted"
+        return replace(domain, blocker=blocker, alarm=Alarm(f"{self.id.kind}Terminating", f"{blocker}; new pods wait until it is gone"))
+
+    def _existing(self, domain: Domain, live: Live, claim_template: Live | None) -> Domain:
+        """The domain exists; its pods need the ResourceClaimTemplate that the driver creates for it."""
+        name, of = f"{kinds.RESOURCE_CLAIM_TEMPLATE.name} {domain.template}", f"{live.id.kind} {live.id.name}"
+        for unknown_kinds, problem in (
+            (self.observed.unserved, "is not served by the cluster"),
+            (self.observed.incomplete, "could not be listed"),
+        ):
+            if claim_template is None and kinds.RESOURCE_CLAIM_TEMPLATE.name in unknown_kinds:
+                return replace(domain, blocker=f"{name} of {of} {problem}", blocked=True)
+        if claim_template is None:
+            why = f"the driver has not created {name} of {of} yet"
+        elif claim_template.deleting_since is not None:
+            why = f"{name} of {of} is being deleted"
+        elif blocker := self.fabric.template_blocker(live, claim_template):
+            why = f"{name} cannot be used for {of}: it {blocker}"
+        else:
+            return domain
+        return replace(domain, blocker=why, pending=why)
+
+    def _blocked(self, why: str, live: Live | None = None) -> Resource:
+        """The domain object, left as it is until somebody else acts."""
+        return replace(self._held(why, live), blocked=True)
+
+    def _held(self, why: str, live: Live | None = None) -> Resource:
+        return replace(self._resource(live), stance=Stance.HOLD, why=why)
+
+    def _resource(self, live: Live | None) -> Resource:
+        root, shared = self.template.id, self.request.shared
+        owner = Owner(root, kinds.PODCLIQUESET.api_version, controller=not shared)
+        policy = policy_of(self.fabric, shared=shared)
+        ours = labels.child(_part_of(root.name, live) if shared else root.name, self.fabric.component(self.request))
+        keys = {**dict(self.request.labels), **ours}
+        if len(self.id.name) <= labels.LONGEST_VALUE:
+            keys[labels.NAME] = self.id.name
+        if not shared:
+            keys[labels.REPLICA_INDEX] = str(self.index)
+        spec = self.fabric.domain_spec(self.id.name)
+        body = manifest(self.fabric.kind, self.id.namespace, self.id.name, keys, finalizers=policy.finalizers, spec=spec)
+        why = f"pods of {root.name} request it by name" if shared else f"{self.fabric.name} domain of replica {self.index}"
+        return Resource(self.id, body, why, (owner,), policy=policy)
+
+
+def _part_of(root: str, live: Live | None) -> str:
+    """The name of the set that a shared domain is labelled with: the current label while that set is an owner, else this set (N8)."""
+    labelled = live.labels.get(labels.PART_OF, "") if live is not None else ""
+    is_owner = live is not None and any(owner.name == labelled and owner.kind == kinds.PODCLIQUESET.name for owner in live.owners)
+    return labelled if is_owner else root
 
 
 @dataclass(frozen=True, slots=True, eq=False)
