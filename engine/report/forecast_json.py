@@ -8,8 +8,8 @@ from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Wait
+from engine.report.forecast_text import Stage, stages_of
 from engine.report.shapes import Counts, ForecastEntry, Identity, LeftEntry, LevelEntry, PassOperations, RootForecast, StageEntry
-from engine.report.stages import Stage, stages_of
 from engine.verb import Verb
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ import orjson
 
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
+from engine.judgement import Violation
 from engine.mask import masked
 from engine.operation import BoundOwner, Change, owner_reference
 from engine.paths import spell
@@ -17,8 +18,18 @@ from engine.plan import Objection, Wait
 from engine.report.fields import changed_fields, json_default, uid_placeholder
 from engine.report.forecast_json import forecast_document, root_forecast
 from engine.report.model import Report, RootReport, Step
-from engine.report.refusals import policy_document
-from engine.report.shapes import ChangeEntry, DiffDocument, Identity, ObjectionEntry, OperationEntry, RootEntry, Summary, WaitEntry
+from engine.report.shapes import (
+    ChangeEntry,
+    DiffDocument,
+    Identity,
+    ObjectionEntry,
+    OperationEntry,
+    PolicyEntry,
+    RootEntry,
+    Summary,
+    ViolationEntry,
+    WaitEntry,
+)
 from engine.resource import Body
 from engine.verb import Verb
 
@@ -126,6 +137,34 @@ def wait_entry(wait: Wait) -> WaitEntry:
 def objection_entry(objection: Objection) -> ObjectionEntry:
     """The entry of an objection."""
     return {"rule": objection.rule, "message": objection.message}
+
+
+def policy_document(report: Report) -> PolicyEntry:
+    """What denies the plan, guards and policies alike, what people are warned of, what is only recorded here, and what was waived."""
+    judgement = report.judgement
+    return {
+        "denied": [*_refusals(report), *map(violation_entry, judgement.denied)],
+        "warned": [violation_entry(each) for each in judgement.warned],
+        "audited": [violation_entry(each) for each in judgement.audited],
+        "waived": [{**violation_entry(each), "action": str(each.enforcement), "reason": each.waived} for each in judgement.waived],
+        "notes": list(judgement.notes),
+    }
+
+
+def _refusals(report: Report) -> Iterator[ViolationEntry]:
+    """The entries of the guards' refusals: of the whole pass, then of each root."""
+    yield from (_violation(objection.rule, None, objection.message) for objection in report.objections)
+    for root in report.roots:
+        yield from (_violation(objection.rule, root.root, objection.message) for objection in root.objections)
+
+
+def violation_entry(violation: Violation) -> ViolationEntry:
+    """The entry of a violation."""
+    return _violation(violation.rule, violation.about, violation.message)
+
+
+def _violation(rule: str, about: ResourceId | None, message: str) -> ViolationEntry:
+    return {"rule": rule, "object": identity(about) if about else None, "message": message}
 
 
 def identity(id: ResourceId) -> Identity:

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.focus import NO_OTHERS, Others
 from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
 from engine.judgement import NO_JUDGEMENT, Judgement
-from engine.operation import Operation
+from engine.operation import Operation, is_shared
 from engine.plan import Objection, Plan, Wait, blocked_by
 from engine.reason import Reason
-from engine.report.shared_creates import reported_once
 from engine.verb import Verb
 
 PartOf = Callable[[ResourceId, ResourceId], str]
@@ -234,3 +234,29 @@ def root_order(root: RootReport) -> tuple[object, ...]:
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """A sort key that puts `x-2` before `x-10`."""
     return tuple((0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in re.split(r"([0-9]+)", text) if piece)
+
+
+def reported_once(plans: Iterable[Plan]) -> list[Plan]:
+    """The plans, with the creation of a shared object only in the first one that has it, and a note in the others (N28).
+
+    Whichever root creates the object when the plans are applied, the others find it and add themselves as owners.
+    """
+    creators: dict[ResourceId, ResourceId] = {}
+    return [_without_known_creates(plan, creators) for plan in plans]
+
+
+def _without_known_creates(plan: Plan, creators: dict[ResourceId, ResourceId]) -> Plan:
+    """The plan without the creates of objects in `creators` (object -> the root that creates it), which gets those of this plan."""
+    shared = [operation for operation in plan.operations if operation.verb is Verb.CREATE and is_shared(operation)]
+    joins = [operation for operation in shared if creators.setdefault(operation.id, plan.root) != plan.root]
+    if not joins:
+        return plan
+    keys = frozenset(operation.key for operation in joins)
+    left = (operation for operation in plan.operations if operation.key not in keys)
+    notes = (f"joins {operation.id.kind} {operation.id.name}, which {_name(creators[operation.id])} creates" for operation in joins)
+    operations = tuple(replace(each, after=each.after - keys) if each.after & keys else each for each in left)
+    return replace(plan, operations=operations, notes=(*plan.notes, *notes))
+
+
+def _name(root: ResourceId) -> str:
+    return f"{root.kind} {root.name}"

@@ -1,7 +1,12 @@
-"""Printable: strings from a cluster or a manifest, made safe for terminals and logs."""
+"""Printable: what is safe for terminals and logs: texts of others, lines with a tone, numbers with their nouns."""
 
 import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
+
+from engine.verb import Verb
 
 UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 """Unicode categories of characters that control a terminal, reorder text, or are invisible."""
@@ -25,3 +30,48 @@ def clipped(text: str, width: int) -> str:
     """The text made printable, cut to at most `width` characters."""
     safe = printable(text[: width * 2])
     return safe if len(safe) <= width and len(text) <= width * 2 else f"{safe[: width - 1]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line and its tone: a verb, `later`, `blocked`, `bad`, `good`, `head`, `faint`, or empty for plain text."""
+
+    text: str
+    tone: str = ""
+
+
+TO_DO: Final[Mapping[Verb, str]] = {
+    Verb.CREATE: "to create",
+    Verb.PATCH: "to patch",
+    Verb.SCALE: "to scale",
+    Verb.REPLACE: "to replace",
+    Verb.RELEASE: "to release",
+    Verb.DELETE: "to delete",
+}
+"""What is planned; statuses are reported apart."""
+DONE: Final[Mapping[Verb, str]] = {
+    Verb.CREATE: "created",
+    Verb.PATCH: "patched",
+    Verb.SCALE: "scaled",
+    Verb.REPLACE: "replaced",
+    Verb.RELEASE: "released",
+    Verb.DELETE: "deleted",
+}
+"""What has been done."""
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and its noun: `2 operations`, `1 Pod`, `3 ResourceQuotas`."""
+    return f"{count} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """The plural of a noun or kind."""
+    if noun.endswith("s"):
+        return f"{noun}es"
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+
+
+def totals(counts: Mapping[Verb, int], words: Mapping[Verb, str]) -> str:
+    """The number of operations of each verb: `12 created, 4 patched`; empty if there are none. Statuses are left out."""
+    return ", ".join(f"{counts[verb]} {word}" for verb, word in words.items() if counts.get(verb))

@@ -1,15 +1,11 @@
-"""Refusals: what guards and policies say about a report, as text and as JSON-compatible values. Both are told in the same form."""
+"""Refusals: what guards and policies say about a report, as text. Both are told in the same form."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from engine.ids import ResourceId
 from engine.judgement import Enforcement, Judgement, Violation
 from engine.plan import Objection
-from engine.report.line import Line
-from engine.report.model import Report
-from engine.report.printable import clipped
-from engine.report.shapes import Identity, PolicyEntry, ViolationEntry
+from engine.report.printable import Line, clipped
 
 MOST: Final = 40
 """The most violations of each kind that are shown; with `verbose` all are."""
@@ -44,37 +40,6 @@ def _bounded(lines: Iterable[Line], verbose: bool) -> Iterator[Line]:
     yield from listed if verbose else listed[:MOST]
     if len(listed) > MOST and not verbose:
         yield Line(f"… and {len(listed) - MOST} more like these; -v shows all", "faint")
-
-
-def policy_document(report: Report) -> PolicyEntry:
-    """What denies the plan, guards and policies alike, what people are warned of, what is only recorded here, and what was waived."""
-    judgement = report.judgement
-    return {
-        "denied": [*_objections(report), *map(violation_entry, judgement.denied)],
-        "warned": [violation_entry(each) for each in judgement.warned],
-        "audited": [violation_entry(each) for each in judgement.audited],
-        "waived": [{**violation_entry(each), "action": str(each.enforcement), "reason": each.waived} for each in judgement.waived],
-        "notes": list(judgement.notes),
-    }
-
-
-def _objections(report: Report) -> Iterator[ViolationEntry]:
-    """The entries of the guards' refusals: of the whole pass, then of each root."""
-    yield from (_entry(objection.rule, None, objection.message) for objection in report.objections)
-    for root in report.roots:
-        yield from (_entry(objection.rule, root.root, objection.message) for objection in root.objections)
-
-
-def violation_entry(violation: Violation) -> ViolationEntry:
-    """The entry of a violation."""
-    return _entry(violation.rule, violation.about, violation.message)
-
-
-def _entry(rule: str, about: ResourceId | None, message: str) -> ViolationEntry:
-    if about is None:
-        return {"rule": rule, "object": None, "message": message}
-    object: Identity = {"group": about.group, "kind": about.kind, "namespace": about.namespace, "name": about.name}
-    return {"rule": rule, "object": object, "message": message}
 
 
 def objection_text(objection: Objection) -> str:

@@ -12,13 +12,10 @@ from engine.plan import Wait
 from engine.report.alike import spread, waits_with_one_reason
 from engine.report.fields import field_text, shown_fields
 from engine.report.forecast_text import conclusion, forecast_lines, has_effect, total_text
-from engine.report.headline import headline
-from engine.report.line import Line
-from engine.report.meaning import listed, meanings
+from engine.report.meaning import headline, listed, meanings
 from engine.report.model import NEW_ROOT, Report, RootReport, Step
-from engine.report.printable import clipped, printable
+from engine.report.printable import TO_DO, Line, clipped, counted, printable, totals
 from engine.report.refusals import judgement_lines, objection_text
-from engine.report.word import TO_DO, counted, totals
 from engine.verb import Verb
 
 MARKS: Mapping[str, str] = {

@@ -7,8 +7,7 @@ from typing import Final
 from engine.blueprint import root_of
 from engine.ids import Kind, ResourceId
 from engine.observed import Live, World
-from engine.report.printable import printable
-from engine.report.word import counted
+from engine.report.printable import counted, printable
 from resources.base import kinds, labels
 from resources.registry import BLUEPRINTS
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from engine.report.word import DONE
+from engine.report.printable import DONE
 from engine.verb import Verb
 from enginectl.base.exit_codes import Exit
 from resources.base.kinds import DYNAMO_GRAPH, POD, PODCLIQUESET

@@ -20,7 +20,7 @@ from engine.memo import Memo
 from engine.observed import Live, World, live
 from engine.paths import overlay
 from engine.proposal import propose
-from engine.report.stages import stages_of
+from engine.report.forecast_text import stages_of
 from engine.runtime.passes import Pass
 from engine.tick import plan_all
 from engine.verb import Verb

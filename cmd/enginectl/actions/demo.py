@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from engine.errors import NotFound
 from engine.ids import Kind
-from engine.report.line import Line
+from engine.report.printable import Line
 from engine.runtime.provider import Client
 from enginectl.actions.diff import diff as write_diff
 from enginectl.actions.preview import PreviewRequest

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from engine.errors import InputError
 from engine.ids import ResourceId
 from engine.proposal import proposed_root
-from engine.report.file_line import FileLine
-from engine.report.markdown.limits import COMMENT, LINK, SMALLEST, SUMMARY, TITLE
 from engine.report.printable import clipped
+from engine.report.review import COMMENT, LINK, SMALLEST, SUMMARY, TITLE, FileLine
 from engine.report.text import text
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError

@@ -1,8 +1,7 @@
 """`engine show`: the report of a saved plan."""
 
 from engine.approval.saved_plan import SavedPlan
-from engine.report.line import Line
-from engine.report.printable import clipped
+from engine.report.printable import Line, clipped
 from enginectl.actions.diff import write_report
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from engine.errors import ClusterError
 from engine.focus import EVERYTHING, Focus, within
 from engine.observed import unlisted_texts
-from engine.report.line import Line
-from engine.report.printable import printable
+from engine.report.printable import Line, printable
 from engine.report.refusals import objection_text
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Client

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from engine.errors import EngineError
-from engine.report.line import Line
-from engine.report.printable import clipped, printable
+from engine.report.printable import Line, clipped, printable
 
 TONES: Mapping[str, str] = {
     "create": "32",

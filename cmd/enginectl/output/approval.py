@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from engine.approval.deviation import Deviation
-from engine.report.line import Line
-from engine.report.printable import clipped
+from engine.report.printable import Line, clipped
 
 MAX_DEVIATIONS = 30
 """Differences that are listed; of the others the number is given."""

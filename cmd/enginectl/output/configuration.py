@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from engine.report.line import Line
+from engine.report.printable import Line
 from enginectl.wiring.configuration_file import ConfigurationFile, Finding
 
 

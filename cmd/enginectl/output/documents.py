@@ -7,9 +7,8 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from engine.ids import ResourceId
-from engine.report.file_line import FileLine
-from engine.report.markdown.limits import COMMENT
 from engine.report.model import Report
+from engine.report.review import COMMENT, FileLine
 from enginectl.base.options import ReportFormat
 
 

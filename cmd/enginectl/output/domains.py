@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.report.json import identity, moment_text
-from engine.report.line import Line
-from engine.report.printable import clipped, printable
+from engine.report.printable import Line, clipped, printable
 from resources.domains.cut_off import CutOff
 from resources.domains.reach import Split
 from resources.domains.status import DomainStatus, State

@@ -12,8 +12,7 @@ from engine.operation import Operation
 from engine.paths import spell
 from engine.report.fields import changed_fields, field_text, shown_fields
 from engine.report.json import change_entry, identity, moment_text, wait_entry
-from engine.report.line import Line
-from engine.report.printable import clipped, printable
+from engine.report.printable import Line, clipped, printable
 from engine.resource import Stance
 from enginectl.output.domains import describe, domain_entry
 from enginectl.output.graphs import graph_entry, service_lines

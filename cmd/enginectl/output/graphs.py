@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from engine.report.json import identity, moment_text
-from engine.report.line import Line
-from engine.report.printable import clipped, printable
+from engine.report.printable import Line, clipped, printable
 from enginectl.output.status import TONES, wait_entries, wait_lines
 from enginectl.output.tables import age, table
 from resources.reports.graph_summary import GraphSummary, ServiceSummary

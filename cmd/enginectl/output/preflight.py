@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engine.report.line import Line
-from engine.report.printable import clipped
+from engine.report.printable import Line, clipped
 from enginectl.output.tables import aligned, column_widths
 from resources.ports.checks import Check, CheckResult
 

@@ -13,10 +13,8 @@ from engine.ids import ResourceId
 from engine.operation import Outcome, Result
 from engine.plan import Plan, Wait
 from engine.report.alike import spread, waits_alike
-from engine.report.line import Line
-from engine.report.printable import clipped, printable
+from engine.report.printable import Line, clipped, counted, printable
 from engine.report.text import MARKS, group_name
-from engine.report.word import counted
 from engine.runtime.clock import Clock
 from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.progress import LoggedProgress, NoProgress, Progress

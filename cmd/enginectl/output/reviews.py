@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from engine.report.json import one_line
-from engine.report.line import Line
-from engine.report.printable import clipped, printable
+from engine.report.printable import Line, clipped, printable
 from resources.admission.json_patch import json_patch
 from resources.admission.request import Decision, Request
 from resources.admission.review import refusal

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engine.report.line import Line
-from engine.report.printable import clipped, printable
+from engine.report.printable import Line, clipped, printable
 from engine.runtime.lease_holder import MAX_IDENTITY, MAX_PURPOSE, readable
 from engine.runtime.shard_leases import ShardHolder
 from enginectl.output.tables import table

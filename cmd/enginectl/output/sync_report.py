@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from engine.ids import ResourceId
 from engine.operation import Outcome, Result
 from engine.report.json import VERSION, document, identity
-from engine.report.line import Line
 from engine.report.model import Report
-from engine.report.printable import clipped, printable
+from engine.report.printable import DONE, Line, clipped, counted, printable, totals
 from engine.report.shapes import ResultEntry, SyncDocument
 from engine.report.text import others_lines, text
-from engine.report.word import DONE, counted, totals
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from enginectl.output.approval import MAX_DEVIATIONS, deviation_entry, deviation_lines

@@ -8,10 +8,10 @@ from msgspec import Struct, field
 
 from engine.report.forecast_text import duration_lines, room_lines
 from engine.report.markdown.inert import prose
-from engine.report.markdown.limits import COMMENT, LINK, SMALLEST
 from engine.report.markdown.overview import blocker_line, heading, marker, table_head, table_row, totals, warning_line
 from engine.report.markdown.section import Detail, section
 from engine.report.model import Report, RootReport
+from engine.report.review import COMMENT, LINK, SMALLEST
 from engine.report.severity import impediments_of, worst_first
 from engine.report.text import others_lines
 

@@ -2,8 +2,8 @@
 
 from engine.report.markdown.document import KEPT, LISTED
 from engine.report.markdown.inert import code, prose
-from engine.report.markdown.limits import SMALLEST
 from engine.report.markdown.overview import blocker_line, marker
+from engine.report.review import SMALLEST
 from engine.report.severity import Impediment, ImpedimentKind
 
 

@@ -7,10 +7,10 @@ from typing import Final
 from engine.forecast.forecast import Forecast
 from engine.judgement import Violation
 from engine.report.forecast_text import counts_text, operations_text
-from engine.report.headline import change_of
 from engine.report.markdown.inert import PROSE, cell, code, prose
-from engine.report.markdown.limits import TITLE
+from engine.report.meaning import change_of
 from engine.report.model import Report, RootReport
+from engine.report.review import TITLE
 from engine.report.severity import Impediment, ImpedimentKind, end_of, levels_of, root_name
 from engine.verb import Verb
 

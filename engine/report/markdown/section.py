@@ -7,12 +7,11 @@ from typing import Final
 from engine.operation import Cause, Operation
 from engine.plan import Wait
 from engine.report.alike import spread, steps_alike, waits_alike
-from engine.report.forecast_text import stage_text, totals_text
+from engine.report.forecast_text import stage_text, stages_of, totals_text
 from engine.report.markdown.inert import code, fenced, html_code, html_prose, prose
 from engine.report.model import SEVERITY, Report, RootReport, Step
 from engine.report.published import published_fields
 from engine.report.severity import level_text, levels_of, root_name
-from engine.report.stages import stages_of
 from engine.report.text import MARKS, group_name
 from engine.verb import Verb
 
