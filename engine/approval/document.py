@@ -157,7 +157,16 @@ def _wire_forecast(forecast: Forecast) -> WireForecast:
     assumptions = tuple(sorted(assumption.name for assumption in forecast.assumptions))
     effects, repeating = tuple(forecast.effects.items()), tuple(sorted(forecast.repeating))
     return WireForecast(
-        forecast.began, passes, forecast.is_finished, plans, effects, assumptions, repeating, forecast.doubts, forecast.unchecked
+        forecast.began,
+        passes,
+        forecast.is_finished,
+        plans,
+        effects,
+        assumptions,
+        repeating,
+        forecast.doubts,
+        forecast.unchecked,
+        forecast.collected,
     )
 
 
@@ -227,6 +236,7 @@ def _forecast(wire: WireForecast) -> Forecast:
         repeating=frozenset(wire.repeating),
         doubts=wire.doubts,
         unchecked=wire.unchecked,
+        collected=wire.collected,
     )
 
 

@@ -107,6 +107,7 @@ class WireForecast(_Strict, frozen=True):
     repeating: tuple[ResourceId, ...]
     doubts: tuple[str, ...] = ()
     unchecked: str = ""
+    collected: int = 0
 
 
 class WirePlan(_Strict, frozen=True):

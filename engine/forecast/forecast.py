@@ -80,6 +80,8 @@ class Forecast(Struct, frozen=True, eq=False):
     """Why it is not known whether the nodes have room for new pods; empty if it is, or if no pod is created."""
     objections: tuple[Objection, ...] = ()
     """What the guards say against the last pass as a whole."""
+    collected: int = 0
+    """How many of the objects of the roots Kubernetes' garbage collector deletes, without an operation of the engine."""
 
     def operations(self) -> Iterator[Operation]:
         """Every operation, in order."""

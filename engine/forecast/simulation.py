@@ -25,6 +25,7 @@ from engine.observed import Live, Observed, World
 from engine.plan import Plan, changed
 from engine.proposal import compose, propose
 from engine.tick import Plans, executable, plan_all
+from engine.verb import Verb
 from engine.world import assemble, with_foreign
 
 FROM: Final = 64
@@ -203,7 +204,16 @@ class _Simulation:
         is_finished &= self.model.is_known(self.store) or not any(map(is_left, plans.values()))
         assumed, ended = frozenset(assumptions), self.store.lives
         end = Forecast(self.began, tuple(passes), is_finished, plans, effects, assumed, ended, repetition.roots, self.last)
-        return replace(end, objections=planned.objections)
+        return replace(end, objections=planned.objections, collected=self._collected(end))
+
+    def _collected(self, end: Forecast) -> int:
+        """How many of the first objects are gone that nothing of ours has deleted; not those that were being deleted already."""
+        deleted = {operation.id for operation in end.operations() if operation.verb in (Verb.DELETE, Verb.REPLACE)}
+        return sum(
+            live.deleting_since is None and live.id not in self.store.lives and live.id not in deleted
+            for live in existing(self.first)
+            if live.id in self.children
+        )
 
     def _plan(self) -> tuple[Plans, list[Plan]]:
         """A pass: all plans, and those with operations to execute now."""

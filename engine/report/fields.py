@@ -22,7 +22,7 @@ WIDTH = 96
 """The maximum length of one side of a change in text; JSON has the whole value."""
 LEAD = 24
 """How many characters are shown before the first difference of two long values."""
-WORD: Final = re.compile(r"[A-Za-z0-9](?:[\w./:-]*[A-Za-z0-9])?", re.ASCII)
+WORD: Final = re.compile(r"[\w./:@=+$-]+", re.ASCII)
 """What is written without quotes in a list of names."""
 
 

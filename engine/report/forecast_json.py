@@ -21,6 +21,7 @@ def forecast_document(forecast: Forecast) -> ForecastEntry:
         "mayNotFit": list(forecast.doubts),
         "roomNotChecked": forecast.unchecked,
         "operations": counts_by_verb(forecast.operations()),
+        "collected": forecast.collected,
     }
 
 

@@ -248,17 +248,20 @@ def conclusion(forecast: Forecast) -> Iterator[Line]:
     yield from room_lines(forecast)
 
 
-def total_text(forecast: Forecast) -> str:
+def total_text(forecast: Forecast, *, always_effects: bool = False) -> str:
     """The operations of all passes and, of several roots, what they mean together: `4 to release, 14 to delete; 3 pods removed`.
 
-    Empty if nothing is written.
+    Empty if nothing is written, and nothing goes. `always_effects`: also of a single one.
     """
-    if not (operations := operations_text(forecast.operations())):
+    operations = operations_text(forecast.operations())
+    collected = f"{forecast.collected} deleted by Kubernetes" if forecast.collected else ""
+    if not (operations or collected):
         return ""
     at_least = "" if forecast.is_finished and not forecast.repeating else "at least "
     effects = sum((Counter(each.counts) for each in forecast.effects.values()), Counter[str]())
     roots = {root for each in forecast.passes for root in each.operations}
-    return "; ".join(filter(None, (f"{at_least}{operations}", counts_text(effects) if len(roots) > 1 else "")))
+    counts = ", ".join(filter(None, (operations, collected)))
+    return "; ".join(filter(None, (f"{at_least}{counts}", counts_text(effects) if always_effects or len(roots) > 1 else "")))
 
 
 def duration_lines(forecast: Forecast) -> Iterator[Line]:

@@ -79,6 +79,7 @@ class ForecastEntry(TypedDict):
         str, Meta(description="Why it is not known whether nodes have room for new pods; empty if it is, or offline.")
     ]
     operations: Counts
+    collected: Annotated[int, Meta(description="Objects that Kubernetes' garbage collector deletes, without an operation.")]
 
 
 class Precondition(TypedDict):

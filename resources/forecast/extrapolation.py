@@ -51,6 +51,8 @@ def extended(forecast: Forecast, sample: Sample, effects_of: EffectsOf) -> Forec
             effects[root] = whole
         elif root in effects:
             return None
+    if forecast.collected:
+        return None  # The garbage collector deletes with no operation: how much of the others is not seen in those of the sample.
     return replace(forecast, passes=tuple(ForecastPass(at, passes[at]) for at in sorted(passes)), effects=effects, objects=None)
 
 

@@ -6,9 +6,13 @@ import pytest
 
 from engine.errors import ClusterError
 from engine.ids import Kind
+from engine.report.text import text
 from engine.verb import Verb
+from enginectl.actions.planning import first_pass_of, report_of
 from resources.base import kinds
-from tests.builders import clique, group, podcliqueset
+from resources.preview.forecasting import forecast_of
+from resources.preview.shown import shown
+from tests.builders import applying, clique, group, podcliqueset
 from tests.stories.pods import clique_of, is_leaving, is_ready
 from tests.stories.process import Call, Process
 from tests.stories.stage import Stage, stage
@@ -234,3 +238,25 @@ async def test_one_set_goes_and_its_neighbour_does_not_notice() -> None:
         await cluster.clock.advance(60)
 
         assert {name: pod["metadata"]["uid"] for name, pod in cluster.there(kinds.POD).items()} == kept
+
+
+@pytest.mark.parametrize("how", ["engine delete", "Background", "Foreground"])
+async def test_a_preview_counts_every_object_that_goes_whoever_deletes_it(how: str) -> None:
+    async with stage() as cluster:
+        await cluster.apply(workload())
+        await cluster.sync()
+        before = await cluster.names()
+        removals = cluster.removing(kinds.PODCLIQUESET, "llm") if how == "engine delete" else {}
+        if not removals:
+            await cluster.delete(kinds.PODCLIQUESET, "llm", how)
+            before -= {"PodCliqueSet llm"}
+        first = first_pass_of(await cluster.look(removals=removals), applying((), removals))
+        forecast = forecast_of(first)
+        assert forecast is not None
+        lines = [line.text for line in text(report_of(shown(first, forecast)))]
+        deleted = sum(operation.verb is Verb.DELETE for operation in forecast.operations())
+
+        assert deleted + forecast.collected == len(before) > 20
+        assert (forecast.collected > 0) is (how == "Foreground")
+        (plan,) = (line for line in lines if line.startswith("Plan: "))
+        assert f"{deleted} to delete" in plan and (f", {forecast.collected} deleted by Kubernetes" in plan) is (how == "Foreground")

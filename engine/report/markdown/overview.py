@@ -6,7 +6,7 @@ from typing import Final
 
 from engine.forecast.forecast import Forecast
 from engine.judgement import Violation
-from engine.report.forecast_text import counts_text, operations_text
+from engine.report.forecast_text import total_text
 from engine.report.markdown.inert import PROSE, cell, code, prose
 from engine.report.meaning import change_of
 from engine.report.model import Report, RootReport
@@ -53,10 +53,8 @@ def totals(report: Report) -> Iterator[str]:
     waits = ((report.later, "later"), (report.blocked, "blocked"), (report.pending, "pending"))
     now = ", ".join(filter(None, [counts, *(f"{count} {word}" for count, word in waits if count)]))
     yield f"Next pass: {now or 'nothing'}."
-    if report.forecast and (operations := operations_text(report.forecast.operations())):
-        at_least = "" if report.forecast.is_finished else "at least "
-        effects = counts_text({what: count for what, count in effects_of(report.forecast).items() if count})
-        yield f"In all: {at_least}{'; '.join(filter(None, (operations, prose(effects))))}."
+    if report.forecast and (total := total_text(report.forecast, always_effects=True)):
+        yield f"In all: {prose(total)}."
 
 
 def effects_of(forecast: Forecast | None) -> Counter[str]:

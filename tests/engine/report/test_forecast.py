@@ -191,6 +191,7 @@ def test_json_has_stages_totals_availability_and_the_end() -> None:
         "mayNotFit": [],
         "roomNotChecked": "",
         "operations": {"create": 2, "patch": 0, "scale": 0, "replace": 0, "release": 0, "delete": 3},
+        "collected": 0,
     }
     (root,) = value["roots"]
     entry = root["forecast"]
