@@ -71,15 +71,22 @@ def disappeared(previous: World, world: World, deleted: Set[str]) -> Iterator[Ca
 
 def _is_known(blueprint: Blueprint, observed: Observed, id: ResourceId) -> bool:
     """Whether the pass knows the object, or cannot know it."""
-    keys = id.keys()
+    keys, own = id.keys(), observed.slice(blueprint.part_of(observed.root.id, id)).objects
+    reference = observed.references.objects.get(id)
     return (
         id == observed.root.id
-        or id in observed.slice(blueprint.part_of(observed.root.id, id)).objects
+        or id in own
         or id in observed.foreign
-        or observed.elsewhere(id) is not None
+        or (observed.elsewhere(id) is not None and not (reference is not None and _is_controlled(reference, observed.root, own)))
         or not observed.incomplete.isdisjoint(keys)
         or not observed.unserved.isdisjoint(keys)
     )
+
+
+def _is_controlled(live: Live, root: Live, own: Mapping[ResourceId, Live]) -> bool:
+    """Whether an object that is listed for another reason is the root's own, and has lost the labels by which it is listed as such."""
+    owner = live.controller
+    return owner is not None and (owner.uid == root.uid or any(each.uid == owner.uid for each in own.values()))
 
 
 def _changed(previous: World, world: World) -> Iterator[tuple[Observed, Observed]]:

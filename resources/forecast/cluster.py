@@ -23,6 +23,7 @@ from resources.forecast.pods import (
     is_claim_for,
     is_component,
     is_refused,
+    is_refused_just_now,
     is_synthetic,
     rolled_out,
     started,
@@ -121,17 +122,24 @@ class ModelledCluster:
         self._used: set[Assumption] = set()
         self._pods_before: Mapping[ResourceId, str] = {}
         """The pods that existed before the first operation, with their uids."""
+        self._refused: dict[tuple[str, str], list[ResourceId]] = {}
+        """Namespace and gang -> its pods that the scheduler refused before the first operation: maybe only because others were missing."""
+        self._grown: dict[tuple[str, str], None] = {}
+        """The gangs of such pods that have got another pod."""
         self._leaving_before: frozenset[ResourceId] = frozenset()
         """The objects that were being deleted before the first operation."""
 
     def begin(self, store: ForecastStore) -> None:
         """Take note of every object."""
         self._log.begin(store.lives.values())
+        pods = [live for live in store.lives.values() if live.id.kind == kinds.POD.name]
+        refused = [live for live in pods if live.deleting_since is None and is_refused(facts_of(live))]
+        for live in refused:
+            self._refused.setdefault(_gang_of(live.id, live.labels), []).append(live.id)
         if self._room is not None:
-            pods = [live for live in store.lives.values() if live.id.kind == kinds.POD.name]
             self._room.begin((live, self._slots.of(store, live)) for live in pods)
-            refused = (live for live in pods if live.deleting_since is None and is_refused(facts_of(live)))
             self._room.note_refused((live, self._root_of(live), self._slots.of(store, live)) for live in refused)
+            self._try_again(store, [live.id for live in refused if is_refused_just_now(facts_of(live), store.now)])
         self._tokens = {live.id: None for live in store.lives.values() if _is_token(live)}
         self._pods_before = {live.id: live.uid for live in store.lives.values() if live.id.kind == kinds.POD.name}
         self._leaving_before = frozenset(live.id for live in store.lives.values() if live.deleting_since is not None)
@@ -141,6 +149,8 @@ class ModelledCluster:
         self._log.sent(root, operation, existing)
         if operation.verb is Verb.CREATE and operation.id.kind == kinds.POD.name:
             self._roots[operation.id] = root
+            if self._refused and (gang := _gang_of(operation.id, mapping(operation.body["metadata"].get("labels")))) in self._refused:
+                self._grown[gang] = None
 
     def effects(self) -> Mapping[ResourceId, Effects]:
         """What all operations so far mean for the workloads."""
@@ -169,6 +179,9 @@ class ModelledCluster:
         for id in changed:
             if (live := store.find(id)) is not None:
                 self._attend_to(store, live)
+        for gang in self._grown:
+            self._try_again(store, self._refused.pop(gang, ()))
+        self._grown = {}
         for id in list(self._unclaimed):
             self._start_if_claimed(store, id)
         if self._room is not None:
@@ -217,6 +230,12 @@ class ModelledCluster:
         elif (patch := rolled_out(live, timestamp(store.now))) is not None:
             store.patch(live.id, patch)
             self._used.update((Assumption.CAPACITY, Assumption.KUBERNETES))
+
+    def _try_again(self, store: ForecastStore, ids: Iterable[ResourceId]) -> None:
+        """Let the scheduler look once more at pods that it refused: their gang has grown, or room was freed. Others still wait."""
+        for id in ids:
+            if (live := store.find(id)) is not None and not (self._room is not None and self._room.is_explained(live.uid)):
+                store.patch(id, {"status": {"conditions": []}})
 
     def _start_pod(self, store: ForecastStore, live: Live) -> None:
         """Schedule a pod and make it ready, if nothing keeps it from that."""
@@ -351,6 +370,11 @@ class ModelledCluster:
                 store.delete(id)
             self._used.add(Assumption.KUBERNETES)
         self._without_owner = {}
+
+
+def _gang_of(pod: ResourceId, pod_labels: Mapping[str, Any]) -> tuple[str, str]:
+    """Namespace and name of the gang of a pod; of a pod without a gang its own."""
+    return pod.namespace, str(pod_labels.get(labels.PODGANG, pod.name))
 
 
 def _is_token(live: Live) -> bool:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -10,7 +11,7 @@ from engine.conditions import find
 from engine.forecast.cluster_model import Effects, Level, worst_first
 from engine.forecast.store import SYNTHETIC, ForecastStore
 from engine.ids import ResourceId
-from engine.observed import Live
+from engine.observed import Live, moment
 from engine.operation import Operation
 from engine.quantity import amount
 from engine.verb import Verb
@@ -25,6 +26,8 @@ CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 """Kubernetes' annotation of a claim made from a template: the name of the claim in the pod."""
 CONDITIONS: Final = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 UNSCHEDULABLE: Final = "Unschedulable"
+RETRIED_WITHIN: Final = timedelta(seconds=15)
+"""The time within which the scheduler looks again at a pod that it has refused: its longest pause is 10 seconds."""
 
 
 def is_synthetic(live: Live) -> bool:
@@ -39,8 +42,18 @@ def stays_as_it_is(facts: PodFacts) -> bool:
 
 def is_refused(facts: PodFacts) -> bool:
     """Whether the scheduler says that it cannot place a pod."""
-    scheduled = find(mappings(mapping(facts.live.body.get("status")).get("conditions")), "PodScheduled") or {}
+    scheduled = _scheduled(facts.live)
     return not facts.node and scheduled.get("status") == "False" and scheduled.get("reason") == UNSCHEDULABLE
+
+
+def is_refused_just_now(facts: PodFacts, now: datetime) -> bool:
+    """Whether the scheduler has said so so recently that it may not know yet what has been freed since."""
+    since = _scheduled(facts.live).get("lastTransitionTime")
+    return is_refused(facts) and isinstance(since, str) and now - moment(since) < RETRIED_WITHIN
+
+
+def _scheduled(pod: Live) -> Mapping[str, Any]:
+    return find(mappings(mapping(pod.body.get("status")).get("conditions")), "PodScheduled") or {}
 
 
 def started(node: str, moment: str) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from engine.tick import executable
 from engine.verb import Verb
 from resources.base import kinds
 from resources.forecast.cluster import ModelledCluster
+from resources.forecast.pods import is_refused_just_now
+from resources.model.pod_facts import facts_of
 from resources.ports.configuration import Configuration
 from resources.preview.facts import NO_FACTS, Facts, FirstPass
 from resources.registry import BLUEPRINTS
@@ -59,9 +61,12 @@ def forecast_of(first: FirstPass, facts: Facts = NO_FACTS, *, passes: int | None
 
 
 def needs_room(forecast: Forecast) -> bool:
-    """Whether it depends on the room on nodes: it creates pods, or deletes some while others could not be scheduled."""
+    """Whether it depends on the room on nodes: it creates pods, or others could not be scheduled and it deletes some, or that is new."""
     verbs = {operation.verb for operation in forecast.operations() if operation.id.kind == kinds.POD.name}
-    return Verb.CREATE in verbs or (Verb.DELETE in verbs and Assumption.FAILURES_STAY in forecast.assumptions)
+    if Verb.CREATE in verbs or Assumption.FAILURES_STAY not in forecast.assumptions:
+        return Verb.CREATE in verbs
+    pods = (live for live in (forecast.objects or {}).values() if live.id.kind == kinds.POD.name)
+    return Verb.DELETE in verbs or any(is_refused_just_now(facts_of(live), forecast.began) for live in pods)
 
 
 def can_be_forecast(first: FirstPass) -> bool:

@@ -115,7 +115,7 @@ async def live_through(cluster: Stage, history: list[Body]) -> None:
 
 @pytest.mark.parametrize("part", range(2))
 @given(history=histories())
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 def test_forecast_everything_that_sync_does_and_nothing_else(part: int, history: list[Body]) -> None:
     async def story() -> None:
         async with stage(nodes=30) as cluster:
@@ -149,7 +149,7 @@ class RecordingToy(Toy):
 
 @pytest.mark.parametrize("part", range(4))
 @given(history=histories())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 def test_forecast_in_a_toy_cluster(part: int, history: list[Body]) -> None:
     toy = RecordingToy()
     for number, manifest in enumerate(history):
