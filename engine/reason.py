@@ -73,6 +73,8 @@ class Reason(StrEnum):
     """The API server refuses pods of the new template, so that the update is held back."""
     IN_USE = "InUse"
     """It is being deleted, and kept until the pods that use it are gone."""
+    REFERENCE_MISSING = "ReferenceMissing"
+    """Pods refer to an object that does not exist, so that they never start."""
     KEPT = "Kept"
     """It is being deleted, and finalizers keep it that are not ours."""
 
@@ -89,6 +91,7 @@ BLOCKERS: Final = frozenset(
         Reason.NAMESPACE_TERMINATING,
         Reason.TEMPLATE_REFUSED,
         Reason.IN_USE,
+        Reason.REFERENCE_MISSING,
         Reason.KEPT,
     }
 )
@@ -101,6 +104,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.NOT_LISTED: "grant the right to list them, or wait until the API server can",
     Reason.NAMESPACE_MISSING: "kubectl create namespace {name}",
     Reason.NAMESPACE_TERMINATING: "wait until it is gone, and create it again",
+    Reason.REFERENCE_MISSING: "create it, or correct its name in the pod template",
     Reason.TEMPLATE_REFUSED: "correct the template, or what refuses it; the server is asked again by itself",
 }
 """What a user or an administrator has to do about a reason; `{name}` stands for the name of the object that is waited for."""

@@ -51,6 +51,7 @@ class Assumption(StrEnum):
     ROOM = "nodes, and what others run on them, stay as they are; new pods that fit are scheduled and become ready"
     NEW_NODES = "nodes are added for new pods that have no room; every new pod is scheduled and becomes ready"
     FAILURES_STAY = "pods that have failed, are failing or cannot be scheduled stay so"
+    REFERENCES = "Secrets, ConfigMaps, claims and whatever else pods refer to exist, as far as that is not known"
     DELETION = "deleted pods terminate"
     KUBERNETES = "Kubernetes' controllers and other programs do their part"
     FABRIC = "the driver of the fabric serves its domains"

@@ -73,7 +73,7 @@ class Forecast(Struct, frozen=True, eq=False):
     end: World = World(())
     """What the last pass observed, with what the intent proposes."""
     shortages: Mapping[ResourceId, tuple[Wait, ...]] = field(default_factory=dict)
-    """Root -> its objects with pods that no node has room for, each with the reason."""
+    """Root -> its objects with pods that never start, each with the reason: no node has room, or they refer to what does not exist."""
     doubts: tuple[str, ...] = ()
     """What the forecast assumes although it may well not be so, as sentences: pods that may not fit, and why."""
     unchecked: str = ""

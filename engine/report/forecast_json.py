@@ -8,6 +8,7 @@ from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.plan import Wait
+from engine.report.advice import advice
 from engine.report.forecast_text import Stage, stages_of
 from engine.report.shapes import Counts, ForecastEntry, Identity, LeftEntry, LevelEntry, PassOperations, RootForecast, StageEntry
 from engine.verb import Verb
@@ -34,7 +35,7 @@ def root_forecast(forecast: Forecast, root: ResourceId) -> RootForecast:
         "operations": counts_by_verb(forecast.operations_of(root)),
         "effects": dict(effects.counts) if effects else {},
         "availability": [level_entry(level) for level in (effects.levels if effects else ())],
-        "left": [left_entry(wait) for wait in ((*plan.deferred, *plan.pending) if plan else ())],
+        "left": [left_entry(wait, advice(wait, forecast, root)) for wait in ((*plan.deferred, *plan.pending) if plan else ())],
     }
 
 
@@ -85,9 +86,9 @@ def level_entry(level: Level) -> LevelEntry:
     }
 
 
-def left_entry(wait: Wait) -> LeftEntry:
-    """An object that is still deferred or pending at the end."""
-    return {"object": _identity(wait.id), "why": wait.why, "blocked": wait.blocked}
+def left_entry(wait: Wait, to_do: str) -> LeftEntry:
+    """An object that is still deferred or pending at the end, and what to do about it."""
+    return {"object": _identity(wait.id), "why": wait.why, "blocked": wait.blocked, "advice": to_do}
 
 
 def _identity(id: ResourceId) -> Identity:

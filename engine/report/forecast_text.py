@@ -12,9 +12,10 @@ from engine.forecast.cluster_model import Level
 from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
 from engine.operation import Operation
+from engine.report.advice import general_advice
 from engine.report.alike import TOKEN
 from engine.report.model import RootReport
-from engine.report.printable import TO_DO, Line, clipped, counted, totals
+from engine.report.printable import TO_DO, Line, clipped, counted, printable, totals
 from engine.verb import Verb
 
 DISTINCTIVE: Final = frozenset({Verb.CREATE, Verb.REPLACE, Verb.RELEASE, Verb.DELETE})
@@ -125,7 +126,7 @@ REST: Final = "a sync waits no longer than its --timeout, and what is left then 
 """What becomes of passes that begin late. The time that pods take to start and to end comes on top."""
 ENDS: Final[Mapping[End, str]] = {
     End.SETTLED: "settled",
-    End.STUCK: "STUCK: what is left needs somebody to act",
+    End.STUCK: "STUCK: the remaining steps need manual action",
     End.REPEATS: "REPEATS: the same follows again and again, it is never settled",
     End.UNFINISHED: "at least: more follows than was computed",
 }
@@ -226,7 +227,7 @@ def operations_text(operations: Iterable[Operation]) -> str:
 
 
 def left_lines(forecast: Forecast, root: RootReport) -> Iterator[Line]:
-    """What is left of a root that gets stuck, unless its report names it already: what is blocked, and what the next pass waits for."""
+    """What is left of a root that gets stuck, unless its report names it already, and what has to be done about it."""
     plan = forecast.plans.get(root.root)
     if forecast.end_of(root.root) is not End.STUCK or plan is None:
         return
@@ -237,6 +238,8 @@ def left_lines(forecast: Forecast, root: RootReport) -> Iterator[Line]:
         yield Line(f"  left     {wait.id.kind}/{clipped(wait.id.name, NAME)}: {code}{clipped(wait.why, REASON)}", "blocked")
     if len(waits) > LEFT:
         yield Line(f"           … {len(waits) - LEFT} more objects are left", "faint")
+    if text := general_advice((*plan.deferred, *plan.pending), forecast, root.root):
+        yield Line(f"  do       {printable(text)}", "blocked")
 
 
 def conclusion(forecast: Forecast) -> Iterator[Line]:

@@ -1,7 +1,9 @@
 """Severity: what keeps a plan from success, and the order of workloads in documents for reviewers, the worst first."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
+from functools import partial
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -9,6 +11,7 @@ from engine.forecast.cluster_model import Level
 from engine.forecast.forecast import End
 from engine.ids import ResourceId
 from engine.plan import Wait
+from engine.report.advice import advice
 from engine.report.alike import spread, waits_alike
 from engine.report.model import SEVERITY, Report, RootReport
 from engine.report.text import group_name
@@ -63,7 +66,11 @@ def impediments_of(report: Report) -> list[Impediment]:
             for root in unsettled
             if end_of(report, root) is End.REPEATS
         ),
-        *(blocker for root in unsettled for blocker in _waiting(ImpedimentKind.STUCK, root, left_of(report, root))),
+        *(
+            blocker
+            for root in unsettled
+            for blocker in _waiting(ImpedimentKind.STUCK, root, left_of(report, root), partial(_advice, report, root.root))
+        ),
         *(
             Impediment(ImpedimentKind.BELOW_MINIMUM, f"{level.id.name}: {level_text(level)}", root.root)
             for root in report.roots
@@ -81,10 +88,16 @@ def _denied(report: Report) -> Iterator[Impediment]:
         yield from (Impediment(ImpedimentKind.DENIED, objection.message, root.root, objection.rule) for objection in root.objections)
 
 
-def _waiting(kind: ImpedimentKind, root: RootReport, waits: Iterable[Wait]) -> Iterator[Impediment]:
+def _waiting(
+    kind: ImpedimentKind, root: RootReport, waits: Iterable[Wait], to_do: Callable[[Wait], str] = attrgetter("remedy")
+) -> Iterator[Impediment]:
     for group in waits_alike(waits):
-        name = group_name(root.root, [wait.id for wait in group])
-        yield Impediment(kind, f"{name}: {spread(wait.why for wait in group)}", root.root)
+        name, text = group_name(root.root, [wait.id for wait in group]), to_do(group[0])
+        yield Impediment(kind, f"{name}: {spread(wait.why for wait in group)}{f'; do: {text}' if text else ''}", root.root)
+
+
+def _advice(report: Report, root: ResourceId, wait: Wait) -> str:
+    return advice(wait, report.forecast, root) if report.forecast is not None else ""
 
 
 def unsettled_roots(report: Report) -> list[RootReport]:

@@ -171,6 +171,7 @@ class LeftEntry(TypedDict):
     object: Identity
     why: str
     blocked: bool
+    advice: Annotated[str, Meta(description="What to do if the root gets stuck; empty if `why` says it.")]
 
 
 class RootForecast(TypedDict):

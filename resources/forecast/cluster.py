@@ -1,6 +1,7 @@
 """ModelledCluster: a cluster without surprises: pods start where there is room, controllers do their work, and others do not interfere."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
@@ -11,6 +12,8 @@ from engine.forecast.store import ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live, timestamp
 from engine.operation import Operation
+from engine.plan import Wait
+from engine.reason import Reason
 from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
@@ -30,6 +33,7 @@ from resources.forecast.pods import (
     stays_as_it_is,
 )
 from resources.model.pod_facts import PROTECTIONS, claims_of, facts_of, pod_spec_of, reserved_for
+from resources.model.pod_references import references_of
 from resources.ports.fabric import AnsweringFabric, Fabric
 
 Slots = Mapping[str, int]
@@ -69,6 +73,8 @@ class RoomModel(Protocol):
         ...
 
 
+LISTED: Final = (kinds.RESOURCE_CLAIM_TEMPLATE.name,)
+"""The kinds of objects that pods refer to and that every observation of a cluster has."""
 OVERDUE: Final = timedelta(minutes=2)
 """How long a deletion may be overdue. An object that is still there then has a reason that time does not remove."""
 TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
@@ -99,10 +105,15 @@ class ModelledCluster:
 
     graceful = frozenset({kinds.POD.name})
 
-    def __init__(self, fabrics: Iterable[Fabric], room: RoomModel | None = None) -> None:
-        """`room`: the nodes; None: they are not known, and every pod is assumed to have room."""
+    def __init__(self, fabrics: Iterable[Fabric], room: RoomModel | None = None, listed: Collection[str] = LISTED) -> None:
+        """`room`: the nodes; None: they are not known, and every pod is assumed to have room. `listed`: the kinds of objects that pods
+        refer to and of which all are known; objects of other kinds are assumed to exist."""
         enabled = tuple(fabrics)
-        self._room = room
+        self._room, self._listed = room, frozenset(listed)
+        self._fabrics = {fabric.kind.key: fabric for fabric in enabled}
+        self._store: ForecastStore | None = None
+        self._promised: set[ResourceId] = set()
+        """The templates of claims that drivers make for domains that exist."""
         self._slots = PodSlots(enabled, room.slot_kinds if room is not None else ())
         self._roots: dict[ResourceId, ResourceId] = {}
         """Pod -> its root, of those that are created."""
@@ -116,7 +127,7 @@ class ModelledCluster:
         self._without_owner: dict[ResourceId, None] = {}
         """Objects of which an owner has gone."""
         self._unclaimed: dict[ResourceId, None] = {}
-        """Pods that wait for the template of a claim."""
+        """Pods that wait for objects that they refer to."""
         self._tokens: dict[ResourceId, None] = {}
         """The token Secrets."""
         self._used: set[Assumption] = set()
@@ -131,9 +142,11 @@ class ModelledCluster:
 
     def begin(self, store: ForecastStore) -> None:
         """Take note of every object."""
+        self._store = store
         self._log.begin(store.lives.values())
+        self._note_promises(store, store.lives)
         pods = [live for live in store.lives.values() if live.id.kind == kinds.POD.name]
-        refused = [live for live in pods if live.deleting_since is None and is_refused(facts_of(live))]
+        refused = [live for live in pods if live.deleting_since is None and is_refused(facts_of(live)) and not self._lacks(live)]
         for live in refused:
             self._refused.setdefault(_gang_of(live.id, live.labels), []).append(live.id)
         if self._room is not None:
@@ -168,6 +181,7 @@ class ModelledCluster:
         """Let every program of the cluster take one step."""
         self._used = set()
         changed, gone = store.take_changes()
+        self._note_promises(store, changed)
         self._log.changed(changed, store)
         self._end_terminations(store)
         self._collect_garbage(store)
@@ -242,11 +256,11 @@ class ModelledCluster:
         facts = facts_of(live)
         if facts.ready or facts.phase in ENDED or mapping(live.body.get("spec")).get("schedulingGates"):
             return
-        if stays_as_it_is(facts):
+        if not facts.node and not self._has_references(store, live):
+            self._unclaimed[live.id] = None
+        elif stays_as_it_is(facts):
             if self._room is None or not self._room.is_explained(live.uid):
                 self._used.add(Assumption.FAILURES_STAY)
-        elif not self._has_claims(store, live):
-            self._unclaimed[live.id] = None
         elif facts.node or self._room is None or not self._room.ask(live, self._root_of(live), self._slots.of(store, live)):
             store.patch(live.id, started(facts.node, timestamp(store.now)))
             self._used.add(Assumption.CAPACITY)
@@ -264,26 +278,62 @@ class ModelledCluster:
         return self._roots.get(pod.id, named)
 
     def _start_if_claimed(self, store: ForecastStore, id: ResourceId) -> None:
-        """Start a pod that has waited for the template of a claim, if that exists now."""
+        """Start a pod that has waited for objects that it refers to, if they exist now."""
         live = store.find(id)
-        if live is None or live.deleting_since is not None or self._has_claims(store, live):
+        if live is None or live.deleting_since is not None or not self._lacks(live):
             del self._unclaimed[id]
             if live is not None and live.deleting_since is None:
                 self._start_pod(store, live)
 
-    def _has_claims(self, store: ForecastStore, pod: Live) -> bool:
-        """Whether a pod has all of its claims; those whose templates exist are created."""
-        is_complete = True
-        for name, template_name in claims_from_templates(pod).items():
-            if any(is_claim_for(store.lives[id], name) for id in store.dependents(pod.uid)):
-                continue
-            template = store.find(kinds.RESOURCE_CLAIM_TEMPLATE.id(pod.id.namespace, template_name))
-            if template is None:
-                is_complete = False
-            else:
-                store.create(claim_of(pod, name, template.body))
+    def unstarted(self) -> Mapping[ResourceId, tuple[Wait, ...]]:
+        """Root -> for each PodClique with pods that refer to what does not exist, what that is."""
+        store = self._store
+        pods = (pod for id in self._unclaimed if store is not None and (pod := store.find(id)) is not None and pod.deleting_since is None)
+        counts = Counter((self._root_of(pod), pod.id.namespace, pod.labels.get(labels.PODCLIQUE, ""), self._lacks(pod)) for pod in pods)
+        waits: dict[ResourceId, list[Wait]] = {}
+        for (root, namespace, clique, lacks), count in counts.items():
+            missing = ", ".join(f"{id.kind} {id.name}" for id in lacks)
+            why = f"{count} pod{'s' if count > 1 else ''} cannot start: {missing} {'does' if len(lacks) == 1 else 'do'} not exist"
+            id = kinds.PODCLIQUE.id(namespace, clique)
+            waits.setdefault(root, []).append(Wait(id, why, blocked=True, reason=Reason.REFERENCE_MISSING))
+        return {root: tuple(listed) for root, listed in waits.items()}
+
+    def _has_references(self, store: ForecastStore, pod: Live) -> bool:
+        """Whether everything that a pod refers to exists, or may. Claims whose templates exist are created."""
+        for name, template in self._unmade_claims(store, pod):
+            if (live := store.find(template)) is not None:
+                store.create(claim_of(pod, name, live.body))
                 self._used.add(Assumption.KUBERNETES)
-        return is_complete
+        if self._lacks(pod):
+            return False
+        named = (*(id for _, id in self._unmade_claims(store, pod)), *references_of(pod.id.namespace, pod.body.get("spec")))
+        if any(store.find(id) is None for id in named):
+            self._used.add(Assumption.REFERENCES)
+        return True
+
+    def _unmade_claims(self, store: ForecastStore, pod: Live) -> list[tuple[str, ResourceId]]:
+        """The claims of a pod that do not exist and are made from templates: name in the pod, and template."""
+        made = [store.lives[id] for id in store.dependents(pod.uid)]
+        return [
+            (name, kinds.RESOURCE_CLAIM_TEMPLATE.id(pod.id.namespace, template))
+            for name, template in claims_from_templates(pod).items()
+            if not any(is_claim_for(claim, name) for claim in made)
+        ]
+
+    def _lacks(self, pod: Live) -> tuple[ResourceId, ...]:
+        """The objects that a pod refers to and that do not exist: those of listed kinds, and templates that drivers have still to make."""
+        if (store := self._store) is None:
+            return ()
+        claims = (id for id in claims_of(pod.id.namespace, pod.body.get("spec")) if id.kind in self._listed)
+        templates = (id for _, id in self._unmade_claims(store, pod) if id.kind in self._listed or id in self._promised)
+        return tuple(dict.fromkeys(id for id in (*templates, *claims) if store.find(id) is None))
+
+    def _note_promises(self, store: ForecastStore, ids: Iterable[ResourceId]) -> None:
+        """Take note of the templates that drivers make for these domains."""
+        for id in ids:
+            for key in self._fabrics.keys() & set(id.keys()) if self._fabrics else ():
+                name = self._fabrics[key].template_name(store.find(id), id.name)
+                self._promised.add(kinds.RESOURCE_CLAIM_TEMPLATE.id(id.namespace, name))
 
     def _end_terminations(self, store: ForecastStore) -> None:
         """Remove the finalizers of other programs, and pods that one pass has seen terminating.

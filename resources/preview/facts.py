@@ -58,6 +58,8 @@ class FirstPass(Struct, frozen=True, eq=False):
     configuration: Configuration
     intent: Intent = NOTHING
     limits: Limits = Limits()
+    is_record: bool = False
+    """Whether it is of a record of a cluster, or of none: an object that is not in it may exist."""
     assumes_secrets: bool = False
     """Whether Secrets could not be listed, and are taken to be as they should be."""
 

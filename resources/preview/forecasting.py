@@ -21,7 +21,7 @@ from engine.plan import Plan
 from engine.tick import executable
 from engine.verb import Verb
 from resources.base import kinds
-from resources.forecast.cluster import ModelledCluster
+from resources.forecast.cluster import ModelledCluster, RoomModel
 from resources.forecast.pods import is_refused_just_now
 from resources.model.pod_facts import facts_of
 from resources.ports.configuration import Configuration
@@ -44,6 +44,19 @@ class Conditions(Struct, frozen=True, eq=False):
     limits: Limits
     passes: int | None = None
     """How many passes are simulated at most; None: as many as `MAX_WORK` and `MAX_PASSES` allow."""
+    is_record: bool = False
+    """See `FirstPass`."""
+
+    def model(self, room: RoomModel | None = None) -> ModelledCluster:
+        """A cluster with these nodes, whose objects are all known unless they are those of a record."""
+        fabrics = self.configuration.fabrics
+        claims = (kinds.RESOURCE_CLAIM.name,) if fabrics else ()
+        return ModelledCluster(fabrics, room, listed=() if self.is_record else (kinds.RESOURCE_CLAIM_TEMPLATE.name, *claims))
+
+
+def conditions_of(first: FirstPass, passes: int | None) -> Conditions:
+    """The conditions of the forecast that begins with this pass."""
+    return Conditions(first.now, first.configuration, first.limits, passes, first.is_record)
 
 
 def forecast_of(first: FirstPass, facts: Facts = NO_FACTS, *, passes: int | None = None, whole: bool = False) -> Forecast | None:
@@ -55,7 +68,7 @@ def forecast_of(first: FirstPass, facts: Facts = NO_FACTS, *, passes: int | None
     if not can_be_forecast(first):
         return None
     world = concerned(first)
-    conditions = Conditions(first.now, first.configuration, first.limits, passes)
+    conditions = conditions_of(first, passes)
     extended_sample = None if whole else from_sample(first, world, conditions)
     return extended_sample or simulated(world, first.intent, conditions)
 
@@ -76,9 +89,10 @@ def can_be_forecast(first: FirstPass) -> bool:
 
 def simulated(world: World, intent: Intent, conditions: Conditions, model: ModelledCluster | None = None) -> Forecast:
     """The forecast for which every object of the world is simulated, with this model of a cluster; None: with a new one."""
-    model = model or ModelledCluster(conditions.configuration.fabrics)
+    model = model or conditions.model()
     bounds: dict[str, float] = {"max_work": inf, "max_passes": conditions.passes} if conditions.passes is not None else {}
-    return forecast(BLUEPRINTS, world, intent, conditions.now, conditions.configuration, model, limits=conditions.limits, **bounds)
+    made = forecast(BLUEPRINTS, world, intent, conditions.now, conditions.configuration, model, limits=conditions.limits, **bounds)
+    return replace(made, shortages=model.unstarted()) if made.is_finished else made
 
 
 def from_sample(first: FirstPass, world: World, conditions: Conditions) -> Forecast | None:
@@ -92,8 +106,11 @@ def from_sample(first: FirstPass, world: World, conditions: Conditions) -> Forec
     sample = sample_of(world, first.intent, first.planned.plans)
     if sample is None or (conditions.passes is None and sample.count() * WORK > MAX_WORK):
         return None
-    model = ModelledCluster(conditions.configuration.fabrics)
-    whole = extended(simulated(sample.world, sample.intent, conditions, model), sample, model.effects_of_replica)
+    model = conditions.model()
+    of_sample = simulated(sample.world, sample.intent, conditions, model)
+    if of_sample.shortages:
+        return None
+    whole = extended(of_sample, sample, model.effects_of_replica)
     chosen = {plan.root: plan.operations for plan in executable(world, first.planned) if plan.root in sample.sets and plan.operations}
     return with_first_pass(whole, sample.sets.keys(), chosen) if whole is not None else None
 

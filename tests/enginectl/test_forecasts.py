@@ -22,7 +22,7 @@ def test_a_set_that_cannot_settle_exits_with_9(box: Box, engine: Engine) -> None
 
     assert {answer.code for answer in answers} == {Exit.STUCK}
     assert {answer.last for answer in answers} == {"exit 9: would not settle"}
-    assert "STUCK: what is left needs somebody to act" in answers[0].out and "Service/first-0" in answers[0].out
+    assert "STUCK: the remaining steps need manual action" in answers[0].out and "Service/first-0" in answers[0].out
     assert engine("diff", "-f", FIRST, "--next").code == Exit.DONE
 
 

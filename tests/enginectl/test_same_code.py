@@ -1,6 +1,7 @@
 """One answer: in the same situation `diff`, `sync --dry-run` and `sync` end with the same exit code."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,16 @@ def demo(version: int = 1, replicas: int = 1, pods: int = 1, **spec: Any) -> Bod
     """A set with one clique."""
     container = {"name": "main", "image": f"example/worker:{version}", **spec}
     return podcliqueset("demo", clique("a", pods, pod_spec={"containers": [container]}), replicas=replicas)
+
+
+def demo_with(pod: Body) -> Body:
+    """The same set with more in its pod spec."""
+    return podcliqueset("demo", clique("a", pod_spec={"containers": [{"name": "main", "image": "example/worker:1"}], **pod}))
+
+
+def claim(**source: str) -> Body:
+    """What a pod spec has for one claim."""
+    return {"resourceClaims": [{"name": "device", **source}]}
 
 
 def changed(body: Body, **metadata: Any) -> Body:
@@ -161,6 +172,14 @@ SITUATIONS = (
         codes={"sync --dry-run": Exit.DONE},
         act=on_api(lambda api: refuse(api, lambda body: body.get("kind") == "PodCliqueSet")),
     ),
+    Situation("pods that need a claim template that does not exist", Exit.STUCK, [demo_with(claim(resourceClaimTemplateName="none"))]),
+    Situation("pods that need a claim that does not exist", Exit.STUCK, [demo_with(claim(resourceClaimName="none"))]),
+    Situation(
+        "an update to pods that need a claim template that does not exist",
+        Exit.STUCK,
+        [demo_with(claim(resourceClaimTemplateName="none"))],
+        before=[demo()],
+    ),
     Situation("an edit of a set with a pod that crashes", Exit.STUCK, [noted(spare())], before=[spare()], act=crashed),
     Situation(
         "a pod that crashes and is created again with its gang",
@@ -211,6 +230,16 @@ def test_every_command_ends_with_the_same_exit_code(box: Box, engine: Engine, tm
 
     codes = {name: Exit(answer.code) for name, answer in answers.items()}
     assert codes == {name: situation.codes.get(name, situation.code) for name in commands}, answers
+    for name, answer in answers.items():
+        if answer.code == Exit.STUCK:
+            assert CAUSE.search(answer.out), f"{name} does not say what is left, and why:\n{answer.out}"
+            assert ACTION.search(answer.out), f"{name} does not say what has to be done:\n{answer.out}"
+
+
+CAUSE = re.compile(r"^ *(! blocked|left|· pending|failed:|\? later) +\S+ ?\S*/\S+:? +\S+", re.MULTILINE)
+"""An object, and why it is left."""
+ACTION = re.compile(r"(; do:|^ *do:?) +(engine |\w+)", re.MULTILINE)
+"""What a user or an administrator does."""
 
 
 def written(folder: Path, manifests: Sequence[Body]) -> Path:

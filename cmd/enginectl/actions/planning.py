@@ -11,6 +11,7 @@ from engine.plan import Objection, Plan
 from engine.report.model import Report, compose
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.passes import preview as plan_once
+from engine.runtime.provider import RecordedProvider
 from enginectl.actions.facts import read_facts
 from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
@@ -29,7 +30,8 @@ async def first_pass(engine: Engine, intent: Intent = NOTHING, objections: tuple
     current = await plan_once(engine, intent)
     if objections:
         current = replace(current, planned=replace(current.planned, objections=(*current.planned.objections, *objections)))
-    return current, first_pass_of(current, intent, engine.limits)
+    first = first_pass_of(current, intent, engine.limits)
+    return current, replace(first, is_record=isinstance(engine.provider, RecordedProvider))
 
 
 def first_pass_of(current: Pass, intent: Intent = NOTHING, limits: Limits = DEFAULT_LIMITS) -> FirstPass:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from engine.ids import ResourceId
 from engine.operation import Outcome, Result
+from engine.report.advice import explained_by
 from engine.report.json import VERSION, document, identity
 from engine.report.model import Report
 from engine.report.printable import DONE, Line, clipped, counted, printable, totals
@@ -19,6 +20,7 @@ from enginectl.output.status import MAX_ADVICE
 MAX_FAILURES = 20
 """Failures that are listed; of the others the number is given."""
 MAX_ERROR = 300
+REFUSED = "correct the manifest, or the quota, policy or webhook that refuses it, and run the command again"
 CONTINUE = "of the last plan left; run the command again to continue."
 
 
@@ -31,6 +33,8 @@ def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterato
         yield Line(f"failed: {operation.verb} {printable(str(operation.id))}: {clipped(str(result.error), MAX_ERROR)}", "bad")
     if len(sync.failures) > MAX_FAILURES:
         yield Line(f"… and {len(sync.failures) - MAX_FAILURES} more failures", "bad")
+    if sync.failures and sync.ending is Ending.STUCK:
+        yield Line(f"do: {REFUSED}", "blocked")
     if sync.error:
         yield Line(f"stopped: {clipped(str(sync.error), MAX_ERROR)}", "bad")
     yield from deviation_lines([each.deviation for each in sync.unapproved])
@@ -44,8 +48,17 @@ def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterato
     # The last plan also holds operations that were applied: only a new pass can say what is left.
     if not settled and not is_cut_short(sync):
         yield from text(remaining, verbose=verbose)
+        yield from (Line(f"do: {printable(explained_by(root))}", "blocked") for root in stuck_roots(sync))
     else:
         yield from others_lines(remaining.others)
+
+
+def stuck_roots(sync: SyncReport) -> list[ResourceId]:
+    """The roots of a sync that ended stuck whose plans do not say what to do, in their order."""
+    if sync.ending is not Ending.STUCK:
+        return []
+    plans = (plan for plan in sync.plans if plan.root in sync.stuck or plan.blocked)
+    return [plan.root for plan in plans if plan.root in sync.stuck or not all(wait.remedy for wait in plan.blocked)][:MAX_FAILURES]
 
 
 def is_cut_short(sync: SyncReport) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from engine.forecast.forecast import End, Forecast
+from engine.report.advice import general_advice
 from engine.report.forecast_text import LEFT, LEVELS, STAGES, conclusion, stage_text, stages_of, total_text, totals_text
 from engine.report.html.elements import Markup, code, element, table
 from engine.report.model import RootReport
@@ -39,6 +40,8 @@ def forecast_section(forecast: Forecast | None, root: RootReport) -> Iterator[Ma
     if forecast.end_of(root.root) is End.STUCK and plan is not None:
         for wait in (*plan.blocked, *plan.later, *plan.pending)[:LEFT]:
             yield element("p", element("strong", "left: "), code(f"{wait.id.kind}/{wait.id.name}"), f": {wait.why}", class_="alert")
+        if text := general_advice((*plan.deferred, *plan.pending), forecast, root.root):
+            yield element("p", element("strong", "do: "), text, class_="alert")
 
 
 def forecast_conclusion(forecast: Forecast | None) -> Iterator[Markup]:

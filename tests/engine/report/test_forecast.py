@@ -118,7 +118,7 @@ def test_the_fewest_ready_members_are_named_with_their_minimum() -> None:
     [
         (Plan(ROOT), True, "settled, 3 passes"),
         (None, True, "settled, 3 passes"),
-        (Plan(ROOT, pending=(Wait(pod("one"), "waits"),)), True, "STUCK: what is left needs somebody to act, 3 passes"),
+        (Plan(ROOT, pending=(Wait(pod("one"), "waits"),)), True, "STUCK: the remaining steps need manual action, 3 passes"),
         (Plan(ROOT, operations=(FIRST,)), False, "at least: more follows than was computed, 3 passes"),
     ],
 )
