@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from engine.focus import EVERYTHING, Focus
 from engine.ids import ResourceId
+from engine.memo import Memo
 from engine.record import Record, Removal
 from engine.resource import Body
 
@@ -22,15 +23,19 @@ class Intent(Struct, frozen=True, eq=False):
     """The roots that are removed, and why. They are in the focus."""
     record: Record | None = None
     """Where it is noted what the command works on; None: nowhere."""
+    memo: Memo = field(default_factory=Memo)
+    """What has been read from the manifests and the roots before, and need not be read again. Passes begin with it and do not change it."""
 
 
 NOTHING = Intent()
 
 
-def intent_of(manifests: tuple[Body, ...], focus: Focus, removals: Mapping[ResourceId, Removal], record: Record | None = None) -> Intent:
-    """The intent to apply these manifests and to remove these roots, noted in this record.
+def intent_of(
+    manifests: tuple[Body, ...], focus: Focus, removals: Mapping[ResourceId, Removal], record: Record | None, memo: Memo
+) -> Intent:
+    """The intent to apply these manifests and to remove these roots, noted in this record. `memo`: what admission has read from them.
 
     If the focus is on some roots only, it includes those.
     """
     roots = focus.roots | removals.keys() if focus.roots is not None else None
-    return Intent(manifests, replace(focus, roots=roots), removals, record)
+    return Intent(manifests, replace(focus, roots=roots), removals, record, memo)

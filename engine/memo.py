@@ -6,17 +6,22 @@ A memo changes nothing but speed: with and without it every result is the same. 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import is_
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 T = TypeVar("T")
+
+PARTS: Final = "parts"
+"""The key of the blueprint's memo in that of a root."""
 
 
 class Memo:
     """Results by key, each with the facts that it was computed from."""
 
-    __slots__ = ("_results", "_scopes", "_used")
+    __slots__ = ("_earlier", "_results", "_scopes", "_used")
 
-    def __init__(self) -> None:
+    def __init__(self, earlier: "Memo | None" = None) -> None:
+        """`earlier`: the memo of something before, e.g. of admission before a pass. What it remembers counts until this one does."""
+        self._earlier = earlier
         self._results: dict[Hashable, tuple[tuple[Any, ...], Any]] = {}
         self._scopes: dict[Hashable, Memo] = {}
         self._used: set[Hashable] = set()
@@ -24,7 +29,10 @@ class Memo:
     def scope(self, key: Hashable) -> "Memo":
         """The memo of that key within this one; its results are dropped by its own `forget_unused` only."""
         self._used.add(key)
-        return self._scopes.setdefault(key, Memo())
+        scope = self._scopes.get(key)
+        if scope is None:
+            scope = self._scopes[key] = Memo(self._earlier._scopes.get(key) if self._earlier is not None else None)
+        return scope
 
     def recall(self, key: Hashable, facts: tuple[Any, ...], make: Callable[[], T]) -> T:
         """The stored result if it was computed from equal facts; otherwise a new one from `make`.
@@ -33,7 +41,7 @@ class Memo:
         """
         stored = self._results.get(key)
         self._used.add(key)
-        if stored is not None and (_are_identical(stored[0], facts) or _is_equal(stored[0], facts)):
+        if stored is not None and (_are_identical(stored[0], facts) or is_equal(stored[0], facts)):
             return cast(T, stored[1])
         result = make()
         self._results[key] = (facts, result)
@@ -51,7 +59,9 @@ class Memo:
     def last(self, key: Hashable) -> Any:
         """What was last stored under the key with `remember`; None if nothing was."""
         stored = self._results.get(key)
-        return stored[1] if stored is not None else None
+        if stored is not None:
+            return stored[1]
+        return self._earlier.last(key) if self._earlier is not None else None
 
     def remember(self, key: Hashable, value: Any) -> None:
         """Store a value under a key of its own. Whoever reads it finds out whether it still applies."""
@@ -70,21 +80,26 @@ class Memo:
         self._used = set()
 
 
+def blueprint_memo(memo: Memo, root: Hashable) -> Memo:
+    """The memo that the blueprint of this root is given, within that of all roots."""
+    return memo.scope(root).scope(PARTS)
+
+
 def _are_identical(old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
     """Whether the facts are the same objects, as they are nearly always: found out without a call for each."""
     return len(old) == len(new) and all(map(is_, old, new))
 
 
-def _is_equal(old: Any, new: Any) -> bool:
-    """Equality that, unlike Python's, distinguishes `1` from `True`, in containers as well."""
+def is_equal(old: Any, new: Any) -> bool:
+    """Equality that, unlike Python's, distinguishes `1` from `True` and from `1.0`, in containers as well."""
     if old is new:
         return True
     if type(old) is not type(new):
         return False
     if isinstance(old, tuple | list):
-        return len(old) == len(new) and all(map(_is_equal, old, new))
+        return len(old) == len(new) and all(map(is_equal, old, new))
     if isinstance(old, dict):
-        return old.keys() == new.keys() and all(_is_equal(value, new[key]) for key, value in old.items())
+        return old.keys() == new.keys() and all(is_equal(value, new[key]) for key, value in old.items())
     return bool(old == new)
 
 

@@ -13,7 +13,7 @@ from engine.blueprint import Blueprint, incomplete_kinds
 from engine.focus import EVERYTHING, NO_OTHERS, Focus, Others, within
 from engine.guard import Limits
 from engine.ids import ResourceId
-from engine.memo import Memo, Revised, as_tuple, differences
+from engine.memo import PARTS, Memo, Revised, as_tuple, differences
 from engine.namespaces import held_back
 from engine.observed import Observed, World
 from engine.operation import Operation, Unknown, is_shared
@@ -43,7 +43,7 @@ def tick(blueprint: Blueprint, observed: Observed, now: datetime, configuration:
     """The plan of one root, before the guards have judged it. Statuses contain `NOW` instead of `now`."""
 
     def make() -> Plan:
-        part_memo = memo.scope("parts")
+        part_memo = memo.scope(PARTS)
         relevant = _with_relevant_incomplete(blueprint, observed, configuration)
         desired = blueprint.desire(relevant, now, configuration, part_memo)
         result = held_back(plan(desired, relevant, blueprint.reads(configuration), part_memo), observed.namespace_phase)

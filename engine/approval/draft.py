@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from engine.approval.approval import Allowance, Approval, RootState, root_state
 from engine.approval.recognition import ObjectKey, Recognition, content_digest
 from engine.blueprint import Blueprint
-from engine.focus import Focus, concerned
+from engine.focus import concerned
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.intent import Intent
-from engine.memo import Memo
+from engine.memo import Memo, blueprint_memo
 from engine.observed import Live, Observed, World, slice_of
 from engine.operation import Operation
 from engine.plan import Plan
@@ -54,7 +54,7 @@ def approval_of(world: World, planned: Plans, forecast: Forecast | None, intent:
     return Approval(
         roots=tuple(_root_states(world, planned.plans)),
         allow=tuple(allowances(first, following, names.subject)),
-        desired=_desired((world, forecast.end) if forecast else (world,), intent.focus, (*first, *following), names, now, rules),
+        desired=_desired((world, forecast.end) if forecast else (world,), intent, (*first, *following), names, now, rules),
         manifests=intent.manifests,
         removals=intent.removals,
         pods={each.id: subject for each in (*first, *following) if (subject := names.subject(each.id)).index},
@@ -120,7 +120,7 @@ def has_content(operation: Operation) -> bool:
 
 
 def _desired(
-    worlds: Iterable[World], focus: Focus, operations: Iterable[Operation], names: Names, now: datetime, rules: PlanInputs
+    worlds: Iterable[World], intent: Intent, operations: Iterable[Operation], names: Names, now: datetime, rules: PlanInputs
 ) -> dict[str, frozenset[str]]:
     """How objects may look: as operations make them, and as they are desired before the first pass and after the last one.
 
@@ -133,19 +133,19 @@ def _desired(
         if has_content(operation):
             digests.setdefault(names.subject(operation.id).text, set()).add(content_digest(recognition, content_of(operation)))
     for world in (each for observed in worlds for each in (observed, *_with_losses(observed, recognition))):
-        for resource in _resources(world, focus, now, rules):
+        for resource in _resources(world, intent, now, rules):
             body: Body = resource.body if resource.scale is None else {"spec": {"replicas": resource.scale}}
             subject = recognition.subject(resource.id, (resource.body.get("metadata") or {}).get("labels") or {})
             digests.setdefault(subject.text, set()).add(content_digest(recognition, body))
     return {key: frozenset(values) for key, values in sorted(digests.items())}
 
 
-def _resources(world: World, focus: Focus, now: datetime, rules: PlanInputs) -> Iterator[Resource]:
+def _resources(world: World, intent: Intent, now: datetime, rules: PlanInputs) -> Iterator[Resource]:
     """The resources of the roots in focus that are wanted, or would be if nothing kept them from being created."""
-    included = concerned(world, focus)
+    included, memo = concerned(world, intent.focus), Memo(intent.memo)
     by_kind = {blueprint.kind.name: blueprint for blueprint in rules.blueprints}
     for observed in (each for each in world.roots if each.root.id in included):
-        desired = by_kind[observed.root.id.kind].desire(observed, now, rules.configuration, Memo())
+        desired = by_kind[observed.root.id.kind].desire(observed, now, rules.configuration, blueprint_memo(memo, observed.root.id))
         if not desired.problems:
             yield from (resource for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP)
 

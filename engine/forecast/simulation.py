@@ -159,7 +159,7 @@ class _Simulation:
     ) -> None:
         self.blueprints, self.intent, self.configuration = blueprints, intent, configuration
         self.model, self.limits, self.first = model, limits, world
-        self.memo, self.previous, self.last = Memo(), World(()), world
+        self.memo, self.previous, self.last = Memo(intent.memo), World(()), world
         self.root_keys = _keys(blueprint.kind for blueprint in blueprints)
         self.reference_keys = _keys(kind for blueprint in blueprints for kind in blueprint.references(configuration))
         self.children = frozenset(live.id for live in _children(world))

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, relevant_incomplete
@@ -15,7 +15,7 @@ from engine.event import EventBuilder, Publication, ignore_publication, no_event
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
-from engine.memo import differences
+from engine.memo import Memo, differences
 from engine.namespaces import namespaces_with_creates, with_phases
 from engine.observed import NOTHING_UNLISTED, Observed, Unlisted, World
 from engine.plan import noteworthy
@@ -75,6 +75,8 @@ class Pass(Struct, frozen=True, eq=False):
     """The roots for which something has changed since the previous pass."""
     configuration: Any = None
     """What was planned with."""
+    memo: Memo = field(default_factory=Memo)
+    """What was computed, for a forecast that begins with this pass. It belongs to the maker of the passes."""
     observing: float = 0.0
     """Seconds of `took` in which nothing was planned yet."""
 
@@ -192,7 +194,7 @@ def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Inte
         removals=intent.removals,
         record=intent.record,
     )
-    return Pass(now, 0.0, world, planned, _changed(world, memory.world, previous), engine.configuration)
+    return Pass(now, 0.0, world, planned, _changed(world, memory.world, previous), engine.configuration, memory.memo)
 
 
 def _world(engine: Engine, memory: Memory, observation: Observation, intent: Intent) -> World:
@@ -254,4 +256,4 @@ async def preview(engine: Engine, intent: Intent = NOTHING) -> Pass:
     Raises `Unauthorized`, and `Unreachable` when nothing can be listed.
     """
     tune_gc()
-    return await observe_and_plan(engine, Memory(), intent)
+    return await observe_and_plan(engine, Memory(Memo(intent.memo)), intent)

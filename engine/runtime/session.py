@@ -16,6 +16,7 @@ from engine.approval.ledger import Ledger
 from engine.errors import ClusterError, EngineError, LeaseTaken, TimedOut
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
+from engine.memo import Memo
 from engine.operation import Outcome, Result
 from engine.plan import Plan
 from engine.proposal import proposed_root
@@ -111,7 +112,7 @@ class _Session:
         self.lock_timeout = _default_lock_timeout(lease) if lock_timeout is None else lock_timeout
         self.progress = progress
         self.ledger = ledger
-        self.memory = WriterMemory()
+        self.memory = WriterMemory(Memo(intent.memo))
         self.backoff = Backoff(LONGEST_PAUSE)
         self.internal_errors = InternalErrors(log) if log else None
         self.last_pass: Pass | None = None

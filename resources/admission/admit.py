@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ids import Kind
+from engine.memo import Memo
 from engine.paths import get
 from engine.report.printable import clipped
 from engine.resource import Body
@@ -23,30 +24,35 @@ from resources.admission import (
     topology_rules,
     update_rules,
 )
-from resources.admission.computable_rules import parse_set
 from resources.admission.defaults import defaulted
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Decision, Request
+from resources.admission.set_version import VERSION, SetVersion, read_set, read_version, spec_of
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING
 from resources.ports.configuration import Configuration
 from resources.ports.references import NoReferences, References
 from resources.ports.scheduler import ValidatingScheduler
 from resources.schema import pod_spec_rules
-from resources.schema.issues import MAX_TEXT, ErrorType, Issue, Rejected
+from resources.schema.issues import MAX_TEXT, ErrorType, Issue, Path, Rejected, spelled
 from resources.schema.parse import faults, kind_issues, parse, without_repeats
 from resources.schema.podcliqueset import PodCliqueSet, SetTemplate
 from resources.schema.topology import ClusterTopologyBinding
+from resources.schema.unknown_fields import unknown_paths
 
 NO_REFERENCES: Final = NoReferences()
 UNPROTECTED: Final = Protection()
 
-Decide = Callable[[Request, Configuration, References], Decision]
+Decide = Callable[[Request, Configuration, References, Memo], Decision]
 
 
 def admit(
-    request: Request, configuration: Configuration, references: References = NO_REFERENCES, protection: Protection = UNPROTECTED
+    request: Request,
+    configuration: Configuration,
+    references: References = NO_REFERENCES,
+    protection: Protection = UNPROTECTED,
+    memo: Memo | None = None,
 ) -> Decision:
-    """The decision on a request. Never raises, whatever the object is.
+    """The decision on a request. Never raises, whatever the object is. `memo`: what is remembered of the object of the request.
 
     All issues are reported together, with these exceptions: if the object is not JSON or does not have the shape of its kind, only that
     is reported; an update is compared with the stored object only if it has no issue of its own; and topology rules stop at the first
@@ -55,16 +61,20 @@ def admit(
     if request.subresource or request.act is Act.CONNECT:
         return Decision(body=request.body)
     decide = BY_KIND.get((request.id.group, request.id.kind))
-    decision = decide(request, configuration, references) if decide else managed_rules.decide(request, references, protection)
+    decision = (
+        decide(request, configuration, references, memo or Memo()) if decide else managed_rules.decide(request, references, protection)
+    )
     warnings = tuple(dict.fromkeys(clipped(warning, MAX_TEXT) for warning in decision.warnings))
     return replace(decision, warnings=warnings, denial=clipped(decision.denial, MAX_TEXT))
 
 
-class SetVersion(Struct, frozen=True):
-    """One version of a PodCliqueSet with its defaults, as JSON and as its model."""
+class _SetInHand(Struct, frozen=True):
+    """One version of a set with its object."""
 
     body: Body
+    """With its defaults."""
     model: PodCliqueSet
+    version: SetVersion
 
     @property
     def template(self) -> SetTemplate:
@@ -72,22 +82,26 @@ class SetVersion(Struct, frozen=True):
         return self.model.spec.template
 
 
-def _decide_set(request: Request, configuration: Configuration, references: References) -> Decision:
+def _decide_set(request: Request, configuration: Configuration, references: References, memo: Memo) -> Decision:
     """The decision on a PodCliqueSet. While it is being deleted every change is admitted, so that its finalizers can be removed."""
     if request.act is Act.DELETE or _is_terminating(request.old):
         return Decision(body=request.body)
-    if malformed := _shape_issues(PODCLIQUESET, request.body):
+    if malformed := _frame_issues(PODCLIQUESET, request.body):
         return Decision(malformed, body=request.body)
-    old = _stored(request.old) if request.act is Act.UPDATE else None
-    body = defaulted(cast(Body, request.body), old.body if old else None)
-    findings = pod_spec_rules.object_findings(PODCLIQUESET, body, old.body if old else None)
+    known = memo.last(VERSION)
+    old = _stored(request.old, known) if request.act is Act.UPDATE else None
+    body, version = _read(cast(Body, request.body), old, known)
+    memo.remember(VERSION, version)
+    if version.not_json:
+        return Decision(version.not_json, body=request.body)
+    model, malformed = read_set(body, version)
+    findings = version.findings(old.version if old else None)
     pod_issues = tuple(filter(pod_spec_rules.is_fault, findings))
     pods = tuple(finding for finding in findings if not pod_spec_rules.is_fault(finding))
-    unknown = _unknown_fields(PODCLIQUESET, request.body)
-    try:
-        new = SetVersion(body, parse_set(body))
-    except Rejected as rejected:
-        return Decision((*without_repeats(rejected.issues, pod_issues), *pod_issues), unknown, body=request.body, pods=pods)
+    unknown = tuple(unknown_field(path) for path in unknown_paths(request.body, PodCliqueSet))
+    if model is None:
+        return Decision((*without_repeats(malformed, pod_issues), *pod_issues), unknown, body=request.body, pods=pods)
+    new = _SetInHand(body, model, version)
     pods = (*pods, *added_names.issues(new.template))
     if request.act is Act.CREATE:
         new = replace(new, body=reduce(lambda body, fabric: fabric.with_defaults(body), configuration.fabrics, new.body))
@@ -106,21 +120,39 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
     return Decision(issues, warnings, body=new.body, pods=tuple(without_repeats(pods, issues)))
 
 
-def _stored(old: Any) -> SetVersion | None:
+def _read(body: Body, old: _SetInHand | None, known: SetVersion | None) -> tuple[Body, SetVersion]:
+    """The set with its defaults, and its version; on an update, with what it keeps of the stored one."""
+    if old is None:
+        body = defaulted(body)
+        return body, read_version(spec_of(body), known)
+    updated = defaulted(body, old.body)
+    if known is None:
+        return updated, read_version(spec_of(updated), old.version)
+    return updated, read_version(spec_of(defaulted(body)), known, old.version).keeping(spec_of(updated))
+
+
+def _stored(old: Any, known: SetVersion | None) -> _SetInHand | None:
     """The stored version that an update is compared with; None if it is not a valid PodCliqueSet."""
-    if not isinstance(old, Mapping) or any(json_rules.issues(old)):
+    if not isinstance(old, Mapping) or any(json_rules.issues(without_spec(old))):
         return None
     body = defaulted(old)
-    try:
-        return SetVersion(body, parse_set(body))
-    except Rejected:
-        return None
+    version = read_version(spec_of(body), known)
+    model, _ = read_set(body, version)
+    return _SetInHand(body, model, version) if model is not None else None
 
 
-def _creation_issues(new: SetVersion, configuration: Configuration, references: References) -> Iterator[Issue]:
+def own_issues(model: PodCliqueSet, version: SetVersion, configuration: Configuration) -> Iterator[Issue]:
+    """The issues of one version of a set by itself, whether it is created or changed."""
+    yield from create_rules.metadata_issues(model)
+    yield from version.problems(configuration)
+    yield from version.refused
+    yield from create_rules.length_issues(model)
+
+
+def _creation_issues(new: _SetInHand, configuration: Configuration, references: References) -> Iterator[Issue]:
     """The issues of a new set."""
     yield from topology_rules.issues(new.template, references, enabled=configuration.topology)
-    yield from create_rules.issues(new.model, configuration)
+    yield from own_issues(new.model, new.version, configuration)
     yield from create_rules.new_set_issues(new.template)
     yield from placement_rules.issues(new.body)
     yield from release_rules.issues(new.body)
@@ -130,9 +162,9 @@ def _creation_issues(new: SetVersion, configuration: Configuration, references: 
         yield from scheduler.issues(new.body, references)
 
 
-def _update_issues(old: SetVersion | None, new: SetVersion, configuration: Configuration, references: References) -> Iterator[Issue]:
+def _update_issues(old: _SetInHand | None, new: _SetInHand, configuration: Configuration, references: References) -> Iterator[Issue]:
     """The issues of a new version by itself, and the changes that fabrics forbid."""
-    yield from create_rules.issues(new.model, configuration)
+    yield from own_issues(new.model, new.version, configuration)
     yield from placement_rules.issues(new.body, old.body if old else None)
     yield from release_rules.issues(new.body, old.body if old else None)
     if old is not None:
@@ -140,6 +172,16 @@ def _update_issues(old: SetVersion | None, new: SetVersion, configuration: Confi
             yield from fabric.update_issues(old.body, new.body)
     for scheduler in _validating_schedulers(new, configuration):
         yield from scheduler.issues(new.body, references)
+
+
+def without_spec(body: Mapping[str, Any]) -> dict[str, Any]:
+    """An object without its spec, of which `SetVersion` knows whether it is JSON."""
+    return {key: value for key, value in body.items() if key != "spec"}
+
+
+def _frame_issues(kind: Kind, body: Any) -> tuple[Issue, ...]:
+    """The issues because of which no other rule applies, besides those of the spec: see `_shape_issues`."""
+    return _shape_issues(kind, without_spec(body) if isinstance(body, Mapping) else body)
 
 
 def _shape_issues(kind: Kind, body: Any) -> tuple[Issue, ...]:
@@ -151,7 +193,7 @@ def _is_terminating(old: Any) -> bool:
     return isinstance(old, Mapping) and bool(get(old, ("metadata", "deletionTimestamp")))
 
 
-def _validating_schedulers(new: SetVersion, configuration: Configuration) -> Iterator[ValidatingScheduler]:
+def _validating_schedulers(new: _SetInHand, configuration: Configuration) -> Iterator[ValidatingScheduler]:
     """The scheduler back end of the set if it has admission rules, else nothing. The first clique names it: all must name the same."""
     name = next((clique.spec.pod_spec.get("schedulerName") or "" for clique in new.template.cliques), "")
     scheduler: object = configuration.schedulers.get(name or configuration.default_scheduler)
@@ -159,7 +201,7 @@ def _validating_schedulers(new: SetVersion, configuration: Configuration) -> Ite
         yield scheduler
 
 
-def _plug_in_warnings(new: SetVersion, configuration: Configuration, references: References) -> Iterator[str]:
+def _plug_in_warnings(new: _SetInHand, configuration: Configuration, references: References) -> Iterator[str]:
     for fabric in configuration.fabrics:
         yield from fabric.warnings(new.body)
     for scheduler in _validating_schedulers(new, configuration):
@@ -168,10 +210,15 @@ def _plug_in_warnings(new: SetVersion, configuration: Configuration, references:
 
 def _unknown_fields(kind: Kind, body: Any) -> tuple[str, ...]:
     """A warning for each unknown field, in the words of an API server."""
-    return tuple(f'unknown field "{issue.field}"' for issue in faults(kind, body) if issue.type is ErrorType.UNKNOWN)
+    return tuple(unknown_field(issue.path) for issue in faults(kind, body) if issue.type is ErrorType.UNKNOWN)
 
 
-def _decide_binding(request: Request, configuration: Configuration, _: References) -> Decision:
+def unknown_field(path: Path) -> str:
+    """The warning about an unknown field, in the words of an API server."""
+    return f'unknown field "{spelled(path)}"'
+
+
+def _decide_binding(request: Request, configuration: Configuration, _: References, __: Memo) -> Decision:
     """The decision on a ClusterTopologyBinding."""
     if request.act is Act.DELETE or _is_terminating(request.old):
         return Decision(body=request.body)
@@ -185,7 +232,7 @@ def _decide_binding(request: Request, configuration: Configuration, _: Reference
     return Decision(tuple(binding_rules.issues(binding, configuration)), unknown, body=request.body)
 
 
-def _decide_graph(request: Request, configuration: Configuration, _: References) -> Decision:
+def _decide_graph(request: Request, configuration: Configuration, _: References, memo: Memo) -> Decision:
     """The decision on a DynamoGraphDeployment. Objects that it refers to, for example queues, may be created later: none is looked up."""
     if request.act is Act.DELETE or _is_terminating(request.old):
         return Decision(body=request.body)
@@ -193,7 +240,7 @@ def _decide_graph(request: Request, configuration: Configuration, _: References)
         return Decision(malformed, body=request.body)
     from resources.admission import graph_decision
 
-    decision = graph_decision.decide(request, configuration, lambda planned: _decide_set(planned, configuration, NO_REFERENCES))
+    decision = graph_decision.decide(request, configuration, lambda planned: _decide_set(planned, configuration, NO_REFERENCES, Memo()))
     return replace(decision, warnings=(*_unknown_fields(DYNAMO_GRAPH, request.body), *decision.warnings))
 
 

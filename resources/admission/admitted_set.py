@@ -8,9 +8,9 @@ from engine.observed import Observed
 from engine.plan import Alarm
 from engine.resource import Body
 from resources.admission.admit import admit
-from resources.admission.computable_rules import problems
 from resources.admission.defaults import defaulted
 from resources.admission.request import Act, Request
+from resources.admission.set_version import VERSION, SetVersion, read_version
 from resources.base import labels
 from resources.model.membership import EffectiveSet, Records, effective_set, records_of, specified_body
 from resources.ports.configuration import Configuration
@@ -22,6 +22,8 @@ class AdmittedSet(Struct, frozen=True, eq=False):
 
     body: Body
     """The set with its defaults, as it is stored; not necessarily valid if there are problems."""
+    version: SetVersion
+    """What was read from it."""
     effective: Body
     """The set from which its objects are computed: `body` with the fabric domains that its objects record (N24)."""
     faults: tuple[Alarm, ...]
@@ -44,9 +46,13 @@ def admitted_set(observed: Observed, configuration: Configuration, listed: tuple
     """
     facts = (observed.root, observed.proposal, configuration)
     if _is_new(observed):
-        return memo.recall("admitted_set", (*facts, observed.references, listed), lambda: _new(observed, configuration, listed))
-    records = records_of(observed, configuration, memo)
-    return memo.recall("admitted_set", (*facts, records), lambda: _known(observed, configuration, records))
+        of_new = (*facts, observed.references, listed)
+        admitted = memo.recall("admitted_set", of_new, lambda: _new(observed, configuration, listed, memo))
+    else:
+        records = records_of(observed, configuration, memo)
+        admitted = memo.recall("admitted_set", (*facts, records), lambda: _known(observed, configuration, records, memo.last(VERSION)))
+    memo.remember(VERSION, admitted.version)
+    return admitted
 
 
 def _is_new(observed: Observed) -> bool:
@@ -58,25 +64,28 @@ def _is_new(observed: Observed) -> bool:
     return not is_admitted and "observedGeneration" not in (root.body.get("status") or {})
 
 
-def _new(observed: Observed, configuration: Configuration, listed: tuple[str, ...]) -> AdmittedSet:
+def _new(observed: Observed, configuration: Configuration, listed: tuple[str, ...], memo: Memo) -> AdmittedSet:
     lives = observed.references.objects.values()
     # For a set that is only proposed, a kind without any object may not have been listed at all: it does not count as known.
     known = listed if observed.root.uid else {key for live in lives for key in live.id.keys()}
     references = known_references(lives, (kind for kind in known if kind not in observed.incomplete))
-    decision = admit(Request(Act.CREATE, observed.root.id, specified_body(observed)), configuration, references)
+    decision = admit(Request(Act.CREATE, observed.root.id, specified_body(observed)), configuration, references, memo=memo)
     body = decision.body or {}
-    return _with_fingerprint(body, tuple(map(str, decision.issues)), EffectiveSet(body), is_new=True)
+    version = read_version(body.get("spec"), memo.last(VERSION))
+    return _with_fingerprint(body, version, tuple(map(str, decision.issues)), EffectiveSet(body), is_new=True)
 
 
-def _known(observed: Observed, configuration: Configuration, records: Records) -> AdmittedSet:
+def _known(observed: Observed, configuration: Configuration, records: Records, earlier: SetVersion | None) -> AdmittedSet:
     """A known set must only be computable: it may have been admitted by older rules."""
     body = defaulted(specified_body(observed), observed.root.body)
-    return _with_fingerprint(body, problems(body.get("spec") or {}, configuration), effective_set(body, records), is_new=False)
+    version = read_version(body.get("spec") or {}, earlier)
+    body = {**body, "spec": version.spec}
+    return _with_fingerprint(body, version, tuple(map(str, version.problems(configuration))), effective_set(body, records), is_new=False)
 
 
-def _with_fingerprint(body: Body, problems: tuple[str, ...], effective: EffectiveSet, *, is_new: bool) -> AdmittedSet:
+def _with_fingerprint(body: Body, version: SetVersion, problems: tuple[str, ...], effective: EffectiveSet, *, is_new: bool) -> AdmittedSet:
     if problems:
-        return AdmittedSet(body, effective.body, effective.faults, b"", is_new, problems)
+        return AdmittedSet(body, version, effective.body, effective.faults, b"", is_new, problems)
     metadata, spec = effective.body["metadata"], effective.body.get("spec") or {}
     fingerprint = canonical([spec.get("template"), spec.get("updateStrategy"), metadata.get("labels"), metadata.get("annotations")])
-    return AdmittedSet(body, effective.body, effective.faults, fingerprint, is_new, ())
+    return AdmittedSet(body, version, effective.body, effective.faults, fingerprint, is_new, ())

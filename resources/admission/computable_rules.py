@@ -3,43 +3,21 @@
 A set that was admitted before is judged by these rules only, so anything that would make the computation fail is a rule here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from engine.resource import Body
-from resources.admission import dependency_rules, json_rules, sharing_rules
+from resources.admission import dependency_rules, sharing_rules
 from resources.base.fields import CLIQUES, GROUPS
-from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
-from resources.schema.issues import ErrorType, Issue, Path, Rejected, duplicates
-from resources.schema.parse import parse
-from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, SetTemplate
+from resources.schema.issues import ErrorType, Issue, Path, duplicates
+from resources.schema.podcliqueset import CliqueTemplate, ScalingGroupConfig, SetTemplate
 
 POSITIVE: Final = "must be greater than 0"
 MINIMUM_TOO_LARGE: Final = "minAvailable must not be greater than replicas"
 
 
-def problems(spec: Mapping[str, Any], configuration: Configuration) -> tuple[str, ...]:
-    """Why the objects of a set with this spec cannot be computed, each with its field path; empty if they can. Expects defaults."""
-    return tuple(map(str, _spec_issues(spec, configuration)))
-
-
-def _spec_issues(spec: Mapping[str, Any], configuration: Configuration) -> tuple[Issue, ...]:
-    if malformed := tuple(json_rules.issues(spec, ("spec",))):
-        return malformed
-    try:
-        return tuple(issues(parse_set({"spec": spec}).spec.template, configuration))
-    except Rejected as rejected:
-        return rejected.issues
-
-
-def parse_set(body: Body) -> PodCliqueSet:
-    """The model of a set; unknown fields are ignored. Raises `Rejected` if the body does not have the shape of a set."""
-    return cast(PodCliqueSet, parse(PODCLIQUESET, body, strict=False))
-
-
-def issues(template: SetTemplate, configuration: Configuration) -> Iterator[Issue]:
-    """The issues of a template that has the right shape and its defaults."""
+def issues(template: SetTemplate) -> Iterator[Issue]:
+    """The issues of a template that has the right shape and its defaults, besides those of its schedulers."""
     if not template.cliques:
         yield Issue(CLIQUES, ErrorType.REQUIRED, "at least one PodClique must be defined")
     for number, clique in enumerate(template.cliques):
@@ -48,7 +26,6 @@ def issues(template: SetTemplate, configuration: Configuration) -> Iterator[Issu
     yield from dependency_rules.issues(template)
     yield from _groups(template)
     yield from sharing_rules.issues(template)
-    yield from _schedulers(template.cliques, configuration)
 
 
 def _clique(path: Path, clique: CliqueTemplate) -> Iterator[Issue]:
@@ -87,9 +64,10 @@ def members(groups: Sequence[ScalingGroupConfig]) -> Iterator[tuple[Path, str]]:
             yield (*GROUPS, number, "cliqueNames", index), name
 
 
-def _schedulers(cliques: Sequence[CliqueTemplate], configuration: Configuration) -> Iterator[Issue]:
+def scheduler_issues(template: SetTemplate, configuration: Configuration) -> Iterator[Issue]:
     """All pods of a set must have the same scheduler, which must be enabled."""
-    named = [((*CLIQUES, number, "spec", "podSpec", "schedulerName"), _scheduler(clique)) for number, clique in enumerate(cliques)]
+    path = ("spec", "podSpec", "schedulerName")
+    named = [((*CLIQUES, number, *path), _scheduler(clique)) for number, clique in enumerate(template.cliques)]
     # Scheduler -> the first clique that names it. Different schedulers are reported at the first clique that differs from those before it.
     first_paths = {name or configuration.default_scheduler: path for path, name in reversed(named)}
     if len(first_paths) > 1:

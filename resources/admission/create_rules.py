@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from engine.duration import nanoseconds
 from resources.admission import computable_rules, metadata_rules
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
-from resources.ports.configuration import Configuration
 from resources.schema.autoscaling import AutoScaling
 from resources.schema.formats import subdomain_faults, variable_faults
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
@@ -24,20 +23,27 @@ MAX_COMBINED_NAME: Final = 45
 """The largest total length of the names that a pod name is composed of."""
 
 
-def issues(body: PodCliqueSet, configuration: Configuration) -> Iterator[Issue]:
-    """The issues of a set that has the right shape and its defaults, on create and on update."""
-    template = body.spec.template
-    yield from metadata_rules.issues(body.metadata, namespaced=True)
-    if body.spec.replicas < 0:
-        yield Issue(("spec", "replicas"), ErrorType.INVALID, "must be greater than or equal to 0", body.spec.replicas)
-    yield from computable_rules.issues(template, configuration)
+def metadata_issues(model: PodCliqueSet) -> Iterator[Issue]:
+    """The issues of a set that has the right shape, besides those of its template."""
+    yield from metadata_rules.issues(model.metadata, namespaced=True)
+    if model.spec.replicas < 0:
+        yield Issue(("spec", "replicas"), ErrorType.INVALID, "must be greater than or equal to 0", model.spec.replicas)
+
+
+def template_issues(template: SetTemplate) -> Iterator[Issue]:
+    """The issues of a template that has the right shape and its defaults, on create and on update, besides those of `computable_rules`."""
     yield from _roles(template)
     for number, clique in enumerate(template.cliques):
         yield from _clique((*CLIQUES, number), clique)
     for number, group in enumerate(template.pod_clique_scaling_groups):
         yield from _group((*GROUPS, number), group)
     yield from _member_scaling(template)
-    yield from _lengths(body.metadata, template)
+
+
+def length_issues(model: PodCliqueSet) -> Iterator[Issue]:
+    """The issues of names that are too long together, and of a delay that is too short."""
+    template = model.spec.template
+    yield from _lengths(model.metadata, template)
     if template.termination_delay is not None and nanoseconds(template.termination_delay) <= 0:
         message = "terminationDelay must be greater than 0"
         yield Issue((*TEMPLATE, "terminationDelay"), ErrorType.INVALID, message, template.termination_delay)

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from engine.resource import Body
 from resources.admission import update_rules
-from resources.admission.computable_rules import parse_set
 from resources.admission.defaults import defaulted
 from resources.admission.graph_rules import MOST_NODES, service_path
+from resources.admission.set_version import read_version
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
 from resources.dynamo.objects.component_names import instance_name, name_fault
 from resources.dynamo.objects.components import MOST_INSTANCES
@@ -22,7 +22,7 @@ from resources.model.view import MAX_REPLICAS
 from resources.ports.configuration import KAI_SCHEDULER, Configuration, DynamoSettings
 from resources.ports.references import NoReferences
 from resources.schema.formats import value_faults
-from resources.schema.issues import ErrorType, Issue, Path, Rejected
+from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.pod_spec_rules import template_findings
 
 COMPONENTS: Final = Orchestrator.COMPONENTS
@@ -134,11 +134,10 @@ def is_replaced(old: Body | None, new: Body | None) -> bool:
     """Whether the new set cannot be made from the old one by changing it."""
     if old is None or new is None:
         return False
-    try:
-        before, after = parse_set(old).spec.template, parse_set(new).spec.template
-    except Rejected:
+    before, after = read_version(old.get("spec")).parsed, read_version(new.get("spec")).parsed
+    if before is None or after is None:
         return False
-    return any(update_rules.issues(before, after, NoReferences(), topology=False))
+    return any(update_rules.issues(before.template, after.template, NoReferences(), topology=False))
 
 
 def refused_pods(graph: InferenceGraph, settings: DynamoSettings) -> tuple[Issue, ...]:

@@ -15,7 +15,10 @@ Entry = tuple[Path, Any]
 
 
 def issues(value: Any, path: Path = ()) -> Iterator[Issue]:
-    """The issues of a value that is not JSON, nested too deeply or too large. Values beyond a limit are not examined."""
+    """The issues of a value that is not JSON, nested too deeply or too large. Values beyond a limit are not examined.
+
+    `path`: where the value is in its object; it counts as depth.
+    """
     count = 0
     levels: list[Iterator[Entry]] = [iter([(path, value)])]
     while levels:
@@ -29,7 +32,7 @@ def issues(value: Any, path: Path = ()) -> Iterator[Issue]:
                     yield Issue(entry_path, ErrorType.MALFORMED, fault)
             elif isinstance(entry, Mapping | list | tuple):
                 yield from _key_issues(entry_path, entry)
-                if len(levels) <= MAX_DEPTH:
+                if len(levels) + len(path) <= MAX_DEPTH:
                     levels.append(_entries(entry_path, entry))
                     break
                 yield Issue(entry_path, ErrorType.MALFORMED, f"must not be nested more than {MAX_DEPTH} levels deep")

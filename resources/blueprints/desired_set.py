@@ -204,7 +204,7 @@ def _pod_notes(given: SetInput) -> tuple[str, ...]:
     """What an API server would refuse in the pods of a stored set; what is wrong with manifests has been said when they were read."""
     if given.observed.proposal is not None or not given.observed.root.uid:
         return ()
-    return given.memo.recall("pod_notes", (given.admitted.fingerprint,), lambda: pod_notes(given.admitted.body))
+    return pod_notes(given.admitted.version.pods.findings)
 
 
 def _graph(given: SetInput, parts: tuple[Part, ...]) -> Graph:

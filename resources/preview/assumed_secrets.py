@@ -69,7 +69,9 @@ def _undeleted(world: World) -> World:
 def _planned(first: FirstPass, world: World) -> Plans:
     """The plans of the pass for another world."""
     focus, removals = first.intent.focus, first.intent.removals
-    return plan_all(BLUEPRINTS, world, first.now, first.configuration, Memo(), first.limits, focus=focus, removals=removals)
+    return plan_all(
+        BLUEPRINTS, world, first.now, first.configuration, Memo(first.intent.memo), first.limits, focus=focus, removals=removals
+    )
 
 
 def _with_secrets(observed: Observed, plan: Plan | None) -> Observed:

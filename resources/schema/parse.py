@@ -1,6 +1,6 @@
 """Parse: converts bodies of the kinds that we define to models, and reports what is wrong with them as issues."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -65,7 +65,7 @@ def faults(kind: Kind, body: Any, *, strict: bool = True) -> tuple[Issue, ...]:
     return ()
 
 
-def without_repeats(issues: tuple[Issue, ...], pod_issues: tuple[Issue, ...]) -> Iterator[Issue]:
+def without_repeats(issues: Iterable[Issue], pod_issues: tuple[Issue, ...]) -> Iterator[Issue]:
     """The issues of the model without those that `pod_spec_rules` reports as well, in Kubernetes' words."""
     reported = {issue.path for issue in pod_issues}
     return (issue for issue in issues if issue.path not in reported)

@@ -1,6 +1,7 @@
 """Unknown fields: the fields of an object that a model does not define, each with the nearest field that it does define."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final, get_args
 
 from msgspec import Struct
@@ -43,6 +44,23 @@ def unknown_fields(value: Any, model: type[Wire], path: Path = ()) -> Iterator[U
                 yield from unknown_fields(entry, inner, (*path, key, index))
 
 
+def unknown_paths(value: Any, model: type[Wire], path: Path = ()) -> Iterator[Path]:
+    """The paths of the fields of an object that its model does not define, at any depth; a null counts as absent.
+
+    Fields come after those of the parts that the model defines, as in the errors of the model.
+    """
+    if not isinstance(value, Mapping):
+        return
+    models = models_below(model)
+    for key, inner in models.items():
+        below = value.get(key)
+        if inner is not None:
+            yield from unknown_paths(below, inner, (*path, key))
+            for index, entry in enumerate(below if isinstance(below, list | tuple) else ()):
+                yield from unknown_paths(entry, inner, (*path, key, index))
+    yield from ((*path, key) for key, entry in value.items() if key not in models and entry is not None)
+
+
 def nearest_field(path: Path, model: type[Wire]) -> str:
     """The field whose name is nearest to the last key of a path below a model; empty if none is similar, or no model has that path."""
     holder: type[Wire] | None = model
@@ -52,6 +70,7 @@ def nearest_field(path: Path, model: type[Wire]) -> str:
     return (nearest_name(str(path[-1]), models_below(holder)) or "") if holder is not None else ""
 
 
+@cache
 def models_below(model: type[Wire]) -> Mapping[str, type[Wire] | None]:
     """Each field of a model by its key, with the model of its value or of the entries of its list; None if it has none."""
     return {field.alias or name: model_in(field.annotation) for name, field in model.model_fields.items()}

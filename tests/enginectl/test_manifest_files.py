@@ -8,6 +8,7 @@ import pytest
 
 from engine.errors import InputError
 from engine.ids import Kind
+from engine.memo import Memo
 from engine.resource import Body
 from enginectl.base.errors import UsageError
 from enginectl.input.manifest_files import IS_TEMPLATE, read_manifests
@@ -20,7 +21,7 @@ SET = "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  name: {}\
 KNOWN = "there are ClusterTopologyBinding, PodClique, PodCliqueScalingGroup, PodCliqueSet"
 
 
-def faultless(kind: Kind, body: Body) -> Sequence[Issue]:
+def faultless(kind: Kind, body: Body, memo: Memo) -> Sequence[Issue]:
     """A check that finds nothing."""
     return ()
 
@@ -68,7 +69,7 @@ def test_lists_are_flattened_and_their_entries_know_their_lines(tmp_path: Path) 
     file = write(tmp_path, "list.yaml", f"apiVersion: v1\nkind: List\nitems:\n{entries}\n")
 
     with pytest.raises(InputError, match=rf"^{file}:13: spec\.replicas: must be whole$"):
-        load(file, check=lambda _, body: [BAD] if body["metadata"]["name"] == "b" else [])
+        load(file, check=lambda _, body, memo: [BAD] if body["metadata"]["name"] == "b" else [])
 
 
 BAD = Issue(("spec", "replicas"), ErrorType.MALFORMED, "must be whole")

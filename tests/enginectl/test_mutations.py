@@ -21,6 +21,7 @@ from enginectl.actions.render import render
 from enginectl.base.options import Options
 from enginectl.input.admission import admit_roots
 from enginectl.input.manifest_files import flatten
+from enginectl.input.pod_findings import malformed
 from enginectl.input.roots import Roots, select_roots
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, part_of
@@ -29,7 +30,6 @@ from resources.admission.admit import admit
 from resources.admission.review import answered
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
-from resources.schema.parse import faults
 from resources.settings import Settings
 from tests.laws.toy import START
 from tests.resources.admission.mutations import SEEDS, SETUPS, mutated
@@ -41,7 +41,7 @@ def roots_in(body: Any) -> Roots:
     """The file with that body, read as `-f` reads it."""
     documents = read_documents(json.dumps(body).encode(), "file.json")
     manifests = [manifest for document in documents for manifest in flatten(document, document.value, ())]
-    return select_roots(manifests, ROOTS, faults, namespace="default")
+    return select_roots(manifests, ROOTS, malformed, namespace="default")
 
 
 def preview_errors(wiring: Wiring, body: Any) -> list[str]:

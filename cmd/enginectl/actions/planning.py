@@ -36,7 +36,8 @@ async def first_pass(engine: Engine, intent: Intent = NOTHING, objections: tuple
 
 def first_pass_of(current: Pass, intent: Intent = NOTHING, limits: Limits = DEFAULT_LIMITS) -> FirstPass:
     """A pass that was planned with this intent, as previews show it: Secrets that the user may not list are assumed."""
-    return with_assumed_secrets(FirstPass(current.now, current.world, current.planned, current.configuration, intent, limits))
+    read = replace(intent, memo=current.memo)
+    return with_assumed_secrets(FirstPass(current.now, current.world, current.planned, current.configuration, read, limits))
 
 
 async def planned_pass(engine: Engine) -> Pass:

@@ -135,7 +135,7 @@ async def preview_of(
 
     `base`: remarks about the manifests with which the change is compared. `judged_at`: when policies judge it; None: when it is planned.
     """
-    intent = intent_of(admitted.roots.bodies, request.focus, removals.roots, record)
+    intent = intent_of(admitted.roots.bodies, request.focus, removals.roots, record, admitted.roots.memo)
     engine = engine_of(wiring, provider, selection, request.limits)
     current, first = await first_pass(engine, intent, removals.objections)
     trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL

@@ -7,7 +7,7 @@ from typing import Any
 from engine.blueprint import Desired
 from engine.ids import ResourceId
 from engine.mask import masked
-from engine.memo import Memo
+from engine.memo import Memo, blueprint_memo
 from engine.observed import Observed
 from engine.operation import BoundOwner, Unknown
 from engine.proposal import compose, propose
@@ -65,8 +65,10 @@ def desired_by_root(wiring: Wiring, roots: Roots) -> Iterator[tuple[ResourceId, 
     """What each root should have in an empty cluster, and each root that it consists of."""
     blueprints = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
     world = propose(empty(), roots.bodies, scope_of(wiring.configuration).references)
-    for observed in in_order(compose(world, BLUEPRINTS, wiring.configuration, Memo()).roots):
-        yield observed.root.id, blueprints[observed.root.id.kind].desire(observed, EPOCH, wiring.configuration, Memo())
+    memo = Memo(roots.memo)
+    for observed in in_order(compose(world, BLUEPRINTS, wiring.configuration, memo).roots):
+        root = observed.root.id
+        yield root, blueprints[root.kind].desire(observed, EPOCH, wiring.configuration, blueprint_memo(memo, root))
 
 
 def in_order(roots: Iterable[Observed]) -> Iterator[Observed]:

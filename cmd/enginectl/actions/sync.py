@@ -139,7 +139,7 @@ async def sync(
             result = await session.sync(
                 with_events(engine_of(wiring, provider, selection, limits)),
                 lease,
-                intent_of(admitted.roots.bodies, focus, removals.roots, scope.record),
+                intent_of(admitted.roots.bodies, focus, removals.roots, scope.record, admitted.roots.memo),
                 wait=patience.wait,
                 patience=max(0.0, give_up_at - clock.monotonic()),
                 lock_timeout=patience.lock_timeout,

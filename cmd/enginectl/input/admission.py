@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from engine.errors import ClusterError
 from engine.ids import ResourceId
+from engine.memo import blueprint_memo
 from engine.proposal import proposed_root
 from engine.report.printable import printable
 from engine.resource import Body
@@ -93,10 +94,11 @@ def _judged(
         request = request_for(body, references)
         if request.id in recorded:
             request = replace(request, old=recorded[request.id])
-        decision = admit(request, wiring.configuration, known)
+        memo = blueprint_memo(roots.memo, request.id)
+        decision = admit(request, wiring.configuration, known, memo=memo)
         if decision.pods and request.id in kept:
             change = replace(request, act=Act.UPDATE, old=kept[request.id])
-            decision = replace(decision, pods=admit(change, wiring.configuration, known).pods)
+            decision = replace(decision, pods=admit(change, wiring.configuration, known, memo=memo).pods)
         judged.append(_Judged(request, decision))
     return tuple(judged)
 

@@ -109,7 +109,7 @@ def wanted_by(text: str, namespace: str) -> Wanted:
 def _wanted_in(files: Sequence[Path], wiring: Wiring, namespace: str) -> Iterable[Wanted]:
     """The workloads that manifests name. The rest of the manifests is not looked at."""
     manifests = select_roots(
-        read_manifests(files), ROOTS, lambda kind, body: (), namespace=namespace, forced=bool(wiring.options.namespace)
+        read_manifests(files), ROOTS, lambda kind, body, memo: (), namespace=namespace, forced=bool(wiring.options.namespace)
     )
     for note in manifests.notes:
         terminal.note(note)

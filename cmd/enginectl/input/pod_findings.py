@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.ids import Kind
+from engine.memo import Memo
 from engine.resource import Body
 from enginectl.base.options import FieldValidation
+from resources.admission.set_version import set_faults
+from resources.base.kinds import PODCLIQUESET
 from resources.schema.field_names import ServedFields, suggestion, with_suggestion
 from resources.schema.issues import ErrorType, Issue
 from resources.schema.parse import faults, model_of
@@ -40,12 +43,17 @@ def judge_pods(
     return (tuple(faults), tuple(warnings)) if validation is FieldValidation.STRICT else ((), (*faults, *warnings))
 
 
-def manifest_faults(kind: Kind, body: Body, validation: FieldValidation) -> tuple[Issue, ...]:
+def malformed(kind: Kind, body: Body, memo: Memo) -> tuple[Issue, ...]:
+    """Why a manifest cannot be read: it does not have the shape of its kind, or has unknown fields."""
+    return set_faults(body, memo) if kind == PODCLIQUESET else faults(kind, body)
+
+
+def manifest_faults(kind: Kind, body: Body, memo: Memo, *, validation: FieldValidation) -> tuple[Issue, ...]:
     """The faults of a manifest because of which it is not admitted at all; if there are any, with those of its pods.
 
     Each unknown field has the nearest name of one that the kind has at that place.
     """
-    of_set = faults(kind, body)
+    of_set = malformed(kind, body, memo)
     if not of_set:
         return ()
     of_pods, _ = judge_pods([finding for finding in object_findings(kind, body) if not is_fault(finding)], validation)

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.errors import InputError
 from engine.focus import ANY, EVERYTHING, Focus
 from engine.ids import Kind, ResourceId
+from engine.memo import Memo, blueprint_memo
 from engine.report.printable import clipped, printable
 from engine.resource import Body
 from enginectl.base import terminal
@@ -27,8 +28,8 @@ MAX_FILES = 6
 """Files that an error message names."""
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
-Check = Callable[[Kind, Body], Sequence[Issue]]
-"""Returns what is wrong with a manifest of that kind."""
+Check = Callable[[Kind, Body, Memo], Sequence[Issue]]
+"""Returns what is wrong with a manifest of that kind, and remembers what it has read."""
 
 
 class Roots(Struct, frozen=True, eq=False):
@@ -43,6 +44,8 @@ class Roots(Struct, frozen=True, eq=False):
     """Whether the user named files, whatever is in them."""
     also_in: tuple[str, ...] = ()
     """Namespaces to read besides those of the roots."""
+    memo: Memo = field(default_factory=Memo)
+    """What has been read from the roots: admission and the first pass need not read it again."""
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -121,21 +124,23 @@ def select_roots(manifests: Iterable[Manifest], kinds: Sequence[Kind], check: Ch
     selected: list[tuple[Manifest, Body]] = []
     notes: list[str] = []
     wrong: list[str] = []
+    memo = Memo()
     for manifest in manifests:
         kind = handled.get(manifest.group_kind)
         if kind:
             try:
-                selected.append((manifest, with_namespace(manifest, kind, namespace, forced)))
+                body = with_namespace(manifest, kind, namespace, forced)
             except InputError as error:
                 wrong.append(str(error))
             else:
-                wrong += faults_by_line(manifest, check(kind, manifest.body))
+                selected.append((manifest, body))
+                wrong += faults_by_line(manifest, check(kind, body, blueprint_memo(memo, id_of(manifest.group_kind, body))))
         elif fault := unknown_kind(*manifest.group_kind, manifest.body["apiVersion"]):
             wrong.append(f"{manifest.place('kind')}: {fault}")
         else:
             notes.append(f"{manifest.place()}: {clipped(str(manifest.body['kind']), 80)} is ignored: the engine takes {taken} only")
     refuse([*wrong, *duplicates(selected)])
-    return Roots(tuple(body for _, body in selected), tuple(manifest for manifest, _ in selected), tuple(notes))
+    return Roots(tuple(body for _, body in selected), tuple(manifest for manifest, _ in selected), tuple(notes), memo=memo)
 
 
 def faults_by_line(manifest: Manifest, issues: Iterable[Issue]) -> list[str]:
@@ -165,11 +170,16 @@ def with_namespace(manifest: Manifest, kind: Kind, namespace: str, forced: bool)
     return {**body, "metadata": {**metadata, "namespace": own}}
 
 
+def id_of(group_kind: tuple[str, str], body: Body) -> ResourceId:
+    """The identity of a manifest that has its namespace."""
+    return ResourceId(*group_kind, body["metadata"].get("namespace", ""), body["metadata"]["name"])
+
+
 def duplicates(pairs: Iterable[tuple[Manifest, Body]]) -> Iterator[str]:
     """What is wrong with manifests that have the kind, namespace and name of an earlier one."""
     first: dict[ResourceId, Manifest] = {}
     for manifest, body in pairs:
-        id = ResourceId(*manifest.group_kind, body["metadata"].get("namespace", ""), body["metadata"]["name"])
+        id = id_of(manifest.group_kind, body)
         if id in first:
             yield f"{manifest.place()}: {printable(str(id))} appears twice, first at {first[id].place()}"
         else:

@@ -15,6 +15,7 @@ from engine.runtime.provider import Provider
 from enginectl.base.files import read_bytes
 from enginectl.input.applysets import Prune
 from enginectl.input.manifest_files import flatten
+from enginectl.input.pod_findings import malformed
 from enginectl.input.removals import RemovalScope, Removing, roots_in
 from enginectl.input.roots import Roots, select_roots
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
@@ -22,7 +23,6 @@ from enginectl.wiring.scope import ROOTS, Selection
 from providers.documents import Document
 from resources.base.applyset import PARENTS
 from resources.removal.pruning import removal_objections
-from resources.schema.parse import faults
 
 MAX_BYTES = 512 << 20
 """The largest saved plan that is read: one for ten thousand pods is smaller."""
@@ -42,7 +42,7 @@ def load_plan(file: Path) -> SavedPlan:
 def roots_of(plan: SavedPlan, file: Path) -> Roots:
     """The manifests of a plan, checked like those of `-f`. Raises `InputError` with every fault."""
     manifests = [manifest for body in plan.approval.manifests for manifest in flatten(Document(body, f"{file} (saved plan)", {}), body, ())]
-    return select_roots(manifests, ROOTS, faults, namespace=DEFAULT_NAMESPACE)
+    return select_roots(manifests, ROOTS, malformed, namespace=DEFAULT_NAMESPACE)
 
 
 def removing_of(plan: SavedPlan, roots: Roots) -> Removing | None:

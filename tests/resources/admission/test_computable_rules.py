@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.memo import Memo
 from engine.observed import live
 from engine.world import assemble
-from resources.admission.computable_rules import problems
+from resources.admission.set_version import read_version
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from tests.laws.toy import START
@@ -37,7 +37,7 @@ def test_a_stored_set_is_computed_or_has_problems(body: Any, setup: Configuratio
 
 @pytest.mark.parametrize("spec", [None, [], "x", 1, {}, {"template": None}, {"template": {"cliques": []}}, {"x": nested(5_000)}])
 def test_a_malformed_spec_is_a_problem(spec: Any) -> None:
-    assert problems(spec, SETUP)
+    assert read_version(spec).problems(SETUP)
 
 
 def test_a_set_that_would_not_be_admitted_today_is_still_computed() -> None:
@@ -46,4 +46,4 @@ def test_a_set_that_would_not_be_admitted_today_is_still_computed() -> None:
         {"spec.replicas": 1, f"{T}.terminationDelay": "-1s"},
     )
 
-    assert problems(late["spec"], SETUP) == ()
+    assert read_version(late["spec"]).problems(SETUP) == ()

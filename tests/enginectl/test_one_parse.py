@@ -1,0 +1,81 @@
+"""One parse: a command reads each revision of a set once, from the file to the forecast and the last pass."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.install.webhooks import DEFAULT_SET, VALIDATE_SET, Webhook
+from tests.counting import counted, read
+from tests.enginectl.box import Box
+from tests.enginectl.calling import ROOT, Engine
+from tests.enginectl.serving.test_admission import answer_of, judge_of, reviewed
+from tests.resources.admission.requests import whole
+
+SET = ROOT / "examples" / "01-first-gang" / "gang.yaml"
+PODS = 2
+"""The pod specs of `SET`."""
+
+
+def edited(folder: Path, old: str, new: str) -> Path:
+    """The set with another text in one place."""
+    text = SET.read_text()
+    assert old in text
+    file = folder / "edited.yaml"
+    file.write_text(text.replace(old, new))
+    return file
+
+
+@pytest.mark.parametrize("words", [("diff", "--against", "empty"), ("render",), ("diff", "--base", SET)], ids=lambda words: words[-1])
+def test_a_manifest_is_read_once_without_a_cluster(engine: Engine, words: tuple[str, ...]) -> None:
+    with counted() as counts:
+        result = engine(*words, "-f", SET)
+
+    assert (result.code, counts) == (0, read(1 + ("--base" in words), PODS))
+
+
+def test_a_manifest_is_read_once_with_its_forecast_and_while_it_is_applied(engine: Engine, box: Box) -> None:
+    with counted() as previewed:
+        assert engine("diff", "-f", SET).code == 0
+    with counted() as applied:
+        assert engine("sync", "-y", "-f", SET).code == 0
+    with counted() as unchanged:
+        assert engine("diff", "-f", SET).code == 0
+    with counted() as stored:
+        assert engine("diff").code == 0
+
+    assert [previewed, applied, unchanged, stored] == [read(1, PODS)] * 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("alpine", "alpine3"), ("replicas: 2", "replicas: 3"), ("      - name: main", "      - name: more")]
+)
+def test_an_edited_manifest_is_read_once_beside_the_stored_set(engine: Engine, box: Box, tmp_path: Path, old: str, new: str) -> None:
+    assert engine("sync", "-y", "-f", SET).code == 0
+    file = edited(tmp_path, old, new)
+
+    with counted() as previewed:
+        assert engine("diff", "-f", file).code == 0
+    with counted() as saved:
+        assert engine("diff", "-f", file, "--out", tmp_path / "plan").code == 0
+    with counted() as applied:
+        assert engine("sync", "-y", "-f", file).code == 0
+
+    assert [previewed, saved, applied] == [read(1, PODS, stored=1)] * 3
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("webhook", [DEFAULT_SET, VALIDATE_SET])
+async def test_a_review_reads_the_new_object_once_and_parses_the_stored_one(webhook: Webhook) -> None:
+    pods = len(whole()["spec"]["template"]["cliques"])
+    other = whole()
+    other["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]["image"] = "other"
+    reviews = (reviewed(whole()), read(1, pods)), (reviewed(other, whole()), read(1, pods, stored=1)), (reviewed(whole(), whole()), SAME)
+
+    for review, expected in reviews:
+        with counted() as counts:
+            answer = await answer_of(judge_of(), webhook, review)
+        assert (answer.status, counts) == (200, expected)
+
+
+SAME = {"parsed": len(whole()["spec"]["template"]["cliques"]), "judged": 1}
+"""What is read of an object that has not changed: its pod specs were admitted before."""
