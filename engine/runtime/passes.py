@@ -28,6 +28,7 @@ from engine.runtime.foreign import Candidate, disappeared, unlisted
 from engine.runtime.logs import Log
 from engine.runtime.memory import Memory, extent
 from engine.runtime.provider import TRANSIENT, Observation, Provider, Scope
+from engine.runtime.verdicts import Verdicts
 from engine.tick import Plans, plan_all
 from engine.world import assemble, with_foreign
 from engine.world_update import updated, with_trials
@@ -250,10 +251,10 @@ def _is_unchanged(observed: Observed, previous: Observed | None) -> bool:
     )
 
 
-async def preview(engine: Engine, intent: Intent = NOTHING) -> Pass:
-    """What a `sync` would observe and plan first: the same pass. Writes nothing.
+async def preview(engine: Engine, intent: Intent = NOTHING, verdicts: Verdicts | None = None) -> Pass:
+    """What a `sync` would observe and plan first: the same pass. Writes nothing. `verdicts` keeps what the server says of new templates.
 
     Raises `Unauthorized`, and `Unreachable` when nothing can be listed.
     """
     tune_gc()
-    return await observe_and_plan(engine, Memory(Memo(intent.memo)), intent)
+    return await observe_and_plan(engine, Memory(Memo(intent.memo), verdicts=verdicts or Verdicts()), intent)

@@ -34,6 +34,7 @@ from engine.runtime.provider import TRANSIENT
 from engine.runtime.settling import is_removing, may_settle, with_observed
 from engine.runtime.shard_leases import ShardClaim, held_together
 from engine.runtime.sync_report import SyncReport
+from engine.runtime.verdicts import Verdicts
 from engine.shards import shards_of
 from engine.tick import Plans
 from engine.verb import Verb
@@ -58,6 +59,7 @@ async def sync(
     progress: Progress | None = None,
     log: Log | None = None,
     ledger: Ledger | None = None,
+    verdicts: Verdicts | None = None,
 ) -> SyncReport:
     """Make passes until every root is settled; those that write hold the lease (None: no lease is used).
 
@@ -65,13 +67,14 @@ async def sync(
     is left to do now. `patience`: seconds after which it ends in any case. `lock_timeout`: seconds to wait for another holder of the lease
     (None: a little longer than the lease of a dead one lasts). When `stop` is cancelled, calls in
     progress end and the report says what was done. Internal errors are written to `log`.
+    `verdicts`: what the server has said of new templates when this sync was previewed; it is not asked again.
     With a `ledger`, only what it approves is done: everything else is left, and in the report.
 
     Raises, before the first pass, `LeaseTaken` when somebody else keeps the lease, `TimedOut`, and errors of the cluster; later ones are in
     the report. A process that takes the lease while we wait does not end the session: it does what is to be done, and we report.
     """
     tune_gc()
-    session = _Session(engine, lease, intent, wait, patience, lock_timeout, progress or NoProgress(), log, ledger)
+    session = _Session(engine, lease, intent, wait, patience, lock_timeout, progress or NoProgress(), log, ledger, verdicts)
     with stop or anyio.CancelScope() as scope:
         try:
             async with cancelled_at(engine.clock, session.give_up_at) as limit:
@@ -100,6 +103,7 @@ class _Session:
         progress: Progress,
         log: Log | None,
         ledger: Ledger | None,
+        verdicts: Verdicts | None,
     ) -> None:
         self.engine = engine
         self.lease = lease
@@ -112,7 +116,7 @@ class _Session:
         self.lock_timeout = _default_lock_timeout(lease) if lock_timeout is None else lock_timeout
         self.progress = progress
         self.ledger = ledger
-        self.memory = WriterMemory(Memo(intent.memo))
+        self.memory = WriterMemory(Memo(intent.memo), verdicts=verdicts or Verdicts())
         self.backoff = Backoff(LONGEST_PAUSE)
         self.internal_errors = InternalErrors(log) if log else None
         self.last_pass: Pass | None = None

@@ -14,6 +14,7 @@ from engine.resource import Policy, Resource, Stance
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds
+from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, wait_of
 from resources.dynamo import orchestrator
 from resources.dynamo.model.graph import KAI_QUEUE, InferenceGraph, Orchestrator
 from resources.dynamo.model.names import clique_names
@@ -28,6 +29,7 @@ from resources.dynamo.objects.service import frontend_services, service_notes
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
 from resources.model.membership import effective_body
+from resources.policies.update_gate import OPEN, UpdateGate
 from resources.ports.configuration import KAI_SCHEDULER, ONLY, Configuration
 
 ALLOW_REPLACE = "engine.grove.io/allow-replace"
@@ -45,6 +47,8 @@ class GraphPlan(Struct, frozen=True, eq=False):
     notes: tuple[str, ...] = ()
     failure: str = ""
     """Why the graph cannot be carried out at all; empty if it can."""
+    gate: UpdateGate = OPEN
+    """Whether the API server has accepted what running pods are replaced with as a whole."""
 
 
 def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GraphPlan:
@@ -56,6 +60,10 @@ def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configu
     plan = runner(observed, graph, configuration)
     if plan.failure:
         return replace(plan, resources=_kept(observed), nested=())
+    if plan.gate.closed is not None:
+        replaced = next(iter(observed.nested), graph.id)
+        waits = (*plan.deferred, wait_of(plan.gate, replaced))
+        return replace(plan, resources=_kept(observed), nested=(), deferred=waits, notes=(*plan.notes, *plan.gate.notes))
     shared = _shared_objects(observed, graph, configuration)
     resources = (*shared, *plan.resources)
     return replace(
@@ -109,8 +117,10 @@ def lookups(graph: InferenceGraph, configuration: Configuration) -> tuple[Resour
 def _on_components(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GraphPlan:
     blockers = _blockers(observed, graph, configuration)
     lives = observed.slice(ONLY)
+    components = tuple(component_resources(graph, configuration.dynamo, lives, blockers))
     return GraphPlan(
-        (*component_resources(graph, configuration.dynamo, lives, blockers), *_removed_sets(observed, "components run the graph now")),
+        (*components, *_removed_sets(observed, "components run the graph now")),
+        gate=gate_of_components(observed, components) if observed.nested else OPEN,
         states=component_states(graph, lives.objects.get),
         notes=(*component_notes(graph), *component_warnings(graph, configuration.dynamo)),
     )
@@ -161,11 +171,12 @@ def _with_set(observed: Observed, graph: InferenceGraph, configuration: Configur
     id = set_id(graph)
     existing = observed.nested.get(id)
     if existing is None:
-        return replace(plan, nested=(_proposed(observed, graph, configuration, planned),))
+        gate = gate_of_set(observed, planned.body, configuration)
+        return replace(plan, nested=(_proposed(observed, graph, configuration, planned),), gate=gate)
     if existing.root.deleting_since is not None:
         return replace(plan, deferred=(Wait(id, "is being deleted; it is created again once it is gone"),))
     if changes := _forbidden_changes(existing, planned, configuration):
-        return _replaced(observed, graph, configuration, plan, changes)
+        return _replaced(observed, graph, configuration, planned, plan, changes)
     scaled = tuple(_scaled(target, replicas) for target, replicas in scale_targets(graph))
     return replace(plan, resources=(*plan.resources, *scaled), nested=(_proposed(observed, graph, configuration, planned),))
 
@@ -194,7 +205,12 @@ def _forbidden_changes(existing: Observed, planned: PlannedSet, configuration: C
 
 
 def _replaced(
-    observed: Observed, graph: InferenceGraph, configuration: Configuration, plan: GraphPlan, changes: tuple[str, ...]
+    observed: Observed,
+    graph: InferenceGraph,
+    configuration: Configuration,
+    planned: PlannedSet,
+    plan: GraphPlan,
+    changes: tuple[str, ...],
 ) -> GraphPlan:
     """The plan with the set deleted, if that is allowed, so that a later pass creates it anew; otherwise blocked with the remedy."""
     id = set_id(graph)
@@ -202,7 +218,9 @@ def _replaced(
     what = f"{id.kind} {id.name} must be replaced, which restarts {'its pod' if pods == 1 else f'all its {pods} pods'}"
     why = "; ".join(changes)
     if configuration.dynamo.allow_replace or graph.annotations.get(ALLOW_REPLACE, "").lower() == "true":
-        return replace(plan, resources=(*plan.resources, _removed(id, f"{what}: {why}")), notes=(*plan.notes, f"{what}: {why}"))
+        gate = gate_of_set(observed, planned.body, configuration)
+        removed = _removed(id, f"{what}: {why}")
+        return replace(plan, resources=(*plan.resources, removed), notes=(*plan.notes, f"{what}: {why}"), gate=gate)
     remedy = f'allow it with --allow-replace or the annotation {ALLOW_REPLACE}: "true" on {graph.id.kind} {graph.name}'
     return replace(plan, deferred=(Wait(id, f"{what}; {remedy}; because {why}", blocked=True),))
 

@@ -19,6 +19,7 @@ from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request
 from resources.base import kinds, labels
 from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups
+from resources.blueprints.replacement_trials import alarms
 from resources.dynamo.model.graph import InferenceGraph, read_graph
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.status import FAILED, INVALID, Failure, status_of
@@ -90,7 +91,8 @@ def _body(observed: Observed) -> Body:
 
 def _planned(observed: Observed, graph: InferenceGraph, configuration: Configuration, memo: Memo) -> GraphPlan:
     looked_up = tuple(observed.looked_up.items())
-    facts = (graph, configuration, observed.unserved, looked_up, tuple(observed.nested.values()), observed.slice(ONLY), observed.foreign)
+    nested, own, foreign = tuple(observed.nested.values()), observed.slice(ONLY), observed.foreign
+    facts = (graph, configuration, observed.unserved, looked_up, nested, own, foreign, observed.trials)
     return memo.recall("graph plan", facts, lambda: graph_plan(observed, graph, configuration))
 
 
@@ -105,7 +107,8 @@ def _desired(observed: Observed, graph: InferenceGraph, planned: GraphPlan) -> D
         pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
         deferred=deferred,
         notes=planned.notes,
-        alarms=(Alarm(_camel(FAILED), planned.failure, blocking=True),) if failure else (),
+        alarms=(*((Alarm(_camel(FAILED), planned.failure, blocking=True),) if failure else ()), *alarms(planned.gate)),
+        trials=planned.gate.trials,
     )
 
 

@@ -135,6 +135,13 @@ class PodCliqueSetBlueprint:
         return tuple(kind.key for kind in self.references(configuration) if kind.key not in unserved)
 
 
+def template_of(observed: Observed, configuration: Configuration) -> Template | None:
+    """The template of a set that is only proposed; None if it is not valid."""
+    memo = Memo()
+    admitted = admitted_set(observed, configuration, (), memo)
+    return None if admitted.problems else _template(observed, admitted, configuration, memo)
+
+
 def _scheduler_references(configuration: Configuration) -> tuple[Kind, ...]:
     """The kinds that the admission rules of the enabled back ends read, each once."""
     schedulers = (cast(Hashable, scheduler) for _, scheduler in sorted(configuration.schedulers.items()))

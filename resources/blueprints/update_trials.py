@@ -30,11 +30,11 @@ def gate_of(
     if not names:
         return OPEN
     # Only an edit or another configuration makes another template.
-    trials = tuple(memo.recall(("trial", name), (template,), partial(_trial, name, replicas, domains)) for name in names)
+    trials = tuple(memo.recall(("trial", name), (template,), partial(trial_of, name, replicas, domains)) for name in names)
     return update_gate(trials, observed.trials, template_refusal.recorded(observed))
 
 
-def _trial(name: str, replicas: Sequence[ReplicaState], domains: Sequence[ReplicaDomains]) -> Trial:
+def trial_of(name: str, replicas: Sequence[ReplicaState], domains: Sequence[ReplicaDomains]) -> Trial:
     """The trial of a pod of the clique of that name, in the first replica that has it."""
     for replica, requested in zip(replicas, domains, strict=True):
         for clique in replica.view.cliques:

@@ -1,6 +1,7 @@
 """`engine diff --server-dry-run`: the server is asked, nothing is stored, and what it would refuse is blocked."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from resources.preview.facts import TrialResult
 from tests.engine.runtime.fakes import FakeProvider, create, plan, root
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine
+from tests.enginectl.test_approval import NEW, manifest
 
 pytestmark = pytest.mark.anyio
 
@@ -104,3 +106,25 @@ def test_the_command_asks_the_server_and_stores_nothing(box: Box, engine: Engine
 def test_it_excludes_what_is_no_cluster(engine: Engine) -> None:
     assert engine("diff", "-f", FIRST, "--server-dry-run", "--against", "empty").code is Exit.USAGE
     assert engine("diff", "-f", FIRST, "--server-dry-run", "--base", FIRST).code is Exit.USAGE
+
+
+@pytest.mark.parametrize("consent", ["plan", "policy"])
+def test_a_sync_that_shows_its_plan_first_tries_a_template_once(box: Box, engine: Engine, tmp_path: Path, consent: str) -> None:
+    assert engine("sync", "-f", manifest(tmp_path)).code is Exit.DONE
+    change = manifest(tmp_path, image=NEW)
+    assert engine("diff", "-f", change, "--out", tmp_path / "plan.json").code is Exit.DONE
+    tried: list[str] = []
+
+    def count(operation: str, request: Any, new: Any, old: Any) -> tuple[str, ...]:
+        if request.dry_run and request.served.kind == kinds.POD:
+            tried.append(new["metadata"]["name"])
+        return ()
+
+    core = box.cluster.api.core
+    core.validation = (*core.validation, count)
+    words = {"plan": ("--plan", tmp_path / "plan.json"), "policy": ("-f", change, "--policy", ROOT / "examples" / "policies", "--yes")}
+
+    answer = engine("sync", *words[consent])
+
+    assert answer.code is Exit.DONE, answer
+    assert len(tried) == 1

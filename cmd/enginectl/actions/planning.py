@@ -12,6 +12,7 @@ from engine.report.model import Report, compose
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.passes import preview as plan_once
 from engine.runtime.provider import RecordedProvider
+from engine.runtime.verdicts import Verdicts
 from enginectl.actions.facts import read_facts
 from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
@@ -22,12 +23,14 @@ from resources.preview.facts import NO_FACTS, Facts, FirstPass
 from resources.preview.shown import Shown, shown
 
 
-async def first_pass(engine: Engine, intent: Intent = NOTHING, objections: tuple[Objection, ...] = ()) -> tuple[Pass, FirstPass]:
+async def first_pass(
+    engine: Engine, intent: Intent = NOTHING, objections: tuple[Objection, ...] = (), verdicts: Verdicts | None = None
+) -> tuple[Pass, FirstPass]:
     """The pass that a sync would make first, and the same as previews show it.
 
-    `objections`: what speaks against the command as a whole, besides what the guards say.
+    `objections`: what speaks against the command as a whole, besides what the guards say. `verdicts`: see `plan_once`.
     """
-    current = await plan_once(engine, intent)
+    current = await plan_once(engine, intent, verdicts)
     if objections:
         current = replace(current, planned=replace(current.planned, objections=(*current.planned.objections, *objections)))
     first = first_pass_of(current, intent, engine.limits)

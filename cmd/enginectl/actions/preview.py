@@ -18,6 +18,7 @@ from engine.report.model import Report
 from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider, RecordedProvider
+from engine.runtime.verdicts import Verdicts
 from enginectl.actions.facts import NO_REMARKS, read_facts
 from enginectl.actions.planning import first_pass, report_of, shown_pass, write_notices
 from enginectl.base.runner import report_internal_error
@@ -129,15 +130,17 @@ async def preview_of(
     *,
     base: Mapping[ResourceId, tuple[str, ...]] = NO_REMARKS,
     judged_at: datetime | None = None,
+    verdicts: Verdicts | None = None,
 ) -> Preview:
     """The preview of a cluster that is open already, of manifests that admission has judged, and of removals that are known,
     with the record in which they are noted.
 
     `base`: remarks about the manifests with which the change is compared. `judged_at`: when policies judge it; None: when it is planned.
+    `verdicts`: see `first_pass`.
     """
     intent = intent_of(admitted.roots.bodies, request.focus, removals.roots, record, admitted.roots.memo)
     engine = engine_of(wiring, provider, selection, request.limits)
-    current, first = await first_pass(engine, intent, removals.objections)
+    current, first = await first_pass(engine, intent, removals.objections, verdicts)
     trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL
     facts = await read_facts(engine, first, is_forecast=not request.only_next, rejected=admitted.rejected, trial=trial, base=base)
     forecast = None

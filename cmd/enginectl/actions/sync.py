@@ -18,6 +18,7 @@ from engine.runtime.clock import in_time
 from engine.runtime.lease import DISABLED
 from engine.runtime.provider import Provider
 from engine.runtime.sync_report import Ending, SyncReport
+from engine.runtime.verdicts import Verdicts
 from enginectl.actions import requirements
 from enginectl.actions.approved import foreign_circumstances, refuse
 from enginectl.actions.consent import Consent, arrange
@@ -102,7 +103,7 @@ async def sync(
     selection = selection_of(plan) if plan is not None else select_for(wiring, roots, (default_namespace(wiring),), focus)
     arrangement = arrange(wiring, consent, format, lambda: stop.cancel_called, quiet=quiet)
     all_gates = (*policy_gates(policies, format, quiet=quiet), *gates, *arrangement.gates)
-    judgement, ledger = NO_JUDGEMENT, None
+    judgement, ledger, verdicts = NO_JUDGEMENT, None, Verdicts()
     async with connect(wiring) as (client, provider):
         if plan is not None and (deviations := await foreign_circumstances(wiring, plan, provider)):
             return refuse(deviations, clock.now(), format, quiet=quiet)
@@ -123,7 +124,9 @@ async def sync(
             seen = await in_time(
                 clock,
                 give_up_at,
-                lambda: preview_of(wiring, request, ReadOnlyProvider(provider), selection, admitted, removals, scope.record),
+                lambda: preview_of(
+                    wiring, request, ReadOnlyProvider(provider), selection, admitted, removals, scope.record, verdicts=verdicts
+                ),
                 "the plan was made",
             )
             judgement = seen.report.judgement
@@ -147,6 +150,7 @@ async def sync(
                 progress=progress,
                 log=wiring.log if wiring.options.log_format else None,
                 ledger=ledger,
+                verdicts=verdicts,
             )
     result = with_stuck(result, assume_nodes=assume_nodes)
     if result.last_pass.world.orphans:
