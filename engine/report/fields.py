@@ -1,13 +1,13 @@
 """Fields: the changed fields of an operation as they may be shown, and values as one line of text."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 from msgspec.structs import replace
 
-from engine.diff import explain
+from engine.diff import explain, keyed_entries
 from engine.ids import ResourceId
 from engine.mask import masked_change
 from engine.operation import Change, Operation, Unknown
@@ -34,8 +34,34 @@ def changed_fields(operation: Operation) -> tuple[Change, ...]:
 
 
 def shown_fields(operation: Operation) -> tuple[Change, ...]:
-    """The changed fields that tell people anything: all but hashes, which follow other changes."""
-    return tuple(change for change in changed_fields(operation) if not is_hash(operation, change.path))
+    """The changed fields that tell people anything: all but hashes, which follow other changes.
+
+    A map or a list of maps that comes or goes, and is too long for a line, is told field by field: none is cut off.
+    """
+    parts = (part for change in changed_fields(operation) for part in _parts(change))
+    return tuple(part for part in parts if not is_hash(operation, part.path))
+
+
+def _parts(change: Change) -> Iterator[Change]:
+    value = change.new if change.old is None else change.old if change.new is None else None
+    fields = _fields_of(value)
+    if change.order or not fields or len(value_text(value)) <= WIDTH:
+        yield change
+        return
+    for key, inner in fields.items():
+        if inner is not None:
+            part = replace(change, path=(*change.path, key))
+            yield from _parts(replace(part, new=inner) if change.old is None else replace(part, old=inner))
+
+
+def _fields_of(value: Any) -> Mapping[str, Any]:
+    """The fields of a map, or the entries of a list of maps, by the steps of their paths; nothing for other values."""
+    if isinstance(value, Mapping):
+        return value
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
+        return {}
+    keyed = keyed_entries(value) or {str(at): entry for at, entry in enumerate(value)}
+    return {f"[{key}]": entry for key, entry in keyed.items()}
 
 
 def is_hash(operation: Operation, path: Path) -> bool:

@@ -13,6 +13,7 @@ from enginectl.actions.reporting import TO_TERMINAL, Outputs, places_of, write_o
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import ReportFormat
 from enginectl.output.documents import Material
+from enginectl.wiring.cluster import LIVE
 from enginectl.wiring.configuration import Wiring
 
 
@@ -28,7 +29,7 @@ async def diff(
 ) -> Exit:
     """Write the report of a preview, save it as a plan if asked, and return the exit code. Nothing is written to the cluster."""
     seen, verbose = await preview(wiring, replace(request, for_approval=saving is not None)), wiring.options.verbose
-    at = seen.result.now if request.base is None else None
+    at = seen.result.now if request.base is None and request.against == LIVE else None
     write_outputs(Material(seen.report, at, places_of(request.roots)), outputs, verbose=verbose)
     if verbose:
         report_errors(seen.result.planned.plans, verbose=True)

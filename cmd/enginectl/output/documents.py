@@ -28,7 +28,7 @@ class Material(Struct, frozen=True, eq=False):
 
     report: Report
     at: datetime | None
-    """When the cluster was observed; None: it is an imagined one."""
+    """When the cluster was observed; None: it is imagined, or a record of one."""
     places: Mapping[ResourceId, FileLine] = field(default_factory=dict)
     """Root -> where its manifest is."""
 

@@ -9,11 +9,11 @@ from engine.report.model import Report
 
 
 def html(report: Report, at: datetime | None, *, values: bool = False) -> str:
-    """The document. `at`: when the cluster was observed; None: two states of manifests are compared.
+    """The document. `at`: when the cluster was observed; None: it is imagined, or a record of one.
 
     `values`: with those of environment variables, which are masked otherwise.
     """
-    about = f"What the next sync would do, as of {at:%Y-%m-%d %H:%M:%S} UTC" if at else "What the change of manifests would do"
+    about = f"What the next sync would do, as of {at:%Y-%m-%d %H:%M:%S} UTC" if at else "What a sync would do"
     return page(
         "Plan",
         element("header", element("h1", "Plan"), element("p", about, class_="faint")),

@@ -93,6 +93,21 @@ def test_a_change_that_many_objects_repeat_is_told_once_and_hashes_never() -> No
     assert "hash" not in text_of(report_of(root, *copies)) + text_of(report_of(root, *copies), verbose=True)
 
 
+def test_what_is_added_and_too_long_for_a_line_is_told_field_by_field() -> None:
+    container = {"name": "side", "image": "s" * 60, "env": [{"name": "Z", "value": ""}], "securityContext": {"runAsUser": 0, "x": "y" * 70}}
+    added = patch(ROOT, Change(("spec", "containers", "[side]"), None, container, Cause.INTENT))
+    lines = [line.strip().removeprefix("now      ") for line in text_of(report_of(added)).splitlines() if "~ patch" in line]
+
+    assert [line.removeprefix("~ patch containers[side].").partition(": ")[0] for line in lines] == [
+        "name",
+        "image",
+        "env",
+        "securityContext",
+    ]
+    assert 'env: (absent) → [{"name":"Z","value":""}]' in lines[2] and '→ {"runAsUser":0,' in lines[3]
+    assert "containers[side]" in markdown(report_of(added)) and "runAsUser" in html(report_of(added), AT)
+
+
 def numbered(*values: tuple[object, object]) -> Report:
     """A report in which a field of some pods changes."""
     names = (f"simple-{number}-a-b2b2b" for number in range(len(values)))
