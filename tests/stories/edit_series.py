@@ -18,8 +18,10 @@ from tests.stories.edits import (
     User,
     all_deleted,
     applied,
+    cordoned,
     created,
     deleted,
+    evicted,
     held,
     patched,
     released,
@@ -300,4 +302,43 @@ DOMAINS = EditSeries(
     ],
 )
 
-ALL_SERIES = (UPDATES, DELETIONS, WITHOUT_LABELS, DRIFT, GRAPHS, TROUBLE, REFUSED, DOMAINS)
+ACCOUNTS = EditSeries(
+    "accounts",
+    [web(), small()],
+    [
+        Edit("another image, as a reader sees it", applied(web(2)), seen_by_reader=True),
+        Edit(
+            "a replica more by an account that may not write",
+            scaled(SET, "one", 2),
+            ending=Ending.FAILED,
+            done_by_reader=True,
+            unknown=True,
+        ),
+        Edit("the same by one that may, as a reader sees it", scaled(SET, "one", 3), seen_by_reader=True),
+        Edit("a Service without its label, as a reader sees it", unlabelled(kinds.SERVICE, "web-0", LABEL), seen_by_reader=True),
+        Edit("a set is applied and another one is pruned", manifests=[web(3)], removes=[(SET, "one")]),
+        Edit("a set is pruned, as a reader sees it", removes=[(SET, "web")], seen_by_reader=True),
+    ],
+)
+
+OWN_NODE = "node-0009"
+PINNED: Body = running(1) | {"nodeSelector": {"kubernetes.io/hostname": OWN_NODE}}
+
+NODES = EditSeries(
+    "nodes",
+    [of_pod(PINNED), web()],
+    [
+        Edit("a pod is evicted", evicted("web-0-front")),
+        Edit("a pod of a scaling group is evicted", evicted("web-0-m-0")),
+        Edit(
+            "the node of a set is cordoned, and a pod is lost",
+            together(cordoned(OWN_NODE), deleted(kinds.POD, "one-0-a")),
+            ending=Ending.TIMED_OUT,
+            undo=cordoned(OWN_NODE, is_cordoned=False),
+        ),
+        Edit("a set is deleted and leaves everything", deleted(SET, "one", propagation="Orphan")),
+        Edit("the other set is changed beside what was left", manifests=[web(2)]),
+    ],
+)
+
+ALL_SERIES = (UPDATES, DELETIONS, WITHOUT_LABELS, DRIFT, GRAPHS, TROUBLE, REFUSED, DOMAINS, ACCOUNTS, NODES)

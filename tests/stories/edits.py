@@ -76,6 +76,12 @@ class Edit:
     """How the sync ends."""
     undo: Act = nothing
     """What is done afterwards, before the next edit."""
+    removes: Sequence[tuple[Kind, str]] = ()
+    """What the command removes itself, once its manifests are applied, as `sync --prune` does."""
+    seen_by_reader: bool = False
+    """Whether the preview is that of an account that may only read."""
+    done_by_reader: bool = False
+    """Whether the sync is that of an account that may only read."""
     unknown: bool = False
     """Whether the server refuses what nobody can know before: then less may be written than was forecast."""
 
@@ -160,6 +166,21 @@ def together(*acts: Act) -> Act:
             await act(user)
 
     return do
+
+
+def evicted(prefix: str) -> Act:
+    """The first pod of that prefix is evicted, as a node that fails does it."""
+
+    async def do(user: User) -> None:
+        status = {"status": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}}
+        await user.patch(kinds.POD, await user.first(kinds.POD, prefix), status, "status")
+
+    return do
+
+
+def cordoned(node: str, *, is_cordoned: bool = True) -> Act:
+    """`kubectl cordon` and `kubectl uncordon`."""
+    return patched(kinds.NODE, node, {"spec": {"unschedulable": is_cordoned or None}})
 
 
 def held(kind: Kind, name: str) -> Act:

@@ -10,9 +10,11 @@ import anyio
 import pytest
 
 from engine.forecast.forecast import Forecast
+from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.operation import Operation, Outcome, Result
 from engine.plan import Plan
+from engine.record import Removal
 from engine.runtime import session
 from engine.runtime.clock import SystemClock
 from engine.runtime.progress import NoProgress
@@ -21,7 +23,7 @@ from engine.verb import Verb
 from enginectl.actions.diff import exit_code
 from enginectl.actions.facts import read_facts
 from enginectl.actions.planning import first_pass, report_of
-from enginectl.actions.preview import PreviewRequest, with_room
+from enginectl.actions.preview import PreviewRequest, forecast_with
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Options
 from enginectl.wiring.cluster import engine_of, with_events
@@ -37,7 +39,6 @@ from resources import settings
 from resources.base import kinds
 from resources.base.kinds import RESOURCE_SLICE, SERVICE_ACCOUNT
 from resources.install.modes import Use
-from resources.preview.forecasting import forecast_of
 from resources.preview.shown import shown
 from tests.builders import applying
 from tests.controlplane.accounts import user_of
@@ -149,6 +150,7 @@ class Player:
     plane: ControlPlane
     admin: KubernetesClient
     client: KubernetesClient
+    reader: KubernetesClient
     audit: AuditedWrites
     differences: list[str] = field(default_factory=list)
 
@@ -169,35 +171,44 @@ class Player:
         """Make the edit, and note how what was forecast differs from what is written."""
         await edit.do(user)
         await anyio.sleep(0.3)  # The answers of Kubernetes' controllers to the edit itself, e.g. the token of a deleted account.
-        intent = applying([user.located(body) for body in edit.manifests])
+        intent = applying([user.located(body) for body in edit.manifests], await removals(user, edit))
         self.audit.take(series.namespace)
-        code, forecast = await self.forecast(series, intent)
-        report, passes = await self.sync(series, intent, patience=60.0 if not edit.goes_wrong else PATIENCE)
+        code, forecast = await self.forecast(series, intent, self.reader if edit.seen_by_reader else self.client)
+        patience = 60.0 if not edit.goes_wrong else PATIENCE
+        report, passes = await self.sync(series, intent, patience, self.reader if edit.done_by_reader else self.client)
         done = self.audit.take(series.namespace)
         about = f"{series.namespace}: {edit.name}"
         self.differences.extend(f"{about}: {text}" for text in differences(edit, code, forecast, report, passes.first, done))
 
-    async def forecast(self, series: EditSeries, intent: Intent) -> tuple[Exit, Forecast | None]:
+    async def forecast(self, series: EditSeries, intent: Intent, client: KubernetesClient) -> tuple[Exit, Forecast | None]:
         """What `engine diff` says: its exit code and forecast."""
-        wiring, provider, selection = self._wired(series)
+        wiring, provider, selection = self._wired(series, client)
         engine = engine_of(wiring, provider, selection)
         current, first = await first_pass(engine, intent)
         facts = await read_facts(engine, first)
-        forecast = await with_room(wiring, PreviewRequest(), provider, first, facts, forecast_of(first, facts))
+        forecast = await forecast_with(wiring, PreviewRequest(), provider, first, facts)
         seen = shown(first, forecast, facts)
         return exit_code(report_of(seen), detailed=False), seen.forecast
 
-    async def sync(self, series: EditSeries, intent: Intent, patience: float = 60.0) -> tuple[SyncReport, Passes]:
+    async def sync(
+        self, series: EditSeries, intent: Intent, patience: float = 60.0, client: KubernetesClient | None = None
+    ) -> tuple[SyncReport, Passes]:
         """What `engine sync` does, without a lease: the series are played at the same time."""
-        wiring, provider, selection = self._wired(series)
+        wiring, provider, selection = self._wired(series, client or self.client)
         passes = Passes()
         report = await session.sync(with_events(engine_of(wiring, provider, selection)), None, intent, patience=patience, progress=passes)
         return report, passes
 
-    def _wired(self, series: EditSeries) -> tuple[Wiring, WatchingCluster, Selection]:
+    def _wired(self, series: EditSeries, client: KubernetesClient) -> tuple[Wiring, WatchingCluster, Selection]:
         clock = SystemClock()
         wiring = Wiring(Options(namespace=series.namespace), settings.Settings(), SETUP, clock)
-        return wiring, WatchingCluster(self.client, clock), Selection((series.namespace,), ROOTS)
+        return wiring, WatchingCluster(client, clock), Selection((series.namespace,), ROOTS)
+
+
+async def removals(user: User, edit: Edit) -> dict[ResourceId, Removal]:
+    """What a command removes itself, as it is now."""
+    bodies = {kind.id(user.namespace, name): await user.client.get(kind, user.namespace, name) for kind, name in edit.removes}
+    return {id: Removal(body["metadata"]["uid"], "it has no manifest any more", bool(edit.manifests)) for id, body in bodies.items()}
 
 
 def differences(
@@ -267,10 +278,16 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 async def test_what_diff_says_of_each_edit_is_what_the_audit_log_has_of_its_sync(plane: ControlPlane) -> None:
     user = user_of(plane, SETUP, Use.SYNC)
-    async with connection(plane, "admin") as admin, connection(plane, user) as client, connection(plane, "admin") as driver:
+    reader = user_of(plane, SETUP, Use.READ)
+    async with (
+        connection(plane, "admin") as admin,
+        connection(plane, user) as client,
+        connection(plane, reader) as reading,
+        connection(plane, "admin") as driver,
+    ):
         await define(admin, "edits", *map(dict, definitions()))
         await with_devices(admin)
-        player = Player(plane, admin, client, AuditedWrites(plane, user))
+        player = Player(plane, admin, client, reading, AuditedWrites(plane, user))
         async with anyio.create_task_group() as actors:
             actors.start_soon(run_actors, driver, SystemClock(), ("driver",), ActorOptions(driver=DRIVER))
             async with anyio.create_task_group() as tasks:

@@ -1,7 +1,8 @@
 """Preview: what a sync would do first, what follows, and what is known beyond that. Nothing is written to the cluster."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from anyio import to_thread
@@ -35,6 +36,10 @@ from resources.preview.forecasting import forecast_of, needs_room
 from resources.preview.shown import shown
 
 NO_FORECAST: Final = "there is no forecast of what follows the next pass"
+
+
+Compute = Callable[[Callable[[], Forecast | None]], Awaitable[Forecast | None]]
+"""Computes a forecast, in this thread or in another one."""
 
 
 class PreviewRequest(Struct, frozen=True, eq=False):
@@ -143,11 +148,7 @@ async def preview_of(
     current, first = await first_pass(engine, intent, removals.objections, verdicts)
     trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL
     facts = await read_facts(engine, first, is_forecast=not request.only_next, rejected=admitted.rejected, trial=trial, base=base)
-    forecast = None
-    if not request.only_next:
-        forecast = forecast_if_possible(wiring, lambda: forecast_of(first, facts, passes=request.forecast_passes))
-        forecast = await with_room(wiring, request, provider, first, facts, forecast)
-    seen = shown(first, forecast, facts)
+    seen = shown(first, None if request.only_next else await forecast_with(wiring, request, provider, first, facts), facts)
     write_notices(seen.notices)
     cluster = ""
     if request.for_approval:
@@ -159,8 +160,21 @@ async def preview_of(
     return Preview(request, first, facts, result, report, selection, cluster)
 
 
+async def forecast_with(
+    wiring: Wiring, request: PreviewRequest, provider: Provider, first: FirstPass, facts: Facts, *, in_thread: bool = False
+) -> Forecast | None:
+    """The forecast of this pass, given these facts, on the nodes of the cluster. `in_thread`: computed beside what this thread serves."""
+
+    async def compute(make: Callable[[], Forecast | None]) -> Forecast | None:
+        attempt = partial(forecast_if_possible, wiring, make)
+        return await to_thread.run_sync(attempt) if in_thread else attempt()
+
+    forecast = await compute(lambda: forecast_of(first, facts, passes=request.forecast_passes))
+    return await with_room(request, provider, first, facts, forecast, compute)
+
+
 async def with_room(
-    wiring: Wiring, request: PreviewRequest, provider: Provider, first: FirstPass, facts: Facts, forecast: Forecast | None
+    request: PreviewRequest, provider: Provider, first: FirstPass, facts: Facts, forecast: Forecast | None, compute: Compute
 ) -> Forecast | None:
     """The forecast on the nodes of the cluster, if it creates pods or waits for their room; a record of a cluster has no nodes."""
     is_record = isinstance(provider, RecordedProvider)
@@ -171,7 +185,7 @@ async def with_room(
     from resources.preview.room import in_room
 
     room = NEW_NODES if request.assume_nodes else await room_of(provider, first, forecast, facts.capacities)
-    return forecast_if_possible(wiring, lambda: in_room(first, forecast, room, passes=request.forecast_passes))
+    return await compute(lambda: in_room(first, forecast, room, passes=request.forecast_passes))
 
 
 async def tried(provider: Provider, first: FirstPass) -> TrialResult:

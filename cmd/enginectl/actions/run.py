@@ -1,5 +1,6 @@
 """`engine run`: passes without end, until a signal stops them."""
 
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -10,9 +11,9 @@ from engine.runtime import loop
 from engine.runtime.logs import ReplaceableLog
 from engine.runtime.observers import Observers
 from engine.runtime.passes import Pass
-from engine.runtime.provider import TRANSIENT
+from engine.runtime.provider import TRANSIENT, Client
 from enginectl.actions import requirements
-from enginectl.actions.planning import report_of, shown_of_pass, shown_pass
+from enginectl.actions.planning import first_pass_of, report_of, shown_of_pass, shown_pass
 from enginectl.actions.publishing import Publisher
 from enginectl.actions.reload import reload_of
 from enginectl.base.errors import MissingRequirement
@@ -26,9 +27,12 @@ from enginectl.wiring.configuration import Wiring, pod_namespace
 from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of, purpose_of, shard_count
 from enginectl.wiring.published import KnownConfiguration, known_configuration, log_configuration
-from enginectl.wiring.scope import select
+from enginectl.wiring.scope import Selection, select
+from providers.cluster import Cluster
 from providers.profiling.profiler import profiled
+from providers.read_only import ReadOnlyProvider
 from resources.install.publication import CALLED, NAME, NAMESPACE
+from resources.preview.shown import shown
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 """Seconds between two attempts to read the configuration while the server does not answer."""
@@ -65,7 +69,7 @@ async def run_loop(
             await requirements.require(wiring, provider, selection)
             engine, lease = with_events(engine_of(wiring, provider, selection)), lease_of(wiring, client, purpose_of("run", (), selection))
             publisher = Publisher(wiring, client, log, namespace=pod_namespace(), shards=count, on_moved=stop.cancel)
-            views = LoopViews(wiring, show, with_pages=with_pages)
+            views = LoopViews(wiring, show, partial(foreseen, wiring, selection), with_pages=with_pages)
             endpoints = serving_of(wiring, selection, log, observability, views)
             observability.watch(provider)
             async with endpoints.served(), anyio.create_task_group() as tasks:
@@ -90,6 +94,19 @@ async def run_loop(
 def show(current: Pass) -> ShownPass:
     """A pass of the loop, as previews show it."""
     seen = shown_of_pass(current)
+    return ShownPass(shown_pass(current, seen), report_of(seen))
+
+
+async def foreseen(wiring: Wiring, selection: Selection, current: Pass, client: Client) -> ShownPass:
+    """A pass of the loop with its forecast, as `diff` shows it. The facts that it needs are read with this client; nothing is written."""
+    from enginectl.actions.facts import read_facts  # Only for who asks.
+    from enginectl.actions.preview import PreviewRequest, forecast_with
+
+    provider = ReadOnlyProvider(Cluster(client, wiring.clock))
+    engine = replace(engine_of(wiring, provider, selection), configuration=current.configuration)
+    first = first_pass_of(current)
+    facts = await read_facts(engine, first)
+    seen = shown(first, await forecast_with(wiring, PreviewRequest(), provider, first, facts, in_thread=True), facts)
     return ShownPass(shown_pass(current, seen), report_of(seen))
 
 

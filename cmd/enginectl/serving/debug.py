@@ -30,23 +30,32 @@ class ShownPass(Struct, frozen=True, eq=False):
 
 Show = Callable[[Pass], ShownPass]
 """Returns a pass of the loop as it is shown."""
+Foresee = Callable[[Pass], Awaitable[ShownPass]]
+"""Returns a pass of the loop with what follows it: the cluster is read, and a forecast is made, for this call."""
 ReadState = Callable[[], LoopState]
 WhoLeads = Callable[[], Awaitable[str]]
 """Returns the holder of the lease as a text for people; empty if nobody holds it or that is not known."""
 
 
-def debug_routes(read: ReadState, show: Show, who_leads: WhoLeads) -> Routes:
-    """The route of the plan. It is written in a worker thread, for one request at a time: a large plan takes long."""
-    limit = anyio.CapacityLimiter(1)
+def debug_routes(read: ReadState, show: Show, foresee: Foresee, who_leads: WhoLeads) -> Routes:
+    """The route of the plan. It is written in a worker thread, for one request at a time: a large plan takes long.
+
+    With `forecast=true` what follows is told as well, and what that needs of nodes and quotas.
+    """
+    limit, foreseeing = anyio.CapacityLimiter(1), anyio.Lock()
 
     async def answer(request: IncomingRequest) -> HttpResponse:
         state = read()
         if state.current is None:
             return refusal(503, await why_no_plan(state, who_leads), **HEADERS, **{"Retry-After": "5"})
         current, query = state.current, request.query
+        foreseen: ShownPass | None = None
+        if query.get("forecast") == "true":
+            async with foreseeing:
+                foreseen = await foresee(current)
 
         def make() -> bytes:
-            report = narrowed(show(current).report, query.get("namespace", ""), query.get("name", ""))
+            report = narrowed((foreseen or show(current)).report, query.get("namespace", ""), query.get("name", ""))
             return f"{printed({**document(report), 'pass': pass_entry(current, state)})}\n".encode()
 
         return HttpResponse(body=await to_thread.run_sync(make, limiter=limit), content_type=JSON, headers=HEADERS)

@@ -1,13 +1,14 @@
 """Loop views: what people and programs may look at in a running loop: the pending plan, and pages if they are asked for."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from engine.errors import ClusterError
 from engine.runtime.lease import LEASE
 from engine.runtime.lease_holder import holder_of
 from engine.runtime.observers import LoopObserver
+from engine.runtime.passes import Pass
 from engine.runtime.provider import Client
-from enginectl.serving.debug import Show, WhoLeads, debug_routes
+from enginectl.serving.debug import Show, ShownPass, WhoLeads, debug_routes
 from enginectl.serving.last_pass import LastPass, LoopState
 from enginectl.wiring.configuration import Wiring
 from providers.cache_state import CacheState
@@ -17,10 +18,12 @@ from resources.ports.configuration import Configuration
 
 
 class LoopViews:
-    """The last pass of one loop, and the routes that show it. `with_pages`: pages for people too."""
+    """The last pass of one loop, and the routes that show it. `foresee` reads with a client. `with_pages`: pages for people too."""
 
-    def __init__(self, wiring: Wiring, show: Show, *, with_pages: bool = False) -> None:
-        self._wiring, self._show, self._with_pages = wiring, show, with_pages
+    def __init__(
+        self, wiring: Wiring, show: Show, foresee: Callable[[Pass, Client], Awaitable[ShownPass]], *, with_pages: bool = False
+    ) -> None:
+        self._wiring, self._show, self._foresee, self._with_pages = wiring, show, foresee, with_pages
         self._last = LastPass(wiring.clock)
 
     @property
@@ -35,7 +38,7 @@ class LoopViews:
             return self._last.state
 
         who_leads = holder_reader(self._wiring, client)
-        routes = debug_routes(state, self._show, who_leads)
+        routes = debug_routes(state, self._show, lambda current: self._foresee(current, client), who_leads)
         if self._with_pages:
             from enginectl.serving.page import Sources, page_routes
 

@@ -63,6 +63,29 @@ def test_the_pending_plan_is_that_of_diff_with_when_it_was_made(box: Box, instal
     assert page[0] == 404  # Pages are served with --ui only.
 
 
+def test_a_forecast_is_made_for_the_request_that_asks_for_it_with_the_quotas_and_nodes_of_the_moment(
+    box: Box, installed: Installed
+) -> None:
+    from resources.base.kinds import PODCLIQUESET, RESOURCE_QUOTA
+
+    quota: dict[str, Any] = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}}
+    box.create(RESOURCE_QUOTA, {**quota, "status": {"hard": {"pods": "1"}, "used": {"pods": "0"}}})
+    box.deny(verb="create", resource="services")
+    with running(box, installed) as process:
+        process.logged("leading")
+        box.create(PODCLIQUESET, RACKS)
+        plain = json.loads(until(installed, "/debug/plan", "racks-0"))
+        foreseen = json.loads(get(installed, "/debug/plan?forecast=true")[1])
+        box.deny(verb="list", resource="nodes")
+        unchecked = json.loads(get(installed, "/debug/plan?forecast=true")[1])
+
+    assert "it allows 1 more pods" in json.dumps(foreseen)
+    assert not plain.get("forecast")
+    assert foreseen["pass"]["leads"] and "ROOM" in foreseen["forecast"]["assumptions"]
+    assert "ROOM" not in unchecked["forecast"]["assumptions"]
+    assert "you may not list nodes" in json.dumps(unchecked["forecast"])
+
+
 def test_a_replica_that_does_not_lead_says_who_does(box: Box, installed: Installed, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
