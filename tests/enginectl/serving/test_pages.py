@@ -18,6 +18,7 @@ from tests.engine.report.test_html import Document
 from tests.enginectl.box import Box
 from tests.enginectl.serving.test_endpoints import Installed, installed, running
 from tests.providers.serving.talking import HOST
+from tests.stories.refusing import Quota
 
 __all__ = ["installed"]  # A fixture.
 
@@ -66,15 +67,14 @@ def test_the_pending_plan_is_that_of_diff_with_when_it_was_made(box: Box, instal
 def test_a_forecast_is_made_for_the_request_that_asks_for_it_with_the_quotas_and_nodes_of_the_moment(
     box: Box, installed: Installed
 ) -> None:
-    from resources.base.kinds import PODCLIQUESET, RESOURCE_QUOTA
+    from resources.base.kinds import PODCLIQUESET
 
-    quota: dict[str, Any] = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}}
-    box.create(RESOURCE_QUOTA, {**quota, "status": {"hard": {"pods": "1"}, "used": {"pods": "0"}}})
-    box.deny(verb="create", resource="services")
+    box.portal.call(lambda: Quota(box.cluster.api, 1))
+    box.deny(verb="create", resource="pods")
     with running(box, installed) as process:
         process.logged("leading")
         box.create(PODCLIQUESET, RACKS)
-        plain = json.loads(until(installed, "/debug/plan", "racks-0"))
+        plain = json.loads(until(installed, "/debug/plan", "Pod"))
         foreseen = json.loads(get(installed, "/debug/plan?forecast=true")[1])
         box.deny(verb="list", resource="nodes")
         unchecked = json.loads(get(installed, "/debug/plan?forecast=true")[1])
