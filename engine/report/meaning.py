@@ -211,7 +211,7 @@ def _of_changes(steps: Sequence[Step], following: Sequence[Operation]) -> Iterat
     """
     fields: dict[tuple[object, ...], _FieldChange] = {}
     unseen: dict[tuple[Verb, Reason, bool], list[Operation]] = {}
-    for group in _with_equal_changes(steps):
+    for group in with_equal_changes(steps):
         first = group[0]
         shown = shown_fields(first)
         if not shown:
@@ -229,7 +229,7 @@ def _of_changes(steps: Sequence[Step], following: Sequence[Operation]) -> Iterat
         yield Meaning(verb, f"{verb} {listed([operation.id for operation in operations])}", _reason(operations))
 
 
-def _with_equal_changes(steps: Sequence[Step]) -> Iterable[list[Operation]]:
+def with_equal_changes(steps: Sequence[Step]) -> Iterable[list[Operation]]:
     """The operations in groups that make the same changes of objects of one kind, for the same reason."""
     groups: dict[tuple[object, ...], list[Operation]] = {}
     for operation in (step.operation for step in steps):

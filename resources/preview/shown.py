@@ -9,8 +9,10 @@ from msgspec.structs import replace
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.observed import Unlisted
+from engine.operation import Operation
 from engine.plan import Objection, Plan, Wait
 from engine.tick import Plans
+from engine.verb import Verb
 from resources.admission import placement_rules, release_rules
 from resources.base import kinds
 from resources.domains.capacity import capacity_notes, island_notes
@@ -173,5 +175,32 @@ def base_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> I
         yield from ((root, note) for note in listed)
 
 
-RULES: tuple[Rule, ...] = (capacity_remarks, room_remarks, quota_remarks, sharing_remarks, annotation_remarks, trial_remarks, base_remarks)
+def replacement_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """What changes in PodCliques that an update deletes and creates again. Where the set itself is patched, its patch has these fields."""
+    if forecast is None:
+        return
+    patched = {plan.root for plan in first.planned.plans for each in plan.operations if each.id == plan.root and each.verb is Verb.PATCH}
+    created: dict[ResourceId, dict[ResourceId, Operation]] = {}
+    for root, operation in ((root, each) for later in forecast.passes for root, listed in later.operations.items() for each in listed):
+        if operation.id.kind == kinds.PODCLIQUE.name and operation.verb is Verb.CREATE and root not in patched:
+            created.setdefault(root, {})[operation.id] = operation
+    for observed in (each for each in first.world.roots if each.root.id in created):
+        again = created[observed.root.id]
+        replaced = {live: again[live.id] for live in observed.lives() if live.id in again}
+        if replaced:
+            from resources.preview.replaced import replacement_notes  # Few plans create a PodClique again.
+
+            yield from ((observed.root.id, note) for note in replacement_notes(replaced))
+
+
+RULES: tuple[Rule, ...] = (
+    replacement_remarks,
+    capacity_remarks,
+    room_remarks,
+    quota_remarks,
+    sharing_remarks,
+    annotation_remarks,
+    trial_remarks,
+    base_remarks,
+)
 """In the order in which a reader sees what they say of one root."""

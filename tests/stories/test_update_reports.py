@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from engine.report.html.document import html
 from engine.report.json import document, printed
+from engine.report.markdown.document import markdown
 from engine.report.model import Report
 from engine.report.text import text
-from enginectl.actions.planning import report_of_pass
+from enginectl.actions.planning import first_pass_of, report_of, report_of_pass
+from resources.preview.forecasting import forecast_of
+from resources.preview.shown import shown
 from tests.builders import clique, group, podcliqueset
 from tests.schemas import checked
 from tests.stories.pods import running
@@ -117,3 +121,24 @@ async def test_what_waits_grows_less_from_step_to_step_until_nothing_is_left_to_
         assert left == sorted(left, reverse=True)
         assert (left[0], left[-1]) == (6, 0)
         assert lines(await diff_report(cluster))[-1] == "No changes."
+
+
+async def test_of_a_stored_edit_the_fields_of_what_is_created_again_are_told_in_every_format() -> None:
+    def edited(version: int, **fields: Any) -> dict[str, Any]:
+        pod_spec = running(version)
+        pod_spec["containers"][0] |= fields
+        return podcliqueset("llm", clique("router"), clique("worker", 2, pod_spec=pod_spec), groups=(group("pool", "worker", replicas=2),))
+
+    async with stage() as cluster:
+        await cluster.apply(edited(1, env=[{"name": "A", "value": "secret"}, {"name": "B", "value": "1"}]))
+        await cluster.sync()
+        await cluster.apply(
+            edited(1, securityContext={"runAsUser": 0}, env=[{"name": "B", "value": "1"}, {"name": "A", "value": "other secret"}])
+        )
+        first = first_pass_of(await cluster.look())
+        report = report_of(shown(first, forecast_of(first)))
+        documents = ("\n".join(lines(report)), markdown(report), html(report, None), printed(document(report)))
+
+    for content in documents:
+        assert "securityContext" in content and "runAsUser" in content and " order " in content
+        assert "secret" not in content.replace("Secret", "")
