@@ -12,8 +12,9 @@ from engine.memo import Memo, is_equal
 from engine.paths import get
 from engine.resource import Body
 from resources.admission import computable_rules, create_rules, json_rules
-from resources.admission.defaults import defaulted
-from resources.base.fields import CLIQUES
+from resources.admission.create_rules import length_issues, metadata_issues
+from resources.admission.defaults import KEPT, defaulted
+from resources.base.fields import CLIQUES, cliques_of, mapping
 from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
 from resources.schema.issues import ErrorType, Issue, Path
@@ -25,6 +26,8 @@ from resources.schema.unknown_fields import unknown_paths
 from resources.schema.wire import Wire
 
 SPEC: Final[Path] = ("spec",)
+DEPENDENT: Final = frozenset({*KEPT, "minReplicas"})
+"""Fields whose issues may be about the value of a field that an update keeps."""
 POD_SPEC_DEPTH: Final = len(CLIQUES) + 3
 """The length of the path of a pod spec."""
 VERSION: Final = "version"
@@ -103,13 +106,36 @@ def _with_kept(clique: CliqueTemplate, spec: Body) -> CliqueTemplate:
     return clique.model_copy(update={"spec": clique.spec.model_copy(update=kept)})
 
 
+def version_of(body: Body, memo: Memo) -> SetVersion:
+    """The version of a manifest of a set, as if it were created; it is remembered as that of the set."""
+    version = read_version(spec_of(defaulted(body)), memo.last(VERSION))
+    memo.remember(VERSION, version)
+    return version
+
+
+def certain_issues(body: Body, memo: Memo) -> tuple[Issue, ...]:
+    """The issues that a manifest of a set has whatever is stored: an update keeps what it leaves out (`defaults.KEPT`)."""
+    version = version_of(body, memo)
+    model, malformed = read_set(defaulted(body), version)
+    if model is None:
+        return malformed
+    issues = (*metadata_issues(model), *version.uncomputable, *version.refused, *length_issues(model))
+    return tuple(issue for issue in issues if issue.path[-1] not in DEPENDENT or _states_all(body, issue.path))
+
+
+def _states_all(body: Body, path: Path) -> bool:
+    """Whether the clique that a path leads into has all fields that an update would keep."""
+    if path[: len(CLIQUES)] != CLIQUES:
+        return True
+    spec = mapping(cliques_of(body)[int(path[len(CLIQUES)])].get("spec"))
+    return all(spec.get(field) is not None for field in KEPT)
+
+
 def set_faults(body: Body, memo: Memo) -> tuple[Issue, ...]:
     """Why a manifest of a set cannot be read; its unknown fields are faults. What is read is remembered as that of the set."""
     if wrong_kind := tuple(kind_issues(PODCLIQUESET, body)):
         return wrong_kind
-    body = defaulted(body)
-    version = read_version(spec_of(body), memo.last(VERSION))
-    memo.remember(VERSION, version)
+    body, version = defaulted(body), version_of(body, memo)
     unknown = (Issue(path, ErrorType.UNKNOWN) for path in unknown_paths(body, PodCliqueSet))
     of_pods = tuple(filter(is_fault, version.pods.findings))
     return (*without_repeats((*unknown, *read_set(body, version)[1]), of_pods), *of_pods)

@@ -202,3 +202,62 @@ def test_a_set_may_refer_to_a_topology_that_lies_beside_it(box: Box, engine: Eng
     assert (
         f'  problem: {file}:8: spec.template.topologyConstraint.topologyName: Invalid value: "t": ClusterTopologyBinding "t"' in alone.out
     )
+
+
+RULES = ("cliques[0].spec.minAvailable: Invalid value: 9", "cliques[1].name: Duplicate value", "cliques[0].spec.startsAfter: Invalid value")
+SHAPES = (
+    "spec.replcas: unknown field",
+    "ports[0].containerPort",
+    "containers[0].imgae: unknown field",
+    "containers[0].image: Required value",
+)
+"""What is wrong with `BOTH`: by the rules; and with its shape and its pods."""
+BOTH = """
+apiVersion: grove.io/v1alpha1
+kind: PodCliqueSet
+metadata: {name: NAME}
+spec:
+  replcas: 1
+  template:
+    cliqueStartupType: CliqueStartupTypeExplicit
+    cliques:
+    - name: a
+      spec:
+        roleName: a
+        minAvailable: 9
+        startsAfter: [other]
+        podSpec: {containers: [{name: main, imgae: nginx}]}
+    - name: a
+      spec:
+        roleName: b
+        podSpec: {containers: [{name: main, image: nginx, ports: [{containerPort: "80"}]}]}
+"""
+
+
+@pytest.mark.parametrize("words", [("diff", "--against", "empty"), ("render",), ("sync", "-y")], ids=lambda words: words[0])
+def test_faults_of_all_layers_and_files_are_told_at_once(engine: Engine, box: Box, tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "both.yaml").write_text(BOTH.replace("NAME", "both"))
+    only_rules = BOTH.replace("NAME", "rules").replace("  replcas: 1\n", "").replace("imgae", "image").replace('"80"', "80")
+    (tmp_path / "rules.yaml").write_text(only_rules)
+
+    said = engine(*words, "-f", tmp_path)
+
+    assert said.code == 1
+    for file, faults in (("both", (*SHAPES, *RULES)), ("rules", RULES)):
+        lines = [line for line in said.err.splitlines() if f"{file}.yaml:" in line]
+        assert len(lines) == len(faults)
+        assert all(any(fault in line for line in lines) for fault in faults)
+        assert lines == sorted(lines, key=lambda line: int(line.split(".yaml:")[1].split(":")[0]))
+
+
+def test_with_a_cluster_a_rule_is_not_broken_by_what_an_update_would_keep(engine: Engine, box: Box, tmp_path: Path) -> None:
+    """`minAvailable` is 1 in the cluster: left out, it stays so, and the autoscaler may go down to 1."""
+    scaled = BOTH.replace("NAME", "kept").replace(
+        "        minAvailable: 9\n", "        replicas: 3\n        autoScalingConfig: {SCALING}\n"
+    )
+    (tmp_path / "kept.yaml").write_text(scaled.replace("SCALING", "minReplicas: 1, maxReplicas: 4"))
+
+    offline = engine("diff", "--against", "empty", "-f", tmp_path).err
+
+    assert "minReplicas" in offline
+    assert "minReplicas" not in engine("diff", "-f", tmp_path).err

@@ -18,7 +18,7 @@ from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.input.manifest_files import read_manifests
 from enginectl.input.removals import RemovalScope, roots_in, widened
-from enginectl.input.roots import NAME, select_roots
+from enginectl.input.roots import NAME, no_faults, select_roots
 from enginectl.input.targets import kinds_by_word
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS, Selection
@@ -108,9 +108,7 @@ def wanted_by(text: str, namespace: str) -> Wanted:
 
 def _wanted_in(files: Sequence[Path], wiring: Wiring, namespace: str) -> Iterable[Wanted]:
     """The workloads that manifests name. The rest of the manifests is not looked at."""
-    manifests = select_roots(
-        read_manifests(files), ROOTS, lambda kind, body, memo: (), namespace=namespace, forced=bool(wiring.options.namespace)
-    )
+    manifests = select_roots(read_manifests(files), ROOTS, no_faults, namespace=namespace, forced=bool(wiring.options.namespace))
     for note in manifests.notes:
         terminal.note(note)
     if files and not manifests.bodies:

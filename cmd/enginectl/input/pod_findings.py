@@ -7,7 +7,8 @@ from engine.ids import Kind
 from engine.memo import Memo
 from engine.resource import Body
 from enginectl.base.options import FieldValidation
-from resources.admission.set_version import set_faults
+from enginectl.wiring.configuration import Wiring
+from resources.admission.set_version import certain_issues, set_faults, version_of
 from resources.base.kinds import PODCLIQUESET
 from resources.schema.field_names import ServedFields, suggestion, with_suggestion
 from resources.schema.issues import ErrorType, Issue
@@ -48,16 +49,32 @@ def malformed(kind: Kind, body: Body, memo: Memo) -> tuple[Issue, ...]:
     return set_faults(body, memo) if kind == PODCLIQUESET else faults(kind, body)
 
 
-def manifest_faults(kind: Kind, body: Body, memo: Memo, *, validation: FieldValidation) -> tuple[Issue, ...]:
-    """The faults of a manifest because of which it is not admitted at all; if there are any, with those of its pods.
+def manifest_faults(kind: Kind, body: Body, memo: Memo) -> tuple[Issue, ...]:
+    """The faults of a manifest because of which it is not admitted at all.
 
     Each unknown field has the nearest name of one that the kind has at that place.
     """
-    of_set = malformed(kind, body, memo)
-    if not of_set:
-        return ()
-    of_pods, _ = judge_pods([finding for finding in object_findings(kind, body) if not is_fault(finding)], validation)
-    return (*(_with_nearest(kind, issue) for issue in of_set[:MOST_COMPARED]), *of_set[MOST_COMPARED:], *of_pods)
+    issues = malformed(kind, body, memo)
+    return (*(_with_nearest(kind, issue) for issue in issues[:MOST_COMPARED]), *issues[MOST_COMPARED:])
+
+
+def further_faults(kind: Kind, body: Body, memo: Memo, *, wiring: Wiring, is_creation: bool) -> tuple[Issue, ...]:
+    """The faults that admission would find in a manifest, told together with those of `manifest_faults`, and those of its pods.
+
+    Unless it is known that the manifest is a creation: those only that hold whatever is stored in the cluster and configured there.
+    """
+    from resources.admission.admit import admit  # Few files have faults.
+    from resources.admission.request import Act, Request
+
+    if is_creation:
+        request = Request(Act.CREATE, kind.id(body["metadata"].get("namespace", ""), body["metadata"]["name"]), body)
+        decision = admit(request, wiring.configuration, memo=memo)
+        issues, pods = decision.issues, decision.pods
+    elif kind == PODCLIQUESET:
+        issues, pods = certain_issues(body, memo), version_of(body, memo).pods.findings
+    else:
+        issues, pods = (), object_findings(kind, body)
+    return (*issues, *judge_pods([finding for finding in pods if not is_fault(finding)], wiring.validation)[0])
 
 
 def _with_nearest(kind: Kind, issue: Issue) -> Issue:

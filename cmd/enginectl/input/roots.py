@@ -18,8 +18,8 @@ from enginectl.base import terminal
 from enginectl.base.files import STDIN
 from enginectl.input.manifest_files import IS_TEMPLATE, Manifest, read_manifests, refuse
 from enginectl.input.own_kinds import unknown_kind
-from enginectl.input.pod_findings import manifest_faults
-from enginectl.wiring.cluster import LIVE
+from enginectl.input.pod_findings import further_faults, manifest_faults
+from enginectl.wiring.cluster import EMPTY, LIVE
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS, Selection, select
 from resources.schema.issues import Issue, shown
@@ -77,8 +77,8 @@ def load_roots(
     options = wiring.options
     manifests = list(read_manifests(files, recursive=recursive, kustomizations=kustomizations, may_be_empty=allow_empty))
     namespace = options.namespace or (default_namespace(wiring) if against == LIVE and manifests else DEFAULT_NAMESPACE)
-    check = partial(manifest_faults, validation=wiring.validation)
-    roots = select_roots(manifests, ROOTS, check, namespace=namespace, forced=bool(options.namespace))
+    further = partial(further_faults, wiring=wiring, is_creation=against == EMPTY)
+    roots = select_roots(manifests, ROOTS, manifest_faults, further, namespace=namespace, forced=bool(options.namespace))
     for note in roots.notes:
         terminal.note(note)
     given = (*files, *kustomizations)
@@ -113,17 +113,30 @@ def select_for(wiring: Wiring, roots: Roots, default: Iterable[str] = (), focus:
     return select(wiring, namespaces=roots.namespaces, kinds=kinds, default=wider)
 
 
-def select_roots(manifests: Iterable[Manifest], kinds: Sequence[Kind], check: Check, *, namespace: str, forced: bool = False) -> Roots:
+def no_faults(kind: Kind, body: Body, memo: Memo) -> tuple[Issue, ...]:
+    """Nothing: whatever the manifest says."""
+    return ()
+
+
+def select_roots(
+    manifests: Iterable[Manifest],
+    kinds: Sequence[Kind],
+    check: Check,
+    further: Check = no_faults,
+    *,
+    namespace: str,
+    forced: bool = False,
+) -> Roots:
     """The manifests of these kinds. One without a namespace gets `namespace`, if its kind is namespaced; `forced` allows no other.
 
-    Raises `InputError` with a line for every fault.
+    Raises `InputError` with a line for every fault; then with those that `further` finds in the same manifests, too.
     """
     handled = {(kind.group, kind.name): kind for kind in kinds}
     *others, last = (f"{kind.name}s" for kind in kinds)
     taken = f"{', '.join(others)} and {last}" if others else last
     selected: list[tuple[Manifest, Body]] = []
     notes: list[str] = []
-    wrong: list[str] = []
+    results: list[str | _Checked] = []
     memo = Memo()
     for manifest in manifests:
         kind = handled.get(manifest.group_kind)
@@ -131,16 +144,39 @@ def select_roots(manifests: Iterable[Manifest], kinds: Sequence[Kind], check: Ch
             try:
                 body = with_namespace(manifest, kind, namespace, forced)
             except InputError as error:
-                wrong.append(str(error))
+                results.append(str(error))
             else:
                 selected.append((manifest, body))
-                wrong += faults_by_line(manifest, check(kind, body, blueprint_memo(memo, id_of(manifest.group_kind, body))))
+                of_root = blueprint_memo(memo, id_of(manifest.group_kind, body))
+                results.append(_Checked(manifest, kind, body, of_root, tuple(check(kind, body, of_root))))
         elif fault := unknown_kind(*manifest.group_kind, manifest.body["apiVersion"]):
-            wrong.append(f"{manifest.place('kind')}: {fault}")
+            results.append(f"{manifest.place('kind')}: {fault}")
         else:
             notes.append(f"{manifest.place()}: {clipped(str(manifest.body['kind']), 80)} is ignored: the engine takes {taken} only")
-    refuse([*wrong, *duplicates(selected)])
+    is_wrong = any(isinstance(each, str) or each.issues for each in results)
+    refuse([*(_all_faults(results, further) if is_wrong else ()), *duplicates(selected)])
     return Roots(tuple(body for _, body in selected), tuple(manifest for manifest, _ in selected), tuple(notes), memo=memo)
+
+
+class _Checked(Struct, frozen=True, eq=False):
+    """A manifest and what is wrong with it."""
+
+    manifest: Manifest
+    kind: Kind
+    body: Body
+    memo: Memo
+    issues: tuple[Issue, ...]
+
+
+def _all_faults(results: Iterable[str | _Checked], further: Check) -> Iterator[str]:
+    """The lines that were found, and for each manifest its issues with those that `further` finds besides."""
+    for each in results:
+        if isinstance(each, str):
+            yield each
+            continue
+        known = {(issue.path, issue.type) for issue in each.issues}
+        more = (issue for issue in further(each.kind, each.body, each.memo) if (issue.path, issue.type) not in known)
+        yield from faults_by_line(each.manifest, (*each.issues, *more))
 
 
 def faults_by_line(manifest: Manifest, issues: Iterable[Issue]) -> list[str]:
