@@ -7,22 +7,25 @@ from engine.ids import ResourceId
 from engine.observed import Observed
 from resources.base import kinds
 from resources.forecast.pods import is_refused
-from resources.model.pod_facts import facts_of
+from resources.model.pod_facts import PodFacts, facts_of
 from resources.preview.facts import FirstPass
 from resources.preview.forecasting import forecast_of
 
 
 def stuck_roots(last: FirstPass, written: Collection[ResourceId], *, assume_nodes: bool) -> frozenset[ResourceId]:
-    """The written roots that end stuck from the last pass on, and have a pod that has failed or that the scheduler cannot place.
+    """The written roots with a pod that the scheduler cannot place (not with `assume_nodes`), or that has failed and ends stuck.
 
-    With `assume_nodes` the latter does not count. Pods that have started and are not ready yet do not either: a model takes its time to
-    load. Roots that were not written are left out: what waits in them was there before.
+    Pods that have started and are not ready yet are none of them: a model takes its time to load. Roots that were not written are left out:
+    what waits in them was there before.
     """
+    pods = {each.root.id: _pods_of(each) for each in last.world.roots if each.root.id in written}
+    unplaced = {root for root, facts in pods.items() if not assume_nodes and any(map(is_refused, facts))}
+    failing = {root for root, facts in pods.items() if any(pod.failing for pod in facts)} - unplaced
+    forecast = forecast_of(last) if failing else None
+    return frozenset(unplaced | {root for root in failing if forecast is None or forecast.end_of(root) is End.STUCK})
 
-    def has_stuck_pod(observed: Observed) -> bool:
-        pods = (facts_of(live) for live in observed.lives() if live.id.kind == kinds.POD.name)
-        return any(pod.failing or (is_refused(pod) and not assume_nodes) for pod in pods if not pod.terminating)
 
-    roots = frozenset(each.root.id for each in last.world.roots if each.root.id in written and has_stuck_pod(each))
-    forecast = forecast_of(last) if roots else None
-    return frozenset(root for root in roots if forecast is None or forecast.end_of(root) is End.STUCK)
+def _pods_of(observed: Observed) -> list[PodFacts]:
+    """The pods of a root that are not being deleted."""
+    pods = (facts_of(live) for live in observed.lives() if live.id.kind == kinds.POD.name)
+    return [pod for pod in pods if not pod.terminating]

@@ -114,6 +114,8 @@ class Situation:
     options: Sequence[str] = ()
     preview_options: Sequence[str] = ()
     """More options of `diff`."""
+    waits: bool = False
+    """Whether `sync` waits until its time is over."""
     has_domains: bool = False
     """Whether sets have automatic domains."""
     codes: Mapping[str, Exit] = field(default_factory=dict)
@@ -135,9 +137,13 @@ SITUATIONS = (
     Situation("an annotation that has no effect", Exit.FAILED, [], before=[auto(1)], act=without_annotation, has_domains=True),
     Situation("a name that is taken", Exit.STUCK, [demo()], act=lambda box: box.create(kinds.SERVICE, SERVICE)),
     Situation("a namespace that is missing", Exit.STUCK, [changed(demo(), namespace="nowhere")]),
-    Situation("pods that no node has room for", Exit.STUCK, [demo(resources={"requests": {"cpu": "900"}})]),
+    Situation("pods that no node has room for", Exit.STUCK, [demo(resources={"requests": {"cpu": "900"}})], waits=True),
     Situation(
-        "an update to pods that no node has room for", Exit.STUCK, [demo(2, resources={"requests": {"cpu": "900"}})], before=[demo()]
+        "an update to pods that no node has room for",
+        Exit.STUCK,
+        [demo(2, resources={"requests": {"cpu": "900"}})],
+        before=[demo()],
+        waits=True,
     ),
     Situation(
         "pods without room, and nodes that will come",
@@ -145,6 +151,7 @@ SITUATIONS = (
         [demo(resources={"requests": {"cpu": "900"}})],
         options=["--assume-nodes"],
         codes={"diff": Exit.DONE, "sync --dry-run": Exit.DONE},
+        waits=True,
     ),
     Situation("more pods than a quota allows", Exit.STUCK, [demo(pods=3)], act=on_api(lambda api: Quota(api, 2))),
     Situation(
@@ -172,15 +179,18 @@ SITUATIONS = (
         codes={"sync --dry-run": Exit.DONE},
         act=on_api(lambda api: refuse(api, lambda body: body.get("kind") == "PodCliqueSet")),
     ),
-    Situation("pods that need a claim template that does not exist", Exit.STUCK, [demo_with(claim(resourceClaimTemplateName="none"))]),
-    Situation("pods that need a claim that does not exist", Exit.STUCK, [demo_with(claim(resourceClaimName="none"))]),
+    Situation(
+        "pods that need a claim template that does not exist", Exit.STUCK, [demo_with(claim(resourceClaimTemplateName="none"))], waits=True
+    ),
+    Situation("pods that need a claim that does not exist", Exit.STUCK, [demo_with(claim(resourceClaimName="none"))], waits=True),
     Situation(
         "an update to pods that need a claim template that does not exist",
         Exit.STUCK,
         [demo_with(claim(resourceClaimTemplateName="none"))],
         before=[demo()],
+        waits=True,
     ),
-    Situation("an edit of a set with a pod that crashes", Exit.STUCK, [noted(spare())], before=[spare()], act=crashed),
+    Situation("an edit of a set with a pod that crashes", Exit.STUCK, [noted(spare())], before=[spare()], act=crashed, waits=True),
     Situation(
         "a pod that crashes and is created again with its gang",
         Exit.FAILED,
@@ -188,8 +198,9 @@ SITUATIONS = (
         before=[demo()],
         act=crashed,
         codes={"diff": Exit.DONE, "sync --dry-run": Exit.DONE},
+        waits=True,
     ),
-    Situation("a deleted object that another program keeps", Exit.STUCK, [demo()], before=[demo()], act=kept),
+    Situation("a deleted object that another program keeps", Exit.STUCK, [demo()], before=[demo()], act=kept, waits=True),
     Situation(
         "a set whose objects may not be listed", Exit.INCOMPLETE, [demo(2)], before=[demo()], act=denied(resource="services", verb="list")
     ),
@@ -224,7 +235,7 @@ def test_every_command_ends_with_the_same_exit_code(box: Box, engine: Engine, tm
     commands = {
         "diff": ["diff", *situation.preview_options],
         "sync --dry-run": ["sync", "--dry-run"],
-        "sync": ["sync", "--yes", "--timeout", "15s"],
+        "sync": ["sync", "--yes", "--timeout", "40s" if situation.waits else "300s"],
     }
     answers = {name: engine(*words, *files, *options) for name, words in commands.items()}
 
