@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 NUMBER = re.compile(r"[0-9]+")
 """Replaced by `#` before texts are compared."""
-TOKEN = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b(?!-)")
-"""The random-looking suffix of a pod's name."""
+TOKEN = re.compile(r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}\b(?!-)|\?{5})")
+"""The random-looking suffix of a pod's name, and what stands for one that is not known."""
 FEW = 3
 """The items of groups smaller than this are listed individually."""
 

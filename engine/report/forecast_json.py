@@ -10,7 +10,8 @@ from engine.operation import Operation
 from engine.plan import Wait
 from engine.report.advice import advice
 from engine.report.forecast_text import Stage, stages_of
-from engine.report.shapes import Counts, ForecastEntry, Identity, LeftEntry, LevelEntry, PassOperations, RootForecast, StageEntry
+from engine.report.pattern_name import identity
+from engine.report.shapes import Counts, ForecastEntry, LeftEntry, LevelEntry, PassOperations, RootForecast, StageEntry
 from engine.verb import Verb
 
 
@@ -76,7 +77,7 @@ def pass_entry(operations: Sequence[Operation]) -> list[PassOperations]:
 def level_entry(level: Level) -> LevelEntry:
     """How many members of an object are ready."""
     return {
-        "object": _identity(level.id),
+        "object": identity(level.id),
         "unit": level.unit,
         "before": level.before,
         "lowest": level.lowest,
@@ -88,8 +89,4 @@ def level_entry(level: Level) -> LevelEntry:
 
 def left_entry(wait: Wait, to_do: str) -> LeftEntry:
     """An object that is still deferred or pending at the end, and what to do about it."""
-    return {"object": _identity(wait.id), "why": wait.why, "blocked": wait.blocked, "advice": to_do}
-
-
-def _identity(id: ResourceId) -> Identity:
-    return {"group": id.group, "kind": id.kind, "namespace": id.namespace, "name": id.name}
+    return {"object": identity(wait.id), "why": wait.why, "blocked": wait.blocked, "advice": to_do}

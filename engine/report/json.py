@@ -18,10 +18,10 @@ from engine.plan import Objection, Wait
 from engine.report.fields import changed_fields, json_default, uid_placeholder
 from engine.report.forecast_json import forecast_document, root_forecast
 from engine.report.model import Report, RootReport, Step
+from engine.report.pattern_name import identity
 from engine.report.shapes import (
     ChangeEntry,
     DiffDocument,
-    Identity,
     ObjectionEntry,
     OperationEntry,
     PolicyEntry,
@@ -165,11 +165,6 @@ def violation_entry(violation: Violation) -> ViolationEntry:
 
 def _violation(rule: str, about: ResourceId | None, message: str) -> ViolationEntry:
     return {"rule": rule, "object": identity(about) if about else None, "message": message}
-
-
-def identity(id: ResourceId) -> Identity:
-    """An object's group, kind, namespace and name; empty strings for the core group and cluster-scoped objects."""
-    return {"group": id.group, "kind": id.kind, "namespace": id.namespace, "name": id.name}
 
 
 def moment_text(moment: datetime | None) -> str | None:

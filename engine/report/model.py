@@ -154,7 +154,7 @@ def compose(
     return Report(tuple(in_order(roots)), objections, dict(sorted((incomplete or {}).items())), others=others)
 
 
-NEW_ROOT = "it does not exist yet: names that are derived from its uid are shown with its namespace and name instead"
+NEW_ROOT = "it does not exist yet: the names of its pods are derived from its uid, ????? stands for what is not known of them"
 
 
 def is_new(plan: Plan) -> bool:

@@ -38,6 +38,8 @@ class Identity(TypedDict):
     kind: str
     namespace: str
     name: str
+    clique: NotRequired[Annotated[str, Meta(description="Of a pod whose name is not known yet, and ends in `?????`: its PodClique.")]]
+    index: NotRequired[Annotated[str, Meta(description="The index of such a pod in its clique; empty if it is not known.")]]
 
 
 class Summary(TypedDict):

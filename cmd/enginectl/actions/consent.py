@@ -17,6 +17,7 @@ from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
 from enginectl.base.question import ask, can_ask
 from enginectl.wiring.configuration import Wiring
+from resources.preview.pod_patterns import with_patterns
 
 QUESTION = "Apply this?"
 UNBOUND = "the forecast has no end: what is done after its last pass was not shown"
@@ -60,7 +61,7 @@ def question_gate(wiring: Wiring, is_cancelled: Callable[[], bool]) -> Gate:
     async def gate(seen: Preview) -> Exit | None:
         if not removes(seen):
             return None
-        for line in text(seen.report, verbose=wiring.options.verbose):
+        for line in text(with_patterns(seen.report), verbose=wiring.options.verbose):
             terminal.notice(line)
         if await ask(QUESTION, is_cancelled):
             return None

@@ -16,6 +16,7 @@ from enginectl.input.admission import admit_roots
 from enginectl.input.roots import load_roots
 from enginectl.wiring.cluster import EMPTY
 from enginectl.wiring.configuration import Wiring
+from resources.preview.pod_patterns import patterns_of
 
 WRITERS: Mapping[GraphFormat, Callable[[Sequence[Diagram]], str]] = {
     GraphFormat.DOT: dot,
@@ -30,7 +31,8 @@ def draw(wiring: Wiring, files: list[Path], format: GraphFormat) -> Exit:
     faults = [fault for faults in admitted.rejected.values() for fault in faults]
     diagrams: list[Diagram] = []
     for root, desired in desired_by_root(wiring, admitted.roots):
-        diagrams.append(of_graph(root, desired.graph))
+        names = patterns_of({id: resource.body for id, resource in desired.graph.resources.items()})
+        diagrams.append(of_graph(root, desired.graph, names))
         faults += [f"{root}: {problem}" for problem in desired.problems]
     terminal.print_text(WRITERS[format](diagrams))
     terminal.flush()

@@ -22,6 +22,7 @@ from enginectl.input.roots import Roots
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import scope_of
 from providers.snapshot import as_yaml
+from resources.preview.pod_patterns import bodies_with_patterns
 from resources.registry import BLUEPRINTS
 
 VERSION = 1
@@ -54,7 +55,7 @@ def render(wiring: Wiring, roots: Roots) -> tuple[list[dict[str, Any]], list[str
     for root, desired in desired_by_root(wiring, admitted.roots):
         faults += [f"{root}: {problem}" for problem in desired.problems]
         resources = [resource for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP]
-        objects += [manifest(resource) for resource in resources if resource.body]
+        objects += bodies_with_patterns({resource.id: manifest(resource) for resource in resources if resource.body})
         for resource in resources:
             if not resource.body and resource.scale is None:
                 terminal.notice(f"note: {printable(str(resource.id))} is left out: {printable(resource.why)}")

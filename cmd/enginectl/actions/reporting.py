@@ -20,6 +20,7 @@ from enginectl.base.files import append_text, write_text
 from enginectl.base.options import ReportFormat
 from enginectl.input.roots import Roots
 from enginectl.output.documents import DOCUMENTS, FAULTS, Material, Style
+from resources.preview.pod_patterns import with_patterns
 
 
 class Outputs(Struct, frozen=True, eq=False):
@@ -82,6 +83,7 @@ def files_of(reports: Sequence[str]) -> dict[Path, ReportFormat]:
 def write_outputs(material: Material, outputs: Outputs, *, verbose: bool = False) -> None:
     """Write the files, then standard output. Raises `UsageError` if a file cannot be written."""
     style = replace(outputs.style, verbose=verbose)
+    material = replace(material, report=with_patterns(material.report))
     for file, format in outputs.files.items():
         write_text(file, DOCUMENTS[format](material, style), "--report")
     if outputs.summary is not None:

@@ -32,6 +32,7 @@ from providers.cluster import Cluster
 from providers.profiling.profiler import profiled
 from providers.read_only import ReadOnlyProvider
 from resources.install.publication import CALLED, NAME, NAMESPACE
+from resources.preview.pod_patterns import with_patterns
 from resources.preview.shown import shown
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
@@ -94,7 +95,7 @@ async def run_loop(
 def show(current: Pass) -> ShownPass:
     """A pass of the loop, as previews show it."""
     seen = shown_of_pass(current)
-    return ShownPass(shown_pass(current, seen), report_of(seen))
+    return ShownPass(shown_pass(current, seen), with_patterns(report_of(seen)))
 
 
 async def foreseen(wiring: Wiring, selection: Selection, current: Pass, client: Client) -> ShownPass:
@@ -107,7 +108,7 @@ async def foreseen(wiring: Wiring, selection: Selection, current: Pass, client: 
     first = first_pass_of(current)
     facts = await read_facts(engine, first)
     seen = shown(first, await forecast_with(wiring, PreviewRequest(), provider, first, facts, in_thread=True), facts)
-    return ShownPass(shown_pass(current, seen), report_of(seen))
+    return ShownPass(shown_pass(current, seen), with_patterns(report_of(seen)))
 
 
 async def configuration_of_run(wiring: Wiring, stop: anyio.CancelScope) -> KnownConfiguration | None:

@@ -45,6 +45,7 @@ from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of, purpose_of
 from enginectl.wiring.scope import Selection
 from providers.read_only import ReadOnlyProvider
+from resources.preview.pod_patterns import with_patterns
 
 CODES = {
     Ending.INTERRUPTED: Exit.INTERRUPTED,
@@ -198,7 +199,7 @@ def report_objections(objections: Sequence[Objection]) -> None:
 
 def write(wiring: Wiring, result: SyncReport, format: OutputFormat, judgement: Judgement) -> None:
     """Write what was done and what is left. The JSON document has what policies said as well; people were told before."""
-    verbose, remaining = wiring.options.verbose, report_of_pass(result.last_pass)
+    verbose, remaining = wiring.options.verbose, with_patterns(report_of_pass(result.last_pass))
     if format is OutputFormat.JSON:
         terminal.print_json(sync_document(result, replace(remaining, judgement=judgement)))
     else:
@@ -212,7 +213,7 @@ def write_quietly(result: SyncReport, format: OutputFormat, code: Exit, judgemen
     if format is OutputFormat.TEXT:
         terminal.print_lines(change_lines(result))
     elif code is not Exit.DONE or any(changes(result)):
-        terminal.print_json(sync_document(result, replace(report_of_pass(result.last_pass), judgement=judgement)))
+        terminal.print_json(sync_document(result, replace(with_patterns(report_of_pass(result.last_pass)), judgement=judgement)))
     for message in error_texts(result):
         terminal.error(message)
     terminal.incomplete(result.incomplete)

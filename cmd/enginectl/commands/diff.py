@@ -81,7 +81,7 @@ def diff(
     First comes the next pass, in which every operation has a reason; then a forecast of what follows until everything is settled:
     stages, restarted pods, the fewest ready ones, totals; -v shows every pass. Nothing is written. Exits with 9 if it would not settle.
     With -f: as if these manifests were applied first, and only for their workloads; --target '*' shows all others of their namespaces
-    as well. The pods of a workload that does not exist yet get names computed from its namespace and name instead of its uid.
+    as well. The names of pods that depend on a uid which does not exist yet end in ?????.
     With --prune: as if workloads that have left the manifests were removed then.
     With --policy: what is shown is denied (exit 3) if it violates a rule.
     With --out: what is shown is saved as a plan, with the manifests as they are. What is denied, faulty or incomplete is not saved.

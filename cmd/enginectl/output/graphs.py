@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from engine.report.json import identity, moment_text
+from engine.report.json import moment_text
+from engine.report.pattern_name import identity
 from engine.report.printable import Line, clipped, printable
 from enginectl.output.status import TONES, wait_entries, wait_lines
 from enginectl.output.tables import age, table

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from engine.ids import ResourceId
 from engine.operation import Outcome, Result
 from engine.report.advice import explained_by
-from engine.report.json import VERSION, document, identity
+from engine.report.json import VERSION, document
 from engine.report.model import Report
+from engine.report.pattern_name import identity
 from engine.report.printable import DONE, Line, clipped, counted, printable, totals
 from engine.report.shapes import ResultEntry, SyncDocument
 from engine.report.text import others_lines, text

@@ -1,6 +1,7 @@
 """Sources of diagrams: the operations of a workload in a report, and the graph of its desired objects."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from typing import Final
 
 from engine.graph import Graph
 from engine.ids import ResourceId
@@ -9,13 +10,19 @@ from engine.report.model import Report, RootReport
 from engine.resource import Resource, Stance
 from engine.verb import Verb
 
+NO_NAMES: Final[Mapping[ResourceId, str]] = {}
+
 
 def of_root(root: RootReport, *, each: int = EACH) -> Diagram:
     """The operations of a root in the order in which they are done, without statuses, which only report; then what waits."""
-    steps = {step.operation.key: step.operation for step in root.steps if step.operation.verb is not Verb.STATUS}
-    nodes: dict[Hashable, Node] = {key: Node(operation.id, str(operation.verb)) for key, operation in steps.items()}
+    operations = {(step.operation.verb, step.operation.id): step.operation for step in root.steps if step.operation.verb is not Verb.STATUS}
+    by_key: dict[str, list[Hashable]] = {}
+    for key, operation in operations.items():
+        by_key.setdefault(operation.key, []).append(key)  # Names that are not known yet look alike.
+    nodes: dict[Hashable, Node] = {key: Node(operation.id, str(operation.verb)) for key, operation in operations.items()}
     before: dict[Hashable, dict[Hashable, Relation]] = {
-        key: {first: Relation.AFTER for first in sorted(operation.after) if first in steps} for key, operation in steps.items()
+        key: {first: Relation.AFTER for text in sorted(operation.after) for first in by_key.get(text, ())}
+        for key, operation in operations.items()
     }
     for word, waits in (("later", root.later), ("blocked", root.blocked)):
         for wait in waits:
@@ -30,10 +37,10 @@ def of_report(report: Report) -> list[Diagram]:
     return [diagram for diagram in drawn if diagram.boxes]
 
 
-def of_graph(root: ResourceId, graph: Graph) -> Diagram:
-    """The desired objects of a root: arrows lead from owners, and from what is created first."""
+def of_graph(root: ResourceId, graph: Graph, names: Mapping[ResourceId, str] = NO_NAMES) -> Diagram:
+    """The desired objects of a root: arrows lead from owners, and from what is created first. `names`: how some of them are shown."""
     wanted = {id: resource for id, resource in graph.resources.items() if resource.stance is not Stance.DROP}
-    nodes: dict[Hashable, Node] = {id: Node(id, _word(resource)) for id, resource in wanted.items()}
+    nodes: dict[Hashable, Node] = {id: Node(id._replace(name=names.get(id, id.name)), _word(resource)) for id, resource in wanted.items()}
     before: Before = {id: _before(resource) for id, resource in wanted.items()}
     return diagram(str(root), nodes, {id: {first: why for first, why in firsts.items() if first in nodes} for id, firsts in before.items()})
 
