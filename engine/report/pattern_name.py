@@ -9,18 +9,18 @@ from engine.report.shapes import Identity
 class PatternName(str):
     """A name as it is shown, e.g. `web-0-front-?????`. Two of them are equal if they stand for the same object, whatever they look like."""
 
-    __slots__ = ("index", "owner", "stands_for")
+    __slots__ = ("number", "owner", "stands_for")
     owner: str
     """The object that it is a numbered part of: the PodClique of a pod."""
-    index: str
+    number: str
     """Its number; empty if that is not known."""
     stands_for: str
     """The name with which it was planned."""
 
-    def __new__(cls, shown: str, stands_for: str, owner: str, index: str) -> Self:
+    def __new__(cls, shown: str, stands_for: str, owner: str, number: str) -> Self:
         """The name as it is shown, and what it stands for."""
         self = super().__new__(cls, shown)
-        self.stands_for, self.owner, self.index = stands_for, owner, index
+        self.stands_for, self.owner, self.number = stands_for, owner, number
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -36,4 +36,4 @@ def identity(id: ResourceId) -> Identity:
     """An object's group, kind, namespace and name; empty strings for the core group and cluster-scoped objects. A pod whose name is not
     known yet has its clique and its index as well."""
     known: Identity = {"group": id.group, "kind": id.kind, "namespace": id.namespace, "name": str(id.name)}
-    return {**known, "clique": id.name.owner, "index": id.name.index} if isinstance(id.name, PatternName) else known
+    return {**known, "clique": id.name.owner, "index": id.name.number} if isinstance(id.name, PatternName) else known

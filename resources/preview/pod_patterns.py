@@ -53,7 +53,7 @@ def _patterns(report: Report) -> Iterator[tuple[ResourceId, PatternName]]:
         if _creates(operation, root_id):
             new.add(root_id)
         if (pattern := _pattern_of(operation)) is not None:
-            slot = (root_id, pattern[0].namespace, pattern[1].owner, pattern[1].index)
+            slot = (root_id, pattern[0].namespace, pattern[1].owner, pattern[1].number)
             if root_id in new or slot in created:
                 yield pattern
             created.add(slot)

@@ -21,7 +21,7 @@ def demo(pods: int = 2, image: str = "example/worker:1") -> dict[str, Any]:
     """A set with a clique of its own and one in a scaling group."""
     pod = {"containers": [{"name": "main", "image": image}]}
     cliques = (clique("a", pods, pod_spec=pod, minAvailable=1), clique("b", 2, pod_spec=pod))
-    return podcliqueset("demo", *cliques, groups=[group("grp", "b", replicas=2)])
+    return podcliqueset("demo", *cliques, groups=(group("grp", "b", replicas=2),))
 
 
 def written(folder: Path, body: dict[str, Any]) -> Path:
