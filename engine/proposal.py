@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, ComposingBlueprint, NestedRoot
 from engine.ids import Kind, ResourceId
-from engine.memo import Memo, selected
+from engine.memo import PARTS, Memo, selected
 from engine.observed import Live, Observed, World, live, slice_of
 from engine.paths import overlay
 from engine.resource import Body
@@ -76,7 +76,8 @@ def compose(world: World, blueprints: Sequence[Blueprint], configuration: Any, m
             continue
         scope = memo.scope(id)
         outer = _with_nested(observed, controlled.get(observed.root.uid, ()), scope)
-        proposed = [_proposed(world, outer, roots, nested, scope) for nested in blueprint.nested_roots(outer, configuration, scope)]
+        nested_roots = blueprint.nested_roots(outer, configuration, scope.scope(PARTS))
+        proposed = [_proposed(world, outer, roots, nested, scope) for nested in nested_roots]
         roots[id] = _with_foreign(outer, [other.root for other in proposed if not _is_of(other, outer)], scope)
         roots.update((inner.root.id, inner) for inner in proposed if _is_of(inner, outer))
     return replace(world, roots=tuple(roots[id] for id in sorted(roots)))

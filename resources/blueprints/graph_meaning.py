@@ -34,6 +34,8 @@ PROPOSED = replace(KNOWN, exact=(("spec",),))
 RUNNERS = {kind.name: kind for kind in (kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.DEPLOYMENT, kinds.LEADER_WORKER_SET)}
 """The kinds of objects that run a service."""
 
+WRITTEN_BY_SERVER = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
+"""Metadata that no rule of graphs reads."""
 UNCHANGED = "is left as it is until the graph is valid"
 
 
@@ -71,15 +73,23 @@ def desire(observed: Observed, configuration: Configuration, memo: Memo) -> Desi
 
 
 def _admitted(observed: Observed, configuration: Configuration, memo: Memo) -> tuple[Decision, InferenceGraph]:
-    """The decision about the desired graph, and the graph. If there are issues, the graph is not meaningful."""
+    """The decision about the desired graph, and the graph. If there are issues, the graph is not meaningful.
+
+    Made again when what a user writes changes, and not with every status.
+    """
+    root, body = observed.root, _specified(_body(observed))
 
     def make() -> tuple[Decision, InferenceGraph]:
-        root = observed.root
-        body = _body(observed)
         decision = admit(Request(Act.CREATE, root.id, body), configuration)
         return decision, read_graph(root.id, {} if decision.issues else decision.body or {})
 
-    return memo.recall("admitted graph", (observed.root, observed.proposal, configuration), make)
+    return memo.recall("admitted graph", (body, configuration), make)
+
+
+def _specified(body: Body) -> Body:
+    """A graph without its status and without what the server changes at every write."""
+    metadata = {key: value for key, value in body["metadata"].items() if key not in WRITTEN_BY_SERVER}
+    return {**{key: value for key, value in body.items() if key != "status"}, "metadata": metadata}
 
 
 def _body(observed: Observed) -> Body:

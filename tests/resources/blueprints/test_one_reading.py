@@ -1,6 +1,7 @@
 """One reading: from pass to pass a stored set is read once for each edit, whatever happens to it and its objects besides."""
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -8,11 +9,14 @@ import orjson
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import live
+from engine.proposal import compose
 from engine.tick import plan_all
 from engine.world import assemble
+from resources.admission import graph_decision
 from resources.registry import BLUEPRINTS
-from tests.counting import counted, read
+from tests.counting import READING, counted, read
 from tests.laws.toy import START
+from tests.resources.admission.graphs import graph
 from tests.resources.admission.requests import SETUP, put, small
 
 STORED = {"uid": "u-1", "generation": 1, "finalizers": ["grove.io/podcliqueset.grove.io"]}
@@ -25,13 +29,13 @@ class Loop:
         self.memo = Memo(earlier)
         self.revision = 0
 
-    def pass_over(self, *bodies: dict[str, Any]) -> Counter[str]:
+    def pass_over(self, *bodies: dict[str, Any], functions: Mapping[str, Callable[..., Any]] = READING) -> Counter[str]:
         """What is counted in a pass over these stored sets, each read from its bytes and with a new revision."""
         self.revision += 1
         stamp = {"resourceVersion": str(self.revision)}
         lives = [live(orjson.loads(orjson.dumps({**body, "metadata": {**body["metadata"], **STORED, **stamp}}))) for body in bodies]
-        world = assemble(BLUEPRINTS, lives, [], {})
-        with counted() as counts:
+        with counted(functions) as counts:
+            world = compose(assemble(BLUEPRINTS, lives, [], {}), BLUEPRINTS, SETUP, self.memo)
             planned = plan_all(BLUEPRINTS, world, START, SETUP, self.memo, Limits())
         assert not any(plan.problems or plan.error for plan in planned.plans)
         return counts
@@ -69,3 +73,13 @@ def test_what_begins_with_the_memo_of_others_reads_nothing_again_and_leaves_it_a
     beginning, edited = forecast.pass_over(small()), forecast.pass_over(put(small(), {IMAGE: "new"}))
 
     assert (beginning, edited, loop.pass_over(put(small(), {"status": {"replicas": 1}}))) == ({}, read(1, 1), {})
+
+
+def test_a_graph_is_judged_once_for_each_edit_although_its_set_and_its_objects_are_computed_from_it() -> None:
+    loop, body, judged = Loop(), graph(), {"judged": graph_decision.decide}
+
+    first = loop.pass_over(body, functions=judged)
+    again = loop.pass_over(put(body, {"status": {"state": "pending"}}), functions=judged)
+    edited = loop.pass_over(put(body, {"metadata.labels": {"team": "a"}}), functions=judged)
+
+    assert (first, again, edited) == ({"judged": 1}, {}, {"judged": 1})
