@@ -9,10 +9,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from engine.forecast.forecast import Forecast
+from engine.forecast.store import SYNTHETIC
 from engine.ids import ResourceId
 from engine.operation import Operation, operation_key
 from engine.plan import Plan, Wait
-from engine.report.model import Report, RootReport
+from engine.report.model import Report, RootReport, Step
 from engine.report.pattern_name import PatternName
 from engine.resource import Body
 from engine.verb import Verb
@@ -29,7 +30,9 @@ Names = Mapping[ResourceId, PatternName]
 
 def with_patterns(report: Report) -> Report:
     """The report with a pattern such as `web-0-front-?????` for each name that is not known yet; the same if there is none."""
-    names = dict(_patterns(report))
+    names: dict[ResourceId, PatternName] = {}
+    for id, pattern in _patterns(report):
+        names.setdefault(id, pattern)  # The first one, that of the create, has the number of the pod.
     if not names:
         return report
     renaming = _Renaming(names)
@@ -40,8 +43,11 @@ def with_patterns(report: Report) -> Report:
 def _patterns(report: Report) -> Iterator[tuple[ResourceId, PatternName]]:
     """The pods of roots that do not exist yet, and those that replace pods which do not exist yet."""
     new = {root.root for root in report.roots if any(_creates(step.operation, root.root) for step in root.steps)}
+    new |= {root.root for root in report.roots if any(map(is_imagined, root.steps))}
     for root in report.roots:
         if root.root in new:
+            removed = (each.operation.id for each in root.steps if is_imagined(each) and _is_pod(each.operation.id))
+            yield from ((id, _removed(id)) for id in removed)
             yield from (pattern for step in root.steps if (pattern := _pattern_of(step.operation)) is not None)
             yield from _of_waits((*root.later, *root.blocked, *root.pending))
     if report.forecast is None:
@@ -52,7 +58,9 @@ def _patterns(report: Report) -> Iterator[tuple[ResourceId, PatternName]]:
     ):
         if _creates(operation, root_id):
             new.add(root_id)
-        if (pattern := _pattern_of(operation)) is not None:
+        if operation.expect.uid.startswith(SYNTHETIC) and root_id in new and _is_pod(operation.id):
+            yield operation.id, _removed(operation.id)
+        elif (pattern := _pattern_of(operation)) is not None:
             slot = (root_id, pattern[0].namespace, pattern[1].owner, pattern[1].number)
             if root_id in new or slot in created:
                 yield pattern
@@ -60,6 +68,21 @@ def _patterns(report: Report) -> Iterator[tuple[ResourceId, PatternName]]:
     for root_id, plan in report.forecast.plans.items():
         if root_id in new:
             yield from _of_waits((*plan.deferred, *plan.pending))
+
+
+def is_imagined(step: Step) -> bool:
+    """Whether an operation is on an object that only a forecast has made, as with `--base`: then its root is of a forecast as well."""
+    return step.operation.expect.uid.startswith(SYNTHETIC)
+
+
+def _is_pod(id: ResourceId) -> bool:
+    return id.kind == kinds.POD.name and not id.group
+
+
+def _removed(id: ResourceId) -> PatternName:
+    """The pattern of a pod of which nothing but the name is known."""
+    clique, _, _ = id.name.rpartition("-")
+    return PatternName(f"{clique}-{UNKNOWN}", id.name, clique, "")
 
 
 def _creates(operation: Operation, root: ResourceId) -> bool:
@@ -95,9 +118,8 @@ def pattern_of(id: ResourceId, body: Body) -> PatternName | None:
 def _of_waits(waits: Iterable[Wait]) -> Iterator[tuple[ResourceId, PatternName]]:
     """The pods that wait to be created."""
     for wait in waits:
-        if wait.id.kind == kinds.POD.name and not wait.id.group:
-            clique, _, _ = wait.id.name.rpartition("-")
-            yield wait.id, PatternName(f"{clique}-{UNKNOWN}", wait.id.name, clique, "")
+        if _is_pod(wait.id):
+            yield wait.id, _removed(wait.id)
 
 
 class _Renaming:

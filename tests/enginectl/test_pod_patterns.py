@@ -39,6 +39,15 @@ def test_a_set_that_does_not_exist_has_patterns_in_every_format(engine: Engine, 
     assert all(name.endswith("-?????") for name in NAME.findall(answer.out)), NAME.findall(answer.out)
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_pods_of_the_manifests_that_a_change_is_compared_with_have_patterns(engine: Engine, tmp_path: Path, format: str) -> None:
+    (tmp_path / "old").mkdir()
+    old, new = written(tmp_path / "old", demo()), written(tmp_path, demo(image="example/worker:2"))
+    names = NAME.findall(engine("diff", "--base", old, "-f", new, "-o", format, "-v").out)
+
+    assert all(name.endswith("-?????") for name in names), names
+
+
 def test_scripts_find_the_clique_and_the_index_of_each_pod(engine: Engine, tmp_path: Path) -> None:
     document = engine("diff", "-f", written(tmp_path, demo()), "--against", "empty", "-o", "json").document
     pods = [each["object"] for each in document["roots"][0]["operations"] if each["object"]["kind"] == "Pod"]
