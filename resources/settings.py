@@ -9,8 +9,7 @@ from engine import duration
 from engine.shards import MAX_SHARDS
 from resources.base.fields import mapping, mappings
 from resources.ports.configuration import SSH_SECRET
-from resources.schema.issues import Issue, Rejected, duplicates
-from resources.schema.rejection import rejection
+from resources.schema.issues import Issue, Rejected, duplicates, rejection
 from resources.schema.unknown_fields import UnknownField, unknown_fields
 from resources.schema.wire import Duration, Opaque, Seq, Wire, broken
 

@@ -13,14 +13,11 @@ from engine.paths import get
 from engine.report.printable import clipped
 from engine.resource import Body
 from resources.admission import (
-    added_names,
-    binding_rules,
+    annotation_rules,
     create_rules,
+    dependency_rules,
     json_rules,
     managed_rules,
-    placement_rules,
-    release_rules,
-    removal_rules,
     topology_rules,
     update_rules,
 )
@@ -102,7 +99,7 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
     if model is None:
         return Decision((*without_repeats(malformed, pod_issues), *pod_issues), unknown, body=request.body, pods=pods)
     new = _SetInHand(body, model, version)
-    pods = (*pods, *added_names.issues(new.template))
+    pods = (*pods, *dependency_rules.added_name_issues(new.template))
     if request.act is Act.CREATE:
         new = replace(new, body=reduce(lambda body, fabric: fabric.with_defaults(body), configuration.fabrics, new.body))
         issues = (*pod_issues, *_creation_issues(new, configuration, references))
@@ -114,8 +111,8 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
         )
     if old and not issues:
         issues = tuple(update_rules.issues(old.template, new.template, references, topology=configuration.topology))
-    from_domains = (*placement_rules.warnings(new.body, configuration), *release_rules.warnings(new.body))
-    warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *from_domains, *removal_rules.warnings(new.body))
+    from_domains = (*annotation_rules.domain_warnings(new.body, configuration),)
+    warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *from_domains, *annotation_rules.removal_warnings(new.body))
     warnings = (*warnings, *_plug_in_warnings(new, configuration, references))
     return Decision(issues, warnings, body=new.body, pods=tuple(without_repeats(pods, issues)))
 
@@ -154,8 +151,7 @@ def _creation_issues(new: _SetInHand, configuration: Configuration, references: 
     yield from topology_rules.issues(new.template, references, enabled=configuration.topology)
     yield from own_issues(new.model, new.version, configuration)
     yield from create_rules.new_set_issues(new.template)
-    yield from placement_rules.issues(new.body)
-    yield from release_rules.issues(new.body)
+    yield from annotation_rules.issues(new.body)
     for fabric in configuration.fabrics:
         yield from fabric.creation_issues(new.body)
     for scheduler in _validating_schedulers(new, configuration):
@@ -165,8 +161,7 @@ def _creation_issues(new: _SetInHand, configuration: Configuration, references: 
 def _update_issues(old: _SetInHand | None, new: _SetInHand, configuration: Configuration, references: References) -> Iterator[Issue]:
     """The issues of a new version by itself, and the changes that fabrics forbid."""
     yield from own_issues(new.model, new.version, configuration)
-    yield from placement_rules.issues(new.body, old.body if old else None)
-    yield from release_rules.issues(new.body, old.body if old else None)
+    yield from annotation_rules.issues(new.body, old.body if old else None)
     if old is not None:
         for fabric in configuration.fabrics:
             yield from fabric.update_issues(old.body, new.body)
@@ -229,7 +224,7 @@ def _decide_binding(request: Request, configuration: Configuration, _: Reference
         binding = cast(ClusterTopologyBinding, parse(TOPOLOGY_BINDING, request.body, strict=False))
     except Rejected as rejected:
         return Decision(rejected.issues, unknown, body=request.body)
-    return Decision(tuple(binding_rules.issues(binding, configuration)), unknown, body=request.body)
+    return Decision(tuple(topology_rules.binding_issues(binding, configuration)), unknown, body=request.body)
 
 
 def _decide_graph(request: Request, configuration: Configuration, _: References, memo: Memo) -> Decision:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from engine.duration import nanoseconds
 from resources.admission import computable_rules, metadata_rules
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
-from resources.schema.autoscaling import AutoScaling
+from resources.schema.child_kinds import AutoScaling
 from resources.schema.formats import subdomain_faults, variable_faults
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
 from resources.schema.meta import ObjectMeta

@@ -14,7 +14,7 @@ from engine.paths import get
 from engine.resource import Body
 from resources.base.fields import CLIQUES
 from resources.schema.podcliqueset import TERMINATION_DELAY, PodCliqueSet
-from resources.schema.shape import shape
+from resources.schema.structural import shape
 
 GRACE_PERIOD: Final = 30
 """The default terminationGracePeriodSeconds of pods, in seconds."""

@@ -1,14 +1,20 @@
-"""Dependency rules: `startsAfter` must name existing cliques and must not be circular."""
+"""Dependency rules: `startsAfter` names existing cliques and is not circular; the names that pods get for waiting are taken."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from resources.base.fields import CLIQUES
+from resources.base.fields import CLIQUES, mappings
+from resources.base.names import POD_INFO, TOKEN, WAITER
 from resources.model.template import EXPLICIT
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
+from resources.schema.pod_checks import fault
 from resources.schema.podcliqueset import CliqueTemplate, SetTemplate
 
 Dependencies = Mapping[str, Sequence[str]]
 """Clique -> the cliques that it starts after."""
+TAKEN: Final = "is the name of one that the engine adds to pods of this clique, because they start after others"
+ADDED: Final = (("volumes", frozenset({POD_INFO, TOKEN})), ("containers", frozenset({WAITER})), ("initContainers", frozenset({WAITER})))
+"""A list of a pod spec, and the names that pods that wait get there, or that must be unique together with those."""
 
 
 def issues(template: SetTemplate) -> Iterator[Issue]:
@@ -96,3 +102,21 @@ class _Search:
         self.on_stack.difference_update(circle)
         if len(circle) > 1:
             yield circle
+
+
+def added_name_issues(template: SetTemplate) -> Iterator[Issue]:
+    """An issue for each volume and container of a clique whose pods would have two of its name."""
+    for number, clique in enumerate(template.cliques):
+        if _waits(template, number):
+            path = (*CLIQUES, number, "spec", "podSpec")
+            for field, names in ADDED:
+                for index, entry in enumerate(mappings(clique.spec.pod_spec.get(field))):
+                    if entry.get("name") in names:
+                        yield fault((*path, field, index, "name"), ErrorType.DUPLICATE, TAKEN, entry["name"])
+
+
+def _waits(template: SetTemplate, number: int) -> bool:
+    """Whether the pods of a clique start after those of others."""
+    if template.clique_startup_type == "CliqueStartupTypeInOrder":
+        return number > 0
+    return template.clique_startup_type == "CliqueStartupTypeExplicit" and bool(template.cliques[number].spec.starts_after)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from engine.resource import Body
 from resources.admission.graph_rules import service_field
-from resources.base import gpus
+from resources.base import names
 from resources.base.fields import mapping
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph
@@ -69,4 +69,4 @@ def _scaled_down(graph: InferenceGraph) -> Iterator[str]:
 
 
 def _has_gpus(container: Body) -> bool:
-    return bool(mapping(mapping(container.get("resources")).get("limits")).get(gpus.NVIDIA))
+    return bool(mapping(mapping(container.get("resources")).get("limits")).get(names.NVIDIA_GPU))

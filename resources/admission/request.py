@@ -1,5 +1,6 @@
 """Request and decision: the input and the output of admission, independent of the transport."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -10,6 +11,7 @@ from engine.report.printable import clipped
 from engine.resource import Body
 from resources.schema import pod_spec_rules
 from resources.schema.issues import MAX_TEXT, Issue
+from resources.schema.pod_spec_rules import warning
 
 MAX_POD_WARNINGS: Final = 100
 """The largest number of warnings about pods in one answer."""
@@ -65,3 +67,14 @@ class Decision(Struct, frozen=True):
         more = len(self.pods) - MAX_POD_WARNINGS
         about_pods = tuple(clipped(pod_spec_rules.warning(finding), MAX_TEXT) for finding in self.pods[:MAX_POD_WARNINGS])
         return (*self.warnings, *about_pods, *([f"and {more} more warnings about pods"] if more > 0 else []))
+
+
+MAX_NOTES: Final = 3
+"""The largest number of notes about the pods of one set; further ones are only counted."""
+
+
+def pod_notes(findings: Iterable[Issue]) -> tuple[str, ...]:
+    """A note for each of these findings that would keep the pods of a set from being created, at most `MAX_NOTES`."""
+    refused = [finding for finding in findings if finding.pods_only]
+    more = [f"and {len(refused) - MAX_NOTES} more reasons to refuse the pods"] if len(refused) > MAX_NOTES else []
+    return (*(clipped(warning(finding), MAX_TEXT) for finding in refused[:MAX_NOTES]), *more)

@@ -17,11 +17,10 @@ from resources.admission.defaults import KEPT, defaulted
 from resources.base.fields import CLIQUES, cliques_of, mapping
 from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
-from resources.schema.issues import ErrorType, Issue, Path
+from resources.schema.issues import ErrorType, Issue, Path, rejection
 from resources.schema.parse import kind_issues, without_repeats
 from resources.schema.pod_spec_rules import is_fault, object_findings, pod_specs
 from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, PodCliqueSetSpec, SetTemplate
-from resources.schema.rejection import rejection
 from resources.schema.unknown_fields import unknown_paths
 from resources.schema.wire import Wire
 

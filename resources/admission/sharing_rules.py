@@ -6,8 +6,15 @@ from typing import Final
 from engine.paths import get
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
-from resources.schema.podcliqueset import SetTemplate
-from resources.schema.sharing import CliqueFilter, Filter, GroupResourceSharing, ResourceClaimTemplate, ResourceSharing, SetResourceSharing
+from resources.schema.podcliqueset import (
+    CliqueFilter,
+    Filter,
+    GroupResourceSharing,
+    ResourceClaimTemplate,
+    ResourceSharing,
+    SetResourceSharing,
+    SetTemplate,
+)
 
 BY_CLIQUE: Final = "childCliqueNames"
 BY_GROUP: Final = "childScalingGroupNames"

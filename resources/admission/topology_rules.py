@@ -1,17 +1,26 @@
-"""Topology rules: all constraints of a set must refer to one binding and its domains, and a part's must not be wider than the whole's."""
+"""Topology rules: all constraints of a set must refer to one binding and its domains, and a part's must not be wider than the whole's.
+
+And the rules for the ClusterTopologyBindings themselves.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from engine.paths import get
+from resources.admission import metadata_rules
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.base.kinds import TOPOLOGY_BINDING
+from resources.model.topology import unavailable_because
+from resources.ports.configuration import Configuration
 from resources.ports.references import References
-from resources.schema.issues import ErrorType, Issue, Path, spelled
+from resources.schema.issues import ErrorType, Issue, Path, duplicates, spelled
 from resources.schema.podcliqueset import SetTemplate
-from resources.schema.topology import TopologyConstraint
+from resources.schema.topology import ClusterTopologyBinding, TopologyConstraint
 
+LEVELS: Final[Path] = ("spec", "levels")
+BINDINGS: Final[Path] = ("spec", "schedulerTopologyBindings")
 SET, GROUP, CLIQUE = "PodCliqueSet", "PodCliqueScalingGroup", "PodClique"
 
 Positions = Mapping[str, int]
@@ -178,3 +187,16 @@ def _narrower_issues(parent: Holder, child: Holder, levels: Positions) -> Iterat
                 wider = f"{child.label} topology constraint domain '{inner}'"
                 message = f"{parent.label} topology constraint domain '{outer}' is narrower than {wider}"
                 yield Issue(path, ErrorType.INVALID, message, outer)
+
+
+def binding_issues(body: ClusterTopologyBinding, configuration: Configuration) -> Iterator[Issue]:
+    """The issues of a ClusterTopologyBinding of the right shape, on create and on update."""
+    yield from metadata_rules.issues(body.metadata, namespaced=False)
+    yield from duplicates(((*LEVELS, number, "domain"), level.domain) for number, level in enumerate(body.spec.levels))
+    yield from duplicates(((*LEVELS, number, "key"), level.key) for number, level in enumerate(body.spec.levels))
+    entries = enumerate(body.spec.scheduler_topology_bindings)
+    named = [((*BINDINGS, number, "schedulerName"), entry.scheduler_name) for number, entry in entries]
+    yield from duplicates(named)
+    for path, name in named:
+        if why := unavailable_because(name, configuration):
+            yield Issue(path, ErrorType.INVALID, why, name)

@@ -271,7 +271,7 @@ BINDING_VARIABLES: Final = (
 
 
 def binding_rules(configuration: Configuration) -> Iterator[PolicyRule]:
-    """The rules for ClusterTopologyBindings, as in `resources.admission.binding_rules`."""
+    """The rules for ClusterTopologyBindings, as in `resources.admission.topology_rules`."""
     for field in ("domain", "key"):
         twice = f"variables.levels.exists(l, variables.levels.filter(o, o.{field} == l.{field}).size() > 1)"
         yield PolicyRule(f"!{twice}", f"spec.levels[].{field}: a value occurs more than once")

@@ -1,4 +1,4 @@
-"""Names: the names of generated objects, each a function of its parents' names. `root` is the name of the PodCliqueSet."""
+"""Names: those of generated objects, each a function of its parents' names (`root`: that of the PodCliqueSet), and fixed ones."""
 
 from engine.canonical import token
 from engine.ids import ResourceId
@@ -7,6 +7,9 @@ WAITER = "grove-initc"
 """The init container in which pods wait for others."""
 POD_INFO, TOKEN = "pod-info-vol", "sa-token-secret-vol"
 """The volumes of that init container: the namespace and gang of its pod, and the token."""
+NVIDIA_GPU, AMD_GPU = "nvidia.com/gpu", "amd.com/gpu"
+GPUS = (NVIDIA_GPU, AMD_GPU)
+"""The extended resources that GPUs are requested by."""
 POD_TOKEN_LENGTH = 5
 """The number of characters at the end of a pod name that are derived from a hash."""
 

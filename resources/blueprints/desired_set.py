@@ -18,7 +18,7 @@ from engine.plan import Alarm
 from engine.reason import earliest
 from engine.resource import Body
 from resources.admission.admitted_set import AdmittedSet
-from resources.admission.pod_notes import pod_notes
+from resources.admission.request import pod_notes
 from resources.base import kinds
 from resources.blueprints import update_trials
 from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, desired_replica, observe_replica

@@ -24,10 +24,9 @@ from resources.blueprints.replica import observe_replica
 from resources.blueprints.update_trials import trial_of
 from resources.children.pod import TRIED
 from resources.domains.replica_domains import domains_of_replica
-from resources.model import template_refusal
 from resources.model.pod_facts import facts_of
 from resources.policies.rollout import RUNNING, UpdateAllowance
-from resources.policies.update_gate import OPEN, UpdateGate, update_gate
+from resources.policies.update_gate import OPEN, REFUSED, UpdateGate, update_gate
 from resources.ports.configuration import Configuration
 
 NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
@@ -109,4 +108,4 @@ def wait_of(gate: UpdateGate, replaced: ResourceId) -> Wait:
 
 def alarms(gate: UpdateGate) -> tuple[Alarm, ...]:
     """What users must know of a replacement that the API server does not let go on."""
-    return (Alarm(template_refusal.CONDITION, f"the graph: {HELD_BACK} {gate.refusal}", blocking=True),) if gate.refusal else ()
+    return (Alarm(REFUSED, f"the graph: {HELD_BACK} {gate.refusal}", blocking=True),) if gate.refusal else ()

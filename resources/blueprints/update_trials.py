@@ -15,9 +15,8 @@ from engine.reason import Reason
 from resources.blueprints.replica import ReplicaState
 from resources.children import pod
 from resources.domains.replica_domains import ReplicaDomains
-from resources.model import template_refusal
 from resources.model.template import Template
-from resources.policies.update_gate import OPEN, UpdateGate, replaced_cliques, update_gate
+from resources.policies.update_gate import OPEN, REFUSED, UpdateGate, recorded_refusal, replaced_cliques, update_gate
 
 HELD_BACK: Final = "the update is held back, because the API server refuses"
 
@@ -31,7 +30,7 @@ def gate_of(
         return OPEN
     # Only an edit or another configuration makes another template.
     trials = tuple(memo.recall(("trial", name), (template,), partial(trial_of, name, replicas, domains)) for name in names)
-    return update_gate(trials, observed.trials, template_refusal.recorded(observed))
+    return update_gate(trials, observed.trials, recorded_refusal(observed))
 
 
 def trial_of(name: str, replicas: Sequence[ReplicaState], domains: Sequence[ReplicaDomains]) -> Trial:
@@ -46,7 +45,7 @@ def trial_of(name: str, replicas: Sequence[ReplicaState], domains: Sequence[Repl
 def alarms(gate: UpdateGate) -> Iterator[Alarm]:
     """What users must know of an update that the API server does not let go on."""
     if gate.refusal:
-        yield Alarm(template_refusal.CONDITION, f"{HELD_BACK} {gate.refusal}", blocking=True)
+        yield Alarm(REFUSED, f"{HELD_BACK} {gate.refusal}", blocking=True)
 
 
 def deferred(root: ResourceId, gate: UpdateGate) -> Iterator[Wait]:

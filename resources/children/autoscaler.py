@@ -6,8 +6,7 @@ from typing import Any
 from engine.ids import ResourceId
 from engine.resource import Policy, Resource
 from resources.base import kinds, labels
-from resources.base.fields import manifest
-from resources.base.omitted_fields import omitted_fields
+from resources.base.fields import manifest, omitted_fields
 from resources.model.view import View
 
 CPU_AT_80 = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from engine.ids import Owner
 from engine.resource import Policy, Resource
 from resources.base import kinds, labels, names
-from resources.base.fields import manifest
-from resources.base.omitted_fields import omitted_fields
+from resources.base.fields import manifest, omitted_fields
 from resources.model.template import Template
 
 RULES = [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]

@@ -12,8 +12,7 @@ from engine.observed import Live
 from engine.reason import Reason
 from engine.resource import Body, Policy, Resource, Stance
 from resources.base import kinds, labels, names
-from resources.base.fields import manifest
-from resources.base.omitted_fields import omitted_fields
+from resources.base.fields import manifest, omitted_fields
 from resources.children import absence
 from resources.model.pod_facts import reserved_for
 from resources.model.sharing import Share

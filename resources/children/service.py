@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from engine.resource import Policy, Resource
 from resources.base import kinds, labels, names
-from resources.base.fields import manifest
-from resources.base.omitted_fields import omitted_fields
+from resources.base.fields import manifest, omitted_fields
 from resources.model.view import View
 
 POLICY = Policy(immutable=(("spec", "clusterIP"),), exact=(("spec", "selector"),), omitted=omitted_fields(kinds.SERVICE))

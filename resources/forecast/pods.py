@@ -15,7 +15,7 @@ from engine.observed import Live, moment
 from engine.operation import Operation
 from engine.quantity import amount
 from engine.verb import Verb
-from resources.base import gpus, kinds, labels, names
+from resources.base import kinds, labels, names
 from resources.base.fields import mapping, mappings
 from resources.model.pod_facts import PodFacts, facts_of
 from resources.ports.fabric import Fabric, NodeExclusiveFabric
@@ -346,5 +346,5 @@ def _gpus(body: Mapping[str, Any]) -> int:
     for container in mappings(mapping(body.get("spec")).get("containers")):
         resources = mapping(container.get("resources"))
         amounts = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
-        total += sum(int(amount(str(amounts[name])) or 0) for name in gpus.ALL if name in amounts)
+        total += sum(int(amount(str(amounts[name])) or 0) for name in names.GPUS if name in amounts)
     return total

@@ -5,14 +5,23 @@ update begins when a pod of each clique that it replaces is accepted (U1). Where
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from engine.answer import TrialOutcome, Trials
+from engine.conditions import condition, find
+from engine.diff import covers
+from engine.observed import Observed
 from engine.operation import Trial
+from engine.report.printable import clipped
 from resources.policies.rollout import UpdateAllowance, UpdateStage
 
+REFUSED: Final = "PodTemplateRefused"
+"""The type of the condition, and the reason of the Warning."""
+REASON: Final = "RefusedByAPIServer"
+MAX_MESSAGE: Final = 2000
+"""The largest number of characters of the condition's message."""
 UNKNOWN: Final[Mapping[TrialOutcome, str]] = {
     TrialOutcome.UNANSWERED: "the API server did not say whether it accepts",
     TrialOutcome.IMPOSSIBLE: "the API server cannot say whether it accepts",
@@ -91,3 +100,19 @@ def _notes(trials: Sequence[Trial], known: Trials) -> list[str]:
         if verdict is not None and verdict.outcome in UNKNOWN:
             unknown.setdefault((verdict.outcome, verdict.why), []).append(trial.about)
     return [f"{UNKNOWN[outcome]} pods of the new template of {', '.join(about)}: {why}" for (outcome, why), about in unknown.items()]
+
+
+def refusal_conditions(refusal: str, generation: int) -> list[dict[str, Any]]:
+    """The condition as a list; empty if nothing is refused. `refusal`: the server's words."""
+    return [condition(REFUSED, True, REASON, clipped(refusal, MAX_MESSAGE), generation=generation)] if refusal else []
+
+
+def recorded_refusal(observed: Observed) -> str:
+    """What the status of the set says that the API server refuses of the template that is planned for; empty if it says nothing of it."""
+    root = observed.root
+    known = find((root.body.get("status") or {}).get("conditions") or (), REFUSED) or {}
+    if known.get("status") != "True" or known.get("observedGeneration") != root.generation:
+        return ""
+    if observed.proposal is not None and not covers(observed.proposal.get("spec"), root.body.get("spec")):
+        return ""
+    return str(known.get("message") or "")

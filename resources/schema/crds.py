@@ -9,12 +9,10 @@ from msgspec import Struct
 
 from engine.ids import Kind
 from resources.base.kinds import CRD, DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.schema.child_kinds import PodClique, PodCliqueScalingGroup, PodGang
 from resources.schema.dynamo import DynamoGraphDeployment
 from resources.schema.meta import ApiObject
-from resources.schema.podclique import PodClique
 from resources.schema.podcliqueset import PodCliqueSet
-from resources.schema.podgang import PodGang
-from resources.schema.scaling_group import PodCliqueScalingGroup
 from resources.schema.structural import structural
 from resources.schema.topology import ClusterTopologyBinding
 

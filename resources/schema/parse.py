@@ -8,13 +8,10 @@ from pydantic import ValidationError
 from engine.ids import Kind
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema import pod_spec_rules
-from resources.schema.issues import ErrorType, Issue, Rejected, shown
+from resources.schema.child_kinds import PodClique, PodCliqueScalingGroup, PodGang
+from resources.schema.issues import ErrorType, Issue, Rejected, rejection, shown
 from resources.schema.meta import ApiObject
-from resources.schema.podclique import PodClique
 from resources.schema.podcliqueset import PodCliqueSet
-from resources.schema.podgang import PodGang
-from resources.schema.rejection import rejection
-from resources.schema.scaling_group import PodCliqueScalingGroup
 from resources.schema.topology import ClusterTopologyBinding
 
 MODELS: Final[Mapping[Kind, type[ApiObject]]] = {

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from resources.schema.issues import Issue, duplicates
-from resources.schema.rejection import rejection
+from resources.schema.issues import Issue, duplicates, rejection
 from resources.schema.wire import Opaque, Seq, Wire, broken
 
 GROUP: Final = "engine.grove.io"

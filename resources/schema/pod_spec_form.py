@@ -2,7 +2,7 @@
 
 `4` and `"4"`, `1024Mi` and `1Gi`, `hostNetwork: false` and nothing, `dnsPolicy: ClusterFirst` and nothing are the same to Kubernetes. A
 program that decodes and encodes a set, as the webhook of Grove's operator does, changes such spellings. That must not look like an edit.
-What an API server leaves out and fills in is recorded (`resources.schema.pod_defaults`), by type and field.
+What an API server leaves out and fills in is recorded (`resources.schema.published`), by type and field.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,7 @@ from pydantic_core import PydanticCustomError
 from engine.canonical import digest
 from engine.diff import same
 from engine.quantity import amount
-from resources.schema.pod_defaults import is_default
-from resources.schema.published import Schema, definitions
+from resources.schema.published import Schema, definitions, is_default
 from resources.schema.wire import PUBLISHED, Int64, Seq, Wire
 
 UNORDERED: Final = frozenset({"volumes", "imagePullSecrets", "tolerations", "volumeMounts", "ports"})

@@ -9,6 +9,7 @@ from pkgutil import get_data
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
 
 from resources.schema.wire import OPAQUE, QUANTITY
 
@@ -83,3 +84,84 @@ def _structural(schema: Schema) -> Schema:
         return schema
     fields = {name: _structural(field) for name, field in properties(schema).items()}
     return {**schema, **OPAQUE, **({"properties": fields} if fields else {})}
+
+
+POD_SPEC: Final = "PodSpec"
+PULLED: Final[Mapping[str, tuple[str, str]]] = {
+    "Container": ("imagePullPolicy", "image"),
+    "ImageVolumeSource": ("pullPolicy", "reference"),
+}
+"""Types with an image -> the field with its pull policy and that with its name: the default depends on the tag."""
+
+
+class PodDefaults(Struct, frozen=True):
+    """What a server puts into pods, by type and field."""
+
+    defaults: Mapping[str, Mapping[str, Any]]
+    """Type -> field -> the value that the server puts there if the field is absent, wherever it is."""
+    zero: Mapping[str, frozenset[str]]
+    """Type -> the fields whose zero value the server treats as absent."""
+    latest: str
+    """The pull policy of an image with the tag `latest`, or without tag and digest."""
+    other: str
+    """The pull policy of any other image."""
+    release: str
+
+
+@cache
+def pod_defaults() -> PodDefaults:
+    """The recorded defaults."""
+    content: Mapping[str, Any] = orjson.loads(get_data(__package__, "pod_defaults.json") or b"")
+    zero = {type_: frozenset(fields) for type_, fields in content["zero"].items()}
+    policies = content["imagePullPolicy"]
+    return PodDefaults(content["defaults"], zero, policies["latest"], policies["other"], content["release"])
+
+
+def without_defaults(value: Any, type_: str = POD_SPEC) -> Any:
+    """The value of a type without fields that say no more than their absence does to a server; inner objects first.
+
+    Values of maps (labels, node selectors) and entries of lists are never left out, and parts of the wrong shape are returned as they are.
+    """
+    schema = definitions().get(type_, {})
+    if not isinstance(value, Mapping) or not schema.get("properties"):
+        return value
+    kept: dict[str, Any] = {}
+    for field, entry in value.items():
+        plain = _plain(entry, schema["properties"].get(field, {}))
+        if not is_default(type_, field, plain, value):
+            kept[field] = plain
+    return kept
+
+
+def _plain(value: Any, schema: Mapping[str, Any]) -> Any:
+    """The value of a field without what says nothing in it."""
+    if "$ref" in schema:
+        return without_defaults(value, schema["$ref"])
+    if "$ref" in schema.get("items", {}) and isinstance(value, list | tuple):
+        return [without_defaults(entry, schema["items"]["$ref"]) for entry in value]
+    return value
+
+
+def is_default(type_: str, field: str, value: Any, holder: Mapping[str, Any]) -> bool:
+    """Whether a server treats a field with this value as absent. `holder` is the object that has the field."""
+    recorded = pod_defaults()
+    if value is None or (field in recorded.zero.get(type_, ()) and is_zero(value)):
+        return True
+    if type_ in PULLED and PULLED[type_][0] == field:
+        return bool(value == pull_policy(holder.get(PULLED[type_][1])))
+    default = recorded.defaults.get(type_, {}).get(field)
+    return default is not None and type(value) is type(default) and bool(value == default)
+
+
+def is_zero(value: Any) -> bool:
+    """Whether a value is a zero value of Go: `""`, `0`, `false`, an empty list or an empty map."""
+    return not value and value is not None
+
+
+def pull_policy(image: Any) -> str:
+    """The pull policy of a container with this image, if it says none. Empty if there is no image."""
+    if not isinstance(image, str) or not image:
+        return ""
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return pod_defaults().latest if tag == "latest" or not (tag or digest) else pod_defaults().other

@@ -1,10 +1,15 @@
 """Structural schemas: converts a model's JSON schema to the form that CRDs require."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
+
+from pydantic import WithJsonSchema
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from resources.schema import published
-from resources.schema.wire import LIST_KEYS, PUBLISHED, REQUIRED
+from resources.schema.wire import LIST_KEYS, PUBLISHED, REQUIRED, Wire
 
 Schema = Mapping[str, Any]
 
@@ -88,3 +93,34 @@ def _check_list_keys(array: Mapping[str, Any]) -> None:
     for key in array.get(LIST_KEYS, ()):
         if key not in item.get("required", ()) and "default" not in item["properties"][key]:
             raise ValueError(f"the list-map key {key} may be missing")
+
+
+def shape(model: type[Wire]) -> Schema:
+    """The structural schema of a model, reduced to `properties`, `items`, `additionalProperties` and `default`.
+
+    What Kubernetes publishes is there with all its keys.
+    """
+    return {"properties": {field.alias or name: _of_field(field) for name, field in model.model_fields.items()}}
+
+
+def _of_field(field: FieldInfo) -> Schema:
+    schema = _of_type(field.annotation, field.metadata)
+    extra = field.json_schema_extra
+    default = extra["default"] if isinstance(extra, dict) and "default" in extra else field.default
+    return schema if default is PydanticUndefined or default in (*EMPTY, ()) else {**schema, "default": default}
+
+
+def _of_type(annotation: Any, metadata: Iterable[Any] = ()) -> Schema:
+    stated = next((entry.json_schema for entry in metadata if isinstance(entry, WithJsonSchema)), None)
+    if stated is not None:
+        return published.structural(stated[PUBLISHED]) if PUBLISHED in stated else {}
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _of_type(arguments[0], arguments[1:])
+    if origin in (Union, UnionType):
+        return next(_of_type(option) for option in arguments if option is not NoneType)
+    if origin is tuple:
+        return {"items": _of_type(arguments[0])}
+    if origin is dict:
+        return {"additionalProperties": _of_type(arguments[1])}
+    return shape(annotation) if isinstance(annotation, type) and issubclass(annotation, Wire) else {}

@@ -10,10 +10,11 @@ from engine.observed import Live
 from engine.plan import Alarm
 from engine.resource import NOW, Body
 from resources.base import labels
-from resources.model import membership, template_refusal, topology
+from resources.model import membership, topology
 from resources.model.template import Template, is_our_hash
 from resources.model.view import View
 from resources.policies.availability import has_minimum_ready
+from resources.policies.update_gate import REFUSED, refusal_conditions
 from resources.status import podclique, podgang, scaling_group
 
 
@@ -94,9 +95,9 @@ def of(
     desired = (
         *topology.conditions(template.topology, root.generation),
         *membership.conditions(faults, root.generation),
-        *template_refusal.conditions(refusal, root.generation),
+        *refusal_conditions(refusal, root.generation),
     )
-    conditions = merge(known, desired, owned=(topology.UNAVAILABLE, membership.CONDITION, template_refusal.CONDITION))
+    conditions = merge(known, desired, owned=(topology.UNAVAILABLE, membership.CONDITION, REFUSED))
     if conditions or known:
         body["conditions"] = conditions
     progress = _progress(template, old, summaries, update)

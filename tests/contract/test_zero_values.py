@@ -13,7 +13,7 @@ from engine.resource import Policy
 from providers.sandbox.kinds.served import builtins
 from providers.sandbox.types.shapes import Shape
 from resources.base import kinds
-from resources.base.omitted_fields import omitted_fields
+from resources.base.fields import omitted_fields
 from tests.contract import record_omitted_fields
 from tests.contract.answers import sending
 from tests.contract.record_omitted_fields import ELSEWHERE, SCALARS

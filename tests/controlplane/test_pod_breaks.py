@@ -15,10 +15,9 @@ from engine.runtime.clock import SystemClock
 from providers.cluster import Cluster
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from resources.schema.field_names import DOCUMENT, served_fields
-from resources.schema.pod_defaults import pod_defaults
 from resources.schema.pod_spec_rules import findings
-from resources.schema.published import definitions
+from resources.schema.published import definitions, pod_defaults
+from resources.schema.unknown_fields import DOCUMENT, served_fields
 from tests.controlplane.cluster import ControlPlane, Missing, running
 from tests.controlplane.pod_breaks import Break, breaks, verdicts
 from tests.controlplane.pod_spec import VERDICTS_FILE, asked

@@ -20,6 +20,9 @@ from tests.enginectl.calling import ROOT, CommandResult, Engine, finished, start
 EXAMPLE = ROOT / "examples" / "01-first-gang"
 CLIENT = {"kr8s", "aiohttp", "httpx", "h11", "cryptography"}
 OTHERS = {"deepdiff", "prometheus_client", "rich", "starlette", "structlog", "uvicorn"}
+PROJECT = frozenset({"engine", "enginectl", "providers", "resources"})
+MOST_MODULES = 250
+"""Files of the project that a preview of one set without a cluster may import: finding and reading each takes time."""
 HEAVY = {*CLIENT, *OTHERS, "msgspec", "pydantic", "yaml", "orjson"}
 """Libraries that are slow to import."""
 
@@ -46,6 +49,7 @@ def test_a_preview_without_a_cluster_imports_no_client_and_nothing_of_what_it_do
         "resources.schema.dynamo",
     )
     assert [name for name in modules if name.startswith(unneeded)] == []
+    assert len([name for name in modules if name.partition(".")[0] in PROJECT]) <= MOST_MODULES
 
 
 def test_a_command_that_reads_a_cluster_imports_no_more_than_a_client() -> None:

@@ -11,7 +11,7 @@ from engine.proposal import compose, propose
 from engine.quantity import NOTHING_OMITTED
 from engine.resource import Resource, Stance
 from resources.base import kinds
-from resources.base.omitted_fields import omitted_fields
+from resources.base.fields import omitted_fields
 from resources.registry import BLUEPRINTS
 from tests.builders import claim_template, clique, group, podcliqueset, share
 from tests.laws.toy import CONFIGURATION

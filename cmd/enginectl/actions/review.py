@@ -12,8 +12,8 @@ from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.files import STDIN, open_stream
 from enginectl.base.options import OutputFormat
 from enginectl.base.runner import run_cancellable
+from enginectl.input.admission import NO_REFERENCES, list_references
 from enginectl.input.document_stream import StreamDocument, read_stream
-from enginectl.input.references import NO_REFERENCES, list_references
 from enginectl.output.reviews import decision_lines
 from enginectl.wiring.cluster import EMPTY, LIVE, open_baseline
 from enginectl.wiring.configuration import Wiring, protection

@@ -5,30 +5,103 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from engine.blueprint import relevant_incomplete
 from engine.errors import ClusterError
-from engine.ids import ResourceId
+from engine.ids import Kind, ResourceId
 from engine.memo import blueprint_memo
+from engine.observed import Observed, unlisted_texts
+from engine.paths import overlay
 from engine.proposal import proposed_root
 from engine.report.printable import printable
 from engine.resource import Body
 from engine.runtime.provider import DescribingProvider, Provider
+from engine.world import assemble
 from enginectl.base import terminal
 from enginectl.base.options import FieldValidation
 from enginectl.input.manifest_files import Manifest, refuse
 from enginectl.input.pod_findings import judge_pods
-from enginectl.input.recorded_sets import recorded_sets, request_for
-from enginectl.input.references import NO_REFERENCES, list_references
 from enginectl.input.roots import NO_ROOTS, Roots, faults_by_line
-from enginectl.wiring.cluster import LIVE
+from enginectl.wiring.cluster import EMPTY, LIVE
 from enginectl.wiring.configuration import Wiring
-from enginectl.wiring.scope import Selection
+from enginectl.wiring.scope import ROOTS, Selection, scope_of
 from resources.admission.admit import admit
-from resources.admission.graph_defaults import corrected, corrections
 from resources.admission.request import Act, Decision, Request
-from resources.ports.references import KnownReferences
+from resources.base import kinds
+from resources.model.membership import effective_body
+from resources.ports.references import KnownReferences, known_references
+from resources.registry import BLUEPRINTS
 from resources.schema import pod_spec_rules
-from resources.schema.field_names import DOCUMENT, ServedFields, served_fields
 from resources.schema.issues import ErrorType
+from resources.schema.unknown_fields import DOCUMENT, ServedFields, served_fields
+
+NO_REFERENCES = KnownReferences()
+"""Nothing has been listed: rules that look up other objects do not apply."""
+
+
+async def list_references(wiring: Wiring, provider: Provider, against: str, selection: Selection) -> KnownReferences:
+    """The roots, and the objects that they refer to. A kind that could not be listed is unknown, and named on stderr.
+
+    Of a snapshot, a kind is known if the snapshot has at least one object of it: whoever took it may not have listed the others.
+    """
+    if against == EMPTY:
+        return NO_REFERENCES
+    scope = replace(scope_of(wiring.configuration, selection), children=())
+    observation = await provider.observe(scope)
+    present = {root.id.kind for root in observation.roots}
+    incomplete = relevant_incomplete(BLUEPRINTS, observation.incomplete, observation.unserved, present, wiring.configuration)
+    terminal.incomplete(unlisted_texts(incomplete))
+    objects = (*observation.roots, *observation.references)
+    in_scope = [kind for kind in (*scope.roots, *scope.references) if kind.key not in observation.unserved]
+    present = {key for live in objects for key in live.id.keys()}
+    known = {kind.key for kind in in_scope if against == LIVE or kind.key in present}
+    return known_references(objects, known - observation.incomplete.keys())
+
+
+KINDS = {(kind.group, kind.name): kind for kind in ROOTS}
+RECORDS = (kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG)
+"""The kinds of objects that record membership, beside domains, which are references."""
+
+
+async def recorded_sets(
+    wiring: Wiring, roots: Roots, references: KnownReferences, provider: Provider, selection: Selection
+) -> Mapping[ResourceId, Body]:
+    """Stored set -> its body as its objects record it, for the sets whose membership the manifests would change.
+
+    Objects are listed only if there is such a set. Then a manifest that puts an edited annotation back is no change.
+    """
+    requests = [request_for(body, references) for body in roots.bodies]
+    changed = {request.id for request in requests if _changes_membership(wiring, request)}
+    if not changed:
+        return {}
+    observation = await provider.observe(replace(scope_of(wiring.configuration, selection), children=(*RECORDS, *_domain_kinds(wiring))))
+    world = assemble(BLUEPRINTS, observation.roots, observation.children, observation.incomplete, references=observation.references)
+    return {observed.root.id: _recorded(observed, wiring) for observed in world.roots if observed.root.id in changed}
+
+
+def _changes_membership(wiring: Wiring, request: Request) -> bool:
+    old, new = request.old, request.body
+    if request.id.kind != kinds.PODCLIQUESET.name or old is None or new is None:
+        return False
+    return any(True for fabric in wiring.configuration.fabrics for _ in fabric.update_issues(old, new))
+
+
+def _domain_kinds(wiring: Wiring) -> tuple[Kind, ...]:
+    return tuple(fabric.kind for fabric in wiring.configuration.fabrics)
+
+
+def _recorded(observed: Observed, wiring: Wiring) -> Body:
+    return effective_body(observed, wiring.configuration)
+
+
+def request_for(body: Body, references: KnownReferences) -> Request:
+    """The admission request of applying this manifest: an update keeps the labels and annotations that the manifest does not name."""
+    group, _, _ = body["apiVersion"].rpartition("/")
+    id = KINDS[group, body["kind"]].id(body["metadata"].get("namespace", ""), body["metadata"]["name"])
+    live = references.find(id)
+    if live is None:
+        return Request(Act.CREATE, id, body)
+    return Request(Act.UPDATE, id, {**body, "metadata": overlay(live.body["metadata"], body["metadata"])}, live.body)
+
 
 NOTHING_RECORDED: Mapping[ResourceId, Body] = {}
 
@@ -122,7 +195,7 @@ def _concluded(wiring: Wiring, roots: Roots, judged: Sequence[_Judged], served: 
     accepted: list[tuple[Body, Manifest]] = []
     rejected: dict[ResourceId, tuple[str, ...]] = {}
     for body, manifest, each in zip(roots.bodies, roots.manifests, judged, strict=True):
-        places = {str(correction): manifest.place(*correction.path) for correction in corrections(body)}
+        corrected, places = _corrected(body, manifest)
         for warning in each.decision.warnings:
             terminal.warning(f"{places.get(warning) or manifest.place()}: {printable(warning)}")
         of_pods, warnings = judge_pods(each.decision.pods, wiring.validation, served)
@@ -132,6 +205,15 @@ def _concluded(wiring: Wiring, roots: Roots, judged: Sequence[_Judged], served: 
             rejected[each.request.id] = tuple(faults_by_line(manifest, issues))
         else:
             defaulted = each.decision.body if each.request.act is Act.CREATE else None
-            accepted.append((defaulted if defaulted is not None else corrected(body), manifest))
+            accepted.append((defaulted if defaulted is not None else corrected, manifest))
     bodies, manifests = tuple(body for body, _ in accepted), tuple(manifest for _, manifest in accepted)
     return AdmittedRoots(replace(roots, bodies=bodies, manifests=manifests), rejected)
+
+
+def _corrected(body: Body, manifest: Manifest) -> tuple[Body, Mapping[str, str]]:
+    """A graph with its numbers and amounts in the types of the API, and the place of each warning about one; anything else as it is."""
+    if body.get("kind") != kinds.DYNAMO_GRAPH.name:
+        return body, {}
+    from resources.admission.graph_defaults import corrected, corrections
+
+    return corrected(body), {str(correction): manifest.place(*correction.path) for correction in corrections(body)}

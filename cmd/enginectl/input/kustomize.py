@@ -10,7 +10,6 @@ from engine.errors import InputError
 from engine.report.printable import clipped, printable
 from enginectl.base.errors import UsageError
 
-FILES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 PROGRAMS: Final = (("kustomize", "build"), ("kubectl", "kustomize"))
 """What can build a directory, with the words before its path."""
 ERROR: Final = re.compile("^error: ", re.IGNORECASE | re.MULTILINE)
@@ -21,19 +20,12 @@ MAX_MESSAGE: Final = 1000
 """Characters of the program's own message that are shown."""
 
 
-def is_kustomization(directory: Path) -> bool:
-    """Whether the path is a directory with a kustomization."""
-    return any((directory / name).is_file() for name in FILES)
-
-
 def build(directory: Path) -> bytes:
     """The manifests that a directory stands for, as YAML.
 
-    Raises `UsageError` if it has no kustomization or no program can build it, and `InputError` if the build fails or takes too long.
+    Raises `UsageError` if no program can build it, and `InputError` if the build fails or takes too long.
     """
     place = printable(str(directory))
-    if not is_kustomization(directory):
-        raise UsageError(f"{place}: no directory with a {FILES[0]}")
     words = _program()
     if words is None:
         raise UsageError(f"{place}: neither kustomize nor kubectl is on the PATH: where one is, kustomize build {place} | engine diff -f -")

@@ -12,11 +12,11 @@ from engine.report.printable import printable
 from engine.resource import Body
 from enginectl.base.errors import UsageError
 from enginectl.base.files import STDIN, read_bytes
-from enginectl.input.kustomize import build, is_kustomization
 from providers.documents import Document, read_documents
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 CHART = "Chart.yaml"
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 RENDER_FIRST = "render it first (helm template … | engine diff -f -)"
 IS_TEMPLATE = f"this looks like a Helm template: {RENDER_FIRST}"
 ACTION = re.compile(rb"\{\{-?\s*(?:/\*|\$|\.[A-Z]|(?:include|template|define|if|else|end|range|with|block|toYaml|tpl|required|quote)\b)")
@@ -73,6 +73,10 @@ def file_manifests(file: Path) -> Iterator[Manifest]:
 
 def built_manifests(directory: Path) -> Iterator[Manifest]:
     """Every object that kustomize builds from a directory."""
+    if not is_kustomization(directory):
+        raise UsageError(f"{printable(str(directory))}: no directory with a {KUSTOMIZATIONS[0]}")
+    from enginectl.input.kustomize import build
+
     yield from objects_in(build(directory), f"{directory} (built by kustomize)")
 
 
@@ -141,3 +145,8 @@ def refuse(faults: Sequence[str]) -> None:
     if faults:
         rest = [f"and {len(faults) - MAX_FAULTS} more faults"] if len(faults) > MAX_FAULTS else []
         raise InputError("\n".join([*faults[:MAX_FAULTS], *rest]))
+
+
+def is_kustomization(directory: Path) -> bool:
+    """Whether the path is a directory with a kustomization."""
+    return any((directory / name).is_file() for name in KUSTOMIZATIONS)

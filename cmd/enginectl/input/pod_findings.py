@@ -10,11 +10,10 @@ from enginectl.base.options import FieldValidation
 from enginectl.wiring.configuration import Wiring
 from resources.admission.set_version import certain_issues, set_faults, version_of
 from resources.base.kinds import PODCLIQUESET
-from resources.schema.field_names import ServedFields, suggestion, with_suggestion
 from resources.schema.issues import ErrorType, Issue
 from resources.schema.parse import faults, model_of
 from resources.schema.pod_spec_rules import is_fault, object_findings
-from resources.schema.unknown_fields import nearest_field
+from resources.schema.unknown_fields import ServedFields, nearest_field, suggestion, with_suggestion
 
 MOST_COMPARED: Final = 500
 """The largest number of unknown fields of a manifest whose names are compared with known ones; all others are faults."""

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from engine.observed import Live
 from engine.resource import Policy, Resource
 from resources.base import kinds
-from resources.base.fields import manifest, mapping
-from resources.base.omitted_fields import omitted_fields
+from resources.base.fields import manifest, mapping, omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.objects.labels import SELECTOR, own_labels
 from resources.dynamo.objects.pod_template import (

@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from engine.resource import Body, Policy, Resource
 from resources.base import kinds
-from resources.base.fields import manifest, mapping
-from resources.base.omitted_fields import omitted_fields
+from resources.base.fields import manifest, mapping, omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.objects.labels import own_labels
 from resources.dynamo.objects.service import FRONTEND, HTTP, frontends, service_name

@@ -5,8 +5,7 @@ from typing import Final
 
 from engine.resource import Policy, Resource
 from resources.base import kinds
-from resources.base.fields import manifest, mappings
-from resources.base.omitted_fields import omitted_fields
+from resources.base.fields import manifest, mappings, omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
 from resources.dynamo.model.names import component, shortened
 from resources.dynamo.objects.component_names import name_fault

@@ -7,9 +7,8 @@ from engine.ids import Owner
 from engine.observed import Live
 from engine.resource import Policy, Resource
 from resources.base import kinds
-from resources.base.fields import manifest
+from resources.base.fields import manifest, omitted_fields
 from resources.base.labels import GRAPH_MANAGER, MANAGED_BY, PART_OF
-from resources.base.omitted_fields import omitted_fields
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.model.names import component

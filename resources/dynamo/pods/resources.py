@@ -4,7 +4,7 @@ from typing import Any
 
 from engine.quantity import amount
 from engine.resource import Body
-from resources.base import gpus
+from resources.base import names
 from resources.dynamo.backends.faults import PodFault
 from resources.dynamo.pods.fields import Path, map_at, maps_at
 
@@ -31,7 +31,7 @@ def _amounts(resources: Body, path: Path, kind: str) -> dict[str, str]:
     """Resource -> quantity, of the limits or the requests."""
     item = map_at(resources, path, kind)
     below = (*path, kind)
-    gpu = str(item.get("gpuType") or gpus.NVIDIA)
+    gpu = str(item.get("gpuType") or names.NVIDIA_GPU)
     named = [("cpu", "cpu", item.get("cpu")), ("memory", "memory", item.get("memory"))]
     named += [("gpu", gpu, item.get("gpu"))] if kind == "limits" else []
     amounts = {key: _quantity(value, kind, field, (*below, field)) for field, key, value in named if value not in (None, "")}

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from resources.schema.field_names import ServedFields, served_fields, suggestion
 from resources.schema.issues import ErrorType, Issue
 from resources.schema.pod_spec_rules import findings
 from resources.schema.published import definitions
+from resources.schema.unknown_fields import ServedFields, served_fields, suggestion
 
 
 def document(**more: dict[str, Any]) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from resources.schema.pod_defaults import POD_SPEC, pod_defaults, pull_policy, without_defaults
-from resources.schema.published import definitions
+from resources.schema.published import POD_SPEC, definitions, pod_defaults, pull_policy, without_defaults
 
 SPELLED: dict[str, Any] = {
     "restartPolicy": "Always",

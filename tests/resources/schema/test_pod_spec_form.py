@@ -6,8 +6,8 @@ import pytest
 
 from resources.base.fields import mapping
 from resources.model.template import hashed_content
-from resources.schema.pod_defaults import pod_defaults
 from resources.schema.pod_spec_form import canonical_form, respelled
+from resources.schema.published import pod_defaults
 from tests.controlplane.pod_defaults import Probed, probed_fields
 from tests.controlplane.pod_trials import Spec, at, typed_objects, with_value
 from tests.controlplane.sample_pods import SHAPES

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from resources.schema.crds import DEFINITIONS, Definition, schema
-from resources.schema.shape import shape
+from resources.schema.structural import shape
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.kind.name)
