@@ -47,6 +47,7 @@ def test_offline_nothing_waits_for_it_and_the_forecast_says_what_it_assumes(engi
 
         assert answer.code == Exit.DONE, answer.out
         assert "; settled," in answer.out and Assumption.REFERENCES in answer.out, answer.out
+        assert "not settled" not in answer.out, answer.out
 
 
 def test_optional_objects_and_those_of_kubernetes_are_not_assumed(engine: Engine, tmp_path: Path) -> None:
