@@ -10,8 +10,7 @@ from engine.operation import Operation
 from engine.plan import Wait
 from engine.report.advice import advice
 from engine.report.forecast_text import Stage, stages_of
-from engine.report.pattern_name import identity
-from engine.report.shapes import Counts, ForecastEntry, LeftEntry, LevelEntry, PassOperations, RootForecast, StageEntry
+from engine.report.shapes import Counts, ForecastEntry, LeftEntry, LevelEntry, PassOperations, RootForecast, StageEntry, identity
 from engine.verb import Verb
 
 

@@ -18,7 +18,6 @@ from engine.plan import Objection, Wait
 from engine.report.fields import changed_fields, json_default, uid_placeholder
 from engine.report.forecast_json import forecast_document, root_forecast
 from engine.report.model import Report, RootReport, Step
-from engine.report.pattern_name import identity
 from engine.report.shapes import (
     ChangeEntry,
     DiffDocument,
@@ -29,6 +28,7 @@ from engine.report.shapes import (
     Summary,
     ViolationEntry,
     WaitEntry,
+    identity,
 )
 from engine.resource import Body
 from engine.verb import Verb

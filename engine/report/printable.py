@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Self
 
 from engine.verb import Verb
 
@@ -75,3 +75,29 @@ def plural(noun: str) -> str:
 def totals(counts: Mapping[Verb, int], words: Mapping[Verb, str]) -> str:
     """The number of operations of each verb: `12 created, 4 patched`; empty if there are none. Statuses are left out."""
     return ", ".join(f"{counts[verb]} {word}" for verb, word in words.items() if counts.get(verb))
+
+
+class PatternName(str):
+    """A name as it is shown, e.g. `web-0-front-?????`. Two of them are equal if they stand for the same object, whatever they look like."""
+
+    __slots__ = ("number", "owner", "stands_for")
+    owner: str
+    """The object that it is a numbered part of: the PodClique of a pod."""
+    number: str
+    """Its number; empty if that is not known."""
+    stands_for: str
+    """The name with which it was planned."""
+
+    def __new__(cls, shown: str, stands_for: str, owner: str, number: str) -> Self:
+        """The name as it is shown, and what it stands for."""
+        self = super().__new__(cls, shown)
+        self.stands_for, self.owner, self.number = stands_for, owner, number
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other name stands for the same object."""
+        return isinstance(other, PatternName) and self.stands_for == other.stands_for
+
+    def __hash__(self) -> int:
+        """The hash of the planned name."""
+        return hash(self.stands_for)

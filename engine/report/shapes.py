@@ -10,9 +10,11 @@ from msgspec import Meta
 
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import End
+from engine.ids import ResourceId
 from engine.judgement import Enforcement
 from engine.operation import Cause, Outcome
 from engine.reason import Reason
+from engine.report.printable import PatternName
 from engine.verb import Verb
 
 
@@ -265,3 +267,10 @@ class SyncDocument(TypedDict):
     results: list[ResultEntry]
     unapproved: NotRequired[Annotated[list[dict[str, Any]], Meta(description="Where it differs from the plan that was approved.")]]
     left: Annotated[DiffDocument, Meta(description="What the last plan still has.")]
+
+
+def identity(id: ResourceId) -> Identity:
+    """An object's group, kind, namespace and name; empty strings for the core group and cluster-scoped objects. A pod whose name is not
+    known yet has its clique and its index as well."""
+    known: Identity = {"group": id.group, "kind": id.kind, "namespace": id.namespace, "name": str(id.name)}
+    return {**known, "clique": id.name.owner, "index": id.name.number} if isinstance(id.name, PatternName) else known

@@ -14,7 +14,7 @@ from engine.ids import ResourceId
 from engine.operation import Operation, operation_key
 from engine.plan import Plan, Wait
 from engine.report.model import Report, RootReport, Step
-from engine.report.pattern_name import PatternName
+from engine.report.printable import PatternName
 from engine.resource import Body
 from engine.verb import Verb
 from resources.base import kinds, labels

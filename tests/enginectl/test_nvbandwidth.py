@@ -102,7 +102,8 @@ def labels(pod: Body) -> Mapping[str, str]:
 
 
 def pod_name(pod: Body) -> str:
-    return str(pod["metadata"]["name"])
+    """The pod by its clique and index: the name of a pod ends with letters that are not known before its clique has a uid."""
+    return "-".join(labels(pod)[key] for key in ("grove.io/podclique", "grove.io/podclique-pod-index"))
 
 
 def rendered(engine: Engine, path: Path, namespace: str = "default") -> Workload:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.report.json import moment_text
-from engine.report.pattern_name import identity
 from engine.report.printable import Line, clipped, printable
+from engine.report.shapes import identity
 from resources.domains.cut_off import CutOff
 from resources.domains.reach import Split
 from resources.domains.status import DomainStatus, State

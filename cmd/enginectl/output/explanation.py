@@ -12,8 +12,8 @@ from engine.operation import Operation
 from engine.paths import spell
 from engine.report.fields import changed_fields, field_text, shown_fields
 from engine.report.json import change_entry, moment_text, wait_entry
-from engine.report.pattern_name import identity
 from engine.report.printable import Line, clipped, printable
+from engine.report.shapes import identity
 from engine.resource import Stance
 from enginectl.output.domains import describe, domain_entry
 from enginectl.output.graphs import graph_entry, service_lines

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from engine.report.json import moment_text
-from engine.report.pattern_name import identity
 from engine.report.printable import Line, clipped, printable
+from engine.report.shapes import identity
 from enginectl.output.status import TONES, wait_entries, wait_lines
 from enginectl.output.tables import age, table
 from resources.reports.graph_summary import GraphSummary, ServiceSummary

@@ -7,8 +7,8 @@ from typing import Any
 from engine.ids import ResourceId
 from engine.report.alike import blurred, grouped
 from engine.report.json import moment_text
-from engine.report.pattern_name import identity
 from engine.report.printable import Line, clipped, printable
+from engine.report.shapes import identity
 from enginectl.output.status import MAX_ADVICE, MAX_NAMES, wait_lines
 from enginectl.output.tables import age
 from resources.reports.obstacle import RunObstacle

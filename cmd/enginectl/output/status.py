@@ -8,8 +8,8 @@ from msgspec.structs import asdict
 
 from engine.report.alike import spread, waits_alike
 from engine.report.json import moment_text
-from engine.report.pattern_name import identity
 from engine.report.printable import Line, clipped, printable
+from engine.report.shapes import identity
 from engine.report.text import group_name
 from enginectl.output.domains import domain_entry, domain_lines, listed_domains
 from enginectl.output.tables import age, table

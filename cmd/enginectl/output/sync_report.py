@@ -8,9 +8,8 @@ from engine.operation import Outcome, Result
 from engine.report.advice import explained_by
 from engine.report.json import VERSION, document
 from engine.report.model import Report
-from engine.report.pattern_name import identity
 from engine.report.printable import DONE, Line, clipped, counted, printable, totals
-from engine.report.shapes import ResultEntry, SyncDocument
+from engine.report.shapes import ResultEntry, SyncDocument, identity
 from engine.report.text import others_lines, text
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
