@@ -15,7 +15,7 @@ from resources.ports.scheduler import GangObject, LabelsAndAnnotations, Levels, 
 from resources.schema.formats import VALUE
 from resources.schema.issues import ErrorType, Issue, shown
 
-QUEUE: Final = "kai.scheduler/queue"
+QUEUE: Final = labels.KAI_QUEUE
 """The label, or else the annotation, of a set or a clique that names its queue; on pods and PodGroups a label."""
 NODE_POOL: Final = "kai.scheduler/node-pool"
 SKIP_POD_GROUPER: Final = "kai.scheduler/skip-podgrouper"

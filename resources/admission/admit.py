@@ -30,7 +30,7 @@ from resources.ports.configuration import Configuration
 from resources.ports.references import NoReferences, References
 from resources.ports.scheduler import ValidatingScheduler
 from resources.schema import pod_spec_rules
-from resources.schema.issues import MAX_TEXT, ErrorType, Issue, Path, Rejected, spelled
+from resources.schema.issues import MAX_TEXT, ErrorType, Issue, Located, Path, Rejected, spelled
 from resources.schema.parse import faults, kind_issues, parse, without_repeats
 from resources.schema.podcliqueset import PodCliqueSet, SetTemplate
 from resources.schema.topology import ClusterTopologyBinding
@@ -61,8 +61,13 @@ def admit(
     decision = (
         decide(request, configuration, references, memo or Memo()) if decide else managed_rules.decide(request, references, protection)
     )
-    warnings = tuple(dict.fromkeys(clipped(warning, MAX_TEXT) for warning in decision.warnings))
+    warnings = tuple(dict.fromkeys(map(_clipped, decision.warnings)))
     return replace(decision, warnings=warnings, denial=clipped(decision.denial, MAX_TEXT))
+
+
+def _clipped(warning: str) -> str:
+    text = clipped(warning, MAX_TEXT)
+    return Located(text, warning.path) if isinstance(warning, Located) else text
 
 
 class _SetInHand(Struct, frozen=True):
@@ -114,6 +119,7 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
     from_domains = (*annotation_rules.domain_warnings(new.body, configuration),)
     warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *from_domains, *annotation_rules.removal_warnings(new.body))
     warnings = (*warnings, *_plug_in_warnings(new, configuration, references))
+    warnings = (*warnings, *annotation_rules.mistyped_key_warnings(new.body, configuration, besides=warnings))
     return Decision(issues, warnings, body=new.body, pods=tuple(without_repeats(pods, issues)))
 
 
@@ -210,7 +216,7 @@ def _unknown_fields(kind: Kind, body: Any) -> tuple[str, ...]:
 
 def unknown_field(path: Path) -> str:
     """The warning about an unknown field, in the words of an API server."""
-    return f'unknown field "{spelled(path)}"'
+    return Located(f'unknown field "{spelled(path)}"', path)
 
 
 def _decide_binding(request: Request, configuration: Configuration, _: References, __: Memo) -> Decision:

@@ -10,7 +10,7 @@ from engine.paths import get
 from engine.resource import Body
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE, annotations_of, cliques_of, mapping, mappings
 from resources.ports.fabric import Place
-from resources.schema.issues import Child, ErrorType, Issue, Path, spelled
+from resources.schema.issues import Child, ErrorType, Issue, Located, Path, spelled
 
 PUNCTUATION: Final = str.maketrans("", "", "-_.")
 """Removes the characters that do not count when misspelled keys are recognised."""
@@ -36,7 +36,7 @@ def immutable_on_groups(key: str, old: Body, new: Body, *, after: str = AFTER_SE
     yield from _immutable_on_entries(key, GROUPS, old, new, after)
 
 
-def misplaced(key: str, body: Body, places: Sequence[Place] = (Place.CLIQUE,), hint: str = "") -> Iterator[str]:
+def misplaced(key: str, body: Body, places: Sequence[Place] = (Place.CLIQUE,), hint: str = "") -> Iterator[Located]:
     """A warning for each key of a set that is probably meant to be this annotation and has no effect (N35).
 
     That is the key in another place than `places`, as a label instead of an annotation, or spelled with other upper and lower case letters,
@@ -53,7 +53,8 @@ def misplaced(key: str, body: Body, places: Sequence[Place] = (Place.CLIQUE,), h
                 "" if keys.place in places else f"it is read from {' or '.join(places)}",
                 "" if keys.near in places else hint,
             )
-            yield f"{spelled((*keys.path, written))} has no effect: {'; '.join(filter(None, faults))}"
+            path = (*keys.path, written)
+            yield Located(f"{spelled(path)} has no effect: {'; '.join(filter(None, faults))}", path)
 
 
 class _Keys(NamedTuple):
@@ -65,6 +66,11 @@ class _Keys(NamedTuple):
     near: Place | None
     """The place of the annotations of the same part of the set; None if it has none."""
     written: tuple[str, ...]
+
+
+def written_keys(body: Body) -> Iterator[Path]:
+    """The path of every annotation and label that a set has, and of those that users add to parts of it by mistake."""
+    return ((*keys.path, written) for keys in _all_keys(body) for written in keys.written)
 
 
 def _all_keys(body: Body) -> Iterator[_Keys]:

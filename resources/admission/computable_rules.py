@@ -11,8 +11,10 @@ from resources.base.fields import CLIQUES, GROUPS
 from resources.ports.configuration import Configuration
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
 from resources.schema.podcliqueset import CliqueTemplate, ScalingGroupConfig, SetTemplate
+from resources.schema.unknown_fields import instead
 
 POSITIVE: Final = "must be greater than 0"
+NOT_ENABLED: Final = "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
 MINIMUM_TOO_LARGE: Final = "minAvailable must not be greater than replicas"
 
 
@@ -45,13 +47,15 @@ def _replica_issues(path: Path, replicas: int, minimum: int) -> Iterator[Issue]:
 
 def _groups(template: SetTemplate) -> Iterator[Issue]:
     groups = template.pod_clique_scaling_groups
-    known = frozenset(clique.name for clique in template.cliques)
+    names = [clique.name for clique in template.cliques if clique.name]
+    known = frozenset(names)
     for number, group in enumerate(groups):
         path = (*GROUPS, number)
         if not group.clique_names:
             yield Issue((*path, "cliqueNames"), ErrorType.REQUIRED, "at least one PodClique must be named")
         if unknown := [name for name in dict.fromkeys(group.clique_names) if name not in known]:
-            yield Issue((*path, "cliqueNames"), ErrorType.INVALID, "unidentified PodClique names found", ",".join(unknown))
+            message = f"unidentified PodClique names found{instead(unknown, names)}"
+            yield Issue((*path, "cliqueNames"), ErrorType.INVALID, message, ",".join(unknown))
         yield from _replica_issues(path, group.replicas, group.min_available)
     yield from duplicates(((*GROUPS, number, "name"), group.name) for number, group in enumerate(groups))
     yield from duplicates(members(groups))
@@ -75,7 +79,7 @@ def scheduler_issues(template: SetTemplate, configuration: Configuration) -> Ite
         yield Issue(sorted(first_paths.values())[1], ErrorType.INVALID, message, ", ".join(sorted(first_paths)))
     for name in dict.fromkeys(name for _, name in named):
         if name and name not in configuration.schedulers:
-            message = "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
+            message = f"{NOT_ENABLED}{instead([name], sorted(configuration.schedulers))}"
             yield Issue(first_paths[name], ErrorType.INVALID, message, name)
         elif configuration.default_scheduler not in configuration.schedulers and not name:
             yield Issue(("spec",), ErrorType.INVALID, "default scheduler backend is not configured")

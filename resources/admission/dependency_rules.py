@@ -9,6 +9,7 @@ from resources.model.template import EXPLICIT
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
 from resources.schema.pod_checks import fault
 from resources.schema.podcliqueset import CliqueTemplate, SetTemplate
+from resources.schema.unknown_fields import instead
 
 Dependencies = Mapping[str, Sequence[str]]
 """Clique -> the cliques that it starts after."""
@@ -39,7 +40,8 @@ def _of_clique(clique: CliqueTemplate, known: frozenset[str], path: Path) -> Ite
     yield from duplicates(((*path, index), name) for index, name in enumerate(after) if name)
     if unknown := [name for name in dict.fromkeys(after) if name and name not in known]:
         message = "unknown clique names found, all clique dependencies must be defined as cliques"
-        yield Issue(path, ErrorType.INVALID, message, ",".join(unknown))
+        others = (name for name in sorted(known) if name != clique.name)
+        yield Issue(path, ErrorType.INVALID, f"{message}{instead(unknown, others)}", ",".join(unknown))
 
 
 def circles(dependencies: Dependencies) -> list[tuple[str, ...]]:

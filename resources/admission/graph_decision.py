@@ -23,7 +23,7 @@ from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET
 from resources.dynamo.model.graph import InferenceGraph, read_graph
 from resources.ports.configuration import Configuration
 from resources.schema import pod_spec_rules
-from resources.schema.issues import Issue, Rejected
+from resources.schema.issues import Issue, Located, Rejected
 from resources.schema.meta import ApiObject
 from resources.schema.parse import parse, without_repeats
 
@@ -44,7 +44,7 @@ def decide(request: Request, configuration: Configuration, judge_set: JudgeSet) 
     findings = pod_spec_rules.object_findings(DYNAMO_GRAPH, body, old.body if old else None)
     malformed = tuple(filter(pod_spec_rules.is_fault, findings))
     of_graph = tuple(finding for finding in findings if not pod_spec_rules.is_fault(finding))
-    read_otherwise = tuple(map(str, corrections(request.body)))
+    read_otherwise = tuple(Located(str(correction), correction.path) for correction in corrections(request.body))
     try:
         model = parse(DYNAMO_GRAPH, body, strict=False)
     except Rejected as rejected:
@@ -53,7 +53,7 @@ def decide(request: Request, configuration: Configuration, judge_set: JudgeSet) 
     pods = graph_objects.pod_findings(graph, configuration.dynamo) if not malformed else NO_FINDINGS
     issues = (*malformed, *_own_issues(request.act, model, graph, configuration))
     issues = (*issues, *graph_objects.without_repeats(pods.issues, issues))
-    warnings = (*read_otherwise, *graph_warnings.warnings(graph), *pods.warnings)
+    warnings = (*read_otherwise, *graph_warnings.warnings(graph), *graph_warnings.mistyped(graph, configuration), *pods.warnings)
     if issues:
         return Decision(issues, warnings, body=body, pods=of_graph)
     return _decide_valid(old, graph, configuration, judge_set, warnings, of_graph)

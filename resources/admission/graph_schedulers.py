@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 
+from resources.admission.computable_rules import NOT_ENABLED
 from resources.admission.graph_rules import quote, service_path
 from resources.base.fields import mapping
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.objects.leader_worker_set import VOLCANO
 from resources.ports.configuration import KAI_SCHEDULER, Configuration
 from resources.schema.issues import ErrorType, Issue, Path
+from resources.schema.unknown_fields import instead
 
 
 def issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:
@@ -29,7 +31,7 @@ def _grove_issues(graph: InferenceGraph, configuration: Configuration) -> Iterat
         if name != schedulers[reference]:
             yield Issue(_path(service), ErrorType.INVALID, _difference(reference, schedulers, named), name)
         elif name not in configuration.schedulers:
-            message = "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
+            message = f"{NOT_ENABLED}{instead([name], sorted(configuration.schedulers))}"
             yield Issue(_path(service), ErrorType.INVALID, message, name)
 
 

@@ -1,21 +1,29 @@
 """Graph warnings: what is admitted in a DynamoGraphDeployment although its author probably meant something else."""
 
 from collections.abc import Iterator
+from typing import Final
 
+from engine.paths import get
 from engine.resource import Body
+from resources.admission import annotation_rules
+from resources.admission.graph_defaults import SERVICES
 from resources.admission.graph_rules import service_field
 from resources.base import names
 from resources.base.fields import mapping
 from resources.dynamo.model.framework import Framework
-from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.model.graph import ENABLE_GROVE, ENABLE_METRICS, KAI_QUEUE, GraphService, InferenceGraph
 from resources.dynamo.model.parallelism import mismatch
 from resources.dynamo.objects.components import component_notes
 from resources.dynamo.objects.ingress import ingress_notes
+from resources.dynamo.objects.pod_template import DISCOVERY_OFF, STRATEGY
 from resources.dynamo.objects.podcliqueset import set_notes
 from resources.dynamo.objects.service import service_notes
 from resources.dynamo.pods.defaults import PLANNER_ACCOUNT
 from resources.ports.configuration import Configuration
+from resources.schema.issues import Located, Path
 
+KEYS: Final = frozenset({ENABLE_GROVE, KAI_QUEUE, ENABLE_METRICS, STRATEGY, DISCOVERY_OFF})
+"""The annotations that are read from graphs alone."""
 AUTOSCALING = (
     "is deprecated and ignored. Use DynamoGraphDeploymentScalingAdapter with HPA, KEDA, or Planner for autoscaling instead. "
     "See docs/kubernetes/autoscaling.md"
@@ -26,6 +34,18 @@ def warnings(graph: InferenceGraph) -> Iterator[str]:
     """Warnings about the settings of one version of a graph."""
     for service in graph.services:
         yield from _service(service)
+
+
+def mistyped(graph: InferenceGraph, configuration: Configuration) -> Iterator[Located]:
+    """A warning for each annotation and label of a graph or a service whose key is a typing error of a known one."""
+    return annotation_rules.mistyped(_written_keys(graph.body), annotation_rules.known_keys(configuration) | KEYS)
+
+
+def _written_keys(body: Body) -> Iterator[Path]:
+    services = mapping(get(body, SERVICES, {}))
+    for holder in (("metadata",), *((*SERVICES, name, *part) for name in services for part in ((), ("extraPodMetadata",)))):
+        for field in ("annotations", "labels"):
+            yield from ((*holder, field, key) for key in mapping(get(body, (*holder, field), {})))
 
 
 def notes(graph: InferenceGraph, configuration: Configuration) -> Iterator[str]:

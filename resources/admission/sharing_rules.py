@@ -15,9 +15,11 @@ from resources.schema.podcliqueset import (
     SetResourceSharing,
     SetTemplate,
 )
+from resources.schema.unknown_fields import instead
 
 BY_CLIQUE: Final = "childCliqueNames"
 BY_GROUP: Final = "childScalingGroupNames"
+NONE_OF_THIS_NAME: Final = {BY_CLIQUE: "no clique here has this name", BY_GROUP: "no scaling group has this name"}
 
 Filtered = SetResourceSharing | GroupResourceSharing
 KnownNames = Mapping[str, Collection[str]]
@@ -27,15 +29,15 @@ KnownNames = Mapping[str, Collection[str]]
 def issues(template: SetTemplate) -> Iterator[Issue]:
     """The issues of `resourceClaimTemplates` and of `resourceSharing` of the set, its groups and its cliques."""
     own = frozenset(entry.name for entry in template.resource_claim_templates)
-    cliques = frozenset(clique.name for clique in template.cliques)
-    groups = frozenset(group.name for group in template.pod_clique_scaling_groups)
+    cliques = dict.fromkeys(clique.name for clique in template.cliques)
+    groups = dict.fromkeys(group.name for group in template.pod_clique_scaling_groups)
     yield from _templates(template.resource_claim_templates, (*TEMPLATE, "resourceClaimTemplates"))
     yield from _shares(template.resource_sharing, own, TEMPLATE)
     yield from _filters(template.resource_sharing, TEMPLATE, {BY_CLIQUE: cliques, BY_GROUP: groups})
     for number, group in enumerate(template.pod_clique_scaling_groups):
         path = (*GROUPS, number)
         yield from _shares(group.resource_sharing, own, path)
-        yield from _filters(group.resource_sharing, path, {BY_CLIQUE: frozenset(group.clique_names)})
+        yield from _filters(group.resource_sharing, path, {BY_CLIQUE: dict.fromkeys(group.clique_names)})
     for number, clique in enumerate(template.cliques):
         yield from _shares(clique.resource_sharing, own, (*CLIQUES, number))
 
@@ -72,7 +74,8 @@ def _filters(entries: Sequence[Filtered], holder: Path, known: KnownNames) -> It
         for field, names in named.items():
             for index, name in enumerate(names):
                 if name not in known[field]:
-                    yield Issue((*path, field, index), ErrorType.NOT_FOUND, value=name)
+                    message = f"{NONE_OF_THIS_NAME[field]}{instead([name], known[field])}"
+                    yield Issue((*path, field, index), ErrorType.NOT_FOUND, message, name)
 
 
 def _named(filter: CliqueFilter) -> Mapping[str, Sequence[str]]:

@@ -14,10 +14,11 @@ from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.base.kinds import TOPOLOGY_BINDING
 from resources.model.topology import unavailable_because
 from resources.ports.configuration import Configuration
-from resources.ports.references import References
+from resources.ports.references import KnownReferences, References
 from resources.schema.issues import ErrorType, Issue, Path, duplicates, spelled
 from resources.schema.podcliqueset import SetTemplate
 from resources.schema.topology import ClusterTopologyBinding, TopologyConstraint
+from resources.schema.unknown_fields import instead, question
 
 LEVELS: Final[Path] = ("spec", "levels")
 BINDINGS: Final[Path] = ("spec", "schedulerTopologyBindings")
@@ -98,7 +99,8 @@ def issues(template: SetTemplate, references: References, *, enabled: bool) -> I
         unknown = tuple(_unknown_domains(constrained, levels))
         yield from unknown or _hierarchy(constrained, levels)
     elif references.knows(TOPOLOGY_BINDING.name):
-        message = f'ClusterTopologyBinding "{naming.topology}" not found'
+        others = instead([naming.topology], references.names(TOPOLOGY_BINDING)) if isinstance(references, KnownReferences) else ""
+        message = f'ClusterTopologyBinding "{naming.topology}" not found{others}'
         yield Issue((*naming.path, "topologyName"), ErrorType.INVALID, message, naming.topology)
 
 
@@ -167,7 +169,8 @@ def _unknown_domains(constrained: Sequence[Holder], levels: Positions) -> Iterat
         for path, domain in holder.sides.values():
             if domain not in levels:
                 known = f"[{' '.join(levels)}]"
-                yield Issue(path, ErrorType.INVALID, f"topology domain '{domain}' does not exist in cluster topology {known}", domain)
+                message = f"topology domain '{domain}' does not exist in cluster topology {known}{question([domain], levels)}"
+                yield Issue(path, ErrorType.INVALID, message, domain)
 
 
 def _hierarchy(constrained: Sequence[Holder], levels: Positions) -> Iterator[Issue]:

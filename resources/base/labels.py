@@ -41,6 +41,12 @@ PRUNE = f"{ENGINE_PREFIX}prune"
 ENABLED = "enabled"
 """The value of `PRUNE` with which a root is removed, as without the annotation."""
 
+ALLOW_REPLACE = f"{ENGINE_PREFIX}allow-replace"
+"""The annotation of a graph whose set may be deleted and created again: `true`."""
+
+KAI_QUEUE = "kai.scheduler/queue"
+"""The label of a pod that names its queue for the KAI scheduler."""
+
 DOMAIN_MEMBERSHIP = f"{ENGINE_PREFIX}domain-membership"
 """The annotation of a replica's base PodGang that records the fabric domains of its cliques (`resources.model.gang_record`)."""
 

@@ -13,7 +13,7 @@ from engine.plan import Wait
 from engine.resource import Policy, Resource, Stance
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
-from resources.base import kinds
+from resources.base import kinds, labels
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, wait_of
 from resources.dynamo import orchestrator
 from resources.dynamo.model.graph import KAI_QUEUE, InferenceGraph, Orchestrator
@@ -31,9 +31,6 @@ from resources.dynamo.readiness_grove import service_states
 from resources.model.membership import effective_body
 from resources.policies.update_gate import OPEN, UpdateGate
 from resources.ports.configuration import KAI_SCHEDULER, ONLY, Configuration
-
-ALLOW_REPLACE = "engine.grove.io/allow-replace"
-"""The annotation of a graph whose PodCliqueSet may be deleted and created anew."""
 
 
 class GraphPlan(Struct, frozen=True, eq=False):
@@ -217,11 +214,11 @@ def _replaced(
     pods = sum(len(part.of(kinds.POD.name)) for part in observed.nested[id].slices.values())
     what = f"{id.kind} {id.name} must be replaced, which restarts {'its pod' if pods == 1 else f'all its {pods} pods'}"
     why = "; ".join(changes)
-    if configuration.dynamo.allow_replace or graph.annotations.get(ALLOW_REPLACE, "").lower() == "true":
+    if configuration.dynamo.allow_replace or graph.annotations.get(labels.ALLOW_REPLACE, "").lower() == "true":
         gate = gate_of_set(observed, planned.body, configuration)
         removed = _removed(id, f"{what}: {why}")
         return replace(plan, resources=(*plan.resources, removed), notes=(*plan.notes, f"{what}: {why}"), gate=gate)
-    remedy = f'allow it with --allow-replace or the annotation {ALLOW_REPLACE}: "true" on {graph.id.kind} {graph.name}'
+    remedy = f'allow it with --allow-replace or the annotation {labels.ALLOW_REPLACE}: "true" on {graph.id.kind} {graph.name}'
     return replace(plan, deferred=(Wait(id, f"{what}; {remedy}; because {why}", blocked=True),))
 
 

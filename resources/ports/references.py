@@ -50,6 +50,10 @@ class KnownReferences(Struct, frozen=True):
         """Whether that kind was listed completely."""
         return kind in self.kinds
 
+    def names(self, kind: Kind) -> list[str]:
+        """The names of all objects of that kind, sorted."""
+        return sorted(id.name for id in self.objects if (id.group, id.kind) == (kind.group, kind.name))
+
 
 def known_references(lives: Iterable[Live], kinds: Iterable[str]) -> KnownReferences:
     """References with these objects; `kinds` are the kinds that were listed completely."""

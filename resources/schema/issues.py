@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from msgspec import Struct
 from pydantic import ValidationError
@@ -20,6 +20,19 @@ class Child(str):
     """A key that is written with a dot even if it is no identifier, as Grove writes `metadata.annotations.<key>`."""
 
     __slots__ = ()
+
+
+class Located(str):
+    """The text of a warning, with the path of the field that it is about."""
+
+    __slots__ = ("path",)
+    path: Path
+
+    def __new__(cls, text: str, path: Path) -> Self:
+        """The text and the path."""
+        self = super().__new__(cls, text)
+        self.path = path
+        return self
 
 
 MAX_ISSUES: Final = 20

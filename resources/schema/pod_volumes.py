@@ -9,6 +9,7 @@ from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.pod_amounts import amount_of
 from resources.schema.pod_checks import Fields, Rule, entries, fault, forbidden, invalid, missing, part, size, text, unsupported, whole
 from resources.schema.pod_containers import VOLUME_FIELDS, Placed, field_of_pod
+from resources.schema.unknown_fields import instead
 
 IQN: Final = re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.[-a-zA-Z0-9.]+(:[^,;*&$|\s]+)?")
 EUI: Final = re.compile(r"eui\.[0-9a-fA-F]{16}")
@@ -211,7 +212,7 @@ def uses(spec: Fields, path: Path, containers: Sequence[Placed]) -> Iterator[Iss
 
 def _known(holder: Fields, field: str, path: Path, volumes: Mapping[str, Fields]) -> Iterator[Issue]:
     if (name := text(holder, field)) and name not in volumes:
-        yield fault(path, ErrorType.NOT_FOUND, "the pod has no volume of this name", name)
+        yield fault(path, ErrorType.NOT_FOUND, f"the pod has no volume of this name{instead([name], volumes)}", name)
 
 
 def _from_file(reference: Fields, path: Path, volumes: Mapping[str, Fields]) -> Iterator[Issue]:

@@ -41,7 +41,7 @@ def test_commands_that_read_a_file_warn_about_a_misspelled_key(engine: Engine, t
     answer = engine(*command, "-f", file)
 
     assert answer.code == Exit.DONE
-    assert f"warning: {file}:2: {WARNING}" in answer.err.splitlines()
+    assert f"warning: {file}:10: {WARNING}" in answer.err.splitlines()
 
 
 def test_status_has_the_warnings_about_a_stored_set(box: Box, engine: Engine, tmp_path: Path) -> None:

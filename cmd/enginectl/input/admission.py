@@ -31,7 +31,7 @@ from resources.model.membership import effective_body
 from resources.ports.references import KnownReferences, known_references
 from resources.registry import BLUEPRINTS
 from resources.schema import pod_spec_rules
-from resources.schema.issues import ErrorType
+from resources.schema.issues import ErrorType, Located
 from resources.schema.unknown_fields import DOCUMENT, ServedFields, served_fields
 
 NO_REFERENCES = KnownReferences()
@@ -195,9 +195,10 @@ def _concluded(wiring: Wiring, roots: Roots, judged: Sequence[_Judged], served: 
     accepted: list[tuple[Body, Manifest]] = []
     rejected: dict[ResourceId, tuple[str, ...]] = {}
     for body, manifest, each in zip(roots.bodies, roots.manifests, judged, strict=True):
-        corrected, places = _corrected(body, manifest)
+        corrected = _corrected(body)
         for warning in each.decision.warnings:
-            terminal.warning(f"{places.get(warning) or manifest.place()}: {printable(warning)}")
+            path = warning.path if isinstance(warning, Located) else ()
+            terminal.warning(f"{manifest.place(*path)}: {printable(warning)}")
         of_pods, warnings = judge_pods(each.decision.pods, wiring.validation, served)
         for finding in sorted(warnings, key=lambda finding: manifest.line(*finding.path)):
             terminal.warning(f"{manifest.place(*finding.path)}: {printable(pod_spec_rules.warning(finding))}")
@@ -210,10 +211,10 @@ def _concluded(wiring: Wiring, roots: Roots, judged: Sequence[_Judged], served: 
     return AdmittedRoots(replace(roots, bodies=bodies, manifests=manifests), rejected)
 
 
-def _corrected(body: Body, manifest: Manifest) -> tuple[Body, Mapping[str, str]]:
-    """A graph with its numbers and amounts in the types of the API, and the place of each warning about one; anything else as it is."""
+def _corrected(body: Body) -> Body:
+    """A graph with its numbers and amounts in the types of the API; anything else as it is."""
     if body.get("kind") != kinds.DYNAMO_GRAPH.name:
-        return body, {}
-    from resources.admission.graph_defaults import corrected, corrections
+        return body
+    from resources.admission.graph_defaults import corrected
 
-    return corrected(body), {str(correction): manifest.place(*correction.path) for correction in corrections(body)}
+    return corrected(body)

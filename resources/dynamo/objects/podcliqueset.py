@@ -9,6 +9,7 @@ from engine.duration import canonical, nanoseconds
 from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import manifest
+from resources.base.labels import KAI_QUEUE
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.model.names import SUFFIXES, clique_names
@@ -16,7 +17,6 @@ from resources.dynamo.objects.labels import own_labels, pod_annotations, pod_lab
 from resources.dynamo.pods.builder import BuiltPod, built_pod
 from resources.ports.configuration import KAI_SCHEDULER, DynamoSettings
 
-QUEUE_LABEL: Final = "kai.scheduler/queue"
 ANY_ORDER: Final = "CliqueStartupTypeAnyOrder"
 EXPLICIT: Final = "CliqueStartupTypeExplicit"
 INHERITED: Final = frozenset({"grove.io", "scheduling.grove.io", "kai.scheduler"})
@@ -117,7 +117,7 @@ def _clique(graph: InferenceGraph, service: GraphService, role: Role, pod_spec: 
         spec["startsAfter"] = [names.clique(Role.WORKER)]
     labels = pod_labels(graph, service, role)
     if uses_kai and queue is not None:
-        labels[QUEUE_LABEL] = queue
+        labels[KAI_QUEUE] = queue
     annotations = pod_annotations(service)
     return {"name": names.clique(role), "labels": labels, **({"annotations": annotations} if annotations else {}), "spec": spec}
 

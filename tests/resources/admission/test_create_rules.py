@@ -29,7 +29,9 @@ VARIABLE = (
 )
 TOO_LONG = "exceeds 45-character limit required for pod naming. Consider shortening:"
 SAME = "the schedulerName for all pods have to be the same"
-ENABLED = "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
+ENABLED = (
+    "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration; there is default-scheduler"
+)
 TWO: dict[str, Any] = {f"{T}.cliques.+": clique("b")}
 GROUP = {"name": "g", "cliqueNames": ["a"], "replicas": 2, "minAvailable": 1}
 ONE_GROUP: dict[str, Any] = {**TWO, f"{T}.podCliqueScalingGroups": [GROUP]}
@@ -168,7 +170,7 @@ GROUPS = [
     ),
     pytest.param(
         {**ONE_GROUP, f"{T}.podCliqueScalingGroups.0.cliqueNames": ["a", "x", "y"]},
-        [f'{T}.podCliqueScalingGroups[0].cliqueNames: Invalid value: "x,y": unidentified PodClique names found'],
+        [f'{T}.podCliqueScalingGroups[0].cliqueNames: Invalid value: "x,y": unidentified PodClique names found; there are a, b'],
         id="a group is of cliques that are there",
     ),
     pytest.param(

@@ -42,7 +42,7 @@ ORDER = [
         {**EXPLICIT, f"{T}.cliques.1.spec.startsAfter": ["x", "a", "y"]},
         [
             f'{T}.cliques[1].spec.startsAfter: Invalid value: "x,y": '
-            "unknown clique names found, all clique dependencies must be defined as cliques"
+            "unknown clique names found, all clique dependencies must be defined as cliques; there is a"
         ],
         id="a clique starts after those that are there",
     ),

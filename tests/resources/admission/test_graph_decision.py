@@ -110,7 +110,7 @@ def test_any_value_gets_a_decision(value: Any) -> None:
 
 
 MOUNT: dict[str, Any] = {"extraPodSpec": {"mainContainer": {"image": "i", "volumeMounts": [{"name": "weights", "mountPath": "/weights"}]}}}
-NO_VOLUME = 'containers[0].volumeMounts[1].name: Not found: "weights": the pod has no volume of this name'
+NO_VOLUME = 'containers[0].volumeMounts[1].name: Not found: "weights": the pod has no volume of this name; there is shared-memory'
 
 
 @pytest.mark.parametrize("annotations", [{}, WITHOUT_GROVE], ids=["with Grove", "without Grove"])

@@ -129,7 +129,8 @@ REJECTED = [
         one(extraPodSpec={"schedulerName": "mine"}),
         [
             'spec.services.decode.extraPodSpec.schedulerName: Invalid value: "mine": '
-            "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
+            "schedulerName must be an enabled scheduler backend; "
+            "this scheduler is not enabled in OperatorConfiguration; there is default-scheduler"
         ],
         id="a scheduler that is not enabled",
     ),
@@ -145,7 +146,7 @@ REJECTED = [
         graph({"a": worker(extraPodSpec={"schedulerName": "x"}), "b": worker(extraPodSpec={"schedulerName": "y"})}),
         [
             'spec.services.a.extraPodSpec.schedulerName: Invalid value: "x": schedulerName must be an enabled scheduler backend; '
-            "this scheduler is not enabled in OperatorConfiguration",
+            "this scheduler is not enabled in OperatorConfiguration; there is default-scheduler",
             f'spec.services.b.extraPodSpec.schedulerName: Invalid value: "y": must be that of the other services: a has x, {ONE_SCHEDULER}',
         ],
         id="two schedulers",

@@ -67,8 +67,8 @@ SHARING = [
     pytest.param(
         {f"{T}.resourceSharing": shares({"name": "x", "filter": {"childCliqueNames": ["a", "no"], "childScalingGroupNames": ["a"]}})},
         [
-            f'{T}.resourceSharing[0].filter.childCliqueNames[1]: Not found: "no"',
-            f'{T}.resourceSharing[0].filter.childScalingGroupNames[0]: Not found: "a"',
+            f'{T}.resourceSharing[0].filter.childCliqueNames[1]: Not found: "no": no clique here has this name; there is a',
+            f'{T}.resourceSharing[0].filter.childScalingGroupNames[0]: Not found: "a": no scaling group has this name; there are none',
         ],
         id="a filter of the set names nobody who is not there",
     ),
@@ -82,7 +82,10 @@ SHARING = [
     ),
     pytest.param(
         {**ONE_GROUP, f"{T}.podCliqueScalingGroups.0.resourceSharing": shares({"name": "x", "filter": {"childCliqueNames": ["b"]}})},
-        [f'{T}.podCliqueScalingGroups[0].resourceSharing[0].filter.childCliqueNames[0]: Not found: "b"'],
+        [
+            f'{T}.podCliqueScalingGroups[0].resourceSharing[0].filter.childCliqueNames[0]: Not found: "b": '
+            "no clique here has this name; there is a"
+        ],
         id="a filter of a group names its own cliques",
     ),
 ]

@@ -94,12 +94,12 @@ NARROWER = "topology constraint domain"
     [
         pytest.param(
             constrained(packed("nobody", required="zone")),
-            [f'{WHOLE}.topologyName: Invalid value: "nobody": ClusterTopologyBinding "nobody" not found'],
+            [f'{WHOLE}.topologyName: Invalid value: "nobody": ClusterTopologyBinding "nobody" not found; there is racks'],
             id="the binding is there",
         ),
         pytest.param(
             constrained(a=packed("nobody", required="zone")),
-            [f'{A}.topologyName: Invalid value: "nobody": ClusterTopologyBinding "nobody" not found'],
+            [f'{A}.topologyName: Invalid value: "nobody": ClusterTopologyBinding "nobody" not found; there is racks'],
             id="what is not there is told where it is named",
         ),
         pytest.param(

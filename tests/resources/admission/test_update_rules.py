@@ -326,7 +326,7 @@ def test_a_constraint_that_gets_a_topology_name_is_validated_like_a_new_one() ->
         "PodClique 'a' topology constraint domain 'rack'"
     ]
     assert issues_of(updated(NAMELESS, LEGACY, TOPOLOGY, references_to())) == [
-        f'{WHOLE}.topologyName: Invalid value: "racks": ClusterTopologyBinding "racks" not found'
+        f'{WHOLE}.topologyName: Invalid value: "racks": ClusterTopologyBinding "racks" not found; there are none'
     ]
 
 

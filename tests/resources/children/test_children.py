@@ -199,11 +199,13 @@ def test_for_an_invalid_set_nothing_is_created_and_its_problems_name_the_fields(
 
     assert plan.operations == ()
     assert plan.problems == (
-        'spec.template.podCliqueScalingGroups[0].cliqueNames: Invalid value: "nobody": unidentified PodClique names found',
+        'spec.template.podCliqueScalingGroups[0].cliqueNames: Invalid value: "nobody": unidentified PodClique names found; '
+        "there are pca, pcb, pcc, pcd",
         'spec.template.cliques[1].spec.podSpec.schedulerName: Invalid value: "default-scheduler, elsewhere": '
         "the schedulerName for all pods have to be the same",
         'spec.template.cliques[0].spec.podSpec.schedulerName: Invalid value: "elsewhere": '
-        "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration",
+        "schedulerName must be an enabled scheduler backend; "
+        "this scheduler is not enabled in OperatorConfiguration; there is default-scheduler",
     )
 
 

@@ -324,11 +324,12 @@ def test_a_terminating_claim_is_deferred_until_its_devices_are_released() -> Non
         ),
         (
             {"resourceSharing": [share("wide", filter={"childCliqueNames": ["fe", "no"]})]},
-            '.resourceSharing[0].filter.childCliqueNames[1]: Not found: "no"',
+            '.resourceSharing[0].filter.childCliqueNames[1]: Not found: "no": no clique here has this name; there are fe, a',
         ),
         (
             {"groups": (group("g", "a", resourceSharing=[share("wide", filter={"childCliqueNames": ["fe"]})]),)},
-            '.podCliqueScalingGroups[0].resourceSharing[0].filter.childCliqueNames[0]: Not found: "fe"',
+            '.podCliqueScalingGroups[0].resourceSharing[0].filter.childCliqueNames[0]: Not found: "fe": '
+            "no clique here has this name; there is a",
         ),
         (
             {"groups": (group("g", "a", resourceSharing=[share("wide", filter={})]),)},

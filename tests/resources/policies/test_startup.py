@@ -304,7 +304,10 @@ def problems(*after: list[str]) -> tuple[str, ...]:
     [
         (
             [[], ["x", "y", "a"]],
-            ['[1].spec.startsAfter: Invalid value: "x,y": unknown clique names found, all clique dependencies must be defined as cliques'],
+            [
+                '[1].spec.startsAfter: Invalid value: "x,y": unknown clique names found, '
+                "all clique dependencies must be defined as cliques; there is a"
+            ],
         ),
         ([[], ["b"]], ['[1].spec.startsAfter[0]: Invalid value: "b": clique dependency cannot refer to itself']),
         ([[], ["a", "a"]], ['[1].spec.startsAfter[1]: Duplicate value: "a"']),

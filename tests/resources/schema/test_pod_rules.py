@@ -103,7 +103,10 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ),
     (pod(_env=[{"name": "A", "valueFrom": {"secretKeyRef": {"key": "k"}}}]), "env[0].valueFrom.secretKeyRef.name: Required value"),
     (pod(_envFrom=[{"prefix": "A"}]), "envFrom[0]: Required value: must specify one of: `configMapRef` or `secretRef`"),
-    (pod(_volumeMounts=[{"name": "dta", "mountPath": "/a"}]), 'volumeMounts[0].name: Not found: "dta": the pod has no volume of this name'),
+    (
+        pod(_volumeMounts=[{"name": "dta", "mountPath": "/a"}]),
+        'volumeMounts[0].name: Not found: "dta": the pod has no volume of this name; did you mean data? There is data',
+    ),
     (pod(_volumeMounts=[{"name": "data", "mountPath": "/a"}] * 2), 'volumeMounts[1].mountPath: Invalid value: "/a": must be unique'),
     (
         pod(_volumeMounts=[{"name": "data", "mountPath": "/a", "subPath": "../b"}]),
