@@ -33,6 +33,8 @@ OWN: Final = (
     DISABLE_PROTECTION,
 )
 """The keys that users write and that no fabric reads."""
+MOST_MISSING: Final = 2
+"""How many characters a typing error adds or leaves out at most: with a word more it is another key."""
 MOST_COMPARED: Final = 500
 """The largest number of keys of one object that are compared with known ones."""
 
@@ -136,4 +138,5 @@ def _is_near(prefix: str, name: str, prefixes: frozenset[str], known: str) -> bo
     if not prefix:
         return name == known_name and "-" in name
     is_prefix = prefix == known_prefix or prefix in prefixes or nearest_name(prefix, (known_prefix,)) is not None
-    return is_prefix and nearest_name(name, (known_name,)) is not None
+    is_as_long = abs(len(name) - len(known_name)) <= MOST_MISSING
+    return is_prefix and is_as_long and nearest_name(name, (known_name,)) is not None

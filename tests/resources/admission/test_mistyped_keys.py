@@ -62,7 +62,17 @@ def test_a_typing_error_in_a_key_of_a_graph_or_a_service_is_a_warning_at_that_ke
 
 
 def test_keys_of_others_and_known_keys_are_no_typing_errors() -> None:
-    others = ("app.kubernetes.io/name", "nvidia.com/gpu.product", "queue", "protect", "example.com/auto-mnnvl", "grove.io/podclique", "a/b")
+    words = (f"{key}-size" for key in KNOWN)
+    others = (
+        *words,
+        "app.kubernetes.io/name",
+        "nvidia.com/gpu.product",
+        "queue",
+        "protect",
+        "example.com/auto-mnnvl",
+        "grove.io/podclique",
+        "a/b",
+    )
     body = put(whole(), {"metadata.annotations": dict.fromkeys((*others, *GRAPH_KEYS), "x")})
     services = graph({"a": worker()}, annotations=dict.fromkeys((*others, *GRAPH_KEYS), "x"))
 
