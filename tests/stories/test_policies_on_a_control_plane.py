@@ -2,8 +2,8 @@
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import orjson
 import pytest
@@ -12,6 +12,7 @@ from providers.fabrics.nvidia.fabric import Nvidia
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.admit import UNPROTECTED
 from resources.admission.managed_rules import Protection
+from resources.admission.request import Decision
 from resources.admission_policies.objects import policies
 from resources.base.kinds import TOPOLOGY_BINDING
 from resources.ports.configuration import Configuration
@@ -29,6 +30,7 @@ from tests.resources.admission.requests import GONE, binding, clique, created, p
 pytestmark = pytest.mark.e2e
 
 Body = dict[str, Any]
+Case = TypeVar("Case")
 
 SETS = "/apis/grove.io/v1alpha1/namespaces/ml/podcliquesets"
 BINDINGS = "/apis/grove.io/v1alpha1/clustertopologybindings"
@@ -40,7 +42,7 @@ PLURALS = {
     "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
 }
 DRY = "?dryRun=All"
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds within which a server must have noticed changed policies."""
 
 PLAIN = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(),))
@@ -162,19 +164,35 @@ REQUESTS += [
 ]
 
 
+def disagreements(cases: Sequence[Case], judge: Callable[[Case], tuple[Decision, str]]) -> list[str]:
+    """The cases about which `admit` and the server disagree, with both reasons. `judge` gives the two verdicts on a case.
+
+    A server decides by changed policies only when it has noticed them, each at its own time: a case that differs is judged again until
+    both agree or the patience ends.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        differing = [(case, judged) for case in cases if (judged := _disagreement(*judge(case)))]
+        if not differing or time.monotonic() > deadline:
+            return [judged for _, judged in differing]
+        cases = [case for case, _ in differing]
+        time.sleep(0.1)
+
+
+def _disagreement(ours: Decision, theirs: str) -> str:
+    reasons = [str(issue) for issue in ours.issues]
+    is_unstated = bool(reasons) and all(any(part in reason for part in UNSTATED) for reason in reasons)
+    return f"{reasons} != {theirs!r}" if bool(theirs) == ours.allowed and not is_unstated else ""
+
+
 def differences(plane: ControlPlane, bodies: Sequence[Body], configuration: Configuration) -> list[str]:
-    """The sets about which the server and `admit` disagree, with both reasons."""
-    disagreements = []
-    for body in bodies:
-        ours, theirs = created(body, configuration), verdict(plane, body)
-        reasons = [str(issue) for issue in ours.issues]
-        if bool(theirs) == ours.allowed and not _is_unstated(reasons):
-            disagreements.append(f"{reasons} != {theirs!r}")
-    return disagreements
+    """The new sets about which the server and `admit` disagree."""
+    return disagreements(bodies, lambda body: (created(body, configuration), verdict(plane, body)))
 
 
-def _is_unstated(reasons: Sequence[str]) -> bool:
-    return bool(reasons) and all(any(part in reason for part in UNSTATED) for reason in reasons)
+def differences_of_changes(plane: ControlPlane, pairs: Sequence[tuple[Body, Body]], configuration: Configuration) -> list[str]:
+    """The changes of sets about which the server and `admit` disagree."""
+    return disagreements(pairs, lambda pair: (updated(*pair, configuration), verdict_on_change(plane, *pair)))
 
 
 @pytest.mark.parametrize("configuration", [PLAIN, AUTO, RACKED], ids=["off", "auto", "topology"])
@@ -205,13 +223,8 @@ def test_changes_of_sets_are_judged_as_by_admit(plane: ControlPlane) -> None:
     after += [put(before, {"spec.replicas": 5}), put(before, {"spec.template.terminationDelay": "5m"}), before]
     reordered = list(reversed(small(cliques=[clique("a"), clique("b")])["spec"]["template"]["cliques"]))
     pairs = [*((before, new) for new in after), (small(cliques=[clique("a"), clique("b")]), small(cliques=reordered))]
-    disagreements = []
-    for old, new in pairs:
-        ours, theirs = updated(old, new, RACKED), verdict_on_change(plane, old, new)
-        if bool(theirs) == ours.allowed:
-            disagreements.append(f"{[str(issue) for issue in ours.issues]} != {theirs!r}")
 
-    assert disagreements == []
+    assert differences_of_changes(plane, pairs, RACKED) == []
 
 
 @pytest.mark.parametrize("configuration", [PLAIN, AUTO], ids=["off", "auto"])
@@ -220,36 +233,26 @@ def test_membership_is_immutable_as_by_admit(plane: ControlPlane, configuration:
     sets = [named(name, mode) for name, mode in itertools.product((None, "rack-a", "rack-b"), (None, "enabled", "disabled"))]
     sets += [grouped(*places) for places in itertools.product(VALUES[:3], (None, "none"), VALUES[1:3])]
     stored = [body for body in sets if created(body, configuration).allowed]
-    disagreements = []
-    for old, new in ((old, new) for old, new in itertools.product(stored, sets) if cliques_of(old) == cliques_of(new)):
-        ours, theirs = updated(old, new, configuration), verdict_on_change(plane, old, new)
-        if bool(theirs) == ours.allowed:
-            disagreements.append(f"{[str(issue) for issue in ours.issues]} != {theirs!r}")
+    pairs = [(old, new) for old, new in itertools.product(stored, sets) if cliques_of(old) == cliques_of(new)]
 
-    assert disagreements == []
+    assert differences_of_changes(plane, pairs, configuration) == []
 
 
 def test_bindings_are_judged_as_by_admit(plane: ControlPlane) -> None:
     install(plane, bindings.SETUP)
-    until(lambda: not verdict(plane, bindings.referring("racked"), BINDINGS))
-    disagreements = []
     # The server itself drops the namespace of an object that has none.
     cases = [body for body in first_values(bindings.CASES) if "namespace" not in body["metadata"]]
-    for body in (*cases, binding("zone", "rack"), bindings.referring("racked")):
-        ours = created(body, bindings.SETUP, kind=TOPOLOGY_BINDING)
-        theirs = verdict(plane, body, BINDINGS)
-        if bool(theirs) == ours.allowed:
-            disagreements.append(f"{[str(issue) for issue in ours.issues]} != {theirs!r}")
+    cases = [*cases, binding("zone", "rack"), bindings.referring("racked")]
 
-    assert disagreements == []
+    assert disagreements(cases, lambda body: (created(body, bindings.SETUP, kind=TOPOLOGY_BINDING), verdict(plane, body, BINDINGS))) == []
 
 
 def test_the_reason_names_the_field_and_what_is_wrong(plane: ControlPlane) -> None:
     install(plane, AUTO)
     two = small(cliques=[clique("a"), clique("b", spec={"replicas": 1, "minAvailable": 2}), clique("c", spec={"minAvailable": 9})])
 
-    assert "spec.template.cliques[b, c].spec.minAvailable: minAvailable must not be greater than replicas" in verdict(plane, two)
-    assert "explicit ComputeDomain annotations require opting out" in verdict(plane, named("rack-a", None))
+    until(lambda: "spec.template.cliques[b, c].spec.minAvailable: minAvailable must not be greater than replicas" in verdict(plane, two))
+    until(lambda: "explicit ComputeDomain annotations require opting out" in verdict(plane, named("rack-a", None)))
 
 
 def test_a_set_that_is_being_deleted_may_be_changed_in_any_way(plane: ControlPlane) -> None:
