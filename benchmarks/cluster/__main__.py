@@ -67,7 +67,7 @@ def main() -> None:
                     failed.append(f"{name} of {subject}")
                     traceback.print_exc()
     table = markdown(figures)
-    sys.stderr.write(f"\n{table}\n{profile_table(figures)}")
+    sys.stderr.write(f"\n{table}\n{writes_table(figures)}\n{profile_table(figures)}")
     if given.document:
         publish(figures, given.document)
     if failed:
@@ -80,7 +80,6 @@ def publish(figures: Sequence[Figures], document: Path) -> None:
     sections = {
         "bench-cluster": markdown(figures),
         "bench-cluster-date": f"Measured on {when}.\n",
-        "bench-cluster-writes": writes_table(figures),
         "bench-cluster-profile": profile_table(figures),
     }
     document.write_text(between_markers(document.read_text(), sections))
