@@ -12,11 +12,10 @@ from engine.memo import Memo
 from engine.observed import Live, World, live
 from engine.proposal import propose
 from engine.runtime.collector import tune_gc
-from engine.runtime.passes import Pass
 from engine.tick import plan_all
 from engine.world import assemble
-from enginectl.actions.planning import first_pass_of
-from resources.preview.forecasting import Conditions, forecast_of, simulated
+from resources.preview.facts import FirstPass
+from resources.preview.forecasting import forecast_of, simulated
 from resources.registry import BLUEPRINTS
 
 
@@ -28,7 +27,7 @@ def main() -> None:
     tune_gc()
     manifest = _manifest(options.replicas, "registry.example/worker:1")
     _timed("create", World(()), manifest)
-    existing = simulated(World(()), Intent((manifest,)), Conditions(NOW, CONFIGURATION, Limits())).final
+    existing = simulated(_first(World(()), manifest)).final
     _timed("another image", _world(existing), _manifest(options.replicas, "registry.example/worker:2"))
     _timed("half the replicas", _world(existing), _manifest(options.replicas // 2, "registry.example/worker:1"))
     _timed("twice the replicas", _world(existing), _manifest(options.replicas * 2, "registry.example/worker:1"))
@@ -44,12 +43,16 @@ def _manifest(replicas: int, image: str) -> dict[str, Any]:
 
 def _timed(name: str, world: World, *manifests: Mapping[str, Any]) -> None:
     """Print the times of the first plan and of the forecast, and whether that is complete."""
-    intent = Intent(manifests)
-    proposed = propose(world, manifests)
-    planned = timed(f"{name}: first plan", lambda: plan_all(BLUEPRINTS, proposed, NOW, CONFIGURATION, Memo(), Limits()))
-    result = Pass(NOW, 0.0, proposed, planned, frozenset())
-    end: Forecast = timed(f"{name}: forecast", lambda: forecast_of(first_pass_of(result, intent)))
+    first = timed(f"{name}: first plan", lambda: _first(world, *manifests))
+    end: Forecast = timed(f"{name}: forecast", lambda: forecast_of(first))
     report(f"{name}: passes with operations", len(end.passes), "passes" if end.is_finished else "passes at least")
+
+
+def _first(world: World, *manifests: Mapping[str, Any]) -> FirstPass:
+    """The pass that a forecast begins with."""
+    proposed = propose(world, manifests)
+    planned = plan_all(BLUEPRINTS, proposed, NOW, CONFIGURATION, Memo(), Limits())
+    return FirstPass(NOW, proposed, planned, CONFIGURATION, Intent(manifests))
 
 
 def _deleted(each: Live) -> Live:

@@ -63,7 +63,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "reports": ("base", "schema", "ports", "model", "dynamo", "policies", "domains", "status"),
         "forecast": ("base", "ports", "model", "placement", "status"),
         "approval": ("base",),
-        "preview": (TOP, "base", "ports", "model", "admission", "domains", "forecast"),
+        "preview": (TOP, "base", "ports", "model", "placement", "admission", "domains", "forecast"),
         "admission_policies": ("base", "ports", "model", "admission"),
         "install": (TOP, "base", "schema", "ports", "admission", "children"),
         "plan_policies": ("base", "schema"),

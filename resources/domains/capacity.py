@@ -1,12 +1,11 @@
 """Node capacity: which sets need more nodes than the cluster has, or than one of its islands, where a node takes one pod of a domain."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
 from engine.ids import ResourceId
-from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from resources.base.fields import annotations_of, mapping, mappings
@@ -153,9 +152,9 @@ def island_notes(
     return {root: tuple(listed) for root, listed in notes.items()}
 
 
-def islands_of(fabric: IslandFabric, nodes: Iterable[Live]) -> Mapping[str, str]:
-    """Name of a node -> the island that its label names. Nodes without one are not included."""
-    return {live.id.name: island for live in nodes if (island := live.labels.get(fabric.island_label))}
+def islands_of(fabric: IslandFabric, nodes: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """Name of a node -> the island that its label names. Nodes without one are not included. `nodes`: name -> labels."""
+    return {name: island for name, labels in nodes.items() if (island := labels.get(fabric.island_label))}
 
 
 def _demands(requested: Sequence[requests.RequestedDomain]) -> list[Demand]:

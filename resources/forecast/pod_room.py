@@ -12,12 +12,13 @@ from engine.observed import Live
 from engine.plan import Wait
 from resources.base import kinds, labels
 from resources.base.fields import mapping
-from resources.placement.cluster_room import ClusterRoom, used_by
+from resources.placement.cluster_room import ClusterRoom
 from resources.placement.packing import left_over
 from resources.placement.pod_affinity import ENDED
 from resources.placement.pod_demand import DEFAULT_SCHEDULER, SLOT, DemandBook, PodDemand
 from resources.placement.refusal_text import refusal_text
 from resources.placement.room import Room, RoomRefusal
+from resources.placement.usage_totals import used_by
 
 PREEMPTION: Final = "pods of lower priority could be preempted for them"
 OTHER_ORDER: Final = "one way to fill the nodes has no room for them; another may have"

@@ -21,7 +21,6 @@ from resources.preview.facts import FirstPass
 from resources.registry import BLUEPRINTS
 
 REVISION: Final = "1"
-NOTICE: Final = "you may not list Secrets: those that should exist are taken to exist"
 
 
 def may_not_list_secrets(incomplete: Mapping[str, Unlisted]) -> bool:

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 from msgspec import Struct, field
 
+from engine.forecast.cluster_model import Assumption
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
@@ -15,6 +17,7 @@ from engine.tick import Plans
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity
 from resources.model.membership import effective_body
+from resources.placement.cluster_room import ClusterRoom
 from resources.ports.configuration import Configuration
 
 
@@ -27,7 +30,23 @@ class TrialResult(Struct, frozen=True, eq=False):
     """Root -> what could not be tried, and why."""
 
 
-NO_TRIAL = TrialResult()
+NO_TRIAL: Final = TrialResult()
+
+
+class RoomFacts(Struct, frozen=True, eq=False):
+    """The nodes with what runs on them, or why they are not known."""
+
+    cluster: ClusterRoom | None = None
+    """None: not known, or not asked for. Which nodes have a place in a domain is said by `Facts.capacities`."""
+    capacity: Assumption = Assumption.CAPACITY
+    """What is assumed of new pods if the nodes are not known."""
+    unchecked: str = ""
+    """Why the nodes are not known, as a clause; empty if nothing needs them, or if there is no cluster."""
+
+
+NO_ROOM: Final = RoomFacts()
+NEW_NODES: Final = RoomFacts(capacity=Assumption.NEW_NODES)
+"""Whatever room there is, nodes are added for pods that need them."""
 
 
 class Facts(Struct, frozen=True, eq=False):
@@ -37,6 +56,8 @@ class Facts(Struct, frozen=True, eq=False):
     """The ResourceQuotas of the namespaces in which objects are to be created."""
     capacities: Mapping[str, NodeCapacity] = field(default_factory=dict)
     """Key of the kind of a fabric's domains -> the nodes that can be in one; only fabrics that sets request domains of."""
+    room: RoomFacts = NO_ROOM
+    """The nodes, where the forecast creates pods or lets some wait for room."""
     rejected: Mapping[ResourceId, tuple[str, ...]] = field(default_factory=dict)
     """Root in a manifest that admission rejects -> its faults, each with file and line."""
     trial: TrialResult = NO_TRIAL
@@ -46,11 +67,11 @@ class Facts(Struct, frozen=True, eq=False):
     """What is missing in the cluster or could not be read, about no root in particular."""
 
 
-NO_FACTS = Facts()
+NO_FACTS: Final = Facts()
 
 
 class FirstPass(Struct, frozen=True, eq=False):
-    """The observed world, the plans for it, and what they were planned with."""
+    """The observed world, the plans for it, and what they and their forecast are made with."""
 
     now: datetime
     world: World
@@ -58,6 +79,8 @@ class FirstPass(Struct, frozen=True, eq=False):
     configuration: Configuration
     intent: Intent = NOTHING
     limits: Limits = Limits()
+    passes: int | None = None
+    """How many passes a forecast simulates at most; None: as many as `MAX_WORK` and `MAX_PASSES` allow."""
     is_record: bool = False
     """Whether it is of a record of a cluster, or of none: an object that is not in it may exist."""
     assumes_secrets: bool = False

@@ -2,84 +2,41 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from math import inf
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.forecast.simulation import MAX_WORK, forecast
-from engine.guard import Limits
 from engine.ids import ResourceId
-from engine.intent import Intent
-from engine.observed import World
 from engine.operation import Operation
 from engine.plan import Plan
 from engine.tick import executable
 from engine.verb import Verb
 from resources.base import kinds
 from resources.forecast.cluster import ModelledCluster, RoomModel
-from resources.forecast.pods import is_refused_just_now
-from resources.model.pod_facts import facts_of
-from resources.ports.configuration import Configuration
-from resources.preview.facts import NO_FACTS, Facts, FirstPass
+from resources.preview.facts import FirstPass
 from resources.registry import BLUEPRINTS
 
 WORK: Final = 180
 """The work, as `MAX_WORK` counts it, that an update of a sample needs for each object. If that is too much, there is no use in a sample."""
-
-
 SAMPLED: Final = 32
 """With fewer objects than these no set has so many replicas that a sample is worthwhile: what makes samples is not imported."""
 
 
-class Conditions(Struct, frozen=True, eq=False):
-    """What forecasts are made with, besides a world and an intent."""
-
-    now: datetime
-    configuration: Configuration
-    limits: Limits
-    passes: int | None = None
-    """How many passes are simulated at most; None: as many as `MAX_WORK` and `MAX_PASSES` allow."""
-    is_record: bool = False
-    """See `FirstPass`."""
-
-    def model(self, room: RoomModel | None = None) -> ModelledCluster:
-        """A cluster with these nodes, whose objects are all known unless they are those of a record."""
-        fabrics = self.configuration.fabrics
-        claims = (kinds.RESOURCE_CLAIM.name,) if fabrics else ()
-        return ModelledCluster(fabrics, room, listed=() if self.is_record else (kinds.RESOURCE_CLAIM_TEMPLATE.name, *claims))
-
-
-def conditions_of(first: FirstPass, passes: int | None) -> Conditions:
-    """The conditions of the forecast that begins with this pass."""
-    return Conditions(first.now, first.configuration, first.limits, passes, first.is_record)
-
-
-def forecast_of(first: FirstPass, facts: Facts = NO_FACTS, *, passes: int | None = None, whole: bool = False) -> Forecast | None:
-    """The forecast that begins with this pass; None if nothing is left to do or to wait for. `passes`: see `Conditions`.
+def forecast_of(first: FirstPass, *, whole: bool = False) -> Forecast | None:
+    """The forecast that begins with this pass, with room for every pod; None if nothing is left to do or to wait for.
 
     None also if the pass as a whole is refused, or if something could not be listed completely: then most of what follows is not known.
     `whole`: every object is simulated, not only a sample of large sets.
     """
     if not can_be_forecast(first):
         return None
-    world = concerned(first)
-    conditions = conditions_of(first, passes)
-    extended_sample = None if whole else from_sample(first, world, conditions)
-    return extended_sample or simulated(world, first.intent, conditions)
-
-
-def needs_room(forecast: Forecast) -> bool:
-    """Whether it depends on the room on nodes: it creates pods, or others could not be scheduled and it deletes some, or that is new."""
-    verbs = {operation.verb for operation in forecast.operations() if operation.id.kind == kinds.POD.name}
-    if Verb.CREATE in verbs or Assumption.FAILURES_STAY not in forecast.assumptions:
-        return Verb.CREATE in verbs
-    pods = (live for live in (forecast.objects or {}).values() if live.id.kind == kinds.POD.name)
-    return Verb.DELETE in verbs or any(is_refused_just_now(facts_of(live), forecast.began) for live in pods)
+    concerned = restricted(first)
+    extended_sample = None if whole else from_sample(concerned)
+    return extended_sample or simulated(concerned)
 
 
 def can_be_forecast(first: FirstPass) -> bool:
@@ -87,16 +44,24 @@ def can_be_forecast(first: FirstPass) -> bool:
     return any(map(is_moving, first.planned.plans)) and not first.planned.objections and not first.world.incomplete
 
 
-def simulated(world: World, intent: Intent, conditions: Conditions, model: ModelledCluster | None = None) -> Forecast:
+def simulated(first: FirstPass, model: ModelledCluster | None = None) -> Forecast:
     """The forecast for which every object of the world is simulated, with this model of a cluster; None: with a new one."""
-    model = model or conditions.model()
-    bounds: dict[str, float] = {"max_work": inf, "max_passes": conditions.passes} if conditions.passes is not None else {}
-    made = forecast(BLUEPRINTS, world, intent, conditions.now, conditions.configuration, model, limits=conditions.limits, **bounds)
+    model = model or model_for(first)
+    bounds: dict[str, float] = {"max_work": inf, "max_passes": first.passes} if first.passes is not None else {}
+    made = forecast(BLUEPRINTS, first.world, first.intent, first.now, first.configuration, model, limits=first.limits, **bounds)
     return replace(made, shortages=model.unstarted()) if made.is_finished else made
 
 
-def from_sample(first: FirstPass, world: World, conditions: Conditions) -> Forecast | None:
+def model_for(first: FirstPass, room: RoomModel | None = None) -> ModelledCluster:
+    """A cluster with these nodes, whose objects are all known unless they are those of a record."""
+    fabrics = first.configuration.fabrics
+    claims = (kinds.RESOURCE_CLAIM.name,) if fabrics else ()
+    return ModelledCluster(fabrics, room, listed=() if first.is_record else (kinds.RESOURCE_CLAIM_TEMPLATE.name, *claims))
+
+
+def from_sample(first: FirstPass) -> Forecast | None:
     """The forecast that is extended from a sample of large sets; None if no set is large, or if the sample does not stand for all."""
+    world = first.world
     objects = sum(observed.count() for observed in world.roots) + sum(len(plan.operations) for plan in first.planned.plans)
     if objects < SAMPLED:
         return None
@@ -104,10 +69,10 @@ def from_sample(first: FirstPass, world: World, conditions: Conditions) -> Forec
     from resources.forecast.sample import sample_of
 
     sample = sample_of(world, first.intent, first.planned.plans)
-    if sample is None or (conditions.passes is None and sample.count() * WORK > MAX_WORK):
+    if sample is None or (first.passes is None and sample.count() * WORK > MAX_WORK):
         return None
-    model = conditions.model()
-    of_sample = simulated(sample.world, sample.intent, conditions, model)
+    model = model_for(first)
+    of_sample = simulated(replace(first, world=sample.world, intent=sample.intent), model)
     if of_sample.shortages:
         return None
     whole = extended(of_sample, sample, model.effects_of_replica)
@@ -137,9 +102,10 @@ def is_moving(plan: Plan) -> bool:
     return bool(plan.operations or plan.deferred or plan.pending or plan.wake_at)
 
 
-def concerned(first: FirstPass) -> World:
-    """The world with the roots that may do something, and those that may depend on them: workloads of one namespace share domains."""
+def restricted(first: FirstPass) -> FirstPass:
+    """The pass with the roots that may do something, and those that may depend on them: workloads of one namespace share domains."""
     world, namespaces = first.world, {plan.root.namespace for plan in first.planned.plans if is_moving(plan)}
     if "" in namespaces:
-        return world
-    return replace(world, roots=tuple(observed for observed in world.roots if observed.root.id.namespace in namespaces))
+        return first
+    roots = tuple(observed for observed in world.roots if observed.root.id.namespace in namespaces)
+    return replace(first, world=replace(world, roots=roots))

@@ -1,4 +1,7 @@
-"""Shown: what a preview shows, made from the first pass, its forecast and the facts. Every command and page calls `shown`."""
+"""Shown: what a preview shows, made from the first pass, its forecast and the facts. Every command and page calls `shown`.
+
+Which facts it takes into account is said by `needs`.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
@@ -6,9 +9,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.answer import TrialOutcome
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
-from engine.observed import Unlisted
+from engine.observed import Unlisted, World
 from engine.operation import Operation
 from engine.plan import Objection, Plan, Wait
 from engine.tick import Plans
@@ -17,11 +21,14 @@ from resources.admission.annotation_rules import domain_warnings, mistyped_key_w
 from resources.base import kinds
 from resources.domains.capacity import capacity_notes, island_notes
 from resources.domains.requests import requested_by_sets, scaled_groups, sharing_notes
-from resources.forecast.quotas import by_root, shortages, text_of
-from resources.preview.assumed_secrets import NOTICE
-from resources.preview.facts import NO_FACTS, Facts, FirstPass
+from resources.preview.facts import NO_FACTS, NO_ROOM, Facts, FirstPass
 
 LATER: Final = "after the last pass"
+ASSUMED_SECRETS: Final = "you may not list Secrets: those that should exist are taken to exist"
+NOT_TRIED: Final = (
+    "you may not create pods: the API server was not asked whether it accepts pods of new templates; shown is what it refused before, by "
+    "the conditions of the sets"
+)
 
 Remark = tuple[ResourceId, str | Wait]
 """A root, and a note about it or something that it waits for until a user or an administrator acts."""
@@ -43,7 +50,11 @@ class Shown(Struct, frozen=True, eq=False):
 
 
 def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_FACTS) -> Shown:
-    """What is shown of this pass and its forecast, given these facts."""
+    """What is shown of this pass and its forecast, given these facts. `forecast`: as made by `forecast_of`, with room for every pod."""
+    if forecast is not None and facts.room is not NO_ROOM:
+        from resources.preview.room import in_room  # Only where pods are created in a cluster.
+
+        forecast = in_room(first, forecast, facts)
     notes: dict[ResourceId, list[str]] = {}
     waits: dict[ResourceId, list[Wait]] = {}
     for rule in RULES:
@@ -58,12 +69,20 @@ def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_
     if forecast is not None:
         planned = with_later_faults(planned, forecast)
     last = forecast.end if forecast is not None and forecast.is_finished and forecast.objects is not None else first.world
-    notices = (*((NOTICE,) if first.assumes_secrets else ()), *facts.notices)
+    return Shown(planned, _ending_with(forecast, waits), first.world.incomplete, tuple(_notices(first, last, facts)))
+
+
+def _notices(first: FirstPass, last: World, facts: Facts) -> Iterator[str]:
+    """What is assumed, what could not be read or asked, and what is left of roots that do not exist at the end."""
+    if first.assumes_secrets:
+        yield ASSUMED_SECRETS
+    yield from facts.notices
+    if any(verdict.outcome is TrialOutcome.NOT_PERMITTED for root in first.world.roots for verdict in root.trials.verdicts.values()):
+        yield NOT_TRIED
     if last.orphans:
         from resources.preview.orphans import orphan_notices  # Few clusters have any.
 
-        notices = (*notices, *orphan_notices(last))
-    return Shown(planned, _ending_with(forecast, waits), first.world.incomplete, notices)
+        yield from orphan_notices(last)
 
 
 def with_later_faults(planned: Plans, forecast: Forecast) -> Plans:
@@ -119,6 +138,8 @@ def quota_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> 
     """What ResourceQuotas do not allow: it is waited for if it is needed to the end, and a note if it is needed for a time."""
     if forecast is None or not facts.quotas:
         return
+    from resources.forecast.quotas import by_root, shortages, text_of  # Few namespaces have any.
+
     for root, listed in by_root(tuple(shortages(facts.quotas, forecast, first.world))).items():
         for shortage in listed:
             if shortage.lasting:

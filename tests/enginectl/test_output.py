@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engine.report.printable import Line
-from enginectl.base.durations import parse_seconds
+from enginectl.base.options import parse_seconds
 from enginectl.base.terminal import encodable, error, formatted
 from enginectl.output.tables import age
 

@@ -1,21 +1,29 @@
 """Room: what a preview says of pods that no node has room for, and where it does not know the nodes."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.ids import Kind
+from engine.runtime.provider import Observation, Scope
 from enginectl.actions import room
 from enginectl.base.exit_codes import Exit
+from providers.cluster import Cluster
 from providers.sandbox.actors.options import ActorOptions
 from providers.sandbox.registry import ACTORS
-from resources.base.kinds import POD, PODCLIQUESET
+from resources.base.kinds import NODE, POD, PODCLIQUESET
+from resources.preview.room import in_room
+from resources.preview.shown import shown
 from tests.builders import clique, podcliqueset
+from tests.counting import counted
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 from tests.enginectl.conftest import cluster
+from tests.enginectl.test_requirements import configured
+from tests.mnnvl.sets import auto
 
 GPU = "nvidia.com/gpu"
 CAPACITY = {"cpu": "16", "memory": "64Gi", GPU: "4", "pods": "110"}
@@ -175,3 +183,48 @@ def test_nothing_is_printed_if_nothing_is_assumed(box: Box, engine: Engine, mani
     shown = engine("diff")
 
     assert "delete" in shown.out and "This assumes" not in shown.out
+
+
+def test_every_preview_lists_nodes_and_pods_once_and_is_decorated_in_one_place(
+    box: Box, engine: Engine, manifest: Manifests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    listed: list[str] = []
+    scan, observe = Cluster.scan, Cluster.observe
+
+    async def noted_scan(self: Cluster, kind: Kind, visit: Callable[[Mapping[str, Any]], bool], *, fields: str = "") -> None:
+        listed.append(kind.name)
+        await scan(self, kind, visit, fields=fields)
+
+    async def noted_observe(self: Cluster, scope: Scope) -> Observation:
+        listed.extend(kind.name for kind in scope.references if kind == NODE)
+        return await observe(self, scope)
+
+    monkeypatch.setattr(Cluster, "scan", noted_scan)
+    monkeypatch.setattr(Cluster, "observe", noted_observe)
+    file = manifest(1)
+    with_domains = tmp_path / "domains.json"
+    with_domains.write_text(json.dumps(auto(1, name="other")))
+    config = configured(tmp_path, auto=True)
+    commands: list[list[str | Path]] = [
+        ["diff", "-f", file],
+        ["diff", "-f", file, "--out", tmp_path / "plan"],
+        ["sync", "--dry-run", "-f", file],
+        ["sync", "--plan", tmp_path / "plan"],
+        ["diff", "-f", with_domains, "--config", config],
+    ]
+    for words in commands:
+        listed.clear()
+        with counted({"shown": shown, "in_room": in_room}) as counts:
+            engine(*words)
+
+        assert (listed, counts) == (["Node", "Pod"], {"shown": 1, "in_room": 1}), words
+
+
+def test_a_saved_plan_has_the_forecast_that_was_shown(box: Box, engine: Engine, manifest: Manifests, tmp_path: Path) -> None:
+    file, plan = manifest(40, gpus=0), tmp_path / "plan"
+
+    seen = engine("diff", "-f", file, "--out", plan)
+
+    assert seen.code == Exit.DONE
+    assert "nodes, and what others run on them, stay as they are" in seen.out
+    assert "nodes, and what others run on them, stay as they are" in engine("show", plan).out

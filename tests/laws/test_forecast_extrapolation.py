@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as some
+from msgspec.structs import replace
 
 from engine.forecast.forecast import End, Forecast
 from engine.forecast.simulation import forecast
@@ -21,15 +22,14 @@ from engine.observed import Live, World, live
 from engine.paths import overlay
 from engine.proposal import propose
 from engine.report.forecast_text import stages_of
-from engine.runtime.passes import Pass
 from engine.tick import plan_all
 from engine.verb import Verb
 from engine.world import assemble
-from enginectl.actions.planning import first_pass_of
 from providers.fabrics.nvidia.names import AUTO
 from resources.base import kinds
 from resources.forecast.cluster import ModelledCluster
-from resources.preview.forecasting import Conditions, forecast_of, from_sample, simulated
+from resources.preview.facts import FirstPass
+from resources.preview.forecasting import forecast_of, from_sample, simulated
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import CONFIGURATION, REFERENCES, START
@@ -41,7 +41,6 @@ Body = dict[str, Any]
 ROOT = kinds.PODCLIQUESET.id("default", "demo")
 ALL = 10**6
 """More passes than any of these forecasts has."""
-CONDITIONS = Conditions(START, CONFIGURATION, Limits(), ALL)
 
 
 @some.composite
@@ -137,9 +136,8 @@ def test_the_update_of_a_thousand_pods_is_forecast_exactly() -> None:
     first = podcliqueset("demo", clique("c0", 2), replicas=500)
     second = edited(first, {"images": 1, "replicas": 0, "pods": 0})
     objects = after(World(()), Intent((first,)))
-    result = first_pass(world_of(objects), Intent((second,)))
 
-    end = from_sample(first_pass_of(result, Intent((second,))), result.world, CONDITIONS)
+    end = from_sample(first_pass(world_of(objects), Intent((second,))))
     assert end is not None
     assert end.end_of(ROOT) is End.SETTLED
     assert end.effects[ROOT].counts == {"pods restarted": 1000}
@@ -151,9 +149,8 @@ def test_new_pods_have_the_names_that_they_will_have() -> None:
     first = podcliqueset("demo", clique("c0"), replicas=20)
     second = edited(first, {"images": 1, "replicas": 0, "pods": 0})
     world = world_of(after(World(()), Intent((first,))))
-    result = first_pass(world, Intent((second,)))
-    from_few = from_sample(first_pass_of(result, Intent((second,))), result.world, CONDITIONS)
-    from_all = simulated(result.world, Intent((second,)), CONDITIONS)
+    first_of_all = first_pass(world, Intent((second,)))
+    from_few, from_all = from_sample(first_of_all), simulated(first_of_all)
 
     assert from_few is not None
     assert created(from_few) == created(from_all)
@@ -164,9 +161,8 @@ def test_an_image_whose_name_looks_like_that_of_a_replica_stays_as_it_is(version
     first = podcliqueset("demo", clique("c0", pod_spec=running(1)), replicas=20)
     second = podcliqueset("demo", clique("c0", pod_spec={"containers": [{"name": "main", "image": version}]}), replicas=20)
     intent = Intent((second,))
-    result = first_pass(world_of(after(World(()), Intent((first,)))), intent)
 
-    end = forecast_of(first_pass_of(result, intent))
+    end = forecast_of(replace(first_pass(world_of(after(World(()), Intent((first,)))), intent), passes=None))
 
     assert end is not None
     pods = created(end)
@@ -179,21 +175,21 @@ def created(forecast: Forecast) -> list[tuple[ResourceId, Body]]:
     return [(each.id, dict(each.body)) for each in forecast.operations() if each.verb is Verb.CREATE and each.id.kind == "Pod"]
 
 
-def first_pass(world: World, intent: Intent) -> Pass:
+def first_pass(world: World, intent: Intent) -> FirstPass:
     """The pass that a forecast begins with."""
     proposed = propose(world, intent.manifests)
     planned = plan_all(BLUEPRINTS, proposed, START, CONFIGURATION, Memo(), Limits())
-    return Pass(START, 0.0, proposed, planned, frozenset(), CONFIGURATION)
+    return FirstPass(START, proposed, planned, CONFIGURATION, intent, passes=ALL)
 
 
 def assert_alike(world: World, intent: Intent) -> bool:
     """The extended forecast, if there is one, is the simulated one. Returns whether there is one."""
-    result = first_pass(world, intent)
-    from_few = from_sample(first_pass_of(result, intent), result.world, CONDITIONS)
+    first = first_pass(world, intent)
+    from_few = from_sample(first)
     event(f"extended: {from_few is not None}")
     if from_few is None:
         return False
-    from_all = simulated(result.world, intent, CONDITIONS)
+    from_all = simulated(first)
 
     assert passes_of(from_few) == passes_of(from_all)
     assert first_body(from_few) == first_body(from_all)

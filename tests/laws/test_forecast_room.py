@@ -14,15 +14,16 @@ from engine.runtime.sync_report import Ending
 from enginectl.actions.planning import first_pass_of
 from providers.fabrics.nvidia.names import NAMED
 from resources.base import kinds
-from resources.forecast.room_facts import RoomFacts
-from resources.preview.forecasting import forecast_of, needs_room
-from resources.preview.room import in_room
+from resources.preview.facts import NO_FACTS
+from resources.preview.forecasting import forecast_of
+from resources.preview.needs import needs
+from resources.preview.shown import shown
 from tests.builders import applying, clique, podcliqueset
 from tests.mnnvl.sets import OPTED_OUT, gpu
 from tests.stories.fabric import rack
 from tests.stories.forecasts import comparison
 from tests.stories.pods import running
-from tests.stories.room import room_of
+from tests.stories.room import node_facts
 from tests.stories.stage import Stage, stage
 
 pytestmark = pytest.mark.anyio
@@ -65,9 +66,8 @@ async def forecast_in(cluster: Stage, manifest: Body) -> Forecast | None:
     """What a preview forecasts that knows the nodes; None if nothing follows."""
     first = first_pass_of(await cluster.look([manifest]), applying([manifest]))
     forecast = forecast_of(first)
-    if forecast is None or not needs_room(forecast):
-        return forecast
-    return in_room(first, forecast, RoomFacts(room_of(cluster)))
+    facts = node_facts(cluster) if needs(first, forecast).room is not None else NO_FACTS
+    return shown(first, forecast, facts).forecast
 
 
 async def assert_ends_as_forecast(cluster: Stage, manifest: Body) -> End:

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from providers.sandbox.actors.pool import Pool, Shortage
-from resources.placement.cluster_room import ClusterRoom, UsageTotals, room_node
+from resources.placement.cluster_room import ClusterRoom
 from resources.placement.node_fit import mismatch, requirements_of, short_of
 from resources.placement.packing import left_over
 from resources.placement.pod_affinity import REQUIRED, affinity_of
 from resources.placement.pod_demand import DemandBook, PodDemand
 from resources.placement.room import Room
+from resources.placement.usage_totals import UsageTotals, room_node
 
 Body = dict[str, Any]
 GPU, ZONE, HOSTNAME = "nvidia.com/gpu", "zone", "kubernetes.io/hostname"
@@ -141,7 +142,7 @@ def room_for(nodes: Sequence[Body], pods: Iterable[Body], made: Sequence[tuple[B
     totals = UsageTotals({"app"})
     for pod in pods:
         totals.add(pod)
-    cluster: ClusterRoom = totals.room(map(room_node, nodes), {})
+    cluster: ClusterRoom = totals.room(map(room_node, nodes))
     book, demands = DemandBook(cluster.priorities), Counter[PodDemand]()
     for pod, count in made:
         demand = book.demand_of(pod, {})

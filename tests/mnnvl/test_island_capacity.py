@@ -7,13 +7,14 @@ import pytest
 
 from engine.observed import Unlisted, live
 from engine.runtime.provider import Observation, Scope
-from enginectl.actions.facts import capacity_of, nodes_of
+from enginectl.actions.facts import capacities_and_room
 from providers.fabrics.nvidia import inspection as nvidia
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NAMED
 from providers.snapshot import Snapshot
 from resources.domains.capacity import NodeCapacity, island_notes
 from resources.ports.checks import CheckResult
+from resources.preview.needs import Needs
 from tests.mnnvl.asking import root, sharing
 from tests.mnnvl.sets import OPTED_OUT, auto, gpu, said
 from tests.mnnvl.test_placement import placing
@@ -142,16 +143,13 @@ class Watched(Snapshot):
 async def test_N30_nodes_are_listed_once_and_a_cluster_that_refuses_it_is_as_if_their_labels_were_not_known() -> None:
     objects = (inventory("a0"), inventory("b0"), claim("p", "a0"), node("a0", clique="a"), node("b0", clique="b"))
     Watched.listed, Watched.refuses = [], False
-    nodes = await nodes_of(Watched(objects))
-    known = await capacity_of(NVIDIA, Watched(objects), nodes, complete=True)
+    known, _ = await capacities_and_room(Watched(objects), Needs(fabrics=(NVIDIA,)))
     Watched.refuses = True
-    refused = await nodes_of(Watched(objects))
+    refused, _ = await capacities_and_room(Watched(objects), Needs(fabrics=(NVIDIA,)))
 
-    assert Watched.listed.count("Node") == 2 and refused == []
-    assert known == NodeCapacity(frozenset({"a0", "b0"}), {"a0": "uid-demo-0"}, {"a0": "a", "b0": "b"})
-    assert await capacity_of(NVIDIA, Watched(objects), refused, complete=True) == NodeCapacity(
-        frozenset({"a0", "b0"}), {"a0": "uid-demo-0"}
-    )
+    assert Watched.listed.count("Node") == 2
+    assert known == {NVIDIA.kind.key: NodeCapacity(frozenset({"a0", "b0"}), {"a0": "uid-demo-0"}, {"a0": "a", "b0": "b"})}
+    assert refused == {NVIDIA.kind.key: NodeCapacity(frozenset({"a0", "b0"}), {"a0": "uid-demo-0"})}
 
 
 def test_N30_preflight_has_the_same_notes() -> None:

@@ -1,23 +1,25 @@
-"""The room of a stage: its nodes and what runs on them, as a preview knows them."""
+"""What a preview knows of the nodes of a stage, and of what runs on them."""
 
 from engine.observed import live
 from resources.base import kinds, labels
-from resources.placement.cluster_room import ClusterRoom, FabricSlots, UsageTotals, room_node
+from resources.domains.capacity import NodeCapacity
+from resources.placement.usage_totals import UsageTotals, room_node
 from resources.ports.fabric import NodeExclusiveFabric
+from resources.preview.facts import Facts, RoomFacts
 from tests.stories.stage import Stage
 
 
-def room_of(cluster: Stage) -> ClusterRoom:
-    """The nodes, and what pods use of them that are of no set."""
+def node_facts(cluster: Stage) -> Facts:
+    """The nodes, what pods use of them that are of no set, and which of them are in domains."""
     totals = UsageTotals()
     for body in cluster.there(kinds.POD).values():
         if labels.PODCLIQUE not in (body["metadata"].get("labels") or {}):
             totals.add(body)
-    slots = {}
+    capacities = {}
     for fabric in cluster.setup.fabrics:
         if isinstance(fabric, NodeExclusiveFabric):
             inventory = [live(dict(body)) for body in cluster.there(fabric.inventory_kind).values()]
             claims = [live(dict(body)) for body in cluster.there(kinds.RESOURCE_CLAIM).values()]
             taken = {node: fabric.domain_uid(claim) for claim in claims if (node := fabric.allocated_node(claim))}
-            slots[fabric.kind.name] = FabricSlots(fabric.eligible_nodes(inventory), taken)
-    return totals.room(map(room_node, cluster.there(kinds.NODE).values()), slots)
+            capacities[fabric.kind.key] = NodeCapacity(fabric.eligible_nodes(inventory), taken)
+    return Facts(capacities=capacities, room=RoomFacts(totals.room(map(room_node, cluster.there(kinds.NODE).values()))))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.runtime.sync_report import Ending
-from enginectl.actions.facts import capacities_of
+from enginectl.actions.facts import capacities_and_room
 from enginectl.actions.planning import first_pass_of
 from providers.cluster import Cluster
 from providers.fabrics.nvidia.fabric import Nvidia
@@ -17,6 +17,7 @@ from resources.base.kinds import NODE, POD
 from resources.base.labels import DOMAIN_PLACEMENT
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.preview.facts import Facts
+from resources.preview.needs import needs
 from resources.preview.shown import capacity_remarks
 from resources.reports.summary import state_of
 from tests.mnnvl.sets import auto, gpu
@@ -53,7 +54,7 @@ async def seen(cluster: Stage, name: str = "demo") -> tuple[str, dict[str, Domai
 async def notes(cluster: Stage) -> list[str]:
     """What `engine diff` says besides the operations."""
     first = first_pass_of(await cluster.look())
-    capacities = await capacities_of(Cluster(cluster.kubectl, cluster.clock), first)
+    capacities, _ = await capacities_and_room(Cluster(cluster.kubectl, cluster.clock), needs(first))
     return [note for _, note in capacity_remarks(first, None, Facts(capacities=capacities)) if isinstance(note, str)]
 
 

@@ -21,9 +21,8 @@ from engine.runtime.progress import NoProgress
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from enginectl.actions.diff import exit_code
-from enginectl.actions.facts import read_facts
 from enginectl.actions.planning import first_pass, report_of
-from enginectl.actions.preview import PreviewRequest, forecast_with
+from enginectl.actions.preview import shown_and_facts
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Options
 from enginectl.wiring.cluster import engine_of, with_events
@@ -39,7 +38,6 @@ from resources import settings
 from resources.base import kinds
 from resources.base.kinds import RESOURCE_SLICE, SERVICE_ACCOUNT
 from resources.install.modes import Use
-from resources.preview.shown import shown
 from tests.builders import applying
 from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane
@@ -185,9 +183,7 @@ class Player:
         wiring, provider, selection = self._wired(series, client)
         engine = engine_of(wiring, provider, selection)
         current, first = await first_pass(engine, intent)
-        facts = await read_facts(engine, first)
-        forecast = await forecast_with(wiring, PreviewRequest(), provider, first, facts)
-        seen = shown(first, forecast, facts)
+        seen, _ = await shown_and_facts(wiring, engine, first)
         return exit_code(report_of(seen), detailed=False), seen.forecast
 
     async def sync(

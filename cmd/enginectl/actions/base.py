@@ -28,7 +28,7 @@ from enginectl.wiring.scope import Selection
 from providers.overlaid import OverlaidProvider
 from providers.snapshot import Snapshot
 from resources.base.fields import mapping, mappings
-from resources.preview.forecasting import can_be_forecast, concerned, conditions_of, simulated
+from resources.preview.forecasting import can_be_forecast, restricted, simulated
 
 BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """When a base begins that has no object with a time."""
@@ -65,9 +65,9 @@ async def settled_base(
     engine = engine_of(wiring, provider, selection, limits, clock=standing)
     current, first = await first_pass(engine, intent)
     # Every object is needed, which an extended forecast does not have.
-    conditions = conditions_of(first, None)
-    forecast = simulated(concerned(first), intent, conditions) if can_be_forecast(first) else None
-    lives = outcome(first.world, concerned(first), forecast) if forecast else tuple(existing(current.world))
+    concerned = restricted(first)
+    forecast = simulated(concerned) if can_be_forecast(first) else None
+    lives = outcome(first.world, concerned.world, forecast) if forecast else tuple(existing(current.world))
     record = Snapshot(lives, unserved=current.world.unserved, incomplete=current.world.incomplete)
     replaced = frozenset(live.id for live in existing(current.world))
     at = now + duration_of(forecast) + SETTLING

@@ -1,74 +1,68 @@
-"""Facts: reads what a preview tells besides the plan, once and concurrently, and only what the plan needs."""
+"""Facts: reads what a preview tells besides the plan, once and concurrently, and only what the plan and its forecast need."""
 
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
-from typing import Final
 
 import anyio
+from msgspec.structs import replace
 
-from engine.answer import TrialOutcome
 from engine.errors import ClusterError
-from engine.ids import ResourceId
-from engine.observed import Live, World
-from engine.plan import changed
+from engine.forecast.forecast import Forecast
+from engine.observed import Live
 from engine.runtime.passes import Engine
 from engine.runtime.provider import Provider, RecordedProvider, Scope
 from enginectl.actions import requirements
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity, islands_of
-from resources.domains.requests import requested_by_sets, scaled_groups
+from resources.placement.cluster_room import RoomNode
 from resources.ports.fabric import Fabric, IslandFabric, NodeExclusiveFabric
-from resources.preview.facts import NO_TRIAL, Facts, FirstPass, TrialResult
-
-NOT_TRIED: Final = (
-    "you may not create pods: the API server was not asked whether it accepts pods of new templates; shown is what it refused before, by "
-    "the conditions of the sets"
-)
-NO_REMARKS: Final[Mapping[ResourceId, tuple[str, ...]]] = MappingProxyType({})
+from resources.preview.facts import NEW_NODES, NO_FACTS, NO_ROOM, Facts, FirstPass, RoomFacts
+from resources.preview.needs import Needs, needs
 
 
 async def read_facts(
-    engine: Engine,
-    first: FirstPass,
-    *,
-    is_forecast: bool = True,
-    rejected: Mapping[ResourceId, tuple[str, ...]] = NO_REMARKS,
-    trial: TrialResult = NO_TRIAL,
-    base: Mapping[ResourceId, tuple[str, ...]] = NO_REMARKS,
+    engine: Engine, first: FirstPass, forecast: Forecast | None = None, known: Facts = NO_FACTS, *, assume_nodes: bool = False
 ) -> Facts:
-    """The facts that this pass and its forecast need, from what the engine reads. What cannot be read is not known, and not told.
+    """The facts that this pass and its forecast need, from what the engine reads, with those that are known already.
 
-    They are read before the forecast is made, which takes them into account. `is_forecast`: whether one is made, without which quotas mean
-    nothing. `rejected`: what admission says of manifests. `trial`: what the API server says of the operations. `base`: remarks about the
-    manifests with which the change is compared.
+    What cannot be read is not known, and not told. `assume_nodes`: nodes are added for pods that have no room, so room is not read.
     """
-    provider = engine.provider
+    provider, needed = engine.provider, needs(first, forecast)
     quotas: list[Live] = []
-    capacities: dict[str, NodeCapacity] = {}
+    capacities: Mapping[str, NodeCapacity] = {}
+    room = NO_ROOM
     notices: list[str] = []
 
     async def read_quotas() -> None:
-        quotas.extend(await quotas_in(provider, changing_namespaces(first) if is_forecast else ()))
+        quotas.extend(await quotas_in(provider, needed.quotas))
 
-    async def read_capacities() -> None:
-        capacities.update(await capacities_of(provider, first))
+    async def read_nodes() -> None:
+        nonlocal capacities, room
+        capacities, room = await capacities_and_room(provider, needed, assume_nodes=assume_nodes)
 
     async def read_notices() -> None:
         notices.extend(await notices_of(engine, first))
 
     async with anyio.create_task_group() as tasks:
-        for read in (read_quotas, read_capacities, read_notices):
+        for read in (read_quotas, read_nodes, read_notices):
             tasks.start_soon(read)
-    return Facts(tuple(quotas), capacities, rejected, trial, base, tuple(notices))
+    return replace(known, quotas=tuple(quotas), capacities=capacities, room=room, notices=tuple(notices))
 
 
-def changing_namespaces(first: FirstPass) -> list[str]:
-    """The namespaces in which objects may be created from this pass on, sorted: those of roots that are changed and not removed."""
-    leaving = {
-        observed.root.id for observed in first.world.roots if observed.root.deleting_since is not None
-    } | first.intent.removals.keys()
-    plans = (plan for plan in first.planned.plans if plan.root not in leaving and (plan.deferred or changed(plan)))
-    return sorted({plan.root.namespace for plan in plans} - {""})
+async def capacities_and_room(
+    provider: Provider, needed: Needs, *, assume_nodes: bool = False
+) -> tuple[Mapping[str, NodeCapacity], RoomFacts]:
+    """Key of the kind of a fabric's domains -> its nodes, as far as they are known; and the room on all nodes. Nodes are listed once."""
+    if assume_nodes and needed.room is not None:
+        capacities, _ = await capacities_and_room(provider, replace(needed, room=None))
+        return capacities, NEW_NODES
+    nodes: Sequence[RoomNode] = ()
+    room, is_record = NO_ROOM, isinstance(provider, RecordedProvider)
+    if needed.has_islands or (needed.room is not None and not is_record):
+        from enginectl.actions.room import nodes_and_room  # Few previews need them.
+
+        nodes, room = await nodes_and_room(provider, needed.room)
+    read = {fabric.kind.key: await capacity_of(fabric, provider, nodes, complete=not is_record) for fabric in needed.fabrics}
+    return {key: capacity for key, capacity in read.items() if capacity is not None}, room
 
 
 async def quotas_in(provider: Provider, namespaces: Collection[str]) -> list[Live]:
@@ -76,21 +70,6 @@ async def quotas_in(provider: Provider, namespaces: Collection[str]) -> list[Liv
     if not namespaces or isinstance(provider, RecordedProvider):
         return []
     return await listed(provider, Scope((), (), "", tuple(namespaces), (kinds.RESOURCE_QUOTA,)))
-
-
-async def capacities_of(provider: Provider, first: FirstPass) -> dict[str, NodeCapacity]:
-    """Key of the kind of a fabric's domains -> its nodes. Nothing is read unless a set requests a domain."""
-    sets, groups = first.sets(), scaled_groups(first.world.roots)
-    fabrics = [fabric for fabric in first.configuration.fabrics if requested_by_sets(sets, fabric, groups)]
-    nodes = await nodes_of(provider) if any(isinstance(fabric, IslandFabric) for fabric in fabrics) else ()
-    complete = not isinstance(provider, RecordedProvider)
-    read = {fabric.kind.key: await capacity_of(fabric, provider, nodes, complete=complete) for fabric in fabrics}
-    return {key: capacity for key, capacity in read.items() if capacity is not None}
-
-
-async def nodes_of(provider: Provider) -> list[Live]:
-    """The nodes; none if they could not be listed, which needs a right that is not required otherwise."""
-    return await listed(provider, Scope((), (), "", (), (kinds.NODE,)))
 
 
 async def listed(provider: Provider, scope: Scope) -> list[Live]:
@@ -103,7 +82,7 @@ async def listed(provider: Provider, scope: Scope) -> list[Live]:
     return [live for live in observation.references if live.id.kind == kind.name and kind.key not in observation.incomplete]
 
 
-async def capacity_of(fabric: Fabric, provider: Provider, nodes: Sequence[Live] = (), *, complete: bool) -> NodeCapacity | None:
+async def capacity_of(fabric: Fabric, provider: Provider, nodes: Sequence[RoomNode] = (), *, complete: bool) -> NodeCapacity | None:
     """The nodes that can be in a domain, and the domains that they are in. None if that is not known, or if a node can be in many.
 
     If claims cannot be listed, every node counts as free. `nodes` are those of the cluster, if they are known: their labels name islands.
@@ -123,22 +102,16 @@ async def capacity_of(fabric: Fabric, provider: Provider, nodes: Sequence[Live] 
         return None
     claims = (live for live in observation.references if live.id.kind == kinds.RESOURCE_CLAIM.name)
     taken = {node: fabric.domain_uid(claim) for claim in claims if (node := fabric.allocated_node(claim))}
-    islands = islands_of(fabric, nodes) if isinstance(fabric, IslandFabric) and nodes else None
+    labels = {node.name: node.labels for node in nodes}
+    islands = islands_of(fabric, labels) if isinstance(fabric, IslandFabric) and nodes else None
     return NodeCapacity(fabric.eligible_nodes(inventory), taken, islands)
 
 
 async def notices_of(engine: Engine, first: FirstPass) -> list[str]:
-    """What the cluster lacks that the configuration or the manifests need, and what the user may not read."""
+    """What the cluster lacks that the configuration or the manifests need."""
     asked = {str(manifest["kind"]) for manifest in first.intent.manifests}
     missing = await missing_kinds(engine, first.world.unserved, asked)
-    untried = NOT_TRIED if may_not_try(first.world) else ""
-    return [note for note in (missing, untried, await requirements.missing_if_known(engine.configuration, engine.provider)) if note]
-
-
-def may_not_try(world: World) -> bool:
-    """Whether the API server was not asked about a pod of a new template because the user may not create pods."""
-    verdicts = (verdict for observed in world.roots for verdict in observed.trials.verdicts.values())
-    return any(verdict.outcome is TrialOutcome.NOT_PERMITTED for verdict in verdicts)
+    return [note for note in (missing, await requirements.missing_if_known(engine.configuration, engine.provider)) if note]
 
 
 async def missing_kinds(engine: Engine, unserved: frozenset[str], asked: Collection[str]) -> str:

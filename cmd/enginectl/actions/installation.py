@@ -9,10 +9,10 @@ from engine.resource import Body
 from enginectl.actions.crds import VERSION, yaml_stream
 from enginectl.actions.rbac import rbac_objects
 from enginectl.base import terminal
-from enginectl.base.durations import parse_seconds
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
 from enginectl.base.files import read_bytes
+from enginectl.base.options import parse_seconds
 from enginectl.wiring.configuration import Wiring, configuration_of, protection
 from providers.documents import read_documents
 from providers.snapshot import as_yaml

@@ -18,7 +18,7 @@ from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
 from enginectl.wiring.cluster import DEFAULT_LIMITS
 from enginectl.wiring.scope import part_of
-from resources.preview.assumed_secrets import with_assumed_secrets
+from resources.base.kinds import SECRET
 from resources.preview.facts import NO_FACTS, Facts, FirstPass
 from resources.preview.shown import Shown, shown
 
@@ -40,13 +40,18 @@ async def first_pass(
 def first_pass_of(current: Pass, intent: Intent = NOTHING, limits: Limits = DEFAULT_LIMITS) -> FirstPass:
     """A pass that was planned with this intent, as previews show it: Secrets that the user may not list are assumed."""
     read = replace(intent, memo=current.memo)
-    return with_assumed_secrets(FirstPass(current.now, current.world, current.planned, current.configuration, read, limits))
+    first = FirstPass(current.now, current.world, current.planned, current.configuration, read, limits)
+    if SECRET.key not in current.world.incomplete:
+        return first
+    from resources.preview.assumed_secrets import with_assumed_secrets  # Few users may not list Secrets.
+
+    return with_assumed_secrets(first)
 
 
 async def planned_pass(engine: Engine) -> Pass:
     """One pass for a command that shows what exists, with what `diff` shows of its plans. What the cluster lacks is named on stderr."""
     current, first = await first_pass(engine)
-    seen = shown(first, None, await read_facts(engine, first, is_forecast=False))
+    seen = shown(first, None, await read_facts(engine, first))
     write_notices(seen.notices)
     return shown_pass(current, seen)
 

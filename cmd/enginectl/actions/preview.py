@@ -1,9 +1,9 @@
 """Preview: what a sync would do first, what follows, and what is known beyond that. Nothing is written to the cluster."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeVar
 
 from anyio import to_thread
 from msgspec import Struct
@@ -17,10 +17,10 @@ from engine.intent import Intent, intent_of
 from engine.record import NO_REMOVALS, Record, RootRemovals
 from engine.report.model import Report
 from engine.runtime.clock import StandingClock
-from engine.runtime.passes import Pass
-from engine.runtime.provider import Provider, RecordedProvider
+from engine.runtime.passes import Engine, Pass
+from engine.runtime.provider import Provider
 from engine.runtime.verdicts import Verdicts
-from enginectl.actions.facts import NO_REMARKS, read_facts
+from enginectl.actions.facts import read_facts
 from enginectl.actions.planning import first_pass, report_of, shown_pass, write_notices
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
@@ -31,15 +31,13 @@ from enginectl.input.targets import require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
-from resources.preview.facts import NO_TRIAL, Facts, FirstPass, TrialResult
-from resources.preview.forecasting import forecast_of, needs_room
-from resources.preview.shown import shown
+from resources.preview.facts import NO_FACTS, NO_TRIAL, Facts, FirstPass, TrialResult
+from resources.preview.forecasting import forecast_of
+from resources.preview.shown import Shown, shown
 
 NO_FORECAST: Final = "there is no forecast of what follows the next pass"
-
-
-Compute = Callable[[Callable[[], Forecast | None]], Awaitable[Forecast | None]]
-"""Computes a forecast, in this thread or in another one."""
+NO_REMARKS: Final[Mapping[ResourceId, tuple[str, ...]]] = MappingProxyType({})
+Result = TypeVar("Result")
 
 
 class PreviewRequest(Struct, frozen=True, eq=False):
@@ -146,9 +144,10 @@ async def preview_of(
     intent = intent_of(admitted.roots.bodies, request.focus, removals.roots, record, admitted.roots.memo)
     engine = engine_of(wiring, provider, selection, request.limits)
     current, first = await first_pass(engine, intent, removals.objections, verdicts)
+    first = replace(first, passes=request.forecast_passes)
     trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL
-    facts = await read_facts(engine, first, is_forecast=not request.only_next, rejected=admitted.rejected, trial=trial, base=base)
-    seen = shown(first, None if request.only_next else await forecast_with(wiring, request, provider, first, facts), facts)
+    known = Facts(rejected=admitted.rejected, trial=trial, base=base)
+    seen, facts = await shown_and_facts(wiring, engine, first, known, only_next=request.only_next, assume_nodes=request.assume_nodes)
     write_notices(seen.notices)
     cluster = ""
     if request.for_approval:
@@ -160,32 +159,48 @@ async def preview_of(
     return Preview(request, first, facts, result, report, selection, cluster)
 
 
-async def forecast_with(
-    wiring: Wiring, request: PreviewRequest, provider: Provider, first: FirstPass, facts: Facts, *, in_thread: bool = False
-) -> Forecast | None:
-    """The forecast of this pass, given these facts, on the nodes of the cluster. `in_thread`: computed beside what this thread serves."""
+async def shown_and_facts(
+    wiring: Wiring,
+    engine: Engine,
+    first: FirstPass,
+    known: Facts = NO_FACTS,
+    *,
+    only_next: bool = False,
+    assume_nodes: bool = False,
+    in_thread: bool = False,
+) -> tuple[Shown, Facts]:
+    """What is shown of a pass and what follows it, and the facts that it depends on, of which some are known already.
 
-    async def compute(make: Callable[[], Forecast | None]) -> Forecast | None:
-        attempt = partial(forecast_if_possible, wiring, make)
-        return await to_thread.run_sync(attempt) if in_thread else attempt()
+    `in_thread`: what takes long is computed beside what this thread serves. The others: see `PreviewRequest`.
+    """
 
-    forecast = await compute(lambda: forecast_of(first, facts, passes=request.forecast_passes))
-    return await with_room(request, provider, first, facts, forecast, compute)
+    async def compute(make: Callable[[], Result]) -> Result:
+        return await to_thread.run_sync(make) if in_thread else make()
+
+    verbose = wiring.options.verbose
+    forecast = None if only_next else await compute(lambda: forecast_if_possible(first, verbose=verbose))
+    facts = await read_facts(engine, first, forecast, known, assume_nodes=assume_nodes)
+    return await compute(lambda: shown_if_possible(first, forecast, facts, verbose=verbose)), facts
 
 
-async def with_room(
-    request: PreviewRequest, provider: Provider, first: FirstPass, facts: Facts, forecast: Forecast | None, compute: Compute
-) -> Forecast | None:
-    """The forecast on the nodes of the cluster, if it creates pods or waits for their room; a record of a cluster has no nodes."""
-    is_record = isinstance(provider, RecordedProvider)
-    if forecast is None or not needs_room(forecast) or (is_record and not request.assume_nodes):
-        return forecast
-    from enginectl.actions.room import room_of  # Only where pods are created.
-    from resources.forecast.room_facts import NEW_NODES
-    from resources.preview.room import in_room
+def forecast_if_possible(first: FirstPass, *, verbose: bool) -> Forecast | None:
+    """The forecast. If our own code fails on it, a line says so, and the report is written without one."""
+    try:
+        return forecast_of(first)
+    except Exception as error:
+        report_internal_error(error, verbose=verbose, about=NO_FORECAST)
+        return None
 
-    room = NEW_NODES if request.assume_nodes else await room_of(provider, first, forecast, facts.capacities)
-    return await compute(lambda: in_room(first, forecast, room, passes=request.forecast_passes))
+
+def shown_if_possible(first: FirstPass, forecast: Forecast | None, facts: Facts, *, verbose: bool) -> Shown:
+    """What is shown. If our own code fails on the forecast, a line says so, and there is none."""
+    try:
+        return shown(first, forecast, facts)
+    except Exception as error:
+        if forecast is None:
+            raise
+        report_internal_error(error, verbose=verbose, about=NO_FORECAST)
+        return shown(first, None, facts)
 
 
 async def tried(provider: Provider, first: FirstPass) -> TrialResult:
@@ -193,15 +208,6 @@ async def tried(provider: Provider, first: FirstPass) -> TrialResult:
     from enginectl.actions.trial import try_out
 
     return await try_out(provider, report_of(shown(first)))
-
-
-def forecast_if_possible(wiring: Wiring, make: Callable[[], Forecast | None]) -> Forecast | None:
-    """The forecast that is made. If our own code fails on it, a line says so, and the report is written without one."""
-    try:
-        return make()
-    except Exception as error:
-        report_internal_error(error, verbose=wiring.options.verbose, about=NO_FORECAST)
-        return None
 
 
 async def judged(report: Report, observed: Pass, policies: Policies) -> Report:

@@ -33,7 +33,6 @@ from providers.profiling.profiler import profiled
 from providers.read_only import ReadOnlyProvider
 from resources.install.publication import CALLED, NAME, NAMESPACE
 from resources.preview.pod_patterns import with_patterns
-from resources.preview.shown import shown
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 """Seconds between two attempts to read the configuration while the server does not answer."""
@@ -100,14 +99,10 @@ def show(current: Pass) -> ShownPass:
 
 async def foreseen(wiring: Wiring, selection: Selection, current: Pass, client: Client) -> ShownPass:
     """A pass of the loop with its forecast, as `diff` shows it. The facts that it needs are read with this client; nothing is written."""
-    from enginectl.actions.facts import read_facts  # Only for who asks.
-    from enginectl.actions.preview import PreviewRequest, forecast_with
+    from enginectl.actions.preview import shown_and_facts  # Only for who asks.
 
-    provider = ReadOnlyProvider(Cluster(client, wiring.clock))
-    engine = replace(engine_of(wiring, provider, selection), configuration=current.configuration)
-    first = first_pass_of(current)
-    facts = await read_facts(engine, first)
-    seen = shown(first, await forecast_with(wiring, PreviewRequest(), provider, first, facts, in_thread=True), facts)
+    engine = engine_of(wiring, ReadOnlyProvider(Cluster(client, wiring.clock)), selection)
+    seen, _ = await shown_and_facts(wiring, replace(engine, configuration=current.configuration), first_pass_of(current), in_thread=True)
     return ShownPass(shown_pass(current, seen), with_patterns(report_of(seen)))
 
 

@@ -20,6 +20,7 @@ from enginectl.input.applysets import Prune
 from enginectl.wiring.configuration import Wiring
 from resources.approval.recognition import RECOGNITION
 from resources.preview.forecasting import forecast_of
+from resources.preview.shown import shown
 from resources.registry import BLUEPRINTS
 
 MAX_PASSES = 20_000
@@ -30,13 +31,14 @@ UNKNOWN_CLUSTER = "the namespace kube-system may not be read, so the plan does n
 def with_whole_forecast(seen: Preview) -> Preview:
     """What was seen, with a forecast for which every object was simulated: an approval needs what each of them becomes.
 
-    Raises nothing; the same preview if it has such a forecast already, or none.
+    The same preview if it has such a forecast already, or none.
     """
     forecast = seen.report.forecast
     if forecast is None or forecast.objects is not None:
         return seen
-    whole = forecast_of(seen.first, seen.facts, passes=MAX_PASSES, whole=True)
-    return replace(seen, report=replace(seen.report, forecast=whole))
+    first = replace(seen.first, passes=MAX_PASSES)
+    whole = shown(first, forecast_of(first, whole=True), seen.facts)
+    return replace(seen, report=replace(seen.report, forecast=whole.forecast))
 
 
 def approval_of_preview(wiring: Wiring, seen: Preview) -> Approval:

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from engine.version import VERSION
+from enginectl.base.errors import UsageError
 
 KEY = "enginectl.options"
 """Where the parsed options are kept in Typer's context."""
@@ -251,6 +252,19 @@ def options(ctx: typer.Context) -> Options:
     """The values of the options that every command takes."""
     values = dict(ctx.meta.get(KEY, {}))
     return Options(**{name: TYPES.get(name, lambda value: value)(value) for name, value in values.items()})
+
+
+def parse_seconds(text: str, option: str, *, zero: bool = False) -> float:
+    """The seconds of a duration such as `90s`, `1h30m` or a bare number; 0 only with `zero`. Raises `UsageError` that names the option."""
+    from engine.duration import nanoseconds  # `--help` needs none of it.
+
+    try:
+        seconds = nanoseconds(f"{text}s" if text.replace(".", "", 1).isdecimal() else text) / 1e9
+    except ValueError as error:
+        raise UsageError(f"{option} {text}: {error}") from None
+    if seconds < 0 or (seconds == 0 and not zero):
+        raise UsageError(f"{option} {text}: must {'not be negative' if zero else 'be greater than zero'}")
+    return seconds
 
 
 TYPES: dict[str, Any] = {"kubeconfig": Path, "config": Path, "log_format": LogFormat}

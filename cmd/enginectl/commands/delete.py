@@ -53,9 +53,9 @@ def delete(
     from enginectl.actions.delete import preview_deletion, require_consent
     from enginectl.actions.diff import Saving
     from enginectl.actions.sync import Patience
-    from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
     from enginectl.base.files import STDIN
+    from enginectl.base.options import parse_seconds
     from enginectl.base.runner import conclude, run, run_cancellable
     from enginectl.input.deletion import deletion_of
     from enginectl.input.plan_policies import load_all

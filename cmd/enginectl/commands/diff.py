@@ -92,9 +92,9 @@ def diff(
     from enginectl.actions.diff import diff as write_diff
     from enginectl.actions.preview import PreviewRequest
     from enginectl.actions.reporting import faults_reported, outputs_of
-    from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
     from enginectl.base.files import STDIN
+    from enginectl.base.options import parse_seconds
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.plan_policies import load_all
     from enginectl.input.prune import PruneOptions, check_options, check_restrictions, pruning

@@ -47,7 +47,7 @@ def run(
     """
     from enginectl.actions.run import run_loop
     from enginectl.base import runner
-    from enginectl.base.durations import parse_seconds
+    from enginectl.base.options import parse_seconds
     from enginectl.wiring.configuration import wire
 
     seconds = parse_seconds(interval, "--interval")

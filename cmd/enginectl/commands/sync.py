@@ -121,8 +121,8 @@ def sync(
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
     from enginectl.base import terminal
-    from enginectl.base.durations import parse_seconds
     from enginectl.base.errors import UsageError
+    from enginectl.base.options import parse_seconds
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
     from enginectl.input.plan_policies import load_all
     from enginectl.input.prune import PruneOptions, check_options, check_restrictions, pruning

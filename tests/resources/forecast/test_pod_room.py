@@ -5,7 +5,7 @@ from typing import Any
 from engine.observed import Live, live
 from resources.base import kinds, labels
 from resources.forecast.pod_room import PodRoom
-from resources.placement.cluster_room import UsageTotals, room_node
+from resources.placement.usage_totals import UsageTotals, room_node
 
 ROOT = kinds.PODCLIQUESET.id("ml", "demo")
 GPU = "nvidia.com/gpu"
@@ -20,7 +20,7 @@ def pod(name: str, gpus: int = 4, node: str = "", **spec: Any) -> Live:
 def room(*running: Live, nodes: int = 2) -> PodRoom:
     """Nodes with four GPUs each, on which pods of ours run."""
     bodies = [{"metadata": {"name": f"n{i}"}, "status": {"allocatable": {GPU: "4", "pods": "10"}}} for i in range(nodes)]
-    made = PodRoom(UsageTotals().room(map(room_node, bodies), {}))
+    made = PodRoom(UsageTotals().room(map(room_node, bodies)))
     made.begin((each, {}) for each in running)
     return made
 
@@ -91,7 +91,7 @@ def test_pods_that_could_preempt_others_are_told_and_start_as_long_as_all_of_the
 
 def test_pods_that_fit_only_if_the_nodes_are_filled_in_another_order_are_told_and_start() -> None:
     bodies = [{"metadata": {"name": f"n{i}"}, "status": {"allocatable": {"cpu": "10", "pods": "10"}}} for i in range(2)]
-    made = PodRoom(UsageTotals().room(map(room_node, bodies), {}))
+    made = PodRoom(UsageTotals().room(map(room_node, bodies)))
     pods = [pod(f"{size}-{number}", gpus=0) for number, size in enumerate("ccbbbb")]
     cpu = {"b": "3", "c": "4"}
     sized = [live({**each.body, "spec": {"containers": [{"resources": {"requests": {"cpu": cpu[each.id.name[0]]}}}]}}) for each in pods]

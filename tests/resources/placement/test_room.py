@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from resources.placement.cluster_room import FabricSlots, UsageTotals, room_node
+from resources.placement.cluster_room import FabricSlots
 from resources.placement.packing import left_over
 from resources.placement.pod_demand import DemandBook, PodDemand
 from resources.placement.refusal_text import amount_text, refusal_text
 from resources.placement.room import Room
+from resources.placement.usage_totals import UsageTotals, room_node
 
 Body = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -37,7 +39,7 @@ class Cluster:
         totals = UsageTotals({"app"})
         for body in running:
             totals.add(body)
-        cluster = totals.room(map(room_node, nodes), slots or {})
+        cluster = replace(totals.room(map(room_node, nodes)), slots=slots or {})
         self.room, self.book = Room(cluster), DemandBook(cluster.priorities)
         self.room.occupy_slots()
 

@@ -1,0 +1,87 @@
+"""UsageTotals: what pods use of the nodes of a cluster, added up while they are read, and the nodes as room is judged by them."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from engine.resource import Body
+from resources.base.fields import mapping, mappings
+from resources.placement.cluster_room import CRITICAL, ClusterRoom, LabelledPods, NodeUsage, RoomNode, priority_of
+from resources.placement.node_fit import PODS, Amounts, allocatable, requests_of, texts
+from resources.placement.pod_affinity import ENDED, affinity_terms, anti_affinity_terms
+
+MAX_PODS: Final = 200_000
+"""With more pods of others than this, room is not judged. Kubernetes is made for 150,000; a client would read for longer than a minute."""
+
+
+def room_node(body: Body) -> RoomNode:
+    """A node as the API sends it, without what is not needed."""
+    metadata, spec, status = mapping(body.get("metadata")), mapping(body.get("spec")), mapping(body.get("status"))
+    labels = mapping(metadata.get("labels"))
+    ready = [condition for condition in mappings(status.get("conditions")) if condition.get("type") == "Ready"]
+    kept = {
+        "metadata": {"name": metadata["name"], "labels": labels},
+        "spec": {"unschedulable": spec.get("unschedulable") is True, "taints": mappings(spec.get("taints"))},
+        "status": {"conditions": [{"type": "Ready", "status": each.get("status")} for each in ready]},
+    }
+    return RoomNode(str(metadata["name"]), labels, kept, allocatable(body))
+
+
+class UsageTotals:
+    """Adds up what pods use. It keeps no pod: its size depends on the number of nodes, namespaces and priorities."""
+
+    def __init__(self, label_keys: Collection[str] = (), excluded: Collection[str] = ()) -> None:
+        """`label_keys`: the labels that affinity asks for. `excluded`: the uids of pods that do not count, as the forecast has them."""
+        self._keys, self._excluded = frozenset(label_keys), excluded
+        self._usage: dict[tuple[str, str, int], Counter[str]] = {}
+        self._labelled: set[LabelledPods] = set()
+        self._priorities = dict(CRITICAL)
+        self.count = 0
+        """The pods so far, those that do not count as well."""
+
+    def add(self, pod: Body) -> None:
+        """Count a pod. One that has no node, that has ended, or that is being deleted uses nothing that lasts."""
+        self.count += 1
+        metadata, spec = mapping(pod.get("metadata")), mapping(pod.get("spec"))
+        name, priority = spec.get("priorityClassName"), spec.get("priority")
+        if isinstance(name, str) and isinstance(priority, int):
+            self._priorities[name] = priority
+        node = spec.get("nodeName")
+        has_ended = mapping(pod.get("status")).get("phase") in ENDED
+        if not isinstance(node, str) or not node or has_ended or metadata.get("uid") in self._excluded:
+            return
+        namespace = str(metadata.get("namespace", ""))
+        priority = priority_of(spec)
+        if metadata.get("deletionTimestamp") is None:
+            used = self._usage.setdefault((node, namespace, priority), Counter())
+            used.update(used_by(spec))
+        if self._keys:
+            labels = tuple(sorted((key, str(value)) for key, value in mapping(metadata.get("labels")).items() if key in self._keys))
+            self._labelled.add(LabelledPods(node, namespace, labels))
+
+    def room(self, nodes: Iterable[RoomNode]) -> ClusterRoom:
+        """The cluster with these nodes and the pods that were counted."""
+        usage: dict[str, list[NodeUsage]] = {}
+        for (node, namespace, priority), requests in self._usage.items():
+            usage.setdefault(node, []).append(NodeUsage(namespace, priority, dict(requests)))
+        by_node = {node: tuple(listed) for node, listed in usage.items()}
+        listed = tuple(sorted(nodes, key=lambda node: node.name))
+        return ClusterRoom(listed, by_node, frozenset(self._labelled), self._priorities)
+
+
+def used_by(spec: Mapping[str, Any]) -> Amounts:
+    """What a pod on a node uses of it; one pod, if its quantities are malformed."""
+    try:
+        return requests_of(spec)
+    except ValueError:
+        return {PODS: 1000}
+
+
+def label_keys_of(specs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The keys of labels by which the required affinity of pods with these specs selects others."""
+    for spec in specs:
+        for term in (*affinity_terms(spec), *anti_affinity_terms(spec)):
+            selector = mapping(term.get("labelSelector"))
+            yield from map(str, mapping(selector.get("matchLabels")))
+            yield from (str(rule.get("key")) for rule in mappings(selector.get("matchExpressions")))
+            yield from (key for name in ("matchLabelKeys", "mismatchLabelKeys") for key in texts(term.get(name)))

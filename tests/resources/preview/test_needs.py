@@ -1,0 +1,85 @@
+"""Needs: which facts a preview reads depends on what follows the first pass."""
+
+from typing import Any
+
+import pytest
+
+from engine.guard import Limits
+from engine.intent import Intent
+from engine.memo import Memo
+from engine.observed import World
+from engine.proposal import propose
+from engine.tick import plan_all
+from providers.fabrics.nvidia.fabric import Nvidia
+from resources.base import kinds
+from resources.preview.facts import FirstPass
+from resources.preview.forecasting import forecast_of
+from resources.preview.needs import Needs, needs
+from resources.registry import BLUEPRINTS
+from tests.builders import clique, podcliqueset
+from tests.laws.toy import CONFIGURATION, START
+from tests.mnnvl.sets import auto
+
+SELECTIVE = {"nodeSelector": {"zone": "a"}, "containers": [{"name": "main", "image": "nginx:1"}]}
+
+
+def first_pass(world: World, *manifests: dict[str, Any]) -> FirstPass:
+    """The first pass over a world with these manifests."""
+    proposed = propose(world, manifests)
+    planned = plan_all(BLUEPRINTS, proposed, START, CONFIGURATION, Memo(), Limits())
+    return FirstPass(START, proposed, planned, CONFIGURATION, Intent(manifests))
+
+
+def foreseen(first: FirstPass) -> Needs:
+    """What a preview with a forecast needs."""
+    return needs(first, forecast_of(first))
+
+
+def world_after(first: FirstPass) -> World:
+    """What exists when everything that was forecast is done."""
+    forecast = forecast_of(first)
+    assert forecast is not None
+    return forecast.end
+
+
+def demo(replicas: int) -> dict[str, Any]:
+    """A set with one pod in each replica."""
+    return podcliqueset("demo", clique("a", pod_spec=SELECTIVE), replicas=replicas)
+
+
+def test_new_pods_need_quotas_and_room() -> None:
+    needed = foreseen(first_pass(World(()), demo(2)))
+
+    assert needed.quotas == ("default",) and needed.fabrics == ()
+    assert needed.room is not None and needed.room.known == frozenset()
+    assert [spec["nodeSelector"] for spec in needed.room.specs] == [{"zone": "a"}] * 2
+
+
+def test_without_a_forecast_neither_quotas_nor_room_matter() -> None:
+    needed = needs(first_pass(World(()), demo(2)))
+
+    assert (needed.quotas, needed.room) == ((), None)
+
+
+def test_an_update_counts_the_pods_that_exist_once() -> None:
+    world = world_after(first_pass(World(()), demo(1)))
+    pods = {live.uid for root in world.roots for live in root.lives() if live.id.kind == kinds.POD.name}
+
+    needed = foreseen(first_pass(world, demo(2)))
+
+    assert needed.room is not None and len(needed.room.specs) == 1
+    assert needed.room.known == pods and len(pods) == 1
+
+
+@pytest.mark.parametrize("replicas", [0, 2])
+def test_what_creates_no_pod_needs_no_room(replicas: int) -> None:
+    world = world_after(first_pass(World(()), demo(2)))
+
+    assert foreseen(first_pass(world, demo(replicas))).room is None
+
+
+def test_nodes_of_a_fabric_matter_only_if_a_set_requests_domains_of_it() -> None:
+    with_domains = foreseen(first_pass(World(()), auto(1)))
+
+    assert [fabric.kind for fabric in with_domains.fabrics] == [Nvidia().kind] and with_domains.has_islands
+    assert not foreseen(first_pass(World(()), demo(1))).has_islands
