@@ -16,10 +16,15 @@ RULE = re.compile(r"(?<![\w-])[RNTQCI][1-9]\d?(?![\w-])")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
-def headings(page: Path) -> set[str]:
-    """The anchors of a page, as GitHub makes them."""
-    found = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
+"""An anchor that a page sets itself."""
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page: those that GitHub makes of its headings, and its own."""
+    text = page.read_text()
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | set(ANCHOR.findall(text))
 
 
 def broken(page: Path) -> Iterator[str]:
@@ -29,7 +34,7 @@ def broken(page: Path) -> Iterator[str]:
         if "://" in link:
             continue
         target = (page.parent / place).resolve() if place else page
-        if not target.exists() or (anchor and anchor not in headings(target)):
+        if not target.exists() or (anchor and anchor not in anchors(target)):
             yield link
 
 
@@ -76,6 +81,32 @@ def test_every_rule_about_domains_has_a_row() -> None:
 
     expected = [f"{letter}{number}" for letter, last in (("R", 59), ("N", 35), ("T", 18), ("C", 12)) for number in range(1, last + 1)]
     assert sorted(rows) == sorted(expected)
+
+
+RECORDS = sorted(path for path in (ROOT / "docs" / "decisions").glob("*.md") if path.name != "README.md")
+RECORD = re.compile(
+    r"# .+\n\n\d{4}-\d\d-\d\d\n\n## Context\n\n.+\n## Decision\n\n.+\n## Alternatives\n\n- .+\n## Consequences\n\n.+", re.DOTALL
+)
+"""A record of a decision: its title, its date and its four parts."""
+LONGEST_LINE, SHORTEST_RECORD, LONGEST_RECORD = 120, 80, 300
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.stem)
+def test_a_decision_has_a_date_a_context_its_alternatives_and_its_consequences(record: Path) -> None:
+    text = record.read_text()
+
+    assert RECORD.fullmatch(text)
+    assert SHORTEST_RECORD <= len(text.split()) <= LONGEST_RECORD
+    assert [line for line in text.splitlines() if len(line) > LONGEST_LINE] == []
+
+
+def test_the_index_has_a_line_for_each_decision() -> None:
+    lines = re.findall(r"^- (\S+) \[(.+)\]\((.+)\)$", (ROOT / "docs" / "decisions" / "README.md").read_text(), re.MULTILINE)
+    heads = (tuple(record.read_text().split("\n\n")[:2]) for record in RECORDS)
+
+    assert sorted(lines) == sorted(
+        (date, title.removeprefix("# "), record.name) for (title, date), record in zip(heads, RECORDS, strict=True)
+    )
 
 
 def configurations() -> Iterator[object]:

@@ -66,7 +66,7 @@ def union(schema: Schema) -> frozenset[str]:
 def structural(name: str) -> Schema:
     """The structural schema of a type with all references resolved. Every object keeps unknown fields, for newer versions of Kubernetes.
 
-    It has no defaults and no list keys: see docs/decisions.md. Equal parts are shared objects, which must not be changed.
+    It has no defaults and no list keys: see docs/decisions/recorded-pod-types.md. Equal parts are shared objects, which must not change.
     """
     return _structural(definitions()[name])
 

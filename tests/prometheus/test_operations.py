@@ -12,7 +12,7 @@ from providers.metrics.families import FAMILIES
 from providers.metrics.metrics import EngineMetrics
 from providers.sandbox.clock import VirtualClock
 from tests.prometheus.expressions import alerts, metrics_in, of_panels, panels, series
-from tests.test_docs import headings
+from tests.test_docs import anchors
 from tests.test_layout import PRODUCT, ROOT
 
 PAGE = ROOT / "docs" / "operations.md"
@@ -79,7 +79,7 @@ def test_an_alert_is_complete_and_has_its_runbook(alert: dict[str, dict[str, str
     name, annotations = str(alert["alert"]), alert["annotations"]
 
     assert annotations["runbook_url"] == f"docs/operations.md#{name.lower()}"
-    assert name.lower() in headings(PAGE)
+    assert name.lower() in anchors(PAGE)
     assert annotations["summary"].rstrip().endswith(".")
     assert annotations["description"].rstrip().endswith(".")
     assert alert["labels"]["severity"] in ("critical", "warning", "info")
