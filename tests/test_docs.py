@@ -11,7 +11,7 @@ from resources.settings import read
 from tests.test_layout import FOLDERS, GENERATED, ROOT, SOURCES, files
 
 PAGES = sorted(path for path in files() if path.suffix == ".md")
-RULE = re.compile(r"(?<![\w-])[RNTQCI][1-9]\d?(?![\w-])")
+RULE = re.compile(r"(?<![\w-])[RNTQCIMU][1-9]\d?(?![\w-])")
 """A rule by its number: R26, N9, T10, Q16."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -25,6 +25,10 @@ def anchors(page: Path) -> set[str]:
     text = page.read_text()
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | set(ANCHOR.findall(text))
+
+
+NOT_PROSE = re.compile(r"^```.*?^```$|`[^`\n]*`|^#.*?$|<a id=\"\w+\"></a>\**\w+", re.MULTILINE | re.DOTALL)
+"""Code, headings, and a rule where it is stated."""
 
 
 def broken(page: Path) -> Iterator[str]:
@@ -63,11 +67,20 @@ def test_the_tree_of_the_architecture_has_every_folder() -> None:
     assert (top | nested) - {"docs"} - set(re.findall(r"\w+", tree)) == set()
 
 
-def test_every_rule_that_is_cited_is_restated() -> None:
-    restated = {rule for page in (ROOT / "docs" / "behaviour").glob("*.md") for rule in RULE.findall(page.read_text())}
+def test_every_rule_that_is_cited_has_an_anchor() -> None:
+    stated = {anchor.upper() for page in (ROOT / "docs" / "behaviour").glob("*.md") for anchor in ANCHOR.findall(page.read_text())}
     cited = {rule: source.path for source in SOURCES for text in texts(source.text) for rule in RULE.findall(text)}
 
-    assert {rule: path for rule, path in cited.items() if rule not in restated} == {}
+    assert {rule: path for rule, path in cited.items() if rule not in stated} == {}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_page_that_cites_a_rule_links_to_it(page: Path) -> None:
+    text = NOT_PROSE.sub("", page.read_text())
+    linked = re.findall(rf"\[({RULE.pattern})\]\(([^)]*)\)", text)
+
+    assert [(rule, link) for rule, link in linked if link.partition("#")[2] != rule.lower()] == []
+    assert RULE.findall(re.sub(r"\[[^\]]*\]\([^)]*\)", "", text)) == []
 
 
 def texts(code: str) -> list[str]:
@@ -77,7 +90,7 @@ def texts(code: str) -> list[str]:
 
 def test_every_rule_about_domains_has_a_row() -> None:
     page = (ROOT / "docs" / "behaviour" / "compute-domains.md").read_text()
-    rows = re.findall(r"^\| ([RNTC]\d+) \|", page, re.MULTILINE)
+    rows = re.findall(r"^\| <a id=\"\w+\"></a>([RNTC]\d+) \|", page, re.MULTILINE)
 
     expected = [f"{letter}{number}" for letter, last in (("R", 59), ("N", 35), ("T", 18), ("C", 12)) for number in range(1, last + 1)]
     assert sorted(rows) == sorted(expected)
