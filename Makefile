@@ -8,6 +8,10 @@ bin := .venv/bin
 runtime := .venv/runtime.stamp
 dev := .venv/dev.stamp
 
+# A pipe fails if the command before it does.
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
+
 # The first Python on PATH that is new enough; `make PYTHON=/path/to/python3 …` chooses another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$python; break; }; done)
@@ -31,15 +35,24 @@ help: ## list the targets
 
 $(bin)/python:
 	@test -n "$(PYTHON)" || { echo "make: needs Python 3.11 or newer on PATH, with its venv module" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	@echo 'make: creates .venv with $(PYTHON)'
+	@$(PYTHON) -m venv .venv
 
-$(runtime): pyproject.toml constraints.txt | $(bin)/python
-	$(bin)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[sandbox]'
+projects := pyproject.toml sandbox/pyproject.toml constraints.txt
+install = $(bin)/python -m pip install --progress-bar off --disable-pip-version-check -c constraints.txt
+
+# What pip says, less what repeats itself: a line for each package that it fetches, and what it installs.
+progress := sed -u -n -E 's/ \(from .*//; /^ *(Collecting|Building|Installing collected|Successfully)/p'
+
+$(runtime): $(projects) | $(bin)/python
+	@echo 'make: installs the engine and the sandbox into .venv'
+	@$(install) -e . -e ./sandbox | $(progress)
 	@touch $@
 
-$(dev): $(runtime)
-	$(bin)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@touch $@
+$(dev): $(projects) | $(bin)/python
+	@echo 'make: installs the engine, the sandbox and the tools of a developer into .venv'
+	@$(install) -e '.[dev]' -e ./sandbox | $(progress)
+	@touch $(runtime) $@
 
 demo: $(runtime) ## preview, sync, scale and delete an example, on a cluster in memory
 	$(bin)/engine demo

@@ -12,10 +12,10 @@ import anyio
 from engine.ids import Kind
 from engine.runtime.clock import SystemClock
 from engine.shards import Shard
+from grove_sandbox.api.verbs import Api
+from grove_sandbox.clients.inprocess import InProcessClient
 from providers.divided_store import DividedStore
 from providers.informer import Informer
-from providers.sandbox.api.verbs import Api
-from providers.sandbox.clients.inprocess import InProcessClient
 from providers.snapshot import Target
 from resources.base.kinds import POD
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from socket import create_server, socket
 from typing import Literal
 
-from providers.sandbox.http.tls import LOOPBACK, loopback_identity
+from grove_sandbox.http.tls import LOOPBACK, loopback_identity
 
 Stage = Literal["connected", "secured", "asked", "answering"]
 """When it goes silent: after the TCP connection, after the TLS handshake, after the request, in the middle of the response."""

@@ -72,7 +72,7 @@ RETIRED_NAMES = {
 EMPTY_NAMES = frozenset({"there", "told", "said", "found", "one", "mine", "around"})
 
 # Programs of their own: what they call things is not confused with the product's words.
-APART = ("cmd/initc/", "providers/sandbox/")
+APART = ("cmd/initc/", "sandbox/src/")
 
 # Words and phrases that stand nowhere, in no file: neither in prose, nor in messages, nor in names.
 RETIRED_WORDS = (

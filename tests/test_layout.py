@@ -15,7 +15,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOTS = ("engine", "resources", "providers", "cmd")
+ROOTS = ("engine", "resources", "providers", "cmd", "sandbox/src")
+SOURCE_ROOTS = {"enginectl": "cmd", "initc": "cmd", "grove_sandbox": "sandbox/src"}
+"""Package -> the folder it lies in, which is no part of its name."""
+SANDBOX = "sandbox/src/grove_sandbox"
+FACADE = f"{SANDBOX}/product"
+"""The only folder of the sandbox that imports the product: one file."""
 LONGEST_FILE = 450
 
 # Layer: its folder (the longest match wins) -> the layers that it may import, besides itself.
@@ -28,6 +33,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "providers": ("engine", "engine/runtime", "resources", "providers/fabrics", "providers/schedulers"),
     "cmd/enginectl": ("engine", "engine/runtime", "resources", "providers", "providers/fabrics", "providers/schedulers"),
     "cmd/initc": (),
+    # The product does not import the sandbox, a distribution of its own; of the sandbox only the façade imports the product.
+    SANDBOX: (FACADE,),
+    FACADE: ("engine", "engine/runtime", "resources", "providers", "cmd/enginectl"),
 }
 
 TOP = ""
@@ -83,19 +91,20 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "metrics": (TOP, "kubernetes"),
         "policies": (),
         "profiling": ("kubernetes",),
-        "sandbox": (TOP, "kubernetes"),
     },
-    "providers/sandbox": {
-        "types": (),
-        "installation": (),
-        "apply": ("types",),
-        "tables": ("types",),
-        "kinds": ("types",),
-        "api": ("types", "apply", "kinds"),
-        "http": ("types", "kinds", "tables", "api"),
-        "clients": ("types", "kinds", "api"),
-        "actors": ("types", "installation"),
-        "driver": ("types", "installation", "actors"),
+    SANDBOX: {
+        "product": (),
+        "types": ("product",),
+        "installation": ("product",),
+        "apply": ("product", "types"),
+        "tables": ("product", "types"),
+        "kinds": ("product", "types"),
+        "api": ("product", "types", "apply", "kinds"),
+        "http": ("product", "types", "kinds", "tables", "api"),
+        "clients": ("product", "types", "kinds", "api"),
+        "actors": ("product", "types", "installation"),
+        "driver": ("product", "types", "installation", "actors"),
+        "commands": (TOP, "product", "installation", "api", "actors"),
     },
     "cmd/enginectl": {
         "base": (),
@@ -133,20 +142,20 @@ WAITING = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
 DOORS: dict[str, tuple[str, ...]] = {
     "aiohttp": ("providers/kubernetes/",),
     "cel_expr_python": ("providers/policies/",),
-    "cryptography": ("providers/sandbox/", "providers/key_pair.py", "providers/certificates/"),
+    "cryptography": (f"{SANDBOX}/http/", "providers/key_pair.py", "providers/certificates/"),
     "deepdiff": ("engine/diff.py",),
     "google": ("providers/policies/",),
     "h11": ("providers/serving/",),
     "httpx": ("providers/kubernetes/",),
-    "jsonpath": ("providers/sandbox/tables/",),
-    "jsonschema_rs": ("providers/sandbox/",),
+    "jsonpath": (f"{SANDBOX}/tables/",),
+    "jsonschema_rs": (f"{SANDBOX}/",),
     "kr8s": ("providers/kubernetes/",),
     "prometheus_client": ("providers/metrics/",),
-    "starlette": ("providers/sandbox/",),
+    "starlette": (f"{SANDBOX}/",),
     "subprocess": ("cmd/enginectl/input/kustomize.py", "providers/policies/process.py"),
     "time": ("engine/runtime/clock.py",),
-    "typer": ("cmd/",),
-    "uvicorn": ("providers/sandbox/",),
+    "typer": ("cmd/", f"{SANDBOX}/commands/"),
+    "uvicorn": (f"{SANDBOX}/",),
 }
 CLOCK = "engine/runtime/clock.py"
 CLOCK_READERS = re.compile(r"(^|\.)(datetime|date)\.(now|today|utcnow)$|^(anyio|asyncio)\.sleep$")
@@ -169,8 +178,8 @@ class Source:
 
     @property
     def module(self) -> str:
-        """The name it is imported by; `cmd/` is a source root and no part of it."""
-        dotted = self.path.removeprefix("cmd/").removesuffix(".py").replace("/", ".")
+        """The name it is imported by; source roots are no part of it."""
+        dotted = self.path.removeprefix("cmd/").removeprefix("sandbox/src/").removesuffix(".py").replace("/", ".")
         return dotted.removesuffix(".__init__")
 
     @property
@@ -297,7 +306,7 @@ RULES: tuple[Rule, ...] = (
 def path_of_import(name: str) -> str:
     """The path of an imported name from the project's root; meaningless for names that are not ours."""
     parts = name.split(".")
-    return "/".join(["cmd", *parts] if parts[0] in {"enginectl", "initc"} else parts)
+    return "/".join([SOURCE_ROOTS[parts[0]], *parts] if parts[0] in SOURCE_ROOTS else parts)
 
 
 def layer_of_import(name: str) -> str:
@@ -392,9 +401,9 @@ def test_every_folder_is_listed(parent: str) -> None:
     assert set(FOLDERS[parent]) == there
 
 
-@pytest.mark.parametrize("parent", ["resources", "providers/sandbox"])
-def test_the_tests_of_a_folder_lie_in_a_folder_of_its_name(parent: str) -> None:
-    allowed = {path.name for path in (ROOT / "tests" / parent).iterdir() if path.is_dir() and path.name not in GENERATED}
+@pytest.mark.parametrize(("parent", "tests"), [("resources", "tests/resources"), (SANDBOX, "sandbox/tests")])
+def test_the_tests_of_a_folder_lie_in_a_folder_of_its_name(parent: str, tests: str) -> None:
+    allowed = {path.name for path in (ROOT / tests).iterdir() if path.is_dir() and path.name not in GENERATED}
 
     assert allowed <= set(FOLDERS[parent])
 
@@ -410,6 +419,10 @@ def test_cmd_is_a_source_root_and_leaves_the_standard_library_its_name() -> None
     assert issubclass(pdb.Pdb, cmd.Cmd)
 
 
-@pytest.mark.parametrize("root", ROOTS[:-1])
+def test_the_sandbox_imports_the_product_in_one_file() -> None:
+    assert [path.name for path in (ROOT / FACADE).rglob("*.py")] == ["__init__.py"]
+
+
+@pytest.mark.parametrize("root", ["engine", "resources", "providers", "cmd/enginectl", "cmd/initc", SANDBOX])
 def test_every_package_says_that_it_is_typed(root: str) -> None:
     assert (ROOT / root / "py.typed").exists()

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from providers.sandbox.installation.definitions import definitions
+from grove_sandbox.installation.definitions import definitions
 from resources.base.kinds import CRD
 from resources.base.kinds import NAMESPACE as NAMESPACE_KIND
 from tests.chart.generated import CHART

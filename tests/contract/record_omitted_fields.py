@@ -2,7 +2,7 @@
 
     python -m tests.contract.record_omitted_fields
 
-It is derived from the recorded types (`providers/sandbox/types/shapes.txt`, see `tests/contract/record_shapes.py`), without a cluster.
+It is derived without a cluster, from the recorded types: see `tests/contract/record_shapes.py`.
 """
 
 import json
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from engine.ids import Kind
-from providers.sandbox.kinds.served import builtins
-from providers.sandbox.types.shapes import Shape
+from grove_sandbox.kinds.served import builtins
+from grove_sandbox.types.shapes import Shape
 from resources.base import kinds
 
 FILE: Final = Path(__file__).parents[2] / "resources" / "base" / "omitted_fields.json"

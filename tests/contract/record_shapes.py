@@ -1,8 +1,8 @@
-"""Writes providers/sandbox/types/shapes.txt: what the built-in types look like, as a real server's OpenAPI and Go's API modules state it.
+"""Writes `shapes.txt` of the sandbox: what the built-in types look like, as a real server's OpenAPI and Go's API modules state it.
 
-    python -m tests.contract.record_shapes KUBECONFIG > providers/sandbox/types/shapes.txt
+    python -m tests.contract.record_shapes KUBECONFIG > sandbox/src/grove_sandbox/types/shapes.txt
 
-The grammar stands in providers/sandbox/types/shapes.py. OpenAPI does not tell a pointer from a value, and only a pointer survives
+The grammar stands in sandbox/src/grove_sandbox/types/shapes.py. OpenAPI does not tell a pointer from a value, and only a pointer survives
 a round trip through the server when it is zero; hence the look at the Go module k8s.io/api of the same release.
 """
 
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from providers.sandbox.kinds.served import builtin_kinds
+from grove_sandbox.kinds.served import builtin_kinds
 
 PREFIX = "#/components/schemas/"
 SCALARS = {
@@ -50,7 +50,7 @@ def embedded(body: str) -> set[str]:
 
 
 def go_fields() -> dict[tuple[str, str], dict[str, str]]:
-    """Per package and struct, each JSON name's mark, as providers/sandbox/types/shapes.py explains them."""
+    """Per package and struct, each JSON name's mark, as sandbox/src/grove_sandbox/types/shapes.py explains them."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     inline: dict[tuple[str, str], set[str]] = {}
     apiextensions = module("k8s.io/apiextensions-apiserver") / "pkg/apis/apiextensions/v1"

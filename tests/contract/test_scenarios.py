@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.runtime.clock import SystemClock
-from providers.sandbox.process import sandbox
+from grove_sandbox.process import sandbox
 from tests.contract import golden
 from tests.contract.answers import answers_of
 from tests.contract.scenario import Scenario

@@ -10,8 +10,8 @@ from engine.diff import Rules, compare
 from engine.ids import Kind
 from engine.operation import Cause
 from engine.resource import Policy
-from providers.sandbox.kinds.served import builtins
-from providers.sandbox.types.shapes import Shape
+from grove_sandbox.kinds.served import builtins
+from grove_sandbox.types.shapes import Shape
 from resources.base import kinds
 from resources.base.fields import omitted_fields
 from tests.contract import record_omitted_fields
@@ -78,7 +78,7 @@ class Variant(Struct, frozen=True):
     path: str
     body: Body
     presence: str
-    """Of the field, as `providers.sandbox.types.shapes` writes it: empty if it is left out where it is zero."""
+    """Of the field, as `grove_sandbox.types.shapes` writes it: empty if it is left out where it is zero."""
 
 
 def variants(value: Any, shape: Shape, path: str = "") -> Iterator[Variant]:

@@ -16,9 +16,9 @@ import anyio
 import orjson
 
 from engine.observed import live
+from grove_sandbox.api.webhooks import Webhooks
+from grove_sandbox.http.tls import LOOPBACK, ServerIdentity, loopback_identity
 from providers.fabrics.nvidia.fabric import Nvidia
-from providers.sandbox.api.webhooks import Webhooks
-from providers.sandbox.http.tls import LOOPBACK, ServerIdentity, loopback_identity
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.admit import admit
 from resources.admission.managed_rules import Protection

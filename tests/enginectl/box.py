@@ -11,10 +11,10 @@ import yaml
 from anyio.from_thread import BlockingPortal
 
 from engine.ids import Kind
+from grove_sandbox.http.access import Denial
+from grove_sandbox.http.faults import InjectedFault
+from grove_sandbox.process import Sandbox
 from providers.registry import fabrics
-from providers.sandbox.http.access import Denial
-from providers.sandbox.http.faults import InjectedFault
-from providers.sandbox.process import Sandbox
 from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS

@@ -9,9 +9,9 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from enginectl.wiring import configuration
-from providers.sandbox.actors.options import ActorOptions
-from providers.sandbox.process import sandbox
-from providers.sandbox.registry import ACTORS
+from grove_sandbox.actors.options import ActorOptions
+from grove_sandbox.process import sandbox
+from grove_sandbox.registry import ACTORS
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 from tests.enginectl.quick_clock import QUICK

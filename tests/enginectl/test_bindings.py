@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from enginectl.base.exit_codes import Exit
-from providers.sandbox.registry import ACTORS
+from grove_sandbox.registry import ACTORS
 from resources.base.kinds import PODCLIQUESET, PODGANG, TOPOLOGY_BINDING
 from resources.schema.crds import crds
 from tests.enginectl.box import Box

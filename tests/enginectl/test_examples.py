@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from engine.ids import Kind
 from enginectl.base.exit_codes import Exit
+from grove_sandbox.actors.options import PARTS, DriverOptions
+from grove_sandbox.registry import ACTORS
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
-from providers.sandbox.actors.options import PARTS, DriverOptions
-from providers.sandbox.registry import ACTORS
 from resources.base.kinds import (
     DEPLOYMENT,
     DYNAMO_GRAPH,

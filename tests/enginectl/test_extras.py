@@ -1,4 +1,4 @@
-"""Without the extras everything works except the sandbox and policies, and these say how to install them."""
+"""Without the extras and the sandbox everything else works, and what is missing says how to install it."""
 
 import os
 import subprocess
@@ -12,6 +12,7 @@ import pytest
 
 from engine.errors import InputError
 from enginectl.base import extras
+from enginectl.base.command_tree import NOT_INSTALLED
 from enginectl.base.exit_codes import Exit
 from resources.base.kinds import CRD
 from resources.schema.crds import crds
@@ -20,15 +21,19 @@ from tests.enginectl.calling import ROOT
 
 EXAMPLE = "examples/01-first-gang"
 SERVERS = ("httptools", "jsonschema_rs", "starlette", "uvicorn")
-"""What only the extra `sandbox` installs; the rest of it comes with dependencies of the product too."""
+"""What only the sandbox installs; its other dependencies come with those of the product too."""
 POLICIES = ("cel_expr_python", "google")
 """What the extra `policy` installs, as it is imported."""
 WITHOUT = f"""
 import sys
+from importlib import metadata
+
+found = metadata.entry_points
+metadata.entry_points = lambda **wanted: () if wanted.get("group") == "engine.commands" else found(**wanted)
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {(*SERVERS, *POLICIES)}:
+        if name.partition(".")[0] in {("grove_sandbox", *SERVERS, *POLICIES)}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Missing())
@@ -38,7 +43,7 @@ IMPORT = f"{WITHOUT}\nfrom importlib import import_module\nfor name in sys.argv[
 
 
 def python(program: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """The program in another process, in which the servers of the extra cannot be imported."""
+    """The program in another process, in which neither the sandbox nor what only extras install can be imported."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "HOME": "/nonexistent", "PYTHONUTF8": "1"}
     return subprocess.run([sys.executable, "-c", program, *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
 
@@ -47,7 +52,7 @@ def python(program: str, *words: str) -> subprocess.CompletedProcess[str]:
     ("words", "line"),
     [
         (("--help",), "Commands:"),
-        (("sandbox", "--help"), "Commands:"),
+        (("sandbox", "--help"), "Not installed"),
         (("render", "-f", EXAMPLE), "kind: PodGang"),
         (("diff", "--against", "empty", "-f", EXAMPLE), "2 PodCliques"),
     ],
@@ -59,12 +64,14 @@ def test_other_commands_need_no_extra(words: tuple[str, ...], line: str) -> None
     assert line in ended.stdout
 
 
-@pytest.mark.parametrize("words", [("demo",), ("sandbox", "up"), ("sandbox", "actors", "--with", "kubelet")])
+@pytest.mark.parametrize(
+    "words", [("demo",), ("sandbox", "up"), ("sandbox", "actors", "--with", "kubelet"), ("-n", "x", "demo", "--nodes", "3")]
+)
 def test_the_sandbox_says_how_to_install_it(words: tuple[str, ...]) -> None:
     ended = python(COMMAND, *words)
 
     assert (ended.returncode, ended.stdout) == (Exit.FAILED, "")
-    assert ended.stderr.splitlines()[0] == "engine: the sandbox is not installed: pip install 'grove-engine[sandbox]'"
+    assert ended.stderr.splitlines()[0] == f"engine: {NOT_INSTALLED}"
 
 
 @pytest.mark.parametrize("command", [("diff", "--against", "empty"), ("sync",)])
@@ -76,12 +83,10 @@ def test_policies_say_how_to_install_what_they_need(command: tuple[str, ...]) ->
 
 
 def modules() -> list[str]:
-    """Every module of the product outside the sandbox and of policies."""
+    """Every module of the product outside of policies."""
     files = [path for root in ("engine", "resources", "providers", "cmd") for path in (ROOT / root).rglob("*.py")]
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removeprefix("cmd.").removesuffix(".__init__") for path in files]
-    return sorted(
-        name for name in names if not name.startswith(("providers.sandbox", "providers.policies")) and not name.endswith("__main__")
-    )
+    return sorted(name for name in names if not name.startswith(("grove_sandbox", "providers.policies")) and not name.endswith("__main__"))
 
 
 def test_every_other_module_is_imported_without_the_extras() -> None:
@@ -92,24 +97,24 @@ def test_every_other_module_is_imported_without_the_extras() -> None:
 
 def test_a_defect_of_our_own_is_not_reported_as_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(name: str) -> None:
-        raise ModuleNotFoundError("No module named 'providers.sandbox.gone'", name="providers.sandbox.gone")
+        raise ModuleNotFoundError("No module named 'providers.policies.gone'", name="providers.policies.gone")
 
     monkeypatch.setattr(extras, "import_module", broken)
 
     with pytest.raises(ModuleNotFoundError) as raised:
-        extras.require_sandbox()
+        extras.require_policies()
     assert not isinstance(raised.value, InputError)
 
 
-def test_what_only_the_sandbox_uses_is_in_its_extra() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+def test_what_only_the_sandbox_uses_is_no_dependency_of_the_product() -> None:
+    product, sandbox = (tomllib.loads((ROOT / folder / "pyproject.toml").read_text("utf-8"))["project"] for folder in (".", "sandbox"))
 
     def names(requirements: list[str]) -> set[str]:
         return {requirement.partition(">")[0].replace("-", "_") for requirement in requirements}
 
-    assert set(SERVERS) <= names(project["optional-dependencies"]["sandbox"])
-    assert set(SERVERS).isdisjoint(names(project["dependencies"]))
-    assert {"grove-engine[sandbox]", "grove-engine[policy]"} <= set(project["optional-dependencies"]["dev"])
+    assert set(SERVERS) <= names(sandbox["dependencies"])
+    assert set(SERVERS).isdisjoint(names(product["dependencies"]))
+    assert "grove-engine[policy]" in product["optional-dependencies"]["dev"]
 
 
 def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -133,15 +138,11 @@ def the_wheel(folder: Path, built: subprocess.CompletedProcess[str]) -> Path:
 
 
 @pytest.mark.e2e
-def test_the_wheel_contains_the_sandbox_and_its_data(wheel: Path) -> None:
-    contents = set(ZipFile(wheel).namelist())
+def test_the_wheel_contains_nothing_of_the_sandbox(wheel: Path) -> None:
+    contents = ZipFile(wheel).namelist()
 
-    assert {
-        "enginectl/actions/demo.yaml",
-        "providers/sandbox/process.py",
-        "providers/sandbox/tables/columns.yaml",
-        "providers/sandbox/types/shapes.txt",
-    } <= contents
+    assert {"engine/tick.py", "enginectl/main.py", "initc/main.py"} <= set(contents)
+    assert [name for name in contents if "sandbox" in name] == []
 
 
 @pytest.mark.e2e
@@ -160,4 +161,4 @@ def test_an_installation_without_extras_works_on_a_real_server(wheel: Path, cont
 
     assert (plan.returncode, demo.returncode) == (Exit.DONE, Exit.FAILED), plan.stderr
     assert "PodGang" in plan.stdout
-    assert "pip install 'grove-engine[sandbox]'" in demo.stderr
+    assert NOT_INSTALLED in demo.stderr

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from enginectl.base.exit_codes import Exit
-from providers.sandbox.installation.addons import ADDONS
-from providers.sandbox.registry import ACTORS
+from grove_sandbox.installation.addons import ADDONS
+from grove_sandbox.registry import ACTORS
 from resources.base import kinds
 from tests.enginectl.box import Box
 from tests.enginectl.calling import CommandResult, Engine

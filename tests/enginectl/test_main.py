@@ -1,6 +1,5 @@
 """The command line: options, errors, signals and exit codes."""
 
-import json
 import os
 import re
 import signal
@@ -77,9 +76,7 @@ def imported(script: str) -> set[str]:
     return {*names, *(name.partition(".")[0] for name in names)}
 
 
-@pytest.mark.parametrize(
-    "command", ["diff", "sync", "run", "render", "status", "why", "preflight", "snapshot", "demo", "sandbox up", "manifests crds"]
-)
+@pytest.mark.parametrize("command", ["diff", "sync", "run", "render", "status", "why", "preflight", "snapshot", "manifests crds"])
 def test_every_command_takes_the_common_options_before_and_after_its_name(engine: Engine, command: str) -> None:
     text = engine(*command.split(), "--help").out
 
@@ -101,7 +98,7 @@ def test_the_release_is_printed(engine: Engine) -> None:
     assert engine("--version") == CommandResult(Exit.DONE, f"engine {VERSION}\n", "")
 
 
-@pytest.mark.parametrize("command", ["", "diff", "sandbox", "manifests crds"])
+@pytest.mark.parametrize("command", ["", "diff", "manifests crds"])
 def test_a_short_option_shows_the_help(engine: Engine, command: str) -> None:
     words = command.split()
 
@@ -132,16 +129,12 @@ def test_a_shell_gets_completions(engine: Engine, monkeypatch: pytest.MonkeyPatc
         (["diff", "-f"], "-f needs a value"),
         (["diff", "extra"], "engine diff does not take extra"),
         (["sync", "--max-deletes", "-1"], "--max-deletes: -1 must be at least 0"),
-        (["sandbox", "up", "--port", "99999"], "--port: 99999 must be from 0 to 65535"),
-        (["sandbox", "up", "--port", "x"], "--port: x is not an integer"),
-        (["sandbox", "nope"], "engine sandbox has no command nope"),
         (["why"], "engine why needs KIND/NAME"),
         (["sync", "--timeout", "soon"], "--timeout soon: not a duration such as 30s, 4h or 1h30m"),
         (["sync", "--timeout", "0"], "--timeout 0: must be greater than zero"),
         (["render"], "render needs manifests: -f FILE"),
         (["diff", "-n", "x", "-A"], "--namespace and --all-namespaces exclude each other"),
         (["status", "-n", "x/../y"], "--namespace x/../y: not a valid name: lowercase letters, digits and - only, at most 63"),
-        (["sandbox", "up", "--dir", str(EXAMPLE / "gang.yaml")], "gang.yaml: not a directory"),
         (["diff", "-f", "nowhere.yaml"], "nowhere.yaml: no such file or directory"),
         (["diff", "--against", "nowhere.yaml"], "--against nowhere.yaml: no such file; it takes live, empty or a snapshot"),
         (["diff", "--config", "nowhere.yaml"], "nowhere.yaml: no such file or directory"),
@@ -268,28 +261,6 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
 
     assert answer.code == Exit.DONE
     assert answer.out.isascii() and "+ create 12 objects" in answer.out
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
-def test_a_signal_ends_a_command_in_one_line(number: signal.Signals, code: Exit, tmp_path: Path) -> None:
-    with started("sandbox", "up", "--dir", tmp_path) as process:
-        assert process.stdout and process.stderr
-        assert process.stdout.readline().startswith("export KUBECONFIG=")
-        process.send_signal(number)
-        text = process.stderr.read()
-
-    assert process.returncode == code
-    assert text.splitlines()[-1] == f"exit {code.value}: {MEANINGS[code]}"
-
-
-def test_where_logs_are_json_a_signal_is_a_line_of_the_log(tmp_path: Path) -> None:
-    with started("sandbox", "up", "--dir", tmp_path, "--log-format", "json") as process:
-        assert process.stdout and process.stderr
-        assert process.stdout.readline().startswith("export KUBECONFIG=")
-        process.send_signal(signal.SIGTERM)
-        last = json.loads(process.stderr.read().splitlines()[-1])
-
-    assert (last["event"], last["code"], last["meaning"]) == ("exit", Exit.TERMINATED, "exit 143: terminated")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])

@@ -10,10 +10,10 @@ import pytest
 
 from engine.runtime.lease import DISABLED, LEASE
 from enginectl.base.exit_codes import Exit
-from providers.sandbox.http.faults import InjectedFault
+from grove_sandbox.http.faults import InjectedFault
 from resources.base.kinds import POD, PODCLIQUESET, SECRET, SERVICE
 from tests.enginectl.box import Box
-from tests.enginectl.calling import ROOT, Engine, finished, started
+from tests.enginectl.calling import ROOT, Engine, started
 
 FIRST = ROOT / "examples" / "01-first-gang"
 
@@ -291,23 +291,3 @@ def test_without_an_option_the_namespace_is_that_of_the_manifests_or_of_the_cont
     assert "there/other: " in preview.out and "default/first" not in preview.out
     everywhere = engine("diff", "-f", elsewhere, "-A", "--target", "*", "-o", "json").document
     assert {root["root"]["name"] for root in everywhere["roots"]} == {"first", "other"}
-
-
-def test_the_demo_can_be_stopped_at_any_time_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    with started("demo", TMPDIR=str(tmp_path)) as process:
-        assert process.stderr
-        assert process.stderr.readline()
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-
-    assert (process.returncode, err.splitlines()[-1]) == (Exit.INTERRUPTED, "exit 130: interrupted")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_demo_tells_the_whole_story_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    answer = finished("demo", TMPDIR=str(tmp_path))
-
-    assert answer.code == Exit.DONE, answer
-    assert [line[:2] for line in answer.out.splitlines() if re.match(r"\d\. ", line)] == ["1.", "2.", "3.", "4.", "5.", "6.", "7."]
-    assert "Left in the cluster: nothing." in answer.out and answer.out.endswith("exit 0: done\n")
-    assert list(tmp_path.iterdir()) == []

@@ -16,8 +16,8 @@ from engine.runtime.lease_holder import HELD_BY, HELD_FOR
 from enginectl.base.exit_codes import Exit
 from enginectl.wiring.leases import purpose_of
 from enginectl.wiring.scope import EVERYTHING, Selection
+from grove_sandbox.http.faults import InjectedFault
 from providers.fabrics.nvidia.names import AUTO
-from providers.sandbox.http.faults import InjectedFault
 from resources.base.kinds import POD, PODCLIQUESET
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine, finished, started

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.ids import Kind
 from enginectl.base.exit_codes import Exit
-from providers.sandbox.registry import ACTORS
+from grove_sandbox.registry import ACTORS
 from resources.base.kinds import CRD, POD, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine

@@ -16,8 +16,8 @@ from engine.runtime.lease import LEASE
 from engine.runtime.lease_holder import HELD_BY
 from engine.shards import shard_of
 from enginectl.base.exit_codes import Exit
+from grove_sandbox.http.faults import InjectedFault
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
-from providers.sandbox.http.faults import InjectedFault
 from resources.base.kinds import CONFIG_MAP, NAMESPACE, PODCLIQUESET
 from tests.builders import clique, podcliqueset
 from tests.enginectl.box import Box

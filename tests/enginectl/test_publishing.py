@@ -16,9 +16,9 @@ from engine.runtime.logs import logger
 from enginectl.actions.publishing import INTERVAL, Publisher
 from enginectl.base.options import Options
 from enginectl.wiring.configuration import Wiring, configuration_of
-from providers.sandbox.api.verbs import Api
-from providers.sandbox.clients.inprocess import InProcessClient
-from providers.sandbox.clock import VirtualClock
+from grove_sandbox.api.verbs import Api
+from grove_sandbox.clients.inprocess import InProcessClient
+from grove_sandbox.clock import VirtualClock
 from resources.base.kinds import CONFIG_MAP
 from resources.install.publication import NAME, NAMESPACE
 from resources.settings import valid_settings

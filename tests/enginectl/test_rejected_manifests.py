@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from enginectl.base.exit_codes import Exit
+from grove_sandbox.api.webhooks import Webhooks
+from grove_sandbox.registry import ACTORS
 from providers.fabrics.nvidia.fabric import Nvidia
-from providers.sandbox.api.webhooks import Webhooks
-from providers.sandbox.registry import ACTORS
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.managed_rules import Protection
 from resources.base.kinds import PODCLIQUE, PODCLIQUESET, SERVICE

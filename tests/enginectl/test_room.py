@@ -11,9 +11,9 @@ from engine.ids import Kind
 from engine.runtime.provider import Observation, Scope
 from enginectl.actions import room
 from enginectl.base.exit_codes import Exit
+from grove_sandbox.actors.options import ActorOptions
+from grove_sandbox.registry import ACTORS
 from providers.cluster import Cluster
-from providers.sandbox.actors.options import ActorOptions
-from providers.sandbox.registry import ACTORS
 from resources.base.kinds import NODE, POD, PODCLIQUESET
 from resources.preview.room import in_room
 from resources.preview.shown import shown

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from enginectl.base.exit_codes import Exit
+from grove_sandbox.actors.options import ActorOptions
+from grove_sandbox.actors.script import FAIL
+from grove_sandbox.registry import ACTORS
 from providers.fabrics.nvidia.names import AUTO
-from providers.sandbox.actors.options import ActorOptions
-from providers.sandbox.actors.script import FAIL
-from providers.sandbox.registry import ACTORS
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.enginectl.box import Box

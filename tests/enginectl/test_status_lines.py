@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.ids import Kind
 from enginectl.output.status import wait_lines
-from providers.sandbox.registry import ACTORS
+from grove_sandbox.registry import ACTORS
 from resources.base import kinds
 from resources.reports.summary import WaitSince
 from resources.schema.crds import crds

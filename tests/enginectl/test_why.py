@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from enginectl.base.exit_codes import Exit
+from grove_sandbox.registry import ACTORS
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
-from providers.sandbox.registry import ACTORS
 from resources.base import kinds
 from resources.schema.crds import crds
 from tests.enginectl.box import Box

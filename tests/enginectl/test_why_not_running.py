@@ -8,7 +8,7 @@ import pytest
 
 from engine.ids import Kind
 from enginectl.base.exit_codes import Exit
-from providers.sandbox.registry import ACTORS
+from grove_sandbox.registry import ACTORS
 from resources.base import kinds
 from tests.enginectl.box import Box
 from tests.enginectl.calling import CommandResult, Engine

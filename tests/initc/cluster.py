@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from grove_sandbox.clock import VirtualClock
+from grove_sandbox.http.faults import InjectedFault
+from grove_sandbox.process import Sandbox, sandbox
 from initc.environment import ACCOUNT, POD_INFO, Environment, read_environment
 from initc.wait import wait
-from providers.sandbox.clock import VirtualClock
-from providers.sandbox.http.faults import InjectedFault
-from providers.sandbox.process import Sandbox, sandbox
 from resources.base.kinds import NAMESPACE, POD
-from tests.providers.sandbox.actors.manifests import pod
+from sandbox.tests.actors.manifests import pod
 
 PATIENCE = 20.0
 """Seconds after which a test gives up on a thread."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from grove_sandbox.http.access import Denial
+from grove_sandbox.http.faults import InjectedFault
+from grove_sandbox.http.tls import loopback_identity
 from initc.wait import LONGEST, pause
-from providers.sandbox.http.access import Denial
-from providers.sandbox.http.faults import InjectedFault
-from providers.sandbox.http.tls import loopback_identity
 from tests.initc.cluster import Cluster, NoMoreActions, Waiter, nothing
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from providers.sandbox.actors.pool import Pool, Shortage
+from grove_sandbox.actors.pool import Pool, Shortage
 from resources.placement.cluster_room import ClusterRoom
 from resources.placement.node_fit import mismatch, requirements_of, short_of
 from resources.placement.packing import left_over

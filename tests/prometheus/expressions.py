@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
+from grove_sandbox.clock import VirtualClock
 from providers.metrics.families import FAMILIES
 from providers.metrics.metrics import EngineMetrics
-from providers.sandbox.clock import VirtualClock
 from tests.test_layout import ROOT
 
 RULES = ROOT / "deploy" / "prometheus" / "rules.yaml"

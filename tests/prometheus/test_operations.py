@@ -8,9 +8,9 @@ import pytest
 
 from engine.operation import Outcome
 from engine.runtime.lease import DISABLED
+from grove_sandbox.clock import VirtualClock
 from providers.metrics.families import FAMILIES
 from providers.metrics.metrics import EngineMetrics
-from providers.sandbox.clock import VirtualClock
 from tests.prometheus.expressions import alerts, metrics_in, of_panels, panels, series
 from tests.test_docs import anchors
 from tests.test_layout import PRODUCT, ROOT
@@ -57,7 +57,7 @@ def test_every_family_is_in_the_registry_and_no_other_of_ours() -> None:
 def events() -> Iterator[tuple[str, str]]:
     """Level and event of every line that the product logs."""
     for source in PRODUCT:
-        if source.path.startswith("providers/sandbox/"):
+        if source.path.startswith("sandbox/src/grove_sandbox/"):
             continue
         for node in source.nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LEVELS and node.args:

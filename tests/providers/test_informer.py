@@ -10,15 +10,15 @@ import pytest
 from engine.errors import ClusterError, Expired, Forbidden, ServerFault, Throttled, Unreachable
 from engine.ids import Kind
 from engine.runtime.provider import Listing
+from grove_sandbox.actors.body import Body, Key, uid_of
+from grove_sandbox.actors.store import Store, run_informers
+from grove_sandbox.api.verbs import Api
+from grove_sandbox.clients.inprocess import InProcessClient
+from grove_sandbox.clock import VirtualClock
 from providers.informer import LONGEST_PAUSE, STALE_AFTER, Informer
-from providers.sandbox.actors.body import Body, Key, uid_of
-from providers.sandbox.actors.store import Store, run_informers
-from providers.sandbox.api.verbs import Api
-from providers.sandbox.clients.inprocess import InProcessClient
-from providers.sandbox.clock import VirtualClock
 from resources.base.kinds import CRD, PODGANG, SECRET
 from resources.schema.crds import crds
-from tests.providers.sandbox.actors.manifests import gang
+from sandbox.tests.actors.manifests import gang
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from engine.errors import ServerFault
 from engine.event import Event
+from grove_sandbox.api.verbs import Api
+from grove_sandbox.clients.inprocess import InProcessClient
+from grove_sandbox.clock import VirtualClock
 from providers.recorder import Recorder
-from providers.sandbox.api.verbs import Api
-from providers.sandbox.clients.inprocess import InProcessClient
-from providers.sandbox.clock import VirtualClock
 from resources.base import kinds
 
 pytestmark = pytest.mark.anyio

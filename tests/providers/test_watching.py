@@ -16,11 +16,11 @@ from engine.operation import Cause, Expect, Operation
 from engine.runtime.logs import logger
 from engine.runtime.provider import Observation, Scope, WatchingProvider
 from engine.verb import Verb
+from grove_sandbox.api.verbs import Api
+from grove_sandbox.clients.inprocess import InProcessClient
+from grove_sandbox.clock import VirtualClock
 from providers.cache_state import FRESH_FOR
 from providers.informer import ABSENT_FOR, LONGEST_PAUSE, STALE_AFTER
-from providers.sandbox.api.verbs import Api
-from providers.sandbox.clients.inprocess import InProcessClient
-from providers.sandbox.clock import VirtualClock
 from providers.watching import WatchingCluster
 from resources.base import kinds
 from resources.base.kinds import POD, SECRET, SERVICE

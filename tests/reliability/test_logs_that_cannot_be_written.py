@@ -15,9 +15,9 @@ from enginectl.base.exit_codes import Exit
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from resources.base import kinds
+from sandbox.tests.commands.test_sandbox import up
 from tests.builders import clique, podcliqueset
 from tests.enginectl.calling import command, environment
-from tests.enginectl.test_sandbox import up
 from tests.reliability.trial import until
 from tests.stories.pods import is_ready
 

@@ -36,7 +36,7 @@ MARGIN = 1.05
 """How many times as many objects as after the first two periods may be remembered after the last one."""
 
 CODE = (ModuleType, type, FunctionType, BuiltinFunctionType, MethodType, CodeType, FrameType)
-OTHERS = ("providers.sandbox", "tests", "asyncio", "anyio", "_asyncio", "_io", "_contextvars", "structlog")
+OTHERS = ("grove_sandbox", "tests", "asyncio", "anyio", "_asyncio", "_io", "_contextvars", "structlog")
 """Modules whose objects are not memory of the engine: in this test the cluster is in the same process."""
 
 

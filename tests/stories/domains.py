@@ -7,10 +7,10 @@ from typing import Any
 from engine.errors import NotFound
 from engine.ids import Kind
 from engine.runtime.provider import Client
-from providers.sandbox.actors import prepare_calls
-from providers.sandbox.actors.claim_fields import claims_of
-from providers.sandbox.driver.claim_config import ClaimConfig, config_of
-from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DOMAIN, TARGET, WORKLOAD
+from grove_sandbox.actors import prepare_calls
+from grove_sandbox.actors.claim_fields import claims_of
+from grove_sandbox.driver.claim_config import ClaimConfig, config_of
+from grove_sandbox.installation.kinds import COMPUTE_DOMAIN, DOMAIN, TARGET, WORKLOAD
 from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 
 Body = Mapping[str, Any]

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from engine.errors import ClusterError, NotFound
 from engine.ids import Kind
+from grove_sandbox.actors.options import PARTS, ActorOptions, DriverOptions
+from grove_sandbox.clients.inprocess import InProcessClient
+from grove_sandbox.installation.kinds import CLIQUE, COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, TARGET, WORKLOAD
+from grove_sandbox.registry import run_actors
 from providers.fabrics.nvidia.fabric import Nvidia
-from providers.sandbox.actors.options import PARTS, ActorOptions, DriverOptions
-from providers.sandbox.clients.inprocess import InProcessClient
-from providers.sandbox.installation.kinds import CLIQUE, COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, TARGET, WORKLOAD
-from providers.sandbox.registry import run_actors
 from resources.base import kinds
 from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from tests.mnnvl.sets import OURS

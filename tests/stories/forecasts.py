@@ -22,8 +22,8 @@ from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from enginectl.actions.planning import first_pass_of
 from enginectl.wiring.scope import scope_of
+from grove_sandbox.actors.script import FAIL
 from providers.cluster import Cluster
-from providers.sandbox.actors.script import FAIL
 from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.preview.forecasting import forecast_of

@@ -10,7 +10,7 @@ from engine.errors import ClusterError, Expired, Unreachable
 from engine.ids import Kind
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Client
-from providers.sandbox.clients.inprocess import InProcessClient
+from grove_sandbox.clients.inprocess import InProcessClient
 from tests.stories.process import ASIDE, WRITES, Call, Process
 from tests.stories.stage import Stage
 

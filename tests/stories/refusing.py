@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from providers.sandbox.api.request import Request, Selection
-from providers.sandbox.api.verbs import Api
-from providers.sandbox.types import status
+from grove_sandbox.api.request import Request, Selection
+from grove_sandbox.api.verbs import Api
+from grove_sandbox.types import status
 from resources.base import kinds
 
 NAME = "few"

@@ -20,10 +20,10 @@ from engine.runtime.passes import Engine
 from engine.runtime.shard_leases import lease_name
 from engine.shards import shard_of
 from enginectl.wiring.scope import scope_of
+from grove_sandbox.api.request import Request, Selection
+from grove_sandbox.clients.inprocess import InProcessClient
+from grove_sandbox.clock import VirtualClock
 from providers.divided_watch import DivisibleCluster
-from providers.sandbox.api.request import Request, Selection
-from providers.sandbox.clients.inprocess import InProcessClient
-from providers.sandbox.clock import VirtualClock
 from resources.base import kinds
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder

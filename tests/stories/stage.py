@@ -23,20 +23,20 @@ from engine.runtime.provider import Observation, Scope
 from engine.runtime.session import sync
 from engine.runtime.sync_report import SyncReport
 from enginectl.wiring.scope import EVERYTHING, scope_of
+from grove_sandbox.actors.nodes import node_names
+from grove_sandbox.actors.options import ActorOptions, DriverOptions
+from grove_sandbox.actors.script import FAIL
+from grove_sandbox.api.request import Request, Selection
+from grove_sandbox.api.verbs import Api
+from grove_sandbox.clients.inprocess import InProcessClient
+from grove_sandbox.clock import VirtualClock
+from grove_sandbox.installation.addons import addon_objects
+from grove_sandbox.installation.installation import installation
+from grove_sandbox.registry import ACTORS, run_actors
 from providers.cache_state import InformerObserver
 from providers.divided_watch import DivisibleCluster
 from providers.metrics.metrics import EngineMetrics
 from providers.registry import SCHEDULERS, fabrics
-from providers.sandbox.actors.nodes import node_names
-from providers.sandbox.actors.options import ActorOptions, DriverOptions
-from providers.sandbox.actors.script import FAIL
-from providers.sandbox.api.request import Request, Selection
-from providers.sandbox.api.verbs import Api
-from providers.sandbox.clients.inprocess import InProcessClient
-from providers.sandbox.clock import VirtualClock
-from providers.sandbox.installation.addons import addon_objects
-from providers.sandbox.installation.installation import installation
-from providers.sandbox.registry import ACTORS, run_actors
 from resources import settings
 from resources.base import kinds
 from resources.ports.configuration import Configuration

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from engine.errors import Invalid
 from engine.runtime.sync_report import Ending
+from grove_sandbox.api.webhooks import Webhooks, install
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
-from providers.sandbox.api.webhooks import Webhooks, install
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.stories.pods import images, is_ready

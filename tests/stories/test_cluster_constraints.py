@@ -12,8 +12,8 @@ from enginectl.input.admission import AdmittedRoots
 from enginectl.input.roots import Roots
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import EVERYTHING
+from grove_sandbox.clients.inprocess import InProcessClient
 from providers.cluster import Cluster
-from providers.sandbox.clients.inprocess import InProcessClient
 from resources.base import kinds
 from resources.settings import Settings
 from tests.builders import clique, podcliqueset

@@ -2,7 +2,7 @@
 
 import pytest
 
-from providers.sandbox.installation.kinds import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN
+from grove_sandbox.installation.kinds import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN
 from resources.base import kinds
 from resources.base.kinds import POD, RESOURCE_CLAIM_TEMPLATE
 from tests.mnnvl.sets import OURS, auto, gpu, gpus

@@ -10,21 +10,21 @@ import pytest
 from engine.ids import Kind
 from engine.runtime.clock import SystemClock
 from engine.runtime.sync_report import Ending
+from grove_sandbox.actors.options import PARTS, ActorOptions, DriverOptions
+from grove_sandbox.installation.definitions import definitions
+from grove_sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, RESOURCE_SLICE
+from grove_sandbox.registry import run_actors
 from providers.fabrics.nvidia.names import GROUP
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from providers.sandbox.actors.options import PARTS, ActorOptions, DriverOptions
-from providers.sandbox.installation.definitions import definitions
-from providers.sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, RESOURCE_SLICE
-from providers.sandbox.registry import run_actors
 from resources.base import kinds
 from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE_ACCOUNT
+from sandbox.tests.actors.test_on_a_real_server import until
 from tests.builders import podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import started
 from tests.mnnvl.sets import OURS, auto, gpu, gpus, said
-from tests.providers.sandbox.actors.test_on_a_real_server import until
 from tests.stories.domains import assert_invariants
 from tests.stories.fabric import FABRIC, templates_of
 from tests.stories.pods import clique_of, is_ready

@@ -28,21 +28,21 @@ from enginectl.base.options import Options
 from enginectl.wiring.cluster import engine_of, with_events
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection, scope_of
+from grove_sandbox.actors.options import PARTS, ActorOptions, DriverOptions
+from grove_sandbox.installation.definitions import definitions
+from grove_sandbox.installation.installation import installation, slice_of
+from grove_sandbox.registry import run_actors
 from providers.kubernetes.client import KubernetesClient
-from providers.sandbox.actors.options import PARTS, ActorOptions, DriverOptions
-from providers.sandbox.installation.definitions import definitions
-from providers.sandbox.installation.installation import installation, slice_of
-from providers.sandbox.registry import run_actors
 from providers.watching import WatchingCluster
 from resources import settings
 from resources.base import kinds
 from resources.base.kinds import RESOURCE_SLICE, SERVICE_ACCOUNT
 from resources.install.modes import Use
+from sandbox.tests.actors.test_on_a_real_server import until
 from tests.builders import applying
 from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import started
-from tests.providers.sandbox.actors.test_on_a_real_server import until
 from tests.stories.edit_series import ALL_SERIES
 from tests.stories.edits import Edit, EditSeries, User
 from tests.stories.forecasts import stable_name

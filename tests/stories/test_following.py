@@ -7,7 +7,7 @@ import pytest
 
 from engine.ids import Kind
 from engine.runtime.lease import LEASE
-from providers.sandbox.clients.inprocess import InProcessClient
+from grove_sandbox.clients.inprocess import InProcessClient
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.stories.process import Process

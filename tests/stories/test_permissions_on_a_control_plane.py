@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from engine.runtime.lease import LEASE as LEASE_KIND
+from grove_sandbox.installation.addons import addon_objects
+from grove_sandbox.installation.definitions import definitions
 from providers.kubernetes.client import KubernetesClient
-from providers.sandbox.installation.addons import addon_objects
-from providers.sandbox.installation.definitions import definitions
 from resources.base import kinds
 from resources.install.modes import Use
 from resources.install.permissions import CLUSTER_IDENTITY, Permission, permissions

@@ -9,12 +9,12 @@ import anyio
 import pytest
 
 from engine.ids import Kind
+from grove_sandbox.installation.definitions import definitions
+from grove_sandbox.installation.installation import installation, slice_of
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN_LABEL, TARGET_LABEL
 from providers.kubernetes.client import KubernetesClient
 from providers.queries import missing_verbs, run_queries, served_apis
-from providers.sandbox.installation.definitions import definitions
-from providers.sandbox.installation.installation import installation, slice_of
 from resources.base import kinds
 from resources.install.permissions import permissions
 from resources.install.preflight import checks

@@ -20,9 +20,9 @@ from providers.kubernetes.kubeconfig import Source
 from resources.base import kinds
 from resources.install.modes import Use
 from resources.registry import BLUEPRINTS
+from sandbox.tests.actors.test_on_a_real_server import until
 from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane
-from tests.providers.sandbox.actors.test_on_a_real_server import until
 from tests.stories.pods import is_bound, is_ready
 from tests.stories.stage import SETUP
 from tests.stories.test_control_plane import Audit, connection, define, synced

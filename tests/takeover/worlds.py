@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.operation import Operation
+from grove_sandbox.clients.inprocess import InProcessClient
 from providers.registry import SCHEDULERS, fabrics
-from providers.sandbox.clients.inprocess import InProcessClient
 from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from engine.errors import InputError
 from enginectl.base.options import share_options, shared_options
 
 NAMES: Final = (
@@ -32,6 +33,10 @@ NAMES: Final = (
     "config",
 )
 """The commands, in the order in which the help lists them. `enginectl.commands` has a module of each name, with the command in it."""
+SANDBOX: Final = frozenset({"demo", "sandbox"})
+"""The commands that are in a distribution of their own: entry points of the group `PLUG_INS`."""
+PLUG_INS: Final = "engine.commands"
+NOT_INSTALLED: Final = "the sandbox is not installed: pip install . ./sandbox, in a checkout of the project"
 
 
 def command_tree(root: typer.Typer) -> TyperGroup:
@@ -60,10 +65,24 @@ class Commands(Mapping[str, Any]):
         return len(NAMES)
 
     def _build(self, name: str) -> Any:
-        command = getattr(import_module(f"enginectl.commands.{name}"), name)
         alone = typer.Typer(rich_markup_mode=None)
-        if isinstance(command, typer.Typer):
+        command = _installed(name) if name in SANDBOX else getattr(import_module(f"enginectl.commands.{name}"), name)
+        if command is None:
+            alone.command(name, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(_not_installed)
+        elif isinstance(command, typer.Typer):
             alone.add_typer(command)
         else:
             alone.command()(command)
         return share_options(self._shared, get_group(alone)).commands[name]
+
+
+def _installed(name: str) -> Any:
+    """The command of another distribution, or None if none has it."""
+    from importlib.metadata import entry_points
+
+    return next((point.load() for point in entry_points(group=PLUG_INS, name=name)), None)
+
+
+def _not_installed(ctx: typer.Context) -> None:
+    """Not installed: a command of the sandbox, a Kubernetes API in memory."""
+    raise InputError(NOT_INSTALLED)

@@ -8,11 +8,6 @@ OWN = ("engine", "enginectl", "providers", "resources")
 """Our packages: one of them that cannot be imported is a defect, not a missing extra."""
 
 
-def require_sandbox() -> None:
-    """Raise `InputError` if the libraries of the extra `sandbox` are not installed."""
-    _require("providers.sandbox.process", "the sandbox is not installed: pip install 'grove-engine[sandbox]'")
-
-
 def require_policies() -> None:
     """Raise `InputError` if the libraries of the extra `policy` are not installed."""
     _require("providers.policies.cel", "--policy needs a library that is not installed: pip install 'grove-engine[policy]'")

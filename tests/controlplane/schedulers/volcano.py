@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 import anyio
 
 from engine.runtime.clock import SystemClock
+from grove_sandbox.actors.options import ActorOptions
+from grove_sandbox.registry import run_actors
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from providers.sandbox.actors.options import ActorOptions
-from providers.sandbox.registry import run_actors
 from resources.base.kinds import VOLCANO_QUEUE
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.schedulers.program import create, install_crds

@@ -6,7 +6,7 @@ import anyio
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, NotFound, Unreachable
 from engine.ids import Kind
-from providers.sandbox.clock import VirtualClock
+from grove_sandbox.clock import VirtualClock
 
 
 class Leases:

@@ -10,7 +10,7 @@ from engine.runtime.passes import Engine
 from engine.runtime.provider import Client
 from engine.runtime.session import sync
 from engine.runtime.sync_report import SyncReport
-from providers.sandbox.clock import VirtualClock
+from grove_sandbox.clock import VirtualClock
 from tests.builders import applying
 from tests.engine.runtime.fakes import SCOPE, FakeProvider
 from tests.engine.runtime.leases import Leases

@@ -15,7 +15,7 @@ from engine.resource import NOW
 from engine.runtime.apply import ATTEMPTS, MAX_UNANSWERED, REPORTS, apply
 from engine.runtime.call_limit import CallLimit
 from engine.verb import Verb
-from providers.sandbox.clock import VirtualClock
+from grove_sandbox.clock import VirtualClock
 from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body, change, create, delay, leaf, plan, root
 
 pytestmark = pytest.mark.anyio

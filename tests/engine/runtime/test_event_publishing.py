@@ -10,7 +10,7 @@ from engine.errors import ClusterError, Forbidden, ServerFault, Throttled
 from engine.event import Event, Publication, RootEvents
 from engine.runtime.event_publishing import BURST, FORBIDDEN_PAUSE, MAX_ATTEMPTS, MAX_NAMESPACES, RATE, EventPublisher
 from engine.runtime.logs import logger
-from providers.sandbox.clock import VirtualClock
+from grove_sandbox.clock import VirtualClock
 from tests.engine.runtime.fakes import ROOT, FakeProvider
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from engine.errors import ClusterError, Forbidden, InputError, LeaseLost, LeaseT
 from engine.runtime.lease import Durations, Leadership, Lease, held
 from engine.runtime.lease_holder import LeaseHolder, identify, is_gone
 from engine.runtime.provider import Client
-from providers.sandbox.clock import VirtualClock
+from grove_sandbox.clock import VirtualClock
 from resources.base import kinds
 from resources.install.permissions import permissions
 from resources.ports.configuration import Configuration

@@ -15,11 +15,11 @@ from engine.errors import Forbidden
 from engine.ids import Kind
 from engine.runtime.provider import Client
 from enginectl.serving.admission import LARGE, REVIEW_LIMITS, AdmissionRules, Judge, admission_routes
+from grove_sandbox.api.verbs import Api
+from grove_sandbox.clients.inprocess import InProcessClient
+from grove_sandbox.clock import VirtualClock
 from providers.reference_caches import ReferenceCaches
 from providers.registry import SCHEDULERS
-from providers.sandbox.api.verbs import Api
-from providers.sandbox.clients.inprocess import InProcessClient
-from providers.sandbox.clock import VirtualClock
 from providers.serving.message import HttpResponse, IncomingRequest
 from resources.admission.admit import UNPROTECTED, admit
 from resources.admission.look_ups import look_ups

@@ -7,8 +7,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from enginectl.serving.metrics import accepts_gzip, measured, metrics_routes
+from grove_sandbox.clock import VirtualClock
 from providers.metrics.metrics import EngineMetrics
-from providers.sandbox.clock import VirtualClock
 from providers.serving.message import HttpResponse, IncomingRequest
 
 pytestmark = pytest.mark.anyio

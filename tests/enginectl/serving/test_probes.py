@@ -9,9 +9,9 @@ from enginectl.serving import checks
 from enginectl.serving.checks import Health, HealthCheck, LeadershipCheck
 from enginectl.serving.heartbeat import LONGEST_PAUSE, Heartbeat
 from enginectl.serving.probes import probe_routes
+from grove_sandbox.clock import VirtualClock
 from providers.cache_state import FRESH_FOR, CacheState
 from providers.kubernetes.connection_pool import DEFAULT_REQUEST_LIMITS
-from providers.sandbox.clock import VirtualClock
 from providers.serving.message import IncomingRequest
 from resources.base.kinds import POD, SERVICE
 

@@ -16,7 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from enginectl.base.exit_codes import Exit
-from providers.sandbox.http.faults import InjectedFault
+from grove_sandbox.http.faults import InjectedFault
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, command, environment
 from tests.providers.serving.talking import HOST, free_port

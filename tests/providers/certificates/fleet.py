@@ -19,14 +19,14 @@ from cryptography.x509.verification import PolicyBuilder, Store, VerificationErr
 from engine.errors import ClusterError
 from engine.runtime.logs import logger
 from engine.runtime.provider import Client
+from grove_sandbox.api.request import Request, Selection
+from grove_sandbox.api.verbs import Api
+from grove_sandbox.clients.inprocess import InProcessClient
+from grove_sandbox.clock import VirtualClock
 from providers.certificates.bundles import ServedService, WebhookTarget, targets_of
 from providers.certificates.judging import certificates_in
 from providers.certificates.secret import stored_in
 from providers.certificates.self_made import CertificatePlace, SelfMadeCertificate
-from providers.sandbox.api.request import Request, Selection
-from providers.sandbox.api.verbs import Api
-from providers.sandbox.clients.inprocess import InProcessClient
-from providers.sandbox.clock import VirtualClock
 from resources.base.kinds import NAMESPACE, SECRET
 from resources.install.webhooks import DEFAULT_SET, VALIDATE_SET
 from tests.stories.process import Process

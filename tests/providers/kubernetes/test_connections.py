@@ -13,9 +13,9 @@ from anyio.from_thread import start_blocking_portal
 
 from engine.errors import Unreachable
 from engine.runtime.clock import SystemClock
+from grove_sandbox.process import sandbox
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connection_pool import RequestLimits
-from providers.sandbox.process import sandbox
 from tests.open_sockets import left_open
 from tests.providers.kubernetes.loopback import POD, client_of, kubeconfig
 from tests.silent_server import SilentServer, Stage, silent_server

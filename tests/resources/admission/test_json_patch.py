@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.sandbox.apply.patches import PatchFault, patched
+from grove_sandbox.apply.patches import PatchFault, patched
 from resources.admission.json_patch import PatchOperation, json_patch
 from tests.resources.manifests import JSON
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.sandbox.apply.patches import patched
+from grove_sandbox.apply.patches import patched
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request

@@ -1,0 +1,94 @@
+"""Gangs: the objects that describe gangs, their queues and topologies, and the pods of each, all of it from the API."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from grove_sandbox.actors import queues
+from grove_sandbox.actors.body import Body, Key, is_deleting, is_finished
+from grove_sandbox.actors.gang import GangPods, PodStates, SchedulingUnit, gang_pods, unit_of
+from grove_sandbox.actors.pod_groups import kai_pods, volcano_pods
+from grove_sandbox.actors.store import Store
+from grove_sandbox.product import KAI_POD_GROUP, KAI_QUEUE, KAI_TOPOLOGY, PODGANG, VOLCANO_POD_GROUP, VOLCANO_QUEUE, Kind
+
+
+class Gangs:
+    """The gangs of all schedulers: Grove's PodGangs, Volcano's PodGroups and KAI's. Kinds that are not served have no objects."""
+
+    def __init__(self, pods: Store, states: PodStates, on_gang: Callable[[SchedulingUnit], None], on_admission: Callable[[], None]) -> None:
+        """`on_gang` is called after a gang has changed, `on_admission` after a queue or a topology has."""
+        self._pods, self._states = pods, states
+        self._members: dict[SchedulingUnit, dict[Key, None]] = {}
+        self._gangs = {kind: Store(kind, _notifies(kind, on_gang)) for kind in (PODGANG, VOLCANO_POD_GROUP, KAI_POD_GROUP)}
+
+        def notify(key: Key, old: Body | None, new: Body | None) -> None:
+            if old is None or new is None or old.get("spec") != new.get("spec"):
+                on_admission()
+
+        self._volcano_queues, self._kai_queues = Store(VOLCANO_QUEUE, notify), Store(KAI_QUEUE, notify)
+        self._topologies = Store(KAI_TOPOLOGY, notify)
+        pods.subscribe(self._on_pod)
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        """What has to be watched, besides pods."""
+        return (*self._gangs.values(), self._volcano_queues, self._kai_queues, self._topologies)
+
+    def store(self, kind: Kind) -> Store:
+        """The gangs of a kind."""
+        return self._gangs[kind]
+
+    def get(self, unit: SchedulingUnit) -> Body | None:
+        """The object that describes the gang."""
+        return self._gangs[unit.kind].get(unit.namespace, unit.name)
+
+    def members(self, unit: SchedulingUnit) -> list[Body]:
+        """The pods that refer to the gang, the oldest first."""
+        return [pod for key in self._members.get(unit, ()) if (pod := self._pods.get(*key)) is not None]
+
+    def pods_of(self, unit: SchedulingUnit, gang: Body) -> GangPods:
+        """The pods of the gang, by what has to be done with them."""
+        if unit.kind == PODGANG:
+            return gang_pods(gang, self._pods.objects, self._states)
+        if unit.kind == VOLCANO_POD_GROUP:
+            return volcano_pods(gang, self.members(unit), self._states)
+        topologies = {name: body for (_, name), body in self._topologies.objects.items()}
+        return kai_pods(gang, self.members(unit), self._states, topologies)
+
+    def refusal(self, unit: SchedulingUnit, gang: Body, pods: Iterable[Body]) -> str:
+        """Why the queue of the gang does not admit these pods as well; empty: it does. A PodGang has no queue."""
+        requested = queues.gpus_of(pods)
+        if unit.kind == VOLCANO_POD_GROUP:
+            allocated = self._allocated(unit.kind, queues.volcano_queue_of)
+            return queues.volcano_refusal(queues.volcano_queue_of(gang), _by_name(self._volcano_queues), allocated, requested)
+        if unit.kind == KAI_POD_GROUP:
+            allocated = self._allocated(unit.kind, queues.kai_queue_of)
+            return queues.kai_refusal(queues.kai_queue_of(gang), _by_name(self._kai_queues), allocated, requested)
+        return ""
+
+    def _allocated(self, kind: Kind, queue_of: Callable[[Body], str]) -> queues.GpusOf:
+        def allocated(queue: str) -> int:
+            units = [unit for unit in self._members if unit.kind == kind]
+            groups = [(unit, self.get(unit)) for unit in units]
+            in_queue = [unit for unit, group in groups if group is not None and queue_of(group) == queue]
+            return queues.gpus_of(pod for unit in in_queue for pod in self._in_use(self.members(unit)))
+
+        return allocated
+
+    def _in_use(self, pods: Sequence[Body]) -> list[Body]:
+        return [pod for pod in pods if self._states.is_placed(pod) and not is_finished(pod)]
+
+    def _on_pod(self, key: Key, old: Body | None, new: Body | None) -> None:
+        before, after = (unit_of(body) if body is not None else None for body in (old, new))
+        if before is not None and before != after:
+            self._members.get(before, {}).pop(key, None)
+            if not self._members.get(before):
+                self._members.pop(before, None)
+        if after is not None and not after.is_single:
+            self._members.setdefault(after, {})[key] = None
+
+
+def _notifies(kind: Kind, on_gang: Callable[[SchedulingUnit], None]) -> Callable[[Key, Body | None, Body | None], None]:
+    return lambda key, old, new: on_gang(SchedulingUnit(kind, *key))
+
+
+def _by_name(store: Store) -> dict[str, Body]:
+    return {name: body for (_, name), body in store.objects.items() if not is_deleting(body)}

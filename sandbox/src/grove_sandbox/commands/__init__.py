@@ -1,0 +1,1 @@
+"""The commands of `engine` that the sandbox adds, as entry points of the group `engine.commands`."""
