@@ -1,6 +1,6 @@
 """The fabric of Meshworks, a vendor that does not exist: its domains are Harbours, requested by name or one for each replica."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.ids import Kind
@@ -9,8 +9,8 @@ from engine.paths import get
 from engine.quantity import is_zero
 from engine.resource import Body
 from resources.admission.annotations import immutable_on_cliques, misplaced
-from resources.base.fields import CLIQUES, cliques_of, mapping, mappings
-from resources.ports.fabric import INDEX, DomainRequest, Fabric
+from resources.base.fields import CLIQUES, mapping, mappings
+from resources.ports.fabric import INDEX, DomainRequest, Fabric, SpecifiedClique, SpecifiedSet, WrittenKeys
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue
 from resources.settings import Settings
@@ -38,30 +38,32 @@ class Harbours:
         """Unchanged: no set requests a harbour by default."""
         return body
 
-    def creation_issues(self, body: Body) -> Iterator[Issue]:
+    def creation_issues(self, new: SpecifiedSet) -> Iterator[Issue]:
         """An invalid name of a harbour, and a claim of the user that has the name of the fabric's claim."""
-        for number, clique in enumerate(cliques_of(body)):
-            harbour = mapping(clique.get("annotations")).get(ANNOTATION)
+        for number, clique in enumerate(new.cliques):
+            harbour = clique.annotations.get(ANNOTATION)
             if harbour is None:
                 continue
             path = (*CLIQUES, number, "annotations", ANNOTATION)
             yield from (Issue(path, ErrorType.INVALID, fault, harbour) for fault in _faults(harbour))
-            if any(claim.get("name") == CLAIM for claim in mappings(get(clique, ("spec", "podSpec", "resourceClaims"), ()))):
+            if any(claim.get("name") == CLAIM for claim in mappings(clique.pod_spec.get("resourceClaims"))):
                 yield Issue(path, ErrorType.FORBIDDEN, f"the claim name {CLAIM} is needed for the harbour")
 
-    def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
+    def update_issues(self, old: SpecifiedSet, new: SpecifiedSet) -> Iterator[Issue]:
         """The annotation is immutable: pods cannot move to another harbour."""
         return immutable_on_cliques(ANNOTATION, old, new)
 
-    def warnings(self, body: Body) -> Iterator[str]:
+    def warnings(self, written: Sequence[WrittenKeys]) -> Iterator[str]:
         """The annotation in a place where it has no effect."""
-        return misplaced(ANNOTATION, body)
+        return misplaced(ANNOTATION, written)
 
-    def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
+    def domain_requests(
+        self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, SpecifiedClique]
+    ) -> tuple[DomainRequest, ...]:
         """One domain for each name, for all cliques that have it; the harbour of a replica is called `<set>-<index>-harbour`."""
         by_harbour: dict[str, set[str]] = {}
         for name, clique in cliques.items():
-            harbour = mapping(clique.get("annotations")).get(ANNOTATION)
+            harbour = clique.annotations.get(ANNOTATION)
             if harbour is not None and not _faults(harbour):
                 by_harbour.setdefault(harbour, set()).add(name)
         return tuple(
@@ -105,8 +107,8 @@ def configured(settings: Settings) -> Fabric:
     return Harbours()
 
 
-def _faults(harbour: Any) -> list[str]:
-    return [] if harbour == EACH else subdomain_faults(str(harbour))
+def _faults(harbour: str) -> list[str]:
+    return [] if harbour == EACH else subdomain_faults(harbour)
 
 
 def _with_claim(container: Body) -> Body:

@@ -14,6 +14,7 @@ from resources.ports.references import References
 from resources.ports.scheduler import GangObject, LabelsAndAnnotations, Levels, SetMetadata
 from resources.schema.formats import VALUE
 from resources.schema.issues import ErrorType, Issue, shown
+from resources.schema.podcliqueset import PodCliqueSet
 
 QUEUE: Final = labels.KAI_QUEUE
 """The label, or else the annotation, of a set or a clique that names its queue; on pods and PodGroups a label."""
@@ -74,10 +75,10 @@ class KaiScheduler:
         policy = Policy(seeded=(*KEPT, *((QUEUE_FIELD,) if live_queue else ())), owned=OWNED)
         return GangObject(body, policy, provisional=bool(_standalone(podgang["spec"])))
 
-    def issues(self, body: Body, references: References) -> Iterator[Issue]:
+    def issues(self, model: PodCliqueSet, references: References) -> Iterator[Issue]:
         """A set and its cliques must name one queue, by label or annotation."""
-        metadata = metadata_of(body)
-        queues, paths = requested_queues(metadata, _declared), clique_paths(body)
+        metadata = metadata_of(model)
+        queues, paths = requested_queues(metadata, _declared), clique_paths(model)
         for clique, queue in queues.of_cliques.items() if queues.of_set else ():
             if queue != queues.of_set:
                 message = (
@@ -89,7 +90,7 @@ class KaiScheduler:
             path, fault = (CLIQUES, ErrorType.INVALID) if queues.names else (("metadata", "labels", QUEUE), ErrorType.REQUIRED)
             yield Issue(path, fault, _no_agreed_queue(metadata, queues))
 
-    def warnings(self, body: Body, references: References) -> Iterator[str]:
+    def warnings(self, model: PodCliqueSet, references: References) -> Iterator[str]:
         """None."""
         return iter(())
 

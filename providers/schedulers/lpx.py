@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from engine.resource import Body
 from providers.schedulers.queues import ConstraintMessages, constraint_issues
 from resources.ports.references import References
 from resources.schema.issues import Issue
+from resources.schema.podcliqueset import PodCliqueSet
 
 UNSUPPORTED: Final = (
     "lpx-scheduler does not support Grove topology constraints; placement topology must be expressed through the LPX workload contract"
@@ -24,10 +24,10 @@ class LpxScheduler:
         """The pod spec with this scheduler's name."""
         return {**spec, "schedulerName": self.name}
 
-    def issues(self, body: Body, references: References) -> Iterator[Issue]:
+    def issues(self, model: PodCliqueSet, references: References) -> Iterator[Issue]:
         """No topology constraint at any level."""
-        return constraint_issues(body, MESSAGES)
+        return constraint_issues(model, MESSAGES)
 
-    def warnings(self, body: Body, references: References) -> Iterator[str]:
+    def warnings(self, model: PodCliqueSet, references: References) -> Iterator[str]:
         """None."""
         return iter(())

@@ -1,15 +1,13 @@
 """Queues: the queue that a PodCliqueSet and its cliques ask for, and the helpers that back ends with queues and gangs share."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from msgspec import Struct
 
-from engine.paths import get
-from engine.resource import Body
-from resources.base.fields import CLIQUES, GROUPS, TEMPLATE, cliques_of, mapping, mappings
+from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.ports.scheduler import LabelsAndAnnotations, SetMetadata
 from resources.schema.issues import ErrorType, Issue, Path
+from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, SetTemplate
 
 Declared = Callable[[LabelsAndAnnotations], tuple[str, str]]
 """The queue that the metadata of an object declares, empty if none, and the metadata field that declares it."""
@@ -40,49 +38,41 @@ def requested_queues(metadata: SetMetadata, declared: Declared) -> RequestedQueu
     return RequestedQueues(declared(metadata.of_set)[0], {name: queue for name, queue in of_cliques.items() if queue})
 
 
-def metadata_of(body: Body) -> SetMetadata:
-    """The metadata of a PodCliqueSet of any shape. Values that are no strings are left out."""
-    metadata = mapping(body.get("metadata"))
-    cliques = {str(clique.get("name", "")): _strings(clique) for clique in cliques_of(body)}
-    return SetMetadata(_text(metadata.get("namespace")), _text(metadata.get("name")), _strings(metadata), cliques)
+def metadata_of(model: PodCliqueSet) -> SetMetadata:
+    """The metadata of a PodCliqueSet in which queues are named."""
+    metadata = model.metadata
+    of_set = LabelsAndAnnotations(metadata.labels or {}, metadata.annotations or {})
+    cliques = {clique.name: LabelsAndAnnotations(clique.labels, clique.annotations) for clique in model.spec.template.cliques}
+    return SetMetadata(metadata.namespace or "", metadata.name, of_set, cliques)
 
 
-def clique_paths(body: Body) -> Mapping[str, Path]:
+def clique_paths(model: PodCliqueSet) -> Mapping[str, Path]:
     """Clique name -> its path."""
-    return {str(clique.get("name", "")): (*CLIQUES, index) for index, clique in enumerate(cliques_of(body))}
+    return {clique.name: (*CLIQUES, index) for index, clique in enumerate(model.spec.template.cliques)}
 
 
 class ConstraintMessages(Struct, frozen=True):
     """The messages of a back end about topology constraints that it does not support."""
 
     of_set: str
-    of_clique: Callable[[Any], str]
+    of_clique: Callable[[str], str]
     """The message for the clique of that name."""
-    of_group: Callable[[Any], str]
+    of_group: Callable[[str], str]
     """The message for the scaling group of that name."""
 
 
-def constraint_issues(body: Body, messages: ConstraintMessages) -> Iterator[Issue]:
-    """An issue for each topology constraint of a set, for a back end that supports none."""
-    template = mapping(get(body, TEMPLATE, {}))
-    if template.get("topologyConstraint"):
+def constraint_issues(model: PodCliqueSet, messages: ConstraintMessages) -> Iterator[Issue]:
+    """An issue for each topology constraint of a set that has any field, for a back end that supports none."""
+    template = model.spec.template
+    if _is_constrained(template):
         yield Issue((*TEMPLATE, "topologyConstraint"), ErrorType.INVALID, messages.of_set)
-    for index, clique in enumerate(cliques_of(body)):
-        if clique.get("topologyConstraint"):
-            yield Issue((*CLIQUES, index, "topologyConstraint"), ErrorType.INVALID, messages.of_clique(clique.get("name")))
-    for index, group in enumerate(mappings(template.get(GROUPS[-1]))):
-        if group.get("topologyConstraint"):
-            yield Issue((*GROUPS, index, "topologyConstraint"), ErrorType.INVALID, messages.of_group(group.get("name")))
+    for index, clique in enumerate(template.cliques):
+        if _is_constrained(clique):
+            yield Issue((*CLIQUES, index, "topologyConstraint"), ErrorType.INVALID, messages.of_clique(clique.name))
+    for index, group in enumerate(template.pod_clique_scaling_groups):
+        if _is_constrained(group):
+            yield Issue((*GROUPS, index, "topologyConstraint"), ErrorType.INVALID, messages.of_group(group.name))
 
 
-def _strings(holder: Mapping[str, Any]) -> LabelsAndAnnotations:
-    labels, annotations = mapping(holder.get("labels")), mapping(holder.get("annotations"))
-    return LabelsAndAnnotations(_only_strings(labels), _only_strings(annotations))
-
-
-def _only_strings(keys: Mapping[str, Any]) -> dict[str, str]:
-    return {key: value for key, value in keys.items() if isinstance(value, str)}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+def _is_constrained(holder: SetTemplate | CliqueTemplate | ScalingGroupConfig) -> bool:
+    return holder.topology_constraint is not None and bool(holder.topology_constraint.model_fields_set)

@@ -14,6 +14,7 @@ from resources.ports.references import References
 from resources.ports.scheduler import GangObject, LabelsAndAnnotations, SetMetadata
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue, Path, shown
+from resources.schema.podcliqueset import PodCliqueSet
 
 QUEUE: Final = "scheduling.grove.io/volcano-queue"
 """The annotation of a set or a clique that names its queue."""
@@ -65,10 +66,10 @@ class VolcanoScheduler:
         manifest_body = manifest(self.gang_kind, meta["namespace"], meta["name"], meta["labels"], spec=body)
         return GangObject(manifest_body, Policy(owned=(("spec", "priorityClassName"),)))
 
-    def issues(self, body: Body, references: References) -> Iterator[Issue]:
+    def issues(self, model: PodCliqueSet, references: References) -> Iterator[Issue]:
         """No topology constraints; one queue, which is named correctly, exists and is open."""
-        yield from constraint_issues(body, MESSAGES)
-        metadata, paths = metadata_of(body), clique_paths(body)
+        yield from constraint_issues(model, MESSAGES)
+        metadata, paths = metadata_of(model), clique_paths(model)
         queues = requested_queues(metadata, _declared)
         of_set = ("metadata", "annotations", QUEUE)
         named: list[tuple[Path, str]] = [(of_set, queues.of_set)] if queues.of_set else []
@@ -85,9 +86,9 @@ class VolcanoScheduler:
             path = named[0][0] if named else of_set
             yield from _queue_issues(path, queues.agreed or DEFAULT_QUEUE, references)
 
-    def warnings(self, body: Body, references: References) -> Iterator[str]:
+    def warnings(self, model: PodCliqueSet, references: References) -> Iterator[str]:
         """That the queue could not be checked: queues were not read, or the queue has no state yet."""
-        queue = requested_queues(metadata_of(body), _declared).agreed or DEFAULT_QUEUE
+        queue = requested_queues(metadata_of(model), _declared).agreed or DEFAULT_QUEUE
         live = references.find(kinds.VOLCANO_QUEUE.id("", queue))
         if live is None and not references.knows(kinds.VOLCANO_QUEUE.key):
             yield f"volcano queue {shown(queue)} was not checked: queues were not read"

@@ -1,7 +1,7 @@
 """Admit: decides admission requests, for the webhook, the preview and the sandbox."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -21,12 +21,15 @@ from resources.admission import (
     topology_rules,
     update_rules,
 )
+from resources.admission.annotations import written_keys
 from resources.admission.defaults import defaulted
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Decision, Request
 from resources.admission.set_version import VERSION, SetVersion, read_set, read_version, spec_of
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING
+from resources.model.domain import specified
 from resources.ports.configuration import Configuration
+from resources.ports.fabric import SpecifiedSet, WrittenKeys
 from resources.ports.references import NoReferences, References
 from resources.ports.scheduler import ValidatingScheduler
 from resources.schema import pod_spec_rules
@@ -70,7 +73,7 @@ def _clipped(warning: str) -> str:
     return Located(text, warning.path) if isinstance(warning, Located) else text
 
 
-class _SetInHand(Struct, frozen=True):
+class _SetInHand(Struct, frozen=True, eq=False, dict=True):
     """One version of a set with its object."""
 
     body: Body
@@ -82,6 +85,16 @@ class _SetInHand(Struct, frozen=True):
     def template(self) -> SetTemplate:
         """Its `spec.template`."""
         return self.model.spec.template
+
+    @cached_property
+    def specified(self) -> SpecifiedSet:
+        """What fabrics read of it."""
+        return specified(self.model)
+
+    @cached_property
+    def written(self) -> tuple[WrittenKeys, ...]:
+        """The keys of annotations and labels in it, also those in places for which the model has no field."""
+        return written_keys(self.body)
 
 
 def _decide_set(request: Request, configuration: Configuration, references: References, memo: Memo) -> Decision:
@@ -106,7 +119,7 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
     new = _SetInHand(body, model, version)
     pods = (*pods, *dependency_rules.added_name_issues(new.template))
     if request.act is Act.CREATE:
-        new = replace(new, body=reduce(lambda body, fabric: fabric.with_defaults(body), configuration.fabrics, new.body))
+        new = _with_defaults_of_fabrics(new, configuration)
         issues = (*pod_issues, *_creation_issues(new, configuration, references))
         from_topology = topology_rules.warnings(new.template, references, enabled=configuration.topology)
     else:
@@ -116,10 +129,11 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
         )
     if old and not issues:
         issues = tuple(update_rules.issues(old.template, new.template, references, topology=configuration.topology))
-    from_domains = (*annotation_rules.domain_warnings(new.body, configuration),)
-    warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *from_domains, *annotation_rules.removal_warnings(new.body))
+    from_domains = (*annotation_rules.domain_warnings(new.specified, new.written, configuration),)
+    from_removal = (*annotation_rules.removal_warnings(new.written),)
+    warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *from_domains, *from_removal)
     warnings = (*warnings, *_plug_in_warnings(new, configuration, references))
-    warnings = (*warnings, *annotation_rules.mistyped_key_warnings(new.body, configuration, besides=warnings))
+    warnings = (*warnings, *annotation_rules.mistyped_key_warnings(new.written, configuration, besides=warnings))
     return Decision(issues, warnings, body=new.body, pods=tuple(without_repeats(pods, issues)))
 
 
@@ -144,6 +158,16 @@ def _stored(old: Any, known: SetVersion | None) -> _SetInHand | None:
     return _SetInHand(body, model, version) if model is not None else None
 
 
+def _with_defaults_of_fabrics(new: _SetInHand, configuration: Configuration) -> _SetInHand:
+    """A new set with what the fabrics add to it."""
+    body = reduce(lambda body, fabric: fabric.with_defaults(body), configuration.fabrics, new.body)
+    if body is new.body:
+        return new
+    version = read_version(spec_of(body), new.version)
+    model, _ = read_set(body, version)
+    return _SetInHand(body, model or new.model, version)
+
+
 def own_issues(model: PodCliqueSet, version: SetVersion, configuration: Configuration) -> Iterator[Issue]:
     """The issues of one version of a set by itself, whether it is created or changed."""
     yield from create_rules.metadata_issues(model)
@@ -157,22 +181,22 @@ def _creation_issues(new: _SetInHand, configuration: Configuration, references: 
     yield from topology_rules.issues(new.template, references, enabled=configuration.topology)
     yield from own_issues(new.model, new.version, configuration)
     yield from create_rules.new_set_issues(new.template)
-    yield from annotation_rules.issues(new.body)
+    yield from annotation_rules.issues(new.specified)
     for fabric in configuration.fabrics:
-        yield from fabric.creation_issues(new.body)
+        yield from fabric.creation_issues(new.specified)
     for scheduler in _validating_schedulers(new, configuration):
-        yield from scheduler.issues(new.body, references)
+        yield from scheduler.issues(new.model, references)
 
 
 def _update_issues(old: _SetInHand | None, new: _SetInHand, configuration: Configuration, references: References) -> Iterator[Issue]:
     """The issues of a new version by itself, and the changes that fabrics forbid."""
     yield from own_issues(new.model, new.version, configuration)
-    yield from annotation_rules.issues(new.body, old.body if old else None)
+    yield from annotation_rules.issues(new.specified, old.specified if old else None)
     if old is not None:
         for fabric in configuration.fabrics:
-            yield from fabric.update_issues(old.body, new.body)
+            yield from fabric.update_issues(old.specified, new.specified)
     for scheduler in _validating_schedulers(new, configuration):
-        yield from scheduler.issues(new.body, references)
+        yield from scheduler.issues(new.model, references)
 
 
 def without_spec(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,9 +228,9 @@ def _validating_schedulers(new: _SetInHand, configuration: Configuration) -> Ite
 
 def _plug_in_warnings(new: _SetInHand, configuration: Configuration, references: References) -> Iterator[str]:
     for fabric in configuration.fabrics:
-        yield from fabric.warnings(new.body)
+        yield from fabric.warnings(new.written)
     for scheduler in _validating_schedulers(new, configuration):
-        yield from scheduler.warnings(new.body, references)
+        yield from scheduler.warnings(new.model, references)
 
 
 def _unknown_fields(kind: Kind, body: Any) -> tuple[str, ...]:

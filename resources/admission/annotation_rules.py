@@ -3,19 +3,18 @@
 A mistyped key has no effect: it is a warning at its own line.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
 from engine.paths import get
-from engine.resource import Body
-from resources.admission.annotations import misplaced, written_keys
+from resources.admission.annotations import misplaced
 from resources.admission.managed_rules import DISABLE_PROTECTION
 from resources.base import labels
-from resources.base.fields import annotations_of, cliques_of, mapping, mappings
+from resources.base.fields import mappings
 from resources.model.domain import REQUIRED_TERMS, DomainPlacement, domain_requests_of, placement_of
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import AnnotatedFabric, IslandFabric, Place
+from resources.ports.fabric import AnnotatedFabric, IslandFabric, Place, SpecifiedClique, SpecifiedSet, WrittenKeys
 from resources.ports.scheduler import AffinityIgnoringScheduler
 from resources.schema.issues import Child, ErrorType, Issue, Located, Path, spelled
 from resources.schema.unknown_fields import nearest_name
@@ -39,9 +38,9 @@ MOST_COMPARED: Final = 500
 """The largest number of keys of one object that are compared with known ones."""
 
 
-def issues(new: Body, old: Body | None = None) -> Iterator[Issue]:
+def issues(new: SpecifiedSet, old: SpecifiedSet | None = None) -> Iterator[Issue]:
     """An issue for each annotation with a value that means nothing; one that the stored set has already does not prevent updates."""
-    annotations, previous = annotations_of(new), annotations_of(old or {})
+    annotations, previous = new.annotations, old.annotations if old is not None else {}
     placement = annotations.get(labels.DOMAIN_PLACEMENT)
     if placement is not None and placement_of(annotations) is None and placement != previous.get(labels.DOMAIN_PLACEMENT):
         yield Issue((*ANNOTATIONS, Child(labels.DOMAIN_PLACEMENT)), ErrorType.INVALID, PLACEMENTS, placement)
@@ -50,48 +49,46 @@ def issues(new: Body, old: Body | None = None) -> Iterator[Issue]:
         yield Issue((*ANNOTATIONS, Child(labels.RELEASE_DOMAINS)), ErrorType.INVALID, f'must be "{labels.ON_COMPLETION}"', release)
 
 
-def removal_warnings(body: Body) -> Iterator[str]:
+def removal_warnings(written: Sequence[WrittenKeys]) -> Iterator[str]:
     """The annotations in a place or a spelling in which they protect the set from nothing."""
     for key in (labels.PROTECT, labels.PRUNE):
-        yield from misplaced(key, body, (Place.SET,))
+        yield from misplaced(key, written, (Place.SET,))
 
 
-def domain_warnings(body: Body, configuration: Configuration) -> Iterator[str]:
+def domain_warnings(specified: SpecifiedSet, written: Sequence[WrittenKeys], configuration: Configuration) -> Iterator[str]:
     """The annotations about domains in a place or a spelling without effect (N35), or that ask for what the set cannot have."""
-    yield from misplaced(labels.DOMAIN_PLACEMENT, body, (Place.SET,))
-    yield from _placement_warnings(body, configuration)
-    yield from misplaced(labels.RELEASE_DOMAINS, body, (Place.SET,))
+    yield from misplaced(labels.DOMAIN_PLACEMENT, written, (Place.SET,))
+    yield from _placement_warnings(specified, configuration)
+    yield from misplaced(labels.RELEASE_DOMAINS, written, (Place.SET,))
 
 
-def _placement_warnings(body: Body, configuration: Configuration) -> Iterator[str]:
+def _placement_warnings(specified: SpecifiedSet, configuration: Configuration) -> Iterator[str]:
     """Why the pods of domains cannot be kept together as the set asks."""
-    placement = placement_of(annotations_of(body))
+    placement = placement_of(specified.annotations)
     if placement is None:
         return
-    members = _members(body, configuration)
+    members = _members(specified, configuration)
     if not members:
         yield f"{PLACEMENT} has no effect: no clique joins a domain that can be kept together"
-    for number, clique in enumerate(cliques_of(body)):
-        if clique.get("name") in members:
+    for number, clique in enumerate(specified.cliques):
+        if clique.name in members:
             yield from _clique_warnings(f"spec.template.cliques[{number}].spec.podSpec", clique, placement, configuration)
 
 
-def _members(body: Body, configuration: Configuration) -> frozenset[str]:
+def _members(specified: SpecifiedSet, configuration: Configuration) -> frozenset[str]:
     """The cliques that join a domain of a fabric with islands."""
-    name = str(mapping(body.get("metadata")).get("name") or "")
     fabrics = (fabric for fabric in configuration.fabrics if isinstance(fabric, IslandFabric))
-    requested = (request for fabric in fabrics for request in domain_requests_of(fabric, name, body))
+    requested = (request for fabric in fabrics for request in domain_requests_of(fabric, specified.name, specified))
     return frozenset(clique for request in requested for clique in request.cliques)
 
 
-def _clique_warnings(field: str, clique: Body, placement: DomainPlacement, configuration: Configuration) -> Iterator[str]:
+def _clique_warnings(field: str, clique: SpecifiedClique, placement: DomainPlacement, configuration: Configuration) -> Iterator[str]:
     """What keeps the pods of one clique from being placed as the set asks."""
-    spec = mapping(get(clique, ("spec", "podSpec"), {}))
-    name = str(spec.get("schedulerName") or configuration.default_scheduler)
+    name = str(clique.pod_spec.get("schedulerName") or configuration.default_scheduler)
     scheduler: object = configuration.schedulers.get(name)
     if isinstance(scheduler, AffinityIgnoringScheduler):
         yield f"{PLACEMENT} may have no effect: {name} is not known to observe pod affinity; {scheduler.instead_of_affinity}"
-    if placement is DomainPlacement.REQUIRED and mappings(get(spec, ("affinity", "podAffinity", REQUIRED_TERMS), ())):
+    if placement is DomainPlacement.REQUIRED and mappings(get(clique.pod_spec, ("affinity", "podAffinity", REQUIRED_TERMS), ())):
         yield (
             f"{field}.affinity.podAffinity.{REQUIRED_TERMS}: {PLACEMENT} adds another required term, and a scheduler places a pod only "
             "beside pods that match all of them"
@@ -104,11 +101,11 @@ def known_keys(configuration: Configuration) -> frozenset[str]:
     return frozenset((*OWN, *(annotation.key for fabric in fabrics for annotation in fabric.annotations)))
 
 
-def mistyped_key_warnings(body: Body, configuration: Configuration, besides: Iterable[str] = ()) -> Iterator[Located]:
+def mistyped_key_warnings(written: Iterable[WrittenKeys], configuration: Configuration, besides: Iterable[str] = ()) -> Iterator[Located]:
     """A warning for each mistyped key of a set, but for those that the warnings in `besides` are about."""
-    paths = {warning.path for warning in besides if isinstance(warning, Located)}
-    keys = (path for path in written_keys(body) if path not in paths)
-    return mistyped(keys, known_keys(configuration))
+    known = {warning.path for warning in besides if isinstance(warning, Located)}
+    paths: Iterator[Path] = ((*part.path, key) for part in written for key in part.keys)
+    return mistyped((path for path in paths if path not in known), known_keys(configuration))
 
 
 def mistyped(written: Iterable[Path], known: frozenset[str]) -> Iterator[Located]:

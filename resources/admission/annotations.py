@@ -1,15 +1,12 @@
-"""Annotations: rules for annotations of a set: immutable ones, and keys that have no effect because of their place or spelling.
+"""Annotations: rules for annotations of a set: immutable ones, and keys that have no effect because of their place or spelling."""
 
-Bodies need not have the shape of a set.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from engine.paths import get
 from engine.resource import Body
-from resources.base.fields import CLIQUES, GROUPS, TEMPLATE, annotations_of, cliques_of, mapping, mappings
-from resources.ports.fabric import Place
+from resources.base.fields import CLIQUES, GROUPS, TEMPLATE, cliques_of, mapping, mappings
+from resources.ports.fabric import Place, SpecifiedClique, SpecifiedGroup, SpecifiedSet, WrittenKeys
 from resources.schema.issues import Child, ErrorType, Issue, Located, Path, spelled
 
 PUNCTUATION: Final = str.maketrans("", "", "-_.")
@@ -21,67 +18,58 @@ AFTER_CREATION: Final = "after creation"
 """From when on an annotation is immutable, in the words of the message: of annotations of sets, and as current Grove writes it."""
 
 
-def immutable(key: str, old: Body, new: Body, *, after: str = AFTER_SET_CREATION) -> Iterator[Issue]:
+def immutable(key: str, old: SpecifiedSet, new: SpecifiedSet, *, after: str = AFTER_SET_CREATION) -> Iterator[Issue]:
     """An issue if an update adds, removes or changes this annotation of the set."""
-    yield from _change_issues(("metadata", "annotations", Child(key)), key, annotations_of(old), annotations_of(new), after)
+    yield from _change_issues(("metadata", "annotations", Child(key)), key, old.annotations, new.annotations, after)
 
 
-def immutable_on_cliques(key: str, old: Body, new: Body, *, after: str = AFTER_SET_CREATION) -> Iterator[Issue]:
+def immutable_on_cliques(key: str, old: SpecifiedSet, new: SpecifiedSet, *, after: str = AFTER_SET_CREATION) -> Iterator[Issue]:
     """An issue for each clique on which an update adds, removes or changes this annotation. Cliques are matched by name."""
-    yield from _immutable_on_entries(key, CLIQUES, old, new, after)
+    yield from _immutable_on_entries(key, CLIQUES, old.cliques, new.cliques, after)
 
 
-def immutable_on_groups(key: str, old: Body, new: Body, *, after: str = AFTER_SET_CREATION) -> Iterator[Issue]:
+def immutable_on_groups(key: str, old: SpecifiedSet, new: SpecifiedSet, *, after: str = AFTER_SET_CREATION) -> Iterator[Issue]:
     """An issue for each scaling group on which an update adds, removes or changes this annotation. Groups are matched by name."""
-    yield from _immutable_on_entries(key, GROUPS, old, new, after)
+    yield from _immutable_on_entries(key, GROUPS, old.groups, new.groups, after)
 
 
-def misplaced(key: str, body: Body, places: Sequence[Place] = (Place.CLIQUE,), hint: str = "") -> Iterator[Located]:
-    """A warning for each key of a set that is probably meant to be this annotation and has no effect (N35).
+def misplaced(key: str, written: Iterable[WrittenKeys], places: Sequence[Place] = (Place.CLIQUE,), hint: str = "") -> Iterator[Located]:
+    """A warning for each of the keys of a set that is probably meant to be this annotation and has no effect (N35).
 
     That is the key in another place than `places`, as a label instead of an annotation, or spelled with other upper and lower case letters,
     or with other `-`, `_` and `.`. `hint` is added to the warnings about other places.
     """
     letters = _letters(key)
-    for keys in _all_keys(body):
-        for written in keys.written:
-            if _letters(written) != letters or (written == key and keys.place in places):
+    for part in written:
+        for candidate in part.keys:
+            if _letters(candidate) != letters or (candidate == key and part.place in places):
                 continue
             faults = (
-                "" if written == key else f"the annotation is {key}",
-                "it is an annotation, not a label" if keys.path[-1] == "labels" else "",
-                "" if keys.place in places else f"it is read from {' or '.join(places)}",
-                "" if keys.near in places else hint,
+                "" if candidate == key else f"the annotation is {key}",
+                "it is an annotation, not a label" if part.path[-1] == "labels" else "",
+                "" if part.place in places else f"it is read from {' or '.join(places)}",
+                "" if part.near in places else hint,
             )
-            path = (*keys.path, written)
+            path = (*part.path, candidate)
             yield Located(f"{spelled(path)} has no effect: {'; '.join(filter(None, faults))}", path)
 
 
-class _Keys(NamedTuple):
-    """The keys of one map of annotations or labels."""
+def written_keys(body: Body) -> tuple[WrittenKeys, ...]:
+    """The keys in every map of annotations or labels that a set has, and in those that users add to parts of it by mistake.
 
-    path: Path
-    place: Place | None
-    """The place that the map is; None if it is one of labels, or if annotations there have no effect whatever their key."""
-    near: Place | None
-    """The place of the annotations of the same part of the set; None if it has none."""
-    written: tuple[str, ...]
+    They are read from an object of any shape: models have no fields for what users add by mistake. Maps without keys are left out.
+    """
+    return tuple(_written_keys(body))
 
 
-def written_keys(body: Body) -> Iterator[Path]:
-    """The path of every annotation and label that a set has, and of those that users add to parts of it by mistake."""
-    return ((*keys.path, written) for keys in _all_keys(body) for written in keys.written)
-
-
-def _all_keys(body: Body) -> Iterator[_Keys]:
-    """Every map of annotations or labels that a set has, and those that users add to parts of it by mistake."""
+def _written_keys(body: Body) -> Iterator[WrittenKeys]:
     for path, part, near in _parts(body):
         for metadata in ((), ("metadata",)):
             for field in ("annotations", "labels"):
-                # The annotations of the set are in its metadata, those of the parts of its template are not.
-                is_place = field == "annotations" and bool(metadata) == (near is Place.SET)
-                written = tuple(mapping(get(part, (*metadata, field))))
-                yield _Keys((*path, *metadata, field), near if is_place else None, near, written)
+                if keys := tuple(mapping(get(part, (*metadata, field)))):
+                    # The annotations of the set are in its metadata, those of the parts of its template are not.
+                    is_place = field == "annotations" and bool(metadata) == (near is Place.SET)
+                    yield WrittenKeys((*path, *metadata, field), near if is_place else None, near, keys)
 
 
 def _parts(body: Body) -> Iterator[tuple[Path, Body, Place | None]]:
@@ -102,16 +90,20 @@ def _letters(key: str) -> str:
     return key.translate(PUNCTUATION).casefold()
 
 
-def _immutable_on_entries(key: str, field: tuple[str, ...], old: Body, new: Body, after: str) -> Iterator[Issue]:
-    old_by_name = {str(entry.get("name")): entry for entry in mappings(get(old, field, ()))}
-    for number, entry in enumerate(mappings(get(new, field, ()))):
-        previous = old_by_name.get(str(entry.get("name")))
-        if previous is not None:
-            path: Path = (*field, number, "annotations", key)
-            yield from _change_issues(path, key, mapping(previous.get("annotations")), mapping(entry.get("annotations")), after)
+def _immutable_on_entries(
+    key: str,
+    field: tuple[str, ...],
+    old: Iterable[SpecifiedClique | SpecifiedGroup],
+    new: Iterable[SpecifiedClique | SpecifiedGroup],
+    after: str,
+) -> Iterator[Issue]:
+    before = {entry.name: entry.annotations for entry in old}
+    for number, entry in enumerate(new):
+        if entry.name in before:
+            yield from _change_issues((*field, number, "annotations", key), key, before[entry.name], entry.annotations, after)
 
 
-def _change_issues(path: Path, key: str, old: Mapping[str, Any], new: Mapping[str, Any], after: str) -> Iterator[Issue]:
+def _change_issues(path: Path, key: str, old: Mapping[str, str], new: Mapping[str, str], after: str) -> Iterator[Issue]:
     match key in old, key in new:
         case False, True:
             yield Issue(path, ErrorType.FORBIDDEN, f"annotation {key} cannot be added {after}")

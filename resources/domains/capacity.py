@@ -13,7 +13,7 @@ from resources.base.labels import DOMAIN_PLACEMENT
 from resources.base.texts import some
 from resources.domains import requests
 from resources.domains.requests import RequestedDomain
-from resources.model.domain import DomainPlacement, domain_requests_of, placement_of
+from resources.model.domain import DomainPlacement, domain_requests_of, placement_of, specified_in
 from resources.ports.fabric import Fabric, IslandFabric
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -90,7 +90,7 @@ def _existing(requested: Sequence[RequestedDomain], uids: Mapping[ResourceId, st
 def _pods_on_one_node(fabric: Fabric, root: ResourceId, body: Body) -> Iterator[str]:
     """A note for each clique with several pods in a domain that the template requires to run on one node."""
     cliques = requests.cliques_by_name(body)
-    for request in domain_requests_of(fabric, root.name, body):
+    for request in domain_requests_of(fabric, root.name, specified_in(body)):
         for name in sorted(request.cliques & cliques.keys()):
             pods = requests.pods_per_replica(body, (name,)) * requests.replicas(body)
             if pods > 1 and (node := _required_node(cliques[name])):

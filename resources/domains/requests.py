@@ -17,7 +17,7 @@ from engine.paths import get
 from engine.resource import Body
 from resources.base import kinds, names
 from resources.base.fields import GROUPS, cliques_of, mapping, mappings, members_of
-from resources.model.domain import domain_requests_of, expanded, is_per_group_replica, name_in
+from resources.model.domain import domain_requests_of, expanded, is_per_group_replica, name_in, specified_in
 from resources.model.sharing import Share
 from resources.model.template import Clique, Template
 from resources.model.view import MAX_REPLICAS
@@ -51,7 +51,8 @@ def requested_by_set(
     copies = _Copies(root, replicas(body), group_of_clique(body), group_replicas(body), scaling_groups)
     cliques = cliques_by_name(body)
     requested: dict[ResourceId, RequestedDomain] = {}
-    for request, name, index, members in islice(_expansions(domain_requests_of(fabric, root.name, body), copies), MAX_REPLICAS):
+    requests = domain_requests_of(fabric, root.name, specified_in(body))
+    for request, name, index, members in islice(_expansions(requests, copies), MAX_REPLICAS):
         id = fabric.kind.id(root.namespace, name)
         pods = sum(pods_of(cliques[clique]) * count for clique, count in members.items() if clique in cliques)
         domain = requested.get(id, RequestedDomain(root, id, request, 0, index))

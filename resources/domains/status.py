@@ -20,7 +20,7 @@ from resources.domains.cut_off import CutOff, cut_off
 from resources.domains.reach import Split, split_of
 from resources.domains.release import User, claims_on, drain_verdict, has_ended, owned_domains
 from resources.domains.requests import requested_by_set, scaled_groups
-from resources.model.domain import domain_requests_of, is_foreign, is_managed
+from resources.model.domain import domain_requests_of, is_foreign, is_managed, specified_in
 from resources.model.membership import effective_body, specified_body
 from resources.ports.checks import DiagnosingFabric, IslandReportingFabric, JoinedNode
 from resources.ports.configuration import Configuration
@@ -102,13 +102,14 @@ def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> I
     if observed.root.id.kind != kinds.PODCLIQUESET.name:
         return
     body = effective_body(observed, configuration)
+    specified = specified_in(body)
     shared = {live.id: live for live in owned_domains(observed, configuration)}
     waits = {wait.id: wait for wait in (*plan.pending, *plan.deferred)}
     pods = _pods_by_template(observed)
     groups = scaled_groups([observed])
     created = frozenset(operation.id for operation in plan.operations if operation.verb is Verb.CREATE)
     for fabric in configuration.fabrics:
-        domain_requests = domain_requests_of(fabric, observed.root.id.name, body)
+        domain_requests = domain_requests_of(fabric, observed.root.id.name, specified)
         view = _FabricView(
             observed,
             configuration,

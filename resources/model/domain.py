@@ -14,7 +14,17 @@ from engine.plan import Alarm
 from engine.resource import Body, Policy, Resource
 from resources.base import labels
 from resources.base.fields import GROUPS, annotations_of, cliques_of, mapping, mappings, members_of
-from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Fabric, InheritingFabric
+from resources.ports.fabric import (
+    GROUP_INDEX,
+    INDEX,
+    DomainRequest,
+    Fabric,
+    InheritingFabric,
+    SpecifiedClique,
+    SpecifiedGroup,
+    SpecifiedSet,
+)
+from resources.schema.podcliqueset import PodCliqueSet
 
 
 class Holders(Struct, frozen=True):
@@ -96,49 +106,74 @@ def placement_of(annotations: Mapping[str, Any]) -> DomainPlacement | None:
     return next((placement for placement in DomainPlacement if placement == value), None)
 
 
-def domain_requests_of(fabric: Fabric, root: str, body: Body) -> tuple[DomainRequest, ...]:
-    """The domains that the set with the name `root` requests from a fabric."""
-    cliques = {clique["name"]: clique for clique in cliques_with_inherited(fabric, body) if isinstance(clique.get("name"), str)}
-    return fabric.domain_requests(root, _strings(annotations_of(body)), cliques)
+def specified(model: PodCliqueSet) -> SpecifiedSet:
+    """What fabrics read of a set that has its shape."""
+    template = model.spec.template
+    return SpecifiedSet(
+        model.metadata.name,
+        model.metadata.annotations or {},
+        model.spec.replicas,
+        tuple(SpecifiedClique(clique.name, clique.annotations, clique.spec.pod_spec) for clique in template.cliques),
+        tuple(SpecifiedGroup(group.name, group.clique_names, group.annotations) for group in template.pod_clique_scaling_groups),
+    )
 
 
-def cliques_with_inherited(fabric: Fabric, body: Body) -> list[Body]:
-    """The cliques of a set's template, in their order, with the annotations that they inherit for this fabric (N26)."""
-    cliques = cliques_of(body)
-    if not isinstance(fabric, InheritingFabric):
-        return cliques
-    of_set, of_groups = _chosen(annotations_of(body), fabric.inherited_annotations), _annotations_of_groups(body)
-    if not of_set and not of_groups:
-        return cliques
-    return [_with_inherited(clique, of_set, _group_of(clique, of_groups), fabric.inherited_annotations) for clique in cliques]
+def specified_in(body: Body) -> SpecifiedSet:
+    """What fabrics read of a set of any shape: what has the wrong type counts as absent, and entries of lists keep their positions."""
+    replicas = get(body, ("spec", "replicas"), 0)
+    return SpecifiedSet(
+        _text(mapping(body.get("metadata")).get("name")),
+        _strings(annotations_of(body)),
+        replicas if type(replicas) is int else 0,
+        tuple(SpecifiedClique(_text(entry.get("name")), _annotations(entry), _pod_spec(entry)) for entry in cliques_of(body)),
+        tuple(
+            SpecifiedGroup(_text(entry.get("name")), tuple(members_of(entry)), _annotations(entry))
+            for entry in mappings(get(body, GROUPS, ()))
+        ),
+    )
 
 
-def _with_inherited(clique: Body, of_set: Mapping[str, str], of_group: Mapping[str, str], keys: Iterable[str]) -> Body:
-    """The clique with its own annotations, then those of its scaling group, then those of its set: the first that has a key counts."""
-    inherited = {**of_set, **_chosen(of_group, keys)}
-    return {**clique, "annotations": {**inherited, **mapping(clique.get("annotations"))}} if inherited else clique
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
-def _annotations_of_groups(body: Body) -> Mapping[str, Mapping[str, str]]:
-    """Clique name -> the annotations of its scaling group; cliques whose group has none are not included."""
-    by_clique: dict[str, Mapping[str, str]] = {}
-    for group in mappings(get(body, GROUPS, ())):
-        if annotations := mapping(group.get("annotations")):
-            by_clique |= dict.fromkeys(members_of(group), annotations)
-    return by_clique
-
-
-def _group_of(clique: Body, of_groups: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    name = clique.get("name")
-    return of_groups.get(name, {}) if isinstance(name, str) else {}
-
-
-def _chosen(annotations: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
-    return {key: annotations[key] for key in keys if key in annotations}
+def _annotations(entry: Body) -> Mapping[str, str]:
+    return _strings(mapping(entry.get("annotations")))
 
 
 def _strings(annotations: Mapping[str, object]) -> Mapping[str, str]:
     return {key: value for key, value in annotations.items() if isinstance(value, str)}
+
+
+def _pod_spec(clique: Body) -> Body:
+    return mapping(mapping(clique.get("spec")).get("podSpec"))
+
+
+def domain_requests_of(fabric: Fabric, root: str, specified: SpecifiedSet) -> tuple[DomainRequest, ...]:
+    """The domains that the set with the name `root` requests from a fabric."""
+    cliques = {clique.name: clique for clique in cliques_with_inherited(fabric, specified) if clique.name}
+    return fabric.domain_requests(root, specified.annotations, cliques)
+
+
+def cliques_with_inherited(fabric: Fabric, specified: SpecifiedSet) -> tuple[SpecifiedClique, ...]:
+    """The cliques of a set's template, in their order, with the annotations that they inherit for this fabric (N26).
+
+    A clique's own annotations count first, then those of its scaling group, then those of its set.
+    """
+    if not isinstance(fabric, InheritingFabric):
+        return specified.cliques
+    keys = fabric.inherited_annotations
+    of_set = _chosen(specified.annotations, keys)
+    of_groups = {clique: _chosen(group.annotations, keys) for group in specified.groups if group.annotations for clique in group.cliques}
+    if not of_set and not of_groups:
+        return specified.cliques
+    return tuple(
+        replace(clique, annotations={**of_set, **of_groups.get(clique.name, {}), **clique.annotations}) for clique in specified.cliques
+    )
+
+
+def _chosen(annotations: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
+    return {key: annotations[key] for key in keys if key in annotations}
 
 
 def is_per_group_replica(request: DomainRequest) -> bool:

@@ -11,39 +11,38 @@ import orjson
 
 from engine.ids import ResourceId
 from engine.observed import Live, live
-from engine.resource import Body
 from resources.base import kinds, labels
-from resources.base.fields import annotations_of, cliques_of, mapping
+from resources.base.fields import annotations_of, mapping
 from resources.model.domain import domain_requests_of
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import GROUP_INDEX, INDEX
+from resources.ports.fabric import GROUP_INDEX, INDEX, SpecifiedClique, SpecifiedSet
 from resources.ports.membership import CliqueRecord, ObjectRecord, RecordingFabric
 
 
-def gang_record(id: ResourceId, body: Body, configuration: Configuration) -> str:
+def gang_record(id: ResourceId, specified: SpecifiedSet, configuration: Configuration) -> str:
     """The value of the annotation `labels.DOMAIN_MEMBERSHIP` for the base PodGangs of a set.
 
-    Empty for a set that requests no domains, neither for pods that it has nor for pods that an edit may add (R14). `body` is the set with
-    its recorded membership.
+    Empty for a set that requests no domains, neither for pods that it has nor for pods that an edit may add (R14). `specified` is the set
+    with its recorded membership.
     """
     recording = (fabric for fabric in configuration.fabrics if isinstance(fabric, RecordingFabric))
-    by_fabric = {fabric.name: cliques for fabric in recording if (cliques := _cliques(fabric, id, body))}
+    by_fabric = {fabric.name: cliques for fabric in recording if (cliques := _cliques(fabric, id, specified))}
     return orjson.dumps(by_fabric, option=orjson.OPT_SORT_KEYS).decode() if by_fabric else ""
 
 
-def _cliques(fabric: RecordingFabric, id: ResourceId, body: Body) -> dict[str, Any]:
+def _cliques(fabric: RecordingFabric, id: ResourceId, specified: SpecifiedSet) -> dict[str, Any]:
     """Clique -> what its PodCliques record; empty if the set has nothing to do with domains."""
-    domains = {clique: request.name for request in domain_requests_of(fabric, id.name, body) for clique in request.cliques}
-    cliques = {str(clique["name"]): clique for clique in cliques_of(body)}
+    domains = {clique: request.name for request in domain_requests_of(fabric, id.name, specified) for clique in request.cliques}
+    cliques = {clique.name: clique for clique in specified.cliques}
     records = {name: _entry(fabric.record_of(_podclique(clique)), domains.get(name, "")) for name, clique in cliques.items()}
-    is_marked = bool(fabric.group_annotations(annotations_of(body)))
+    is_marked = bool(fabric.group_annotations(specified.annotations))
     return records if is_marked or any(entry.keys() & {"annotations", "domain"} for entry in records.values()) else {}
 
 
-def _podclique(clique: Body) -> Live:
+def _podclique(clique: SpecifiedClique) -> Live:
     """The PodClique of a clique as far as fabrics read it, before it has a claim."""
-    metadata = {"name": clique["name"], "annotations": mapping(clique.get("annotations"))}
-    spec = {"podSpec": mapping(clique.get("spec")).get("podSpec")}
+    metadata = {"name": clique.name, "annotations": clique.annotations}
+    spec = {"podSpec": clique.pod_spec}
     return live({"apiVersion": kinds.PODCLIQUE.api_version, "kind": kinds.PODCLIQUE.name, "metadata": metadata, "spec": spec})
 
 

@@ -12,7 +12,7 @@ from engine.ids import ResourceId
 from engine.resource import Body
 from resources.base import labels
 from resources.model import sharing, topology
-from resources.model.domain import DomainPlacement, domain_requests_of, placement_of
+from resources.model.domain import DomainPlacement, domain_requests_of, placement_of, specified_in
 from resources.model.gang_record import gang_record
 from resources.model.sharing import Sharing
 from resources.model.topology import Topology
@@ -143,6 +143,7 @@ def read(
     annotations = metadata.get("annotations") or {}
     inherited = {key: value for fabric in configuration.fabrics for key, value in fabric.group_annotations(annotations).items()}
     members = {name for config in configs for name in config["cliqueNames"]}
+    specified = specified_in({"metadata": metadata, "spec": spec})
     return Template(
         id=id,
         identity=identity,
@@ -158,14 +159,12 @@ def read(
         sharing=sharing.read(id, inner, references),
         topology=topology.read(inner, references, enabled=configuration.topology),
         domain_requests=tuple(
-            (fabric, request)
-            for fabric in configuration.fabrics
-            for request in domain_requests_of(fabric, id.name, {"metadata": metadata, "spec": spec})
+            (fabric, request) for fabric in configuration.fabrics for request in domain_requests_of(fabric, id.name, specified)
         ),
         domain_placement=placement_of(annotations),
         releases_domains=annotations.get(labels.RELEASE_DOMAINS) == labels.ON_COMPLETION,
         is_edited=is_edited,
-        gang_record=gang_record(id, {"metadata": metadata, "spec": spec}, configuration),
+        gang_record=gang_record(id, specified, configuration),
     )
 
 

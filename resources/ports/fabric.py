@@ -13,7 +13,7 @@ from engine.forecast.store import ForecastStore
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.resource import Body
-from resources.schema.issues import Issue
+from resources.schema.issues import Issue, Path
 
 INDEX = "$(GROVE_PCS_INDEX)"
 """Stands for the index of the replica in the name of a requested domain. No Kubernetes name contains these characters."""
@@ -37,6 +37,54 @@ class DomainRequest(Struct, frozen=True):
     """Whether every set of the namespace that requests this name shares the domain; else it belongs to one replica of one set."""
     labels: tuple[tuple[str, str], ...] = ()
     """Keys and values of labels that the domain object has beside the engine's own."""
+
+
+class SpecifiedClique(Struct, frozen=True):
+    """A clique of a set's template, as fabrics read it."""
+
+    name: str
+    annotations: Mapping[str, str]
+    pod_spec: Body
+
+
+class SpecifiedGroup(Struct, frozen=True):
+    """A scaling group of a set's template, as fabrics read it."""
+
+    name: str
+    cliques: tuple[str, ...]
+    """The names of its cliques."""
+    annotations: Mapping[str, str]
+
+
+class SpecifiedSet(Struct, frozen=True):
+    """A PodCliqueSet as fabrics read it: from its model or, if it is stored, from an object of any shape (`resources.model.domain`)."""
+
+    name: str
+    """Empty if it is to be generated."""
+    annotations: Mapping[str, str]
+    replicas: int
+    cliques: tuple[SpecifiedClique, ...]
+    """In the order of the template."""
+    groups: tuple[SpecifiedGroup, ...]
+
+
+class Place(StrEnum):
+    """A place for annotations in a PodCliqueSet, as users write it."""
+
+    SET = "metadata.annotations"
+    GROUP = "spec.template.podCliqueScalingGroups[].annotations"
+    CLIQUE = "spec.template.cliques[].annotations"
+
+
+class WrittenKeys(Struct, frozen=True):
+    """The keys that a user has written into one map of annotations or labels, which may be one that sets do not have."""
+
+    path: Path
+    place: Place | None
+    """The place that the map is; None if it is one of labels, or if annotations there have no effect whatever their key."""
+    near: Place | None
+    """The place of the annotations of the same part of the set; None if it has none."""
+    keys: tuple[str, ...]
 
 
 class Fabric(Protocol):
@@ -69,24 +117,26 @@ class Fabric(Protocol):
         """
         ...
 
-    def creation_issues(self, body: Body) -> Iterator[Issue]:
+    def creation_issues(self, new: SpecifiedSet) -> Iterator[Issue]:
         """The issues of a new PodCliqueSet, after `with_defaults`. Any issue denies the request."""
         ...
 
-    def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
+    def update_issues(self, old: SpecifiedSet, new: SpecifiedSet) -> Iterator[Issue]:
         """Changes to a PodCliqueSet that are not allowed, e.g. of the annotation that requests a domain. Any issue denies the request."""
         ...
 
-    def warnings(self, body: Body) -> Iterator[str]:
-        """Warnings about a PodCliqueSet that is admitted: settings that are allowed but probably a mistake."""
+    def warnings(self, written: Sequence[WrittenKeys]) -> Iterator[str]:
+        """Warnings about the keys that users have written into a PodCliqueSet: annotations that have no effect where they are."""
         ...
 
-    def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
+    def domain_requests(
+        self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, SpecifiedClique]
+    ) -> tuple[DomainRequest, ...]:
         """The domains that a set requests; empty if none.
 
-        `root` and `annotations` are the set's; `cliques` maps names to the entries of `spec.template.cliques`, which have the
-        annotations that they inherit (`InheritingFabric`). Annotations may be invalid, because admission may have been bypassed: an
-        invalid request counts as none.
+        `root` and `annotations` are the set's; `cliques` maps names to the cliques of its template, which have the annotations that
+        they inherit (`InheritingFabric`). Annotations may be invalid, because admission may have been bypassed: an invalid request
+        counts as none.
         """
         ...
 
@@ -203,14 +253,6 @@ class IslandFabric(LinkedFabric, Protocol):
     def max_island_nodes(self) -> int:
         """The largest number of nodes of one island that a domain can have."""
         ...
-
-
-class Place(StrEnum):
-    """A place for annotations in a PodCliqueSet, as users write it."""
-
-    SET = "metadata.annotations"
-    GROUP = "spec.template.podCliqueScalingGroups[].annotations"
-    CLIQUE = "spec.template.cliques[].annotations"
 
 
 class Annotation(Struct, frozen=True):

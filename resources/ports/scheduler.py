@@ -11,6 +11,7 @@ from engine.resource import PLAIN, Body, Policy
 from resources.ports.checks import Check, Installation, Query
 from resources.ports.references import References
 from resources.schema.issues import Issue
+from resources.schema.podcliqueset import PodCliqueSet
 
 
 class Scheduler(Protocol):
@@ -30,14 +31,14 @@ class Scheduler(Protocol):
 class ValidatingScheduler(Protocol):
     """A `Scheduler` with admission rules for the workloads that name it."""
 
-    def issues(self, body: Body, references: References) -> Iterator[Issue]:
+    def issues(self, model: PodCliqueSet, references: References) -> Iterator[Issue]:
         """Why it cannot schedule this PodCliqueSet. Called on create and on update, after defaulting; any issue denies the request.
 
         A rule that depends on an object whose kind `references` does not know is skipped.
         """
         ...
 
-    def warnings(self, body: Body, references: References) -> Iterator[str]:
+    def warnings(self, model: PodCliqueSet, references: References) -> Iterator[str]:
         """Warnings about a PodCliqueSet that is admitted: rules that were skipped, settings that are probably a mistake."""
         ...
 

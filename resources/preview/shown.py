@@ -18,9 +18,11 @@ from engine.plan import Objection, Plan, Wait
 from engine.tick import Plans
 from engine.verb import Verb
 from resources.admission.annotation_rules import domain_warnings, mistyped_key_warnings
+from resources.admission.annotations import written_keys
 from resources.base import kinds
 from resources.domains.capacity import capacity_notes, island_notes
 from resources.domains.requests import requested_by_sets, scaled_groups, sharing_notes
+from resources.model.domain import specified_in
 from resources.preview.facts import NO_FACTS, NO_ROOM, Facts, FirstPass
 
 LATER: Final = "after the last pass"
@@ -177,9 +179,10 @@ def annotation_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts
 
     for observed in stored:
         root, body = observed.root.id, observed.proposal or observed.root.body
-        from_fabrics = (warning for fabric in configuration.fabrics for warning in fabric.warnings(body))
-        warnings = (*from_fabrics, *domain_warnings(body, configuration))
-        warnings = (*warnings, *mistyped_key_warnings(body, configuration, besides=warnings))
+        written = written_keys(body)
+        from_fabrics = (warning for fabric in configuration.fabrics for warning in fabric.warnings(written))
+        warnings = (*from_fabrics, *domain_warnings(specified_in(body), written, configuration))
+        warnings = (*warnings, *mistyped_key_warnings(written, configuration, besides=warnings))
         additions = (added.note for added in added_annotations(observed, configuration))
         yield from ((root, note) for note in dict.fromkeys((*warnings, *additions)))
 

@@ -12,6 +12,7 @@ from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import AUTO, GROUP, NAMED
 from resources.domains.requests import requested_by_set
 from resources.domains.status import domain_statuses
+from resources.model.domain import domain_requests_of, specified_in
 from tests.builders import clique, group, podcliqueset
 from tests.laws.fabric_worlds import scale, settle
 from tests.laws.rack import Rack
@@ -209,10 +210,10 @@ def test_N26_a_name_must_not_be_that_of_the_domain_of_a_group(name: str, is_allo
 
 
 def test_N26_a_stored_set_that_contradicts_itself_keeps_the_domains_that_it_had() -> None:
-    cliques = {name: gpu(name, annotations={**in_group("x"), **more}) for name, more in (("a", {}), ("b", {NAMED: "rack"}))}
+    body = podcliqueset("demo", *(gpu(name, annotations={**in_group("x"), **more}) for name, more in (("a", {}), ("b", {NAMED: "rack"}))))
 
     def names(mode: dict[str, str]) -> dict[str, set[str]]:
-        return {request.name: set(request.cliques) for request in Nvidia().domain_requests("demo", mode, cliques)}
+        return {request.name: set(request.cliques) for request in domain_requests_of(Nvidia(), "demo", specified_in(said(body, mode)))}
 
     assert names({AUTO: "enabled"}) == {"demo-$(GROVE_PCS_INDEX)": {"a", "b"}}
     assert names(OPTED_OUT) == {"rack": {"b"}}

@@ -22,7 +22,7 @@ class Acme(Nvidia):
 
     def domain_requests(self, root: str, annotations: Any, cliques: Any) -> tuple[DomainRequest, ...]:
         """Requested by another annotation."""
-        meshes = {name: (clique.get("annotations") or {}).get("acme.example/mesh") for name, clique in cliques.items()}
+        meshes = {name: clique.annotations.get("acme.example/mesh") for name, clique in cliques.items()}
         return tuple(DomainRequest(mesh, frozenset({name}), shared=True) for name, mesh in meshes.items() if mesh)
 
     def component(self, request: DomainRequest) -> str:

@@ -15,6 +15,7 @@ from providers.registry import fabrics
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds
+from resources.model.domain import specified_in
 from resources.ports.fabric import Fabric
 from resources.settings import Settings
 from tests.builders import clique, podcliqueset
@@ -182,6 +183,6 @@ def test_its_alarms_have_the_name_of_its_kind(harbours: Fabric) -> None:
 @pytest.mark.parametrize("odd", ["odd", 7, None, ["odd"], [{"name": "harbour-berth"}]])
 def test_malformed_pod_specs_are_judged_without_an_error(harbours: Fabric, odd: Any) -> None:
     body = asking("northport", spec={**NPUS, "resourceClaims": odd})
-    messages = [issue.message for issue in harbours.creation_issues(body)]
+    messages = [issue.message for issue in harbours.creation_issues(specified_in(body))]
 
     assert messages == (["the claim name harbour-berth is needed for the harbour"] if isinstance(odd, list) and odd != ["odd"] else [])

@@ -27,6 +27,7 @@ from enginectl.wiring.scope import ROOTS, Selection, scope_of
 from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request
 from resources.base import kinds
+from resources.model.domain import specified_in
 from resources.model.membership import effective_body
 from resources.ports.references import KnownReferences, known_references
 from resources.registry import BLUEPRINTS
@@ -82,7 +83,8 @@ def _changes_membership(wiring: Wiring, request: Request) -> bool:
     old, new = request.old, request.body
     if request.id.kind != kinds.PODCLIQUESET.name or old is None or new is None:
         return False
-    return any(True for fabric in wiring.configuration.fabrics for _ in fabric.update_issues(old, new))
+    before, after = specified_in(old), specified_in(new)
+    return any(True for fabric in wiring.configuration.fabrics for _ in fabric.update_issues(before, after))
 
 
 def _domain_kinds(wiring: Wiring) -> tuple[Kind, ...]:

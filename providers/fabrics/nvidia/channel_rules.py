@@ -4,13 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from engine.paths import get
-from engine.resource import Body
-from resources.base.fields import CLIQUES, cliques_of, mapping, mappings
-from resources.domains import requests
+from resources.base.fields import CLIQUES, mappings
 from resources.model.domain import domain_requests_of
 from resources.model.view import MAX_REPLICAS
-from resources.ports.fabric import GROUP_INDEX, INDEX, Fabric
+from resources.ports.fabric import GROUP_INDEX, INDEX, Fabric, SpecifiedSet
 from resources.schema.issues import ErrorType, Issue, Path
 
 SECOND_CHANNEL: Final = (
@@ -27,37 +24,33 @@ class SecondClaim(NamedTuple):
     path: Path
 
 
-def issues(fabric: Fabric, new: Body, old: Body | None = None) -> Iterator[Issue]:
+def issues(fabric: Fabric, new: SpecifiedSet, old: SpecifiedSet | None = None) -> Iterator[Issue]:
     """An issue for each claim in a set by which a pod would get a second channel, as far as the set alone shows it.
 
     That is a claim by a template with the name of one of the set's own domains. Claims that the stored set `old` has already are no issue:
     it can still be scaled and edited.
     """
-    count = max(requests.replicas(new), 1)
+    count = min(max(new.replicas, 1), MAX_REPLICAS)
     stored = {(claim.clique, claim.template) for claim in _second_claims(fabric, old, count)} if old is not None else set()
     for claim in _second_claims(fabric, new, count):
         if (claim.clique, claim.template) not in stored:
             yield Issue(claim.path, ErrorType.INVALID, SECOND_CHANNEL, claim.template)
 
 
-def _second_claims(fabric: Fabric, body: Body, replicas: int) -> Iterator[SecondClaim]:
+def _second_claims(fabric: Fabric, specified: SpecifiedSet, replicas: int) -> Iterator[SecondClaim]:
     """The claims for channels, without the first one of each clique; the claim that the engine adds is the first."""
-    root = mapping(body.get("metadata")).get("name")
-    domains = domain_requests_of(fabric, root if isinstance(root, str) else "", body)
+    domains = domain_requests_of(fabric, specified.name, specified)
     # Scaling groups are scaled without a review of their set: any index of theirs may come.
     limits = {INDEX: replicas, GROUP_INDEX: MAX_REPLICAS}
-    for number, clique in enumerate(cliques_of(body)):
-        name = clique.get("name")
-        if not isinstance(name, str):
-            continue
+    for number, clique in enumerate(specified.cliques):
         path = (*CLIQUES, number, "spec", "podSpec", "resourceClaims")
         claims = [
-            SecondClaim(name, template, (*path, index, "resourceClaimTemplateName"))
-            for index, claim in enumerate(mappings(get(clique, path[-3:], ())))
+            SecondClaim(clique.name, template, (*path, index, "resourceClaimTemplateName"))
+            for index, claim in enumerate(mappings(clique.pod_spec.get("resourceClaims")))
             if isinstance(template := claim.get("resourceClaimTemplateName"), str)
             and any(_is_name_of(template, domain.name, limits) for domain in domains)
         ]
-        yield from claims if any(name in domain.cliques for domain in domains) else claims[1:]
+        yield from claims if any(clique.name in domain.cliques for domain in domains) else claims[1:]
 
 
 def _is_name_of(name: str, pattern: str, limits: Mapping[str, int]) -> bool:

@@ -5,7 +5,7 @@ What only `preflight`, `why` and the admission policies ask for is imported when
 The numbers R1, N1, T1, … are those of the rules in docs/behaviour/compute-domains.md.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -41,12 +41,21 @@ from providers.fabrics.nvidia.names import (
 )
 from resources.admission.annotations import immutable, immutable_on_cliques, misplaced
 from resources.base import kinds
-from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, mappings
+from resources.base.fields import CLIQUES, mapping, mappings
 from resources.domains.capacity import capacity_notes, island_notes
-from resources.domains.requests import group_of_clique, replicas_of_groups, requested_by_sets
-from resources.model.domain import cliques_with_inherited
+from resources.domains.requests import replicas_of_groups, requested_by_sets
+from resources.model.domain import cliques_with_inherited, specified_in
 from resources.ports.checks import Check, Diagnosis, Installation, JoinedNode, Query, QueryResults
-from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Enrolment, PolicyRule
+from resources.ports.fabric import (
+    GROUP_INDEX,
+    INDEX,
+    DomainRequest,
+    Enrolment,
+    PolicyRule,
+    SpecifiedClique,
+    SpecifiedSet,
+    WrittenKeys,
+)
 from resources.ports.membership import MembershipRecord, ObjectRecord, RecordedSet
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue, Path
@@ -75,43 +84,38 @@ class Nvidia:
 
         A set with the annotation for groups gets none (N26).
         """
-        if (
-            not self.auto
-            or not isinstance(body.get("metadata"), Mapping)
-            or AUTO in annotations_of(body)
-            or groups.uses_groups(body)
-            or not any(_has_gpus(clique) for clique in cliques_of(body))
-        ):
+        if not self.auto or not isinstance(body.get("metadata"), Mapping):
+            return body
+        new = specified_in(body)
+        if AUTO in new.annotations or groups.uses_groups(new) or not any(_has_gpus(clique.pod_spec) for clique in new.cliques):
             return body
         return overlay(body, {"metadata": {"annotations": {AUTO: ENABLED}}})
 
-    def creation_issues(self, body: Body) -> Iterator[Issue]:
+    def creation_issues(self, new: SpecifiedSet) -> Iterator[Issue]:
         """Invalid or contradictory annotations that request domains, a claim with the name of ours, a second channel.
 
         R15, R38, R49, N14, N18, N23, N26.
         """
-        mode = annotations_of(body).get(AUTO)
-        if AUTO in annotations_of(body):
+        mode = new.annotations.get(AUTO)
+        if mode is not None:
             if mode not in (ENABLED, DISABLED):
                 yield Issue(AUTO_PATH, ErrorType.INVALID, f'must be "{ENABLED}" or "{DISABLED}"', mode)
             elif mode == ENABLED and not self.auto:
                 yield Issue(AUTO_PATH, ErrorType.INVALID, OFF, mode)
-        cliques = cliques_with_inherited(self, body)
-        yield from groups.creation_issues(body, cliques, enabled=self.auto)
-        is_opted_out = mode == DISABLED or groups.uses_groups(body)
-        members = group_of_clique(body)
+        cliques = cliques_with_inherited(self, new)
+        yield from groups.creation_issues(new, cliques, enabled=self.auto)
+        is_opted_out = mode == DISABLED or groups.uses_groups(new)
+        members = {clique for group in new.groups for clique in group.cliques}
         for number, clique in enumerate(cliques):
-            is_member = str(clique.get("name")) in members
-            yield from self._name_issues((*CLIQUES, number), clique, is_opted_out=is_opted_out, is_member=is_member)
-            if NAMED in mapping(clique.get("annotations")) or ((mode == ENABLED or groups.group_of(clique)) and _has_gpus(clique)):
+            yield from self._name_issues((*CLIQUES, number), clique, is_opted_out=is_opted_out, is_member=clique.name in members)
+            if NAMED in clique.annotations or ((mode == ENABLED or groups.group_of(clique.annotations)) and _has_gpus(clique.pod_spec)):
                 yield from _claim_issues((*CLIQUES, number, "spec", "podSpec", "resourceClaims"), clique)
-        yield from channel_rules.issues(self, body)
+        yield from channel_rules.issues(self, new)
 
-    def _name_issues(self, path: Path, clique: Body, *, is_opted_out: bool, is_member: bool) -> Iterator[Issue]:
-        annotations = mapping(clique.get("annotations"))
-        if NAMED not in annotations:
+    def _name_issues(self, path: Path, clique: SpecifiedClique, *, is_opted_out: bool, is_member: bool) -> Iterator[Issue]:
+        if NAMED not in clique.annotations:
             return
-        path, name = (*path, "annotations", NAMED), annotations[NAMED]
+        path, name = (*path, "annotations", NAMED), clique.annotations[NAMED]
         if self.auto and not is_opted_out:
             yield Issue(path, ErrorType.INVALID, OPT_OUT, name)
         if fault := _name_fault(name):
@@ -119,19 +123,21 @@ class Nvidia:
         elif GROUP_INDEX in name and not is_member:
             yield Issue(path, ErrorType.INVALID, NO_SCALING_GROUP, name)
 
-    def update_issues(self, old: Body, new: Body) -> Iterator[Issue]:
+    def update_issues(self, old: SpecifiedSet, new: SpecifiedSet) -> Iterator[Issue]:
         """Changes of the annotations that request domains (R16–R18, N13, N26), and a new second channel (N23)."""
         yield from immutable(AUTO, old, new)
         yield from immutable_on_cliques(NAMED, old, new)
         yield from groups.update_issues(old, new)
         yield from channel_rules.issues(self, new, old)
 
-    def warnings(self, body: Body) -> Iterator[str]:
+    def warnings(self, written: Sequence[WrittenKeys]) -> Iterator[str]:
         """Annotations of this fabric that have no effect because of their place or spelling (N1, N35)."""
         for annotation in self.annotations:
-            yield from misplaced(annotation.key, body, annotation.places, annotation.hint)
+            yield from misplaced(annotation.key, written, annotation.places, annotation.hint)
 
-    def domain_requests(self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, Body]) -> tuple[DomainRequest, ...]:
+    def domain_requests(
+        self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, SpecifiedClique]
+    ) -> tuple[DomainRequest, ...]:
         """One domain for each replica of a set with automatic domains (R8–R10), else one for each name that its cliques have (R40–R45),
         and one for each group in a replica (N26).
 
@@ -139,15 +145,15 @@ class Nvidia:
         """
         mode = annotations.get(AUTO)
         if mode == ENABLED:
-            members = frozenset(name for name, clique in cliques.items() if _has_gpus(clique))
+            members = frozenset(name for name, clique in cliques.items() if _has_gpus(clique.pod_spec))
             return (DomainRequest(f"{root}-{INDEX}", members, shared=False),)
         by_domain: dict[str, set[str]] = {}
         by_group: dict[str, set[str]] = {}
         for name, clique in cliques.items():
-            domain = mapping(clique.get("annotations")).get(NAMED)
+            domain = clique.annotations.get(NAMED)
             if domain is not None and not _name_fault(domain):
                 by_domain.setdefault(domain, set()).add(name)
-            elif mode != DISABLED and (group := groups.group_of(clique)) and _has_gpus(clique):
+            elif mode != DISABLED and (group := groups.group_of(clique.annotations)) and _has_gpus(clique.pod_spec):
                 by_group.setdefault(group, set()).add(name)
         named = (DomainRequest(domain, frozenset(names), shared=True) for domain, names in by_domain.items())
         return (*named, *(groups.request(root, group, names) for group, names in by_group.items()))
@@ -200,7 +206,7 @@ class Nvidia:
 
     def record_of(self, child: Live) -> ObjectRecord:
         """What a PodClique or PodCliqueScalingGroup records (N24)."""
-        return membership.record_of(child, eligible=_has_gpus(child.body))
+        return membership.record_of(child, eligible=_has_gpus(mapping(get(child.body, ("spec", "podSpec")))))
 
     def as_recorded(self, body: Body, record: MembershipRecord) -> RecordedSet:
         """The set with the mode and the names that its objects record, and an issue for each that differs (N24, N25)."""
@@ -309,9 +315,9 @@ def _with_claim(container: Body) -> Body:
     return {**container, "resources": {**resources, "claims": [*(resources.get("claims") or ()), {"name": CLAIM}]}}
 
 
-def _claim_issues(path: Path, clique: Body) -> Iterator[Issue]:
+def _claim_issues(path: Path, clique: SpecifiedClique) -> Iterator[Issue]:
     """An issue for each claim of the user with the name of the engine's claim (N18)."""
-    for number, claim in enumerate(mappings(get(clique, ("spec", "podSpec", "resourceClaims"), ()))):
+    for number, claim in enumerate(mappings(clique.pod_spec.get("resourceClaims"))):
         if claim.get("name") == CLAIM:
             yield Issue((*path, number, "name"), ErrorType.INVALID, CLAIM_NAME_TAKEN, CLAIM)
 
@@ -325,9 +331,8 @@ def _name_fault(name: Any) -> str:
     return ""
 
 
-def _has_gpus(clique: Body) -> bool:
-    spec = mapping(get(clique, ("spec", "podSpec"), {}))
-    return any(_requests_gpus(container) for field in ("containers", "initContainers") for container in mappings(spec.get(field)))
+def _has_gpus(pod_spec: Body) -> bool:
+    return any(_requests_gpus(container) for field in ("containers", "initContainers") for container in mappings(pod_spec.get(field)))
 
 
 def _requests_gpus(container: Body) -> bool:

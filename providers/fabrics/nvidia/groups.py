@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from engine.resource import Body
 from providers.fabrics.nvidia.names import AUTO, DISABLED, ENABLED, GROUP, NAMED, NO_GROUP
 from resources.admission.annotations import AFTER_CREATION, immutable, immutable_on_cliques, immutable_on_groups
 from resources.base.fields import CLIQUES, GROUPS, annotations_of, cliques_of, mapping, mappings, members_of
-from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest
+from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, SpecifiedClique, SpecifiedSet
 from resources.schema.formats import label_faults, subdomain_faults
 from resources.schema.issues import Child, ErrorType, Issue, Path
 
@@ -21,14 +21,14 @@ CONTRADICTORY: Final = "contradictory MNNVL annotations: "
 AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
 
 
-def uses_groups(body: Body) -> bool:
+def uses_groups(specified: SpecifiedSet) -> bool:
     """Whether the annotation is anywhere on a set, whatever its value: then the set gets no automatic domains."""
-    return any(True for _ in _annotations(body))
+    return any(True for _ in _annotations(specified))
 
 
-def group_of(clique: Body) -> str:
-    """The group of a clique with its inherited annotations; empty if it has none, `none`, or an invalid one."""
-    group = mapping(clique.get("annotations")).get(GROUP, NO_GROUP)
+def group_of(annotations: Mapping[str, Any]) -> str:
+    """The group of a clique with these annotations, own or inherited; empty if it has none, `none`, or an invalid one."""
+    group = annotations.get(GROUP, NO_GROUP)
     return group if group != NO_GROUP and isinstance(group, str) and not label_faults(group) else ""
 
 
@@ -37,51 +37,51 @@ def request(root: str, group: str, cliques: Iterable[str]) -> DomainRequest:
     return DomainRequest(f"{root}-{INDEX}-{group}", frozenset(cliques), shared=False, labels=((GROUP, group),))
 
 
-def creation_issues(body: Body, cliques: list[Body], *, enabled: bool) -> Iterator[Issue]:
+def creation_issues(new: SpecifiedSet, cliques: Sequence[SpecifiedClique], *, enabled: bool) -> Iterator[Issue]:
     """Invalid groups of a new set, and annotations that contradict groups.
 
     `cliques` have their inherited annotations; `enabled` says whether MNNVL is enabled in the configuration.
     """
-    name = mapping(body.get("metadata")).get("name")
-    for path, group in _annotations(body):
-        yield from (Issue(path, ErrorType.INVALID, fault, group) for fault in _faults(group, name, enabled=enabled))
-    yield from _contradictions_of_mode(body)
-    domains = [request(name, group, ()).name for group in sorted({*map(group_of, cliques)} - {""})] if isinstance(name, str) else []
+    for path, group in _annotations(new):
+        yield from (Issue(path, ErrorType.INVALID, fault, group) for fault in _faults(group, new.name, enabled=enabled))
+    yield from _contradictions_of_mode(new)
+    grouped = sorted({group_of(clique.annotations) for clique in cliques} - {""})
+    domains = [request(new.name, group, ()).name for group in grouped] if new.name else []
     for number, clique in enumerate(cliques):
         yield from _contradictions_of_name((*CLIQUES, number, "annotations", NAMED), clique, domains)
 
 
-def update_issues(old: Body, new: Body) -> Iterator[Issue]:
+def update_issues(old: SpecifiedSet, new: SpecifiedSet) -> Iterator[Issue]:
     """An issue for each place in which an update adds, removes or changes the annotation."""
     yield from immutable(GROUP, old, new, after=AFTER_CREATION)
     yield from immutable_on_cliques(Child(GROUP), old, new, after=AFTER_CREATION)
     yield from immutable_on_groups(Child(GROUP), old, new, after=AFTER_CREATION)
 
 
-def _annotations(body: Body) -> Iterator[tuple[Path, Any]]:
+def _annotations(specified: SpecifiedSet) -> Iterator[tuple[Path, str]]:
     """Each place of the annotation on a set, its cliques and its scaling groups, with the value."""
-    places: list[tuple[Path, Mapping[str, Any]]] = [(("metadata", "annotations"), annotations_of(body))]
-    for field, entries in ((CLIQUES, cliques_of(body)), (GROUPS, mappings(get(body, GROUPS, ())))):
-        places += [((*field, number, "annotations"), mapping(entry.get("annotations"))) for number, entry in enumerate(entries)]
+    places: list[tuple[Path, Mapping[str, str]]] = [(("metadata", "annotations"), specified.annotations)]
+    places += [((*CLIQUES, number, "annotations"), clique.annotations) for number, clique in enumerate(specified.cliques)]
+    places += [((*GROUPS, number, "annotations"), group.annotations) for number, group in enumerate(specified.groups)]
     return (((*path, Child(GROUP)), annotations[GROUP]) for path, annotations in places if GROUP in annotations)
 
 
-def _faults(group: Any, root: Any, *, enabled: bool) -> Iterator[str]:
+def _faults(group: str, root: str, *, enabled: bool) -> Iterator[str]:
     """What is wrong with one value."""
-    if not isinstance(group, str) or not group:
+    if not group:
         yield "mnnvl-group value must not be empty"
     elif faults := label_faults(group):
         yield f'mnnvl-group value "{group}" is not a valid DNS-1123 label: {"; ".join(faults)}'
     elif group != NO_GROUP and not enabled:
         yield OFF
-    elif group != NO_GROUP and isinstance(root, str) and (faults := subdomain_faults(request(root, group, ()).name.replace(INDEX, "0"))):
+    elif group != NO_GROUP and root and (faults := subdomain_faults(request(root, group, ()).name.replace(INDEX, "0"))):
         yield f"the ComputeDomain of the group would have an invalid name: {'; '.join(faults)}"
 
 
-def _contradictions_of_mode(body: Body) -> Iterator[Issue]:
+def _contradictions_of_mode(new: SpecifiedSet) -> Iterator[Issue]:
     """`auto-mnnvl: enabled` with any group annotation, and `disabled` with one other than `none`."""
-    mode = annotations_of(body).get(AUTO)
-    groups = [group for _, group in _annotations(body)]
+    mode = new.annotations.get(AUTO)
+    groups = [group for _, group in _annotations(new)]
     if mode == ENABLED and groups:
         text = f"{AUTO}: {ENABLED} gives each replica one domain, and {GROUP} decides for each clique; remove one of the two annotations"
         yield Issue(AUTO_PATH, ErrorType.FORBIDDEN, CONTRADICTORY + text)
@@ -90,17 +90,18 @@ def _contradictions_of_mode(body: Body) -> Iterator[Issue]:
         yield Issue(AUTO_PATH, ErrorType.FORBIDDEN, CONTRADICTORY + text)
 
 
-def _contradictions_of_name(path: Path, clique: Body, domains: Iterable[str]) -> Iterator[Issue]:
+def _contradictions_of_name(path: Path, clique: SpecifiedClique, domains: Iterable[str]) -> Iterator[Issue]:
     """A named domain for a clique that is in a group, or one with the name of a group's domain. `domains` are the names of these."""
-    annotations = mapping(clique.get("annotations"))
-    name = annotations.get(NAMED)
-    if group := group_of(clique) if NAMED in annotations else "":
+    name = clique.annotations.get(NAMED)
+    if name is None:
+        return
+    if group := group_of(clique.annotations):
         text = (
             f'the clique is in the group "{group}" of {GROUP}, and a node has one channel: '
             f'remove the name, or set {GROUP}: "{NO_GROUP}" on the clique'
         )
         yield Issue(path, ErrorType.INVALID, CONTRADICTORY + text, name)
-    elif isinstance(name, str) and any(_can_be_equal(name, domain) for domain in domains):
+    elif any(_can_be_equal(name, domain) for domain in domains):
         yield Issue(path, ErrorType.INVALID, f"a ComputeDomain of this name belongs to a group of {GROUP} in this set", name)
 
 
@@ -206,7 +207,7 @@ def _agreed(groups: Iterable[str]) -> str:
 
 
 def _meaning(value: Any) -> str:
-    return group_of({"annotations": {GROUP: value}}) if value is not ABSENT else ""
+    return group_of({GROUP: value}) if value is not ABSENT else ""
 
 
 def _named(body: Body, field: tuple[str, ...]) -> list[tuple[str, Body]]:

@@ -17,6 +17,7 @@ from providers.fabrics.nvidia.groups import RecordedGroup, with_groups
 from providers.fabrics.nvidia.names import AUTO, CLAIM, DISABLED, ENABLED, GROUP, NAMED
 from resources.admission.annotations import immutable, immutable_on_cliques
 from resources.base.fields import CLIQUES, annotations_of, cliques_of, mapping, mappings
+from resources.model.domain import specified_in
 from resources.ports.fabric import GROUP_INDEX, INDEX
 from resources.ports.membership import CliqueRecord, MembershipRecord, ObjectRecord, RecordedSet
 
@@ -51,7 +52,8 @@ def as_recorded(body: Body, record: MembershipRecord, is_name: IsName) -> Record
     effective = with_groups(effective, membership.groups_of_cliques(effective), membership.groups_of_scaling_groups)
     if effective is body:
         return RecordedSet(body)
-    issues = (*immutable(AUTO, effective, body), *immutable_on_cliques(NAMED, effective, body), *groups.update_issues(effective, body))
+    old, new = specified_in(effective), specified_in(body)
+    issues = (*immutable(AUTO, old, new), *immutable_on_cliques(NAMED, old, new), *groups.update_issues(old, new))
     return RecordedSet(effective, issues)
 
 
@@ -172,7 +174,7 @@ class _Membership:
     def _has_evidence(self, record: MembershipRecord) -> bool:
         """Whether any object records that pods of the set are in a domain. If a PodGang exists and none does, all pods are outside."""
         values = (value for group in record.groups for key, value in group.record.annotations if key == GROUP)
-        is_grouped = any(groups.group_of({"annotations": {GROUP: value}}) for value in values)
+        is_grouped = any(groups.group_of({GROUP: value}) for value in values)
         is_claimed = any(claims.templates for listed in self._claims.values() for claims in listed)
         return bool(record.domains) or self._is_marked or is_grouped or is_claimed
 
@@ -251,7 +253,7 @@ class _Membership:
             return ""
         if template not in self._controlled and (self._names.get(template) or self._resolves(claims.name, template, claims)):
             return ""
-        return groups.group_of({"annotations": {GROUP: template.removeprefix(prefix)}})
+        return groups.group_of({GROUP: template.removeprefix(prefix)})
 
     def _is_automatic(self, claims: _Claims) -> bool:
         """Whether a PodClique claims the domain of its replica."""

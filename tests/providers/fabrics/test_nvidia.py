@@ -12,8 +12,10 @@ from engine.observed import Live, live
 from engine.resource import Body
 from providers.fabrics.nvidia.fabric import Nvidia, configured
 from resources.admission.admit import admit
+from resources.admission.annotations import written_keys
 from resources.admission.request import Act, Request
 from resources.base import kinds
+from resources.model.domain import domain_requests_of, specified_in
 from resources.ports.fabric import DomainRequest
 from resources.settings import read
 from tests.builders import clique, group, podcliqueset
@@ -229,7 +231,7 @@ def test_the_annotation_in_the_wrong_place_is_a_warning() -> None:
     body = podcliqueset("demo", clique("worker"), groups=(group("pool", "worker", annotations={NAMED: "x"}),))
     body["metadata"]["annotations"] = {NAMED: "x"}
 
-    assert list(Nvidia().warnings(body)) == [
+    assert list(Nvidia().warnings(written_keys(body))) == [
         f"metadata.annotations[{NAMED}] has no effect: it is read from spec.template.cliques[].annotations",
         f"spec.template.podCliqueScalingGroups[0].annotations[{NAMED}] has no effect: it is read from spec.template.cliques[].annotations",
     ]
@@ -237,8 +239,7 @@ def test_the_annotation_in_the_wrong_place_is_a_warning() -> None:
 
 def domain_requests(body: Body) -> tuple[DomainRequest, ...]:
     """The domains that a set asks for."""
-    cliques = {entry["name"]: entry for entry in body["spec"]["template"]["cliques"]}
-    return Nvidia().domain_requests("demo", body["metadata"].get("annotations") or {}, cliques)
+    return domain_requests_of(Nvidia(), "demo", specified_in(body))
 
 
 def test_a_set_with_automatic_domains_requests_one_for_each_replica_for_its_cliques_with_gpus() -> None:
@@ -382,7 +383,8 @@ def test_malformed_sets_raise_no_error(annotations: Any, cliques: Any, groups: A
     for listed in (cliques, [entry, cliques]):
         body = {"metadata": {"annotations": annotations}, "spec": {"template": {"cliques": listed, "podCliqueScalingGroups": groups}}}
         enrolled = fabric.with_defaults(body)
-        found = [*fabric.creation_issues(enrolled), *fabric.update_issues(body, enrolled), *fabric.update_issues({}, body)]
+        empty, old, new = specified_in({}), specified_in(body), specified_in(enrolled)
+        found = [*fabric.creation_issues(new), *fabric.update_issues(old, new), *fabric.update_issues(empty, old)]
 
         assert all(str(issue).isprintable() for issue in found)
-        assert all(isinstance(warning, str) for warning in fabric.warnings(body))
+        assert all(isinstance(warning, str) for warning in fabric.warnings(written_keys(body)))

@@ -12,7 +12,6 @@ from engine.ids import Kind
 from engine.memo import Memo
 from engine.observed import live
 from engine.proposal import propose
-from engine.resource import Body
 from engine.world import empty
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
@@ -20,6 +19,7 @@ from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.ports.references import References, known_references
 from resources.schema.issues import ErrorType, Issue
+from resources.schema.podcliqueset import PodCliqueSet
 from tests.laws.toy import START
 from tests.resources.admission.mutations import BINDINGS, BLUEPRINT, EXAMPLES, SEEDS, SETUPS, mutated, nested
 from tests.resources.admission.requests import (
@@ -88,15 +88,15 @@ class Queueing:
         """Unchanged."""
         return spec
 
-    def issues(self, body: Body, references: References) -> Iterator[Issue]:
+    def issues(self, model: PodCliqueSet, references: References) -> Iterator[Issue]:
         """The queue must exist."""
-        queue = (body["metadata"].get("labels") or {}).get("queue")
+        queue = (model.metadata.labels or {}).get("queue")
         if not queue:
             yield Issue(("metadata", "labels"), ErrorType.REQUIRED, "no queue")
         elif references.knows("Namespace") and references.find(kinds.NAMESPACE.id("", queue)) is None:
             yield Issue(("metadata", "labels", "queue"), ErrorType.NOT_FOUND, value=queue)
 
-    def warnings(self, body: Body, references: References) -> Iterator[str]:
+    def warnings(self, model: PodCliqueSet, references: References) -> Iterator[str]:
         """The queues may be unknown."""
         if not references.knows("Namespace"):
             yield "queues were not read"

@@ -12,6 +12,7 @@ from resources.base.kinds import PODCLIQUESET
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
 from resources.dynamo.pods.builder import PodFault
+from resources.model.domain import domain_requests_of, specified_in
 from resources.ports.configuration import Configuration, DynamoSettings
 from tests.resources.dynamo.objects import golden_sets
 from tests.resources.dynamo.objects.grove_graphs import COMMANDS, disaggregated, frontend, graph, worker
@@ -244,8 +245,7 @@ def test_automatic_nvlink_of_the_graph_is_that_of_the_set(mode: str, members: li
 
     assert issues(decision) == []
     assert decision.body is not None
-    annotations, entries = decision.body["metadata"]["annotations"], body["spec"]["template"]["cliques"]
-    requests = Nvidia(auto=True).domain_requests("g", annotations, {clique["name"]: clique for clique in entries})
+    requests = domain_requests_of(Nvidia(auto=True), "g", specified_in(decision.body))
     assert [request.cliques for request in requests] == members
 
 
