@@ -396,7 +396,8 @@ def test_no_folders_import_one_another_in_a_circle() -> None:
 
 @pytest.mark.parametrize("parent", FOLDERS)
 def test_every_folder_is_listed(parent: str) -> None:
-    there = {path.name for path in (ROOT / parent).iterdir() if path.is_dir() and path.name not in GENERATED}
+    """A folder in which only compiled files are left, of sources that have moved, does not count."""
+    there = {path.name for path in (ROOT / parent).iterdir() if path.is_dir() and path.name not in GENERATED and any(path.rglob("*.py"))}
 
     assert set(FOLDERS[parent]) == there
 
