@@ -73,7 +73,7 @@ WAITS = Family(
     "engine_waits",
     "gauge",
     ("state", "reason", "kind"),
-    "Objects that are not settled: `later`, `blocked` (somebody has to act), `pending` (the cluster has to act); why; and of which kind.",
+    "Objects that are not settled: `later`, `blocked` (a user must act), `pending` (the cluster must act); why; and of which kind.",
 )
 OBJECTIONS = Family("engine_objections", "gauge", ("rule",), "Plans that a guard refuses, e.g. `delete-budget`.")
 ALARMS = Family("engine_alarms", "gauge", ("reason",), "Alarms, by the reason of their Event.")

@@ -43,7 +43,7 @@ DATA_TYPES: Final[Mapping[str, DataType]] = {
             "sets": Field(list_of("Set"), "the sets for which something is done"),
             "operations": Field(list_of("Operation"), "the operations on all sets, pass after pass"),
             "deletions": Field(list_of("Operation"), "those of them that delete or replace an object"),
-            "blocked": Field(list_of("Blocked"), "what is left until somebody acts, of all sets"),
+            "blocked": Field(list_of("Blocked"), "what is left until a user or another controller acts, of all sets"),
         },
     ),
     "Set": DataType(
@@ -68,7 +68,7 @@ DATA_TYPES: Final[Mapping[str, DataType]] = {
             "groups": Field(list_of("Availability"), "its scaling groups with fewer available replicas, likewise"),
             "operations": Field(list_of("Operation"), "the operations on it, pass after pass"),
             "deletions": Field(list_of("Operation"), "those of them that delete or replace an object"),
-            "blocked": Field(list_of("Blocked"), "what is left until somebody acts"),
+            "blocked": Field(list_of("Blocked"), "what is left until a user or another controller acts"),
         },
     ),
     "Summary": DataType(
@@ -130,7 +130,7 @@ DATA_TYPES: Final[Mapping[str, DataType]] = {
         },
     ),
     "Blocked": DataType(
-        "An object that is not written until somebody acts.",
+        "An object that is not written until a user or another controller acts.",
         {
             "kind": Field(STRING, "the kind of the object"),
             "namespace": Field(STRING, "the namespace of the object"),
