@@ -28,9 +28,11 @@ def test_an_installation_of_both_wheels_serves_kubectl(tmp_path: Path) -> None:
     up: list[str | Path] = [tmp_path / "venv" / "bin" / "engine", "sandbox", "up", "--nodes", "2", "--dir", tmp_path / "box"]
     with subprocess.Popen(up, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        kubeconfig = server.stdout.readline().strip().partition("=")[2]
-        nodes = run(Path(os.environ["KUBEBUILDER_ASSETS"]) / "kubectl", "get", "nodes", "-o", "name", KUBECONFIG=kubeconfig)
-        server.terminate()
+        try:
+            kubeconfig = server.stdout.readline().strip().partition("=")[2]
+            nodes = run(Path(os.environ["KUBEBUILDER_ASSETS"]) / "kubectl", "get", "nodes", "-o", "name", KUBECONFIG=kubeconfig)
+        finally:
+            server.terminate()
 
     assert {f"grove_sandbox/{name}" for name in ("commands/demo.yaml", "tables/columns.yaml", "types/shapes.txt")} <= contents
     assert nodes.stdout.split() == ["node/node-0000", "node/node-0001"], nodes.stderr
