@@ -33,6 +33,7 @@ from providers.profiling.profiler import profiled
 from providers.read_only import ReadOnlyProvider
 from resources.install.publication import CALLED, NAME, NAMESPACE
 from resources.preview.pod_patterns import with_patterns
+from resources.preview.shown import Shown
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 """Seconds between two attempts to read the configuration while the server does not answer."""
@@ -93,8 +94,7 @@ async def run_loop(
 
 def show(current: Pass) -> ShownPass:
     """A pass of the loop, as previews show it."""
-    seen = shown_of_pass(current)
-    return ShownPass(shown_pass(current, seen), with_patterns(report_of(seen)))
+    return shown_to_people(current, shown_of_pass(current))
 
 
 async def foreseen(wiring: Wiring, selection: Selection, current: Pass, client: Client) -> ShownPass:
@@ -103,7 +103,12 @@ async def foreseen(wiring: Wiring, selection: Selection, current: Pass, client: 
 
     engine = engine_of(wiring, ReadOnlyProvider(Cluster(client, wiring.clock)), selection)
     seen, _ = await shown_and_facts(wiring, replace(engine, configuration=current.configuration), first_pass_of(current), in_thread=True)
-    return ShownPass(shown_pass(current, seen), with_patterns(report_of(seen)))
+    return shown_to_people(current, seen)
+
+
+def shown_to_people(current: Pass, seen: Shown) -> ShownPass:
+    """A pass with what is shown of it."""
+    return ShownPass(shown_pass(current, seen), with_patterns(report_of(seen)), seen.notices)
 
 
 async def configuration_of_run(wiring: Wiring, stop: anyio.CancelScope) -> KnownConfiguration | None:

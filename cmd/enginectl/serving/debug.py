@@ -26,12 +26,14 @@ class ShownPass(Struct, frozen=True, eq=False):
     current: Pass
     """The pass, with what is remarked about its roots."""
     report: Report
+    notices: tuple[str, ...] = ()
+    """What is missing in the cluster or could not be read, about no root in particular."""
 
 
 Show = Callable[[Pass], ShownPass]
 """Returns a pass of the loop as it is shown."""
 Foresee = Callable[[Pass], Awaitable[ShownPass]]
-"""Returns a pass of the loop with what follows it: the cluster is read, and a forecast is made, for this call."""
+"""Returns a pass of the loop with what follows it: the cluster is read, and a forecast is made, for this call, one at a time."""
 ReadState = Callable[[], LoopState]
 WhoLeads = Callable[[], Awaitable[str]]
 """Returns the holder of the lease as a text for people; empty if nobody holds it or that is not known."""
@@ -42,17 +44,14 @@ def debug_routes(read: ReadState, show: Show, foresee: Foresee, who_leads: WhoLe
 
     With `forecast=true` what follows is told as well, and what that needs of nodes and quotas.
     """
-    limit, foreseeing = anyio.CapacityLimiter(1), anyio.Lock()
+    limit = anyio.CapacityLimiter(1)
 
     async def answer(request: IncomingRequest) -> HttpResponse:
         state = read()
         if state.current is None:
             return refusal(503, await why_no_plan(state, who_leads), **HEADERS, **{"Retry-After": "5"})
         current, query = state.current, request.query
-        foreseen: ShownPass | None = None
-        if query.get("forecast") == "true":
-            async with foreseeing:
-                foreseen = await foresee(current)
+        foreseen = await foresee(current) if asks_for_forecast(request) else None
 
         def make() -> bytes:
             report = narrowed((foreseen or show(current)).report, query.get("namespace", ""), query.get("name", ""))
@@ -61,6 +60,11 @@ def debug_routes(read: ReadState, show: Show, foresee: Foresee, who_leads: WhoLe
         return HttpResponse(body=await to_thread.run_sync(make, limiter=limit), content_type=JSON, headers=HEADERS)
 
     return {("GET", PLAN_URL): answer}
+
+
+def asks_for_forecast(request: IncomingRequest) -> bool:
+    """Whether what follows the pass is asked for, which takes long and reads the cluster."""
+    return request.query.get("forecast") == "true"
 
 
 async def why_no_plan(state: LoopState, who_leads: WhoLeads) -> str:

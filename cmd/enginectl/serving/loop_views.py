@@ -2,6 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
+import anyio
+
 from engine.errors import ClusterError
 from engine.runtime.lease import LEASE
 from engine.runtime.lease_holder import holder_of
@@ -37,12 +39,18 @@ class LoopViews:
         def state() -> LoopState:
             return self._last.state
 
+        foreseeing = anyio.Lock()
+
+        async def foresee(current: Pass) -> ShownPass:
+            async with foreseeing:
+                return await self._foresee(current, client)
+
         who_leads = holder_reader(self._wiring, client)
-        routes = debug_routes(state, self._show, lambda current: self._foresee(current, client), who_leads)
+        routes = debug_routes(state, self._show, foresee, who_leads)
         if self._with_pages:
             from enginectl.serving.page import Sources, page_routes
 
-            routes = {**routes, **page_routes(Sources(state, self._show, configuration, caches, self._wiring.clock, who_leads))}
+            routes = {**routes, **page_routes(Sources(state, self._show, foresee, configuration, caches, self._wiring.clock, who_leads))}
         return routes
 
 

@@ -8,15 +8,15 @@ from anyio import to_thread
 from msgspec import Struct
 
 from engine.report.html.elements import Content, code, element, folded
+from engine.report.html.forecast import assumptions
 from engine.report.html.page import page
 from engine.report.html.plan import refusals, report_sections, root_section
 from engine.report.html.style import POLICY
-from engine.report.model import Report
 from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
 from enginectl.output.cluster_status import cluster_status
 from enginectl.serving import page_tables as tables
-from enginectl.serving.debug import ReadState, Show, ShownPass, WhoLeads, narrowed, why_no_plan
+from enginectl.serving.debug import Foresee, ReadState, Show, ShownPass, WhoLeads, asks_for_forecast, narrowed, why_no_plan
 from enginectl.serving.last_pass import LoopState
 from providers.cache_state import CacheState
 from providers.serving.message import HTML, HttpResponse, IncomingRequest, Routes
@@ -35,15 +35,18 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 SETS: Final = "/sets/"
+WITH_FORECAST: Final = "?forecast=true#plan"
+"""At the end of the path of a page: with what follows the next pass."""
 REFRESH: Final = (5, 3600)
 """The least and the most seconds of `?refresh=`."""
 
 
 class Sources(Struct, frozen=True):
-    """Where the pages get what they show. All of them may be called in any thread."""
+    """Where the pages get what they show. All of them may be called in any thread, but `foresee`."""
 
     state: ReadState
     show: Show
+    foresee: Foresee
     configuration: Callable[[], Configuration]
     caches: Callable[[], Sequence[CacheState]]
     clock: Clock
@@ -54,18 +57,24 @@ def page_routes(sources: Sources) -> Routes:
     """The routes of the pages. They are written in a worker thread, one at a time."""
     limit = anyio.CapacityLimiter(1)
 
+    async def foreseen_for(request: IncomingRequest, current: Pass | None) -> ShownPass | None:
+        return await sources.foresee(current) if current is not None and asks_for_forecast(request) else None
+
     async def overview(request: IncomingRequest) -> HttpResponse:
         state, refresh = sources.state(), refresh_of(request)
         missing = await why_no_plan(state, sources.who_leads) if state.current is None else ""
-        return html_response(await to_thread.run_sync(lambda: overview_page(sources, state, missing, refresh), limiter=limit))
+        foreseen = await foreseen_for(request, state.current)
+        return html_response(await to_thread.run_sync(lambda: overview_page(sources, state, foreseen, missing, refresh), limiter=limit))
 
     async def one_set(request: IncomingRequest) -> HttpResponse:
         state, refresh = sources.state(), refresh_of(request)
         namespace, _, name = request.path.removeprefix(SETS).partition("/")
         if state.current is None:
             return refusal(503, await why_no_plan(state, sources.who_leads), **HEADERS)
-        current = state.current
-        text = await to_thread.run_sync(lambda: set_page(sources, state, current, namespace, name, refresh), limiter=limit)
+        current, foreseen = state.current, await foreseen_for(request, state.current)
+        text = await to_thread.run_sync(
+            lambda: set_page(sources, state, foreseen or sources.show(current), namespace, name, refresh), limiter=limit
+        )
         return html_response(text) if text else refusal(404, "there is no such set", **HEADERS)
 
     return {("GET", "/"): overview, ("GET", SETS): one_set}
@@ -77,17 +86,24 @@ def html_response(text: str) -> HttpResponse:
 
 
 def refresh_of(request: IncomingRequest) -> int:
-    """The seconds of `?refresh=`, within bounds; 0 without it."""
-    text = request.query.get("refresh", "")
+    """The seconds of `?refresh=`, within bounds; 0 without it, and with a forecast, which nobody makes again and again."""
+    text = request.query.get("refresh", "") if not asks_for_forecast(request) else ""
     return min(max(int(text), REFRESH[0]), REFRESH[1]) if text.isascii() and text.isdecimal() and len(text) < 6 else 0
 
 
-def overview_page(sources: Sources, state: LoopState, missing: str, refresh: int) -> str:
-    """The page of the whole cluster. `missing`: why there is no plan; empty if there is one."""
+def overview_page(sources: Sources, state: LoopState, foreseen: ShownPass | None, missing: str, refresh: int) -> str:
+    """The page of the whole cluster. `foreseen`: the plan with what follows, if that was asked for. `missing`: why there is no plan."""
     done, caches = state.done, tables.cache_table(sources.caches(), sources.clock.monotonic())
-    shown = sources.show(state.current) if state.current is not None else None
+    shown = foreseen or (sources.show(state.current) if state.current is not None else None)
     body: list[Content] = [element("p", missing, class_="alert")] if shown is None else _cluster(sources, shown)
-    links = (("#sets", "sets"), ("#operations", "operations"), ("#kinds", "kinds"), ("#plan", "plan"), (PLAN_URL, "plan as JSON"))
+    links = (
+        ("#sets", "sets"),
+        ("#operations", "operations"),
+        ("#kinds", "kinds"),
+        ("#plan", "plan"),
+        (f"/{WITH_FORECAST}", "forecast"),
+        (PLAN_URL, "plan as JSON"),
+    )
     return page(
         "engine",
         element("header", element("h1", "engine"), _state_line(state)),
@@ -97,7 +113,7 @@ def overview_page(sources: Sources, state: LoopState, missing: str, refresh: int
             body,
             element("section", element("h2", "Operations", id="operations"), tables.operation_table(done)),
             element("section", element("h2", "Kinds", id="kinds"), caches),
-            _plan(shown.report) if shown is not None else None,
+            _plan(shown) if shown is not None else None,
         ),
         refresh=refresh,
     )
@@ -128,21 +144,30 @@ def _cluster(sources: Sources, shown: ShownPass) -> list[Content]:
     ]
 
 
-def _plan(report: Report) -> Content:
+def _plan(shown: ShownPass) -> Content:
+    """What the next pass does, and what follows if there is a forecast."""
+    report = shown.report
+    title = "what the next pass does, and what follows" if report.forecast is not None else "what the next pass does"
     return element(
         "section",
         element("h2", "Plan", id="plan"),
-        folded("what the next pass does", list(report_sections(report)), is_open=report.changes > 0),
+        notes(shown),
+        folded(title, list(report_sections(report)), is_open=report.changes > 0 or report.forecast is not None),
     )
 
 
-def set_page(sources: Sources, state: LoopState, current: Pass, namespace: str, name: str, refresh: int) -> str:
+def notes(shown: ShownPass) -> Content:
+    """What is said of no root in particular."""
+    return [element("p", notice, class_="note") for notice in shown.notices]
+
+
+def set_page(sources: Sources, state: LoopState, shown: ShownPass, namespace: str, name: str, refresh: int) -> str:
     """The page of one set; empty if there is no such set."""
-    shown = sources.show(current)
     workload = next(iter(cluster_status(shown.current, sources.configuration(), name, namespace).workloads), None)
     if workload is None or not name or not namespace:
         return ""
-    now, report = current.now, narrowed(shown.report, namespace, name)
+    now, report = shown.current.now, narrowed(shown.report, namespace, name)
+    forecast = report.forecast
     root = next((root for root in report.roots if root.root == workload.id), None)
     done = [each for each in state.done if workload.id in (each.root, each.id)]
     replicas = f"{workload.available} of {workload.replicas} replicas available, {workload.updated} updated"
@@ -150,7 +175,11 @@ def set_page(sources: Sources, state: LoopState, current: Pass, namespace: str, 
     return page(
         f"{namespace}/{name}",
         element(
-            "nav", element("a", "all sets", href="/"), element("a", "plan as JSON", href=tables.plan_path(workload.id)), aria_label="Pages"
+            "nav",
+            element("a", "all sets", href="/"),
+            element("a", "forecast", href=f"{tables.set_path(workload.id)}{WITH_FORECAST}"),
+            element("a", "plan as JSON", href=tables.plan_path(workload.id)),
+            aria_label="Pages",
         ),
         element("header", element("h1", PODCLIQUESET.name, " ", code(f"{namespace}/{name}")), _state_line(state)),
         element(
@@ -162,7 +191,14 @@ def set_page(sources: Sources, state: LoopState, current: Pass, namespace: str, 
             element("section", element("h2", "Gangs"), tables.gang_table(workload.gangs)),
             element("section", element("h2", "Domains"), tables.domain_table(workload.domains)),
             element("section", element("h2", "Operations"), tables.operation_table(done)),
-            element("section", element("h2", "Plan"), list(refusals(report)), root_section(1, root, title=False) if root else None),
+            element(
+                "section",
+                element("h2", "Plan", id="plan"),
+                notes(shown),
+                list(refusals(report)),
+                root_section(1, root, title=False, forecast=forecast) if root else None,
+                list(assumptions(forecast)),
+            ),
         ),
         refresh=refresh,
     )

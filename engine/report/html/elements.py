@@ -21,7 +21,7 @@ ALLOWED: Final = re.compile(
 )
 """Elements that can be made: none of them runs a script, loads anything or sends anything."""
 ATTRIBUTE: Final = re.compile(r"(?!on|style$|src)[a-z]([a-z0-9-]*)")
-LINK: Final = re.compile(r"#[\w-]*|/(?!/)[\w./%?=&~-]*|data:,")
+LINK: Final = re.compile(r"#[\w-]*|/(?!/)[\w./%?=&~-]*(#[\w-]*)?|data:,")
 """The targets of links: places in the document, and paths of the same server. Names in them are percent-encoded."""
 
 

@@ -49,4 +49,10 @@ def forecast_conclusion(forecast: Forecast | None) -> Iterator[Markup]:
     if forecast is not None:
         if total := total_text(forecast):
             yield element("p", element("strong", "In all: "), total, ".")
+    yield from assumptions(forecast)
+
+
+def assumptions(forecast: Forecast | None) -> Iterator[Markup]:
+    """What the forecast assumes, and what was not checked."""
+    if forecast is not None:
         yield from (element("p", line.text, class_=line.tone if line.tone == "faint" else None) for line in conclusion(forecast))

@@ -23,6 +23,7 @@ from tests.stories.refusing import Quota
 __all__ = ["installed"]  # A fixture.
 
 RACKS = podcliqueset("racks", clique("worker", 2), replicas=2)
+PAGES = ("/", "/sets/default/racks")
 HOSTILE = "<script>document.title='taken over'</script>\u202e\"><img src=x onerror=alert(1)>"
 
 
@@ -71,19 +72,28 @@ def test_a_forecast_is_made_for_the_request_that_asks_for_it_with_the_quotas_and
 
     box.portal.call(lambda: Quota(box.cluster.api, 1))
     box.deny(verb="create", resource="pods")
-    with running(box, installed) as process:
+    with running(box, installed, "--ui") as process:
         process.logged("leading")
         box.create(PODCLIQUESET, RACKS)
         plain = json.loads(until(installed, "/debug/plan", "Pod"))
         foreseen = json.loads(get(installed, "/debug/plan?forecast=true")[1])
+        pages = {path: [get(installed, f"{path}{query}")[1] for query in ("", "?forecast=true&refresh=30")] for path in PAGES}
         box.deny(verb="list", resource="nodes")
         unchecked = json.loads(get(installed, "/debug/plan?forecast=true")[1])
+        unchecked_pages = [get(installed, f"{path}?forecast=true")[1] for path in PAGES]
 
     assert "it allows 1 more pods" in json.dumps(foreseen)
     assert not plain.get("forecast")
     assert foreseen["pass"]["leads"] and "ROOM" in foreseen["forecast"]["assumptions"]
     assert "ROOM" not in unchecked["forecast"]["assumptions"]
     assert "you may not list nodes" in json.dumps(unchecked["forecast"])
+    for path, (without, with_forecast) in pages.items():
+        assert f'<a href="{path}?forecast=true#plan">forecast</a>' in without
+        assert not any(text in without for text in ("it allows 1 more pods", "What follows", "This assumes"))
+        for text in ("it allows 1 more pods", "In all: ", "STUCK"):
+            assert text in with_forecast
+        assert '"refresh"' not in with_forecast, "A forecast is made on request, not every few seconds."
+    assert all("you may not list nodes" in page for page in unchecked_pages)
 
 
 def test_a_replica_that_does_not_lead_says_who_does(box: Box, installed: Installed, tmp_path: Path) -> None:
@@ -154,6 +164,9 @@ def test_a_person_sees_sets_gangs_operations_and_what_is_not_settled_and_why(
         browser.open(f"{base}/")
         overview, events = browser.evaluate("document.body.innerText"), list(browser.events)
         browser.screenshot(tmp_path / "overview.png")
+        browser.open(f"{base}/?forecast=true")
+        foreseen, foreseen_events = browser.evaluate("document.body.innerText"), list(browser.events)
+        browser.screenshot(tmp_path / "forecast.png")
         browser.open(f"{base}/sets/default/racks", width=400)
         of_set, width = browser.evaluate("document.body.innerText"), browser.evaluate("document.documentElement.scrollWidth")
         browser.screenshot(tmp_path / "set.png")
@@ -161,6 +174,8 @@ def test_a_person_sees_sets_gangs_operations_and_what_is_not_settled_and_why(
         title = browser.evaluate("document.title")
 
     assert events == [f"request: {base}/"]
+    assert foreseen_events == [f"request: {base}/?forecast=true"]
+    assert "what follows" not in overview and "what the next pass does, and what follows" in foreseen
     assert browser.events == [f"request: {base}/sets/default/hostile"]
     assert title == "default/hostile"
     assert "default/racks" in overview and "pending" in overview and "PodClique" in overview
