@@ -113,6 +113,18 @@ def test_a_decision_has_a_date_a_context_its_alternatives_and_its_consequences(r
     assert [line for line in text.splitlines() if len(line) > LONGEST_LINE] == []
 
 
+WITHOUT_PROSE = re.compile(r"^(`{3,}).*?^\1$|^\|.*?$|^ {4}.*?$", re.MULTILINE | re.DOTALL)
+"""Code and tables, whose lines are as long as they must be."""
+LATER = {"CHANGELOG.md", "architecture.md"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in LATER], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_lines_of_prose_end_at_120_characters(page: Path) -> None:
+    lines = WITHOUT_PROSE.sub("", page.read_text()).splitlines()
+
+    assert [line for line in lines if len(line) > LONGEST_LINE and " " in line.strip()] == []
+
+
 def test_the_index_has_a_line_for_each_decision() -> None:
     lines = re.findall(r"^- (\S+) \[(.+)\]\((.+)\)$", (ROOT / "docs" / "decisions" / "README.md").read_text(), re.MULTILINE)
     heads = (tuple(record.read_text().split("\n\n")[:2]) for record in RECORDS)
