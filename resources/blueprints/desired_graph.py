@@ -14,7 +14,7 @@ from engine.resource import Policy, Resource, Stance
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds, labels
-from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, wait_of
+from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
 from resources.dynamo import orchestrator
 from resources.dynamo.model.graph import KAI_QUEUE, InferenceGraph, Orchestrator
 from resources.dynamo.model.names import clique_names
@@ -45,7 +45,9 @@ class GraphPlan(Struct, frozen=True, eq=False):
     failure: str = ""
     """Why the graph cannot be carried out at all; empty if it can."""
     gate: UpdateGate = OPEN
-    """Whether the API server has accepted what running pods are replaced with as a whole."""
+    """Whether the API server has accepted the pods that running ones are replaced with."""
+    replaces: bool = True
+    """Whether the gate is that of objects that come in place of what runs, and not only of other templates."""
 
 
 def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GraphPlan:
@@ -57,18 +59,26 @@ def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configu
     plan = runner(observed, graph, configuration)
     if plan.failure:
         return replace(plan, resources=_kept(observed), nested=())
-    if plan.gate.closed is not None:
-        replaced = next(iter(observed.nested), graph.id)
-        waits = (*plan.deferred, wait_of(plan.gate, replaced))
-        return replace(plan, resources=_kept(observed), nested=(), deferred=waits, notes=(*plan.notes, *plan.gate.notes))
     shared = _shared_objects(observed, graph, configuration)
     resources = (*shared, *plan.resources)
-    return replace(
+    resources = (*resources, *_undesired(observed, graph, configuration, {resource.id for resource in resources}))
+    plan = replace(
         plan,
-        resources=(*resources, *_undesired(observed, graph, configuration, {resource.id for resource in resources})),
+        resources=resources,
         states=_with_blockers(plan.states, _blockers(observed, graph, configuration)),
-        notes=(*plan.notes, *ingress_notes(graph, configuration.dynamo), *service_notes(graph)),
+        notes=(*plan.notes, *plan.gate.notes, *ingress_notes(graph, configuration.dynamo), *service_notes(graph)),
     )
+    return plan if plan.gate.closed is None else _held_back(observed, graph, plan)
+
+
+def _held_back(observed: Observed, graph: InferenceGraph, plan: GraphPlan) -> GraphPlan:
+    """The plan while the API server has not accepted the new pods: what runs stays as it is."""
+    own = observed.slice(ONLY).objects
+    held = (held_back(resource, own.get(resource.id), replaces=plan.replaces) for resource in plan.resources)
+    wait = wait_of(plan.gate, next(iter(observed.nested), graph.id))
+    states = tuple(replace(state, reason=wait.why) if wait.blocked and state.is_ready else state for state in plan.states)
+    resources = tuple(resource for resource in held if resource is not None)
+    return replace(plan, resources=resources, nested=(), states=states, deferred=(*plan.deferred, wait))
 
 
 def set_id(graph: InferenceGraph) -> ResourceId:
@@ -117,7 +127,8 @@ def _on_components(observed: Observed, graph: InferenceGraph, configuration: Con
     components = tuple(component_resources(graph, configuration.dynamo, lives, blockers))
     return GraphPlan(
         (*components, *_removed_sets(observed, "components run the graph now")),
-        gate=gate_of_components(observed, components) if observed.nested else OPEN,
+        gate=gate_of_components(observed, components),
+        replaces=replaces_runners(observed, components),
         states=component_states(graph, lives.objects.get),
         notes=(*component_notes(graph), *component_warnings(graph, configuration.dynamo)),
     )
@@ -242,12 +253,7 @@ def _own(observed: Observed) -> tuple[Live, ...]:
 
 def _kept(observed: Observed) -> tuple[Resource, ...]:
     """The graph's objects as they are, while nothing can be decided about them."""
-    return tuple(_unchanged(live, "is left as it is") for live in _own(observed))
-
-
-def _unchanged(live: Live, why: str) -> Resource:
-    body = {"apiVersion": live.body["apiVersion"], "kind": live.id.kind, "metadata": {"name": live.id.name, "namespace": live.id.namespace}}
-    return Resource(live.id, body, why, policy=Policy(create_only=True))
+    return tuple(map(unchanged, _own(observed)))
 
 
 def _with_blockers(states: Sequence[ServiceState], blockers: Mapping[str, str]) -> tuple[ServiceState, ...]:
@@ -268,8 +274,8 @@ def _undesired(observed: Observed, graph: InferenceGraph, configuration: Configu
         if live.id in desired:
             continue
         if live.id.kind == kinds.SECRET.name and live.id.name in mounted:
-            yield _unchanged(live, "holds the SSH keys that pods mount")
+            yield unchanged(live, "holds the SSH keys that pods mount")
         elif live.id.kind == kinds.PVC.name:
-            yield _unchanged(live, "is no longer in spec.pvcs; it is kept, with its data, until the graph is deleted")
+            yield unchanged(live, "is no longer in spec.pvcs; it is kept, with its data, until the graph is deleted")
         else:
             yield Resource(live.id, {}, "the graph no longer needs it", stance=Stance.DROP)

@@ -125,11 +125,12 @@ def _decide_rollout(given: SetInput, state: _SetState) -> _Rollout:
     stages = [replica.stage for replica in state.replicas]
     last = status.last_updated_replica(given.observed.root)
     current, allowances = current_replica(stages, last), update_allowances(stages, last)
-    gate = update_trials.gate_of(given.observed, given.template, state.replicas, state.domains, given.memo) if allowances else OPEN
+    affected = allowances or any(stage.removes for stage in stages)
+    gate = update_trials.gate_of(given.observed, given.template, state.replicas, state.domains, given.memo) if affected else OPEN
     if gate.closed is None:
         turns = [_turn(allowances.get(stage.index, UpdateAllowance.NOTHING), stage.index == current) for stage in stages]
     else:
-        turns = [_turn(gate.closed if stage.outdated else UpdateAllowance.NOTHING, False) for stage in stages]
+        turns = [_turn(gate.closed if stage.is_affected else UpdateAllowance.NOTHING, False) for stage in stages]
     if vacated := _vacated_domains(state, turns, last):
         turns = [replace(turn, vacated=vacated) for turn in turns]
     return _Rollout(tuple(turns), status.UpdateState(current, outdated=bool(allowances)), gate)

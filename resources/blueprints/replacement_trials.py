@@ -1,21 +1,27 @@
-"""ReplacementTrials: the pods that a graph replaces running ones with, as a whole: another PodCliqueSet, or another orchestrator.
+"""ReplacementTrials: the pods with which a graph replaces running ones: by another PodCliqueSet, orchestrator or component, or by another
+template of a component.
 
-As for an update of a set, the API server must have accepted them before anything is deleted (U1 to U4, U6).
+As for an update of a set, the API server must have accepted them before anything is deleted (U1 to U4, U6). The controllers of Deployments
+and LeaderWorkerSets delete pods by themselves: until then, those objects stay as they are.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.canonical import digest
+from engine.diff import Rules, compare
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.operation import Cause, Operation, Trial
+from engine.operation import Cause, Change, Operation, Trial
+from engine.paths import get
 from engine.plan import Alarm, Wait
 from engine.proposal import proposed_root
 from engine.reason import Reason
-from engine.resource import Body, Resource
+from engine.resource import Body, Policy, Resource, Stance
 from engine.verb import Verb
 from resources.base import kinds, names
 from resources.base.fields import mapping
@@ -24,15 +30,16 @@ from resources.blueprints.replica import observe_replica
 from resources.blueprints.update_trials import trial_of
 from resources.children.pod import TRIED
 from resources.domains.replica_domains import domains_of_replica
+from resources.dynamo.objects.pod_template import COMPONENT
 from resources.model.pod_facts import facts_of
 from resources.policies.rollout import RUNNING, UpdateAllowance
 from resources.policies.update_gate import OPEN, REFUSED, UpdateGate, update_gate
-from resources.ports.configuration import Configuration
+from resources.ports.configuration import ONLY, Configuration
 
 NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 """A set that does not exist has nothing that time changes."""
-HELD_BACK: Final = "it is not replaced, because the API server refuses"
-AWAITED: Final = "it is replaced when the API server has said whether it accepts the new pods"
+HELD_BACK: Final = "what runs stays as it is, because the API server refuses"
+AWAITED: Final = "what runs is replaced when the API server has said whether it accepts the new pods"
 POD_TEMPLATES: Final[dict[tuple[str, str], tuple[tuple[str, ...], ...]]] = {
     (kinds.DEPLOYMENT.group, kinds.DEPLOYMENT.name): (("template",),),
     (kinds.LEADER_WORKER_SET.group, kinds.LEADER_WORKER_SET.name): (
@@ -41,6 +48,10 @@ POD_TEMPLATES: Final[dict[tuple[str, str], tuple[tuple[str, ...], ...]]] = {
     ),
 }
 """Where the spec of a component has its pod templates."""
+PODS: Final = frozenset({("spec", "template"), ("spec", "leaderWorkerTemplate")})
+"""The fields of components with which their pods change."""
+KEPT: Final = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")))
+"""The policy of a component of which nothing changes but the number of its replicas."""
 
 
 def gate_of_set(observed: Observed, body: Body, configuration: Configuration) -> UpdateGate:
@@ -57,11 +68,39 @@ def gate_of_set(observed: Observed, body: Body, configuration: Configuration) ->
     return update_gate(tuple({trial.about: trial for trial in trials}.values()), observed.trials, "")
 
 
-def gate_of_components(observed: Observed, components: Iterable[Resource]) -> UpdateGate:
-    """The gate before the PodCliqueSet of the graph is replaced by these components."""
-    if not _set_runs(observed):
-        return OPEN
-    return update_gate(tuple(_component_trials(components)), observed.trials, "")
+def replaces_runners(observed: Observed, components: Iterable[Resource]) -> bool:
+    """Whether these components come in place of a set that runs, or of other components that may run."""
+    lives = observed.slice(ONLY).objects
+    return _set_runs(observed) or any(_is_replaced(each) and _has_replicas(lives[each.id]) for each in components)
+
+
+def gate_of_components(observed: Observed, components: Sequence[Resource]) -> UpdateGate:
+    """The gate before these components, and the removal of others, replace pods that run."""
+    lives, replaces = observed.slice(ONLY).objects, replaces_runners(observed, components)
+    tried = [each for each in components if _brings_pods(each, lives.get(each.id), replaces=replaces)]
+    return update_gate(tuple(_component_trials(tried)), observed.trials, "")
+
+
+def held_back(resource: Resource, live: Live | None, *, replaces: bool) -> Resource | None:
+    """What is done about an object while the gate is closed; None: nothing.
+
+    Components are still scaled, and what does not exist is created unless it comes in place of what runs (`replaces`).
+    """
+    if live is None:
+        return None if replaces else resource
+    if resource.stance is Stance.HOLD or (resource.stance is Stance.DROP and not _is_replaced(resource)):
+        return resource
+    if resource.stance is Stance.WANT and _is_component(resource.id) and "replicas" in resource.body["spec"]:
+        kept = unchanged(live)
+        body = {**kept.body, "spec": {"replicas": resource.body["spec"]["replicas"]}}
+        return replace(resource, body=body, policy=replace(KEPT, seeded=resource.policy.seeded))
+    return unchanged(live)
+
+
+def unchanged(live: Live, why: str = "is left as it is") -> Resource:
+    """An object of the graph as it is."""
+    body = {"apiVersion": live.body["apiVersion"], "kind": live.id.kind, "metadata": {"name": live.id.name, "namespace": live.id.namespace}}
+    return Resource(live.id, body, why, policy=Policy(create_only=True))
 
 
 def _set_runs(observed: Observed) -> bool:
@@ -72,31 +111,55 @@ def _set_runs(observed: Observed) -> bool:
 
 
 def _components(observed: Observed) -> Iterator[Live]:
-    lives = (live for part in observed.slices.values() for live in part.objects.values())
-    yield from (live for live in lives if (live.id.group, live.id.kind) in POD_TEMPLATES)
+    return (live for live in observed.slice(ONLY).objects.values() if _is_component(live.id))
+
+
+def _is_component(id: ResourceId) -> bool:
+    return (id.group, id.kind) in POD_TEMPLATES
 
 
 def _has_replicas(component: Live) -> bool:
-    return component.deleting_since is None and bool(mapping(component.body.get("status")).get("readyReplicas"))
+    """Whether pods of the component may run: its status does not say how many do."""
+    return component.deleting_since is None and bool(mapping(component.body.get("status")).get("replicas"))
+
+
+def _is_replaced(component: Resource) -> bool:
+    """Whether the component, or what it has, goes because of an edit and not because fewer replicas are asked for."""
+    return component.stance is Stance.DROP and component.reason is not Reason.SCALED_IN
+
+
+def _brings_pods(component: Resource, live: Live | None, *, replaces: bool) -> bool:
+    """Whether pods of the component come in place of running ones: of its own, or of what it replaces."""
+    if component.stance is not Stance.WANT or not _is_component(component.id):
+        return False
+    if live is None:
+        return replaces
+    return _has_replicas(live) and any(change.path[:2] in PODS for change in _changes(component, live))
+
+
+def _changes(component: Resource, live: Live) -> Sequence[Change]:
+    return compare(component.body, live.body, Rules(component.policy, Cause.INTENT)).changes
 
 
 def _component_trials(components: Iterable[Resource]) -> Iterator[Trial]:
+    """One for each template of a service: its LeaderWorkerSets have the same templates but for the marks of each replica."""
+    services: dict[tuple[str, str], Resource] = {}
     for component in components:
-        for path in POD_TEMPLATES.get((component.id.group, component.id.kind), ()):
-            template = mapping(component.body.get("spec"))
-            for field in path:
-                template = mapping(template.get(field))
-            if template.get("spec"):
-                yield _trial_of_template(component.id, template)
+        if _is_component(component.id):
+            services.setdefault((component.id.kind, component.body["metadata"]["labels"][COMPONENT]), component)
+    for component in services.values():
+        paths = POD_TEMPLATES[component.id.group, component.id.kind]
+        for index, path in enumerate(paths):
+            about = f"{component.id.kind} {component.id.name}" + (f" ({path[-1]})" if len(paths) > 1 else "")
+            yield _trial_of_template(component.id, index, get(component.body, ("spec", *path)), about)
 
 
-def _trial_of_template(owner: ResourceId, template: Body) -> Trial:
-    given = {key: value for key, value in mapping(template.get("metadata")).items() if key in ("labels", "annotations")}
-    id = kinds.POD.id(owner.namespace, names.pod(owner.name, owner.namespace, 0, TRIED))
-    metadata = {"name": id.name, "namespace": id.namespace, **given}
+def _trial_of_template(owner: ResourceId, index: int, template: Body, about: str) -> Trial:
+    id = kinds.POD.id(owner.namespace, names.pod(owner.name, owner.namespace, index, TRIED))
+    metadata = {**template["metadata"], "name": id.name, "namespace": id.namespace}
     body = {"apiVersion": kinds.POD.api_version, "kind": kinds.POD.name, "metadata": metadata, "spec": template["spec"]}
-    create = Operation(Verb.CREATE, id, f"a pod of {owner.kind} {owner.name}", Cause.INTENT, body=body, reason=Reason.TEMPLATE_CHANGED)
-    return Trial(digest(body), f"{owner.kind} {owner.name}", create)
+    create = Operation(Verb.CREATE, id, f"a pod of {about}", Cause.INTENT, body=body, reason=Reason.TEMPLATE_CHANGED)
+    return Trial(digest(body), about, create)
 
 
 def wait_of(gate: UpdateGate, replaced: ResourceId) -> Wait:

@@ -22,7 +22,7 @@ from resources.model.gang_scheduling import GangBlockers
 from resources.model.template import Template
 from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, view_of
 from resources.policies.availability import breached_since, completed_count, ready_count
-from resources.policies.rollout import UpdateAllowance, UpdateStage, is_outdated_pod, needs_update, removals, stage
+from resources.policies.rollout import POSTPONED, UNACCEPTED, UpdateAllowance, UpdateStage, is_outdated_pod, needs_update, removals, stage
 from resources.policies.termination import Termination, terminations
 from resources.policies.vacating import with_vacated
 from resources.ports.configuration import Configuration
@@ -122,7 +122,8 @@ def _resources(
     view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))
     reasons = _Reasons(view)
     desired = [reasons.explained(resource) for kind in CHILD_KINDS for resource in kind.render(view)]
-    return view, desired, [*obsolete_objects(view, {resource.id for resource in desired}), *domains.release.resources]
+    kept_because = POSTPONED[turn.allowance] if turn.allowance in UNACCEPTED else ""
+    return view, desired, [*obsolete_objects(view, {resource.id for resource in desired}, kept_because), *domains.release.resources]
 
 
 class _Reasons:

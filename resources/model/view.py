@@ -202,9 +202,25 @@ class View(Struct, frozen=True, eq=False):
         key = domain.id, domain.request.shared
         return (clique for clique in self.cliques if clique.clique.name in domain.request.cliques and key in self.domain_keys(clique))
 
+    def group_of(self, live: Live) -> GroupView | None:
+        """The scaling group that the labels of an object name; None if the replica has none of that name."""
+        name = live.labels.get(labels.SCALING_GROUP)
+        return next((group for group in self.groups if group.name == name), None)
+
+    def is_scaled_in(self, live: Live) -> bool:
+        """Whether an object belongs to a replica of a scaling group beyond those that the group has."""
+        group, index = self.group_of(live), group_replica(live)
+        return group is not None and index is not None and index >= group.replicas
+
     def members(self, group: GroupView, replica: int) -> Iterator[CliqueView]:
         """The cliques of one replica of a scaling group."""
         return (clique for clique in self.cliques if clique.group is group and clique.group_replica == replica)
+
+
+def group_replica(live: Live) -> int | None:
+    """The index of the replica of a scaling group that an object belongs to; None without such a label."""
+    index = live.labels.get(labels.GROUP_REPLICA_INDEX, "")
+    return int(index) if index.isascii() and index.isdigit() else None
 
 
 def view_of(template: Template, index: int, lives: Slice, taken: Collection[str], configuration: Configuration) -> View:

@@ -11,8 +11,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.observed import Live
 from engine.reason import Because, Reason
-from resources.model.pod_facts import PodFacts
+from resources.model.pod_facts import PodFacts, facts_of
 from resources.model.view import CliqueView, GroupView, Removals, View
 from resources.policies.startup import parents
 
@@ -42,6 +43,8 @@ POSTPONED: Final[Mapping[UpdateAllowance, str]] = {
     UpdateAllowance.REFUSED: "the API server refuses pods of the new template",
 }
 """An allowance that allows nothing -> why outdated pods stay."""
+UNACCEPTED: Final = (UpdateAllowance.UNTRIED, UpdateAllowance.REFUSED)
+"""Allowances with which not even cliques are deleted that the template no longer has."""
 
 
 class UpdateStage(Struct, frozen=True):
@@ -56,24 +59,43 @@ class UpdateStage(Struct, frozen=True):
     """One of its pods is scheduled."""
     healthy: bool
     """All its units are ready."""
+    removes: bool = False
+    """A pod is running in one of its cliques that the template no longer has."""
     replaced: frozenset[str] = frozenset()
-    """The cliques of the template whose pods the update replaces."""
+    """The cliques of the template whose pods the update replaces; where it removes others, all: any may have taken over their work."""
     runs: bool = False
-    """One of the pods that the update replaces is running."""
+    """One of the pods that the update replaces or removes is running."""
+
+    @property
+    def is_affected(self) -> bool:
+        """Whether the update has something to replace or to remove in the replica."""
+        return self.outdated or self.removes
 
 
 def stage(view: View) -> UpdateStage:
     """How far the replica of the set that `view` shows is updated."""
-    replaced = _replaced_cliques(view)
+    replaced, removes = _replaced_cliques(view), _removes_running(view)
     return UpdateStage(
         view.index,
         outdated=bool(replaced),
         in_transition=any(map(is_in_transition, view.cliques)),
         scheduled=any(pod.scheduled for clique in view.cliques for pod in clique.pods),
         healthy=all(map(is_fully_ready, view.cliques)),
-        replaced=frozenset(clique.clique.name for clique in replaced),
-        runs=any(pod.phase in RUNNING for clique in replaced for pod in _replaced_pods(clique)),
+        removes=removes,
+        replaced=frozenset(clique.clique.name for clique in (view.cliques if removes else replaced)),
+        runs=removes or any(pod.phase in RUNNING for clique in replaced for pod in _replaced_pods(clique)),
     )
+
+
+def _removes_running(view: View) -> bool:
+    """Whether a pod runs in a clique that the template no longer has: not one of a scaling group's replica that is scaled in."""
+    desired = {clique.id for clique in view.cliques}
+    left = {live.uid for live in view.lives.of("PodClique") if not (live.id in desired or live.deleting_since or view.is_scaled_in(live))}
+    return bool(left) and any(pod.controller and pod.controller.uid in left and _runs(pod) for pod in view.lives.of("Pod"))
+
+
+def _runs(pod: Live) -> bool:
+    return facts_of(pod).phase in RUNNING
 
 
 def _replaced_cliques(view: View) -> list[CliqueView]:

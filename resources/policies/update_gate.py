@@ -68,10 +68,10 @@ def replaced_cliques(stages: Sequence[UpdateStage]) -> tuple[str, ...]:
 
     None while none of the pods that it replaces is running: then nothing is lost.
     """
-    outdated = [stage for stage in stages if stage.outdated]
-    if not any(stage.runs for stage in outdated):
+    affected = [stage for stage in stages if stage.is_affected]
+    if not any(stage.runs for stage in affected):
         return ()
-    return tuple(sorted(frozenset().union(*(stage.replaced for stage in outdated))))
+    return tuple(sorted(frozenset().union(*(stage.replaced for stage in affected))))
 
 
 def update_gate(trials: tuple[Trial, ...], known: Trials, recorded: str) -> UpdateGate:

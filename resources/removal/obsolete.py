@@ -11,7 +11,7 @@ from engine.reason import Because, Reason
 from engine.resource import PLAIN, EventGroup, Policy, Resource, Stance
 from resources.base import labels
 from resources.model.gang_scheduling import is_gang_object, is_needed_by_pods
-from resources.model.view import GroupView, View
+from resources.model.view import GroupView, View, group_replica
 
 POLICIES = {
     "PodClique": Policy(finalizers=(labels.CLIQUE_FINALIZER,)),
@@ -122,8 +122,11 @@ class DeletionGroup(Struct, frozen=True):
     """The replica that the objects are deleted with, if the deletion is reported as one event."""
 
 
-def obsolete_objects(view: View, desired: Collection[ResourceId]) -> Iterator[Resource]:
-    """One resource, DROP or HOLD, for each object of the replica that is not desired. Fabric domains are released elsewhere."""
+def obsolete_objects(view: View, desired: Collection[ResourceId], kept_because: str = "") -> Iterator[Resource]:
+    """One resource, DROP or HOLD, for each object of the replica that is not desired. Fabric domains are released elsewhere.
+
+    `kept_because`: why what the template no longer has stays; empty if it is deleted.
+    """
     groups: dict[DeletionGroup, list[Live]] = {}
     cliques = {live.uid: live for live in view.lives.of("PodClique")}
     orphaning = {live.uid for kind in POLICIES for live in view.lives.of(kind) if orphans_its_children(live)}
@@ -139,6 +142,9 @@ def obsolete_objects(view: View, desired: Collection[ResourceId]) -> Iterator[Re
             if group is not None:
                 groups.setdefault(group, []).append(live)
     for group, lives in groups.items():
+        if kept_because and not group.intended:
+            yield from (Resource(live.id, {}, f"{group.because.text}; it stays: {kept_because}", stance=Stance.HOLD) for live in lives)
+            continue
         yield from delete_in_order(
             lives, group.because, intended=group.intended, last=view.removals.deleted_last, event_group=group.event_group
         )
@@ -176,16 +182,16 @@ def _is_removed(view: View, clique: Live) -> bool:
 
 
 def _of_clique(view: View, clique: Live) -> DeletionGroup:
-    group = _group(view, clique)
+    group = view.group_of(clique)
     if group is not None and group.live is not None and group.terminating:
         return _deleted_by_user(group.live)
     if clique.deleting_since is not None:
         return _deleted_by_user(clique)
     if clique.id.name in view.removals.cliques:
         is_whole = view.removals.recycled
-        event_group = _event_of_replica(view) if is_whole else _event_of_group_replica(view, group, _group_replica(clique))
+        event_group = _event_of_replica(view) if is_whole else _event_of_group_replica(view, group, group_replica(clique))
         return DeletionGroup(view.removals.cliques[clique.id.name], event_group=event_group)
-    if group is not None and (index := _group_replica(clique)) is not None and index >= group.replicas:
+    if group is not None and (index := group_replica(clique)) is not None and index >= group.replicas:
         return _scaled_in(view, group, index)
     return _unexpected(f"the template has no clique {clique.id.name}")
 
@@ -197,10 +203,10 @@ def _of_claim(view: View, claim: Live, cliques: Mapping[str, Live]) -> DeletionG
     if clique is not None:
         no_index = DeletionGroup(Because(Reason.SCALED_IN, "no pod has its index any more"))
         return _of_clique(view, clique) if _is_removed(view, clique) else no_index
-    group = _group(view, claim)
+    group = view.group_of(claim)
     if group is not None and group.live is not None and group.terminating:
         return _deleted_by_user(group.live)
-    if group is not None and (index := _group_replica(claim)) is not None and index >= group.replicas:
+    if group is not None and (index := group_replica(claim)) is not None and index >= group.replicas:
         return _scaled_in(view, group, index)
     return _unexpected(f"the template has no claim {claim.id.name}")
 
@@ -256,15 +262,3 @@ def _deleted_by_user(live: Live) -> DeletionGroup:
 
 def _unexpected(why: str) -> DeletionGroup:
     return DeletionGroup(Because(Reason.ORPHANED, why), intended=False)
-
-
-def _group(view: View, live: Live) -> GroupView | None:
-    """The scaling group that the labels of the object name; None if the replica has none of that name."""
-    name = live.labels.get(labels.SCALING_GROUP)
-    return next((group for group in view.groups if group.name == name), None)
-
-
-def _group_replica(live: Live) -> int | None:
-    """The index of the replica of a scaling group that the object belongs to; None without such a label."""
-    index = live.labels.get(labels.GROUP_REPLICA_INDEX, "")
-    return int(index) if index.isascii() and index.isdigit() else None

@@ -13,7 +13,6 @@ from providers.kubernetes.errors import error_of_status
 from resources.base import kinds
 from resources.preview.forecasting import forecast_of
 from tests.builders import applying, clique, group, podcliqueset
-from tests.stories.graphs import graph, service
 from tests.stories.stage import Stage, stage
 
 pytestmark = pytest.mark.anyio
@@ -246,40 +245,3 @@ async def test_a_scaling_group_and_a_clique_wait_for_each_other() -> None:
         await cluster.sync(ours, manifests=[web(NEW, front="example/worker:3")])
 
         assert uids(cluster) == before
-
-
-def small_graph(script: str, *, nodes: int = 1, grove: bool = True) -> dict[str, Any]:
-    """A graph of one service, which may be replaced."""
-    annotations = {"nvidia.com/enable-grove": str(grove).lower(), "engine.grove.io/allow-replace": "true"}
-    more: dict[str, Any] = {"extra": service(1, script="extra", resources={})} if nodes > 1 else {}
-    services = {"Frontend": service(1, componentType="frontend", script=script, resources={}), **more}
-    return graph("chat", annotations, **services)
-
-
-REPLACEMENTS = {
-    "another set": (small_graph("one"), small_graph("two", nodes=2)),
-    "components in place of a set": (small_graph("one"), small_graph("two", grove=False)),
-    "a set in place of components": (small_graph("one", grove=False), small_graph("two")),
-}
-
-
-@pytest.mark.parametrize("replacement", REPLACEMENTS)
-async def test_a_graph_replaces_nothing_by_pods_that_the_server_refuses(replacement: str) -> None:
-    before, after = REPLACEMENTS[replacement]
-    async with stage(addons=("lws", "volcano")) as cluster:
-        await cluster.sync(manifests=[before])
-        running, ours = uids(cluster), cluster.start()
-        ours.refuses_trial = lambda pod: REFUSED if "two" in str(pod["spec"]) else None
-        seen = first_pass_of(await cluster.look([after], ours=ours), applying([after]))
-        forecast = forecast_of(seen)
-
-        report = await cluster.sync(ours, manifests=[after])
-
-        assert (report.ending, uids(cluster)) == (Ending.STUCK, running)
-        assert str(REFUSED) in str([alarm.text for alarm in report.blocking_alarms])
-        assert forecast is not None and any(forecast.end_of(plan.root) is End.STUCK for plan in seen.planned.plans)
-
-        accepting = cluster.start()
-        assert (await cluster.sync(accepting, manifests=[after])).ending is Ending.DONE
-        assert len(accepting.tried) == len(set(accepting.tried)) > 0
-        assert uids(cluster).isdisjoint(running)
