@@ -1,11 +1,12 @@
 """Focus: which roots a command concerns. All others are observed as well, and left alone."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import InputError
 from engine.ids import ResourceId
@@ -140,6 +141,10 @@ class Focus(Struct, frozen=True):
             and all(selector.matches(labels) for selector in self.selectors)
             and not any(target.matches(id) for target in self.excluded)
         )
+
+    def including(self, roots: Collection[ResourceId]) -> "Focus":
+        """The focus with these roots; the same if it is not restricted to some."""
+        return replace(self, roots=self.roots.union(roots)) if self.roots is not None else self
 
     @property
     def is_narrowed(self) -> bool:

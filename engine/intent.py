@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from engine.focus import EVERYTHING, Focus
 from engine.ids import ResourceId
@@ -28,14 +27,3 @@ class Intent(Struct, frozen=True, eq=False):
 
 
 NOTHING = Intent()
-
-
-def intent_of(
-    manifests: tuple[Body, ...], focus: Focus, removals: Mapping[ResourceId, Removal], record: Record | None, memo: Memo
-) -> Intent:
-    """The intent to apply these manifests and to remove these roots, noted in this record. `memo`: what admission has read from them.
-
-    If the focus is on some roots only, it includes those.
-    """
-    roots = focus.roots | removals.keys() if focus.roots is not None else None
-    return Intent(manifests, replace(focus, roots=roots), removals, record, memo)

@@ -38,6 +38,25 @@ def counted(functions: Mapping[str, Callable[..., Any]] = READING) -> Iterator[C
         threading.setprofile(None)
 
 
+@contextmanager
+def traced(functions: Mapping[str, Callable[..., Any]]) -> Iterator[list[str]]:
+    """The names of these functions in the order in which they are called, or resumed, for the first time within the block."""
+    names: dict[CodeType, str] = {function.__code__: name for name, function in functions.items()}
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call" and (name := names.pop(frame.f_code, None)):
+            called.append(name)
+
+    sys.setprofile(note)
+    threading.setprofile(note)
+    try:
+        yield called
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
 def read(revisions: int, pods: int, *, stored: int = 0) -> dict[str, int]:
     """What is counted if this many revisions of a set with so many pod specs are read once each.
 

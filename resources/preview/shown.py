@@ -4,6 +4,7 @@ Which facts it takes into account is said by `needs`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -12,9 +13,10 @@ from msgspec.structs import replace
 from engine.answer import TrialOutcome
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
-from engine.observed import Unlisted, World
+from engine.observed import Unlisted, World, unlisted_texts
 from engine.operation import Operation
 from engine.plan import Objection, Plan, Wait
+from engine.report.model import Report, compose
 from engine.tick import Plans
 from engine.verb import Verb
 from resources.admission.annotation_rules import domain_warnings, mistyped_key_warnings
@@ -24,6 +26,7 @@ from resources.domains.capacity import capacity_notes, island_notes
 from resources.domains.requests import requested_by_sets, scaled_groups, sharing_notes
 from resources.model.domain import specified_in
 from resources.preview.facts import NO_FACTS, NO_ROOM, Facts, FirstPass
+from resources.registry import BLUEPRINTS
 
 LATER: Final = "after the last pass"
 ASSUMED_SECRETS: Final = "you may not list Secrets: those that should exist are taken to exist"
@@ -38,7 +41,7 @@ Rule = Callable[[FirstPass, Forecast | None, Facts], Iterable[Remark]]
 """What one kind of fact means for the roots of a pass."""
 
 
-class Shown(Struct, frozen=True, eq=False):
+class Shown(Struct, frozen=True, eq=False, dict=True):
     """What a preview shows."""
 
     planned: Plans
@@ -49,6 +52,20 @@ class Shown(Struct, frozen=True, eq=False):
     """Key of a kind -> why it could not be listed completely."""
     notices: tuple[str, ...] = ()
     """What is assumed, and what is missing in the cluster or could not be read."""
+
+    @cached_property
+    def report(self) -> Report:
+        """All of it but the notices, as a report."""
+        planned, incomplete = self.planned, unlisted_texts(self.incomplete)
+        report = compose(planned.plans, part_of, objections=planned.objections, incomplete=incomplete, others=planned.others)
+        return replace(report, forecast=self.forecast) if self.forecast is not None else report
+
+
+def part_of(root: ResourceId, child: ResourceId) -> str:
+    """The part of a root that a child belongs to, such as `replica 1`; empty for objects that the root has once."""
+    blueprint = next((blueprint for blueprint in BLUEPRINTS if blueprint.kind.name == root.kind), None)
+    part = blueprint.part_of(root, child) if blueprint is not None else ""
+    return f"replica {part}" if part.isdecimal() else ""
 
 
 def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_FACTS) -> Shown:

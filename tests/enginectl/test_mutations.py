@@ -24,11 +24,12 @@ from enginectl.input.manifest_files import flatten
 from enginectl.input.pod_findings import malformed
 from enginectl.input.roots import Roots, select_roots
 from enginectl.wiring.configuration import Wiring
-from enginectl.wiring.scope import ROOTS, part_of
+from enginectl.wiring.scope import ROOTS
 from providers.documents import read_documents
 from resources.admission.admit import admit
 from resources.admission.review import answered
 from resources.ports.configuration import Configuration
+from resources.preview.shown import part_of
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
 from tests.laws.toy import START

@@ -14,7 +14,7 @@ import yaml
 
 from engine.intent import Intent
 from engine.report.text import text
-from enginectl.actions.planning import first_pass_of, report_of
+from enginectl.actions.planning import first_pass_of
 from grove_sandbox.installation.kinds import COMPUTE_DOMAIN
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
@@ -49,7 +49,7 @@ async def report(cluster: Stage, manifests: Sequence[Body], *, verbose: bool = F
     """What `engine diff -f` says now about these manifests."""
     seen = await cluster.look(manifests)
     first = first_pass_of(seen, Intent(tuple(manifests)))
-    lines = text(report_of(shown(first, forecast_of(first))), verbose=verbose)
+    lines = text(shown(first, forecast_of(first)).report, verbose=verbose)
     return "".join(f"{UNSTABLE.sub('*****', line.text)}\n" for line in lines)
 
 

@@ -8,7 +8,7 @@ from engine.errors import ClusterError
 from engine.ids import Kind
 from engine.report.text import text
 from engine.verb import Verb
-from enginectl.actions.planning import first_pass_of, report_of
+from enginectl.actions.planning import first_pass_of
 from resources.base import kinds
 from resources.preview.forecasting import forecast_of
 from resources.preview.shown import shown
@@ -253,7 +253,7 @@ async def test_a_preview_counts_every_object_that_goes_whoever_deletes_it(how: s
         first = first_pass_of(await cluster.look(removals=removals), applying((), removals))
         forecast = forecast_of(first)
         assert forecast is not None
-        lines = [line.text for line in text(report_of(shown(first, forecast)))]
+        lines = [line.text for line in text(shown(first, forecast).report)]
         deleted = sum(operation.verb is Verb.DELETE for operation in forecast.operations())
 
         assert deleted + forecast.collected == len(before) > 20

@@ -21,7 +21,7 @@ from engine.runtime.progress import NoProgress
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from enginectl.actions.diff import exit_code
-from enginectl.actions.planning import first_pass, report_of
+from enginectl.actions.planning import first_pass
 from enginectl.actions.preview import shown_and_facts
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Options
@@ -184,7 +184,7 @@ class Player:
         engine = engine_of(wiring, provider, selection)
         current, first = await first_pass(engine, intent)
         seen, _ = await shown_and_facts(wiring, engine, first)
-        return exit_code(report_of(seen), detailed=False), seen.forecast
+        return exit_code(seen.report, detailed=False), seen.forecast
 
     async def sync(
         self, series: EditSeries, intent: Intent, patience: float = 60.0, client: KubernetesClient | None = None

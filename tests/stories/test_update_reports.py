@@ -11,7 +11,7 @@ from engine.report.json import document, printed
 from engine.report.markdown.document import markdown
 from engine.report.model import Report
 from engine.report.text import text
-from enginectl.actions.planning import first_pass_of, report_of, report_of_pass
+from enginectl.actions.planning import first_pass_of, report_of_pass
 from resources.preview.forecasting import forecast_of
 from resources.preview.shown import shown
 from tests.builders import clique, group, podcliqueset
@@ -136,7 +136,7 @@ async def test_of_a_stored_edit_the_fields_of_what_is_created_again_are_told_in_
             edited(1, securityContext={"runAsUser": 0}, env=[{"name": "B", "value": "1"}, {"name": "A", "value": "other secret"}])
         )
         first = first_pass_of(await cluster.look())
-        report = report_of(shown(first, forecast_of(first)))
+        report = shown(first, forecast_of(first)).report
         documents = ("\n".join(lines(report)), markdown(report), html(report, None), printed(document(report)))
 
     for content in documents:

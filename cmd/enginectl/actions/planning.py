@@ -6,9 +6,8 @@ from msgspec.structs import replace
 
 from engine.guard import Limits
 from engine.intent import NOTHING, Intent
-from engine.observed import unlisted_texts
 from engine.plan import Objection, Plan
-from engine.report.model import Report, compose
+from engine.report.model import Report
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.passes import preview as plan_once
 from engine.runtime.provider import RecordedProvider
@@ -17,9 +16,8 @@ from enginectl.actions.facts import read_facts
 from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
 from enginectl.wiring.cluster import DEFAULT_LIMITS
-from enginectl.wiring.scope import part_of
 from resources.base.kinds import SECRET
-from resources.preview.facts import NO_FACTS, Facts, FirstPass
+from resources.preview.facts import FirstPass
 from resources.preview.shown import Shown, shown
 
 
@@ -69,19 +67,12 @@ def write_notices(notices: Iterable[str]) -> None:
 
 def report_of_pass(current: Pass) -> Report:
     """The report of the last pass of a session: what is left to do, without the remarks of a preview."""
-    return report_of(Shown(current.planned, None, current.world.incomplete))
+    return Shown(current.planned, None, current.world.incomplete).report
 
 
-def shown_of_pass(current: Pass, facts: Facts = NO_FACTS) -> Shown:
+def shown_of_pass(current: Pass) -> Shown:
     """What is shown of a pass that a loop has made. Nothing is assumed: it is what the loop planned with."""
-    return shown(FirstPass(current.now, current.world, current.planned, current.configuration), None, facts)
-
-
-def report_of(seen: Shown) -> Report:
-    """The report of what a preview shows."""
-    planned, incomplete = seen.planned, unlisted_texts(seen.incomplete)
-    report = compose(planned.plans, part_of, objections=planned.objections, incomplete=incomplete, others=planned.others)
-    return replace(report, forecast=seen.forecast) if seen.forecast is not None else report
+    return shown(FirstPass(current.now, current.world, current.planned, current.configuration))
 
 
 def report_errors(plans: Iterable[Plan], *, verbose: bool) -> bool:

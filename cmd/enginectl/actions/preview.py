@@ -13,7 +13,7 @@ from engine.focus import EVERYTHING, Focus
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
-from engine.intent import Intent, intent_of
+from engine.intent import Intent
 from engine.record import NO_REMOVALS, Record, RootRemovals
 from engine.report.model import Report
 from engine.runtime.clock import StandingClock
@@ -21,7 +21,7 @@ from engine.runtime.passes import Engine, Pass
 from engine.runtime.provider import Provider
 from engine.runtime.verdicts import Verdicts
 from enginectl.actions.facts import read_facts
-from enginectl.actions.planning import first_pass, report_of, shown_pass, write_notices
+from enginectl.actions.planning import first_pass, shown_pass, write_notices
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.plan_policies import NO_POLICIES, Policies
@@ -141,7 +141,7 @@ async def preview_of(
     `base`: remarks about the manifests with which the change is compared. `judged_at`: when policies judge it; None: when it is planned.
     `verdicts`: see `first_pass`.
     """
-    intent = intent_of(admitted.roots.bodies, request.focus, removals.roots, record, admitted.roots.memo)
+    intent = Intent(admitted.roots.bodies, request.focus.including(removals.roots), removals.roots, record, admitted.roots.memo)
     engine = engine_of(wiring, provider, selection, request.limits)
     current, first = await first_pass(engine, intent, removals.objections, verdicts)
     first = replace(first, passes=request.forecast_passes)
@@ -155,7 +155,7 @@ async def preview_of(
 
         cluster = await cluster_identity(provider)
     result = shown_pass(current, seen)
-    report = await judged(report_of(seen), replace(current, now=judged_at or current.now), request.policies)
+    report = await judged(seen.report, replace(current, now=judged_at or current.now), request.policies)
     return Preview(request, first, facts, result, report, selection, cluster)
 
 
@@ -207,7 +207,7 @@ async def tried(provider: Provider, first: FirstPass) -> TrialResult:
     """What the API server says of the operations of a pass. Raises `UsageError` if there is none that can check them."""
     from enginectl.actions.trial import try_out
 
-    return await try_out(provider, report_of(shown(first)))
+    return await try_out(provider, shown(first).report)
 
 
 async def judged(report: Report, observed: Pass, policies: Policies) -> Report:

@@ -13,7 +13,7 @@ from engine.runtime.observers import Observers
 from engine.runtime.passes import Pass
 from engine.runtime.provider import TRANSIENT, Client
 from enginectl.actions import requirements
-from enginectl.actions.planning import first_pass_of, report_of, shown_of_pass, shown_pass
+from enginectl.actions.planning import first_pass_of, shown_of_pass, shown_pass
 from enginectl.actions.publishing import Publisher
 from enginectl.actions.reload import reload_of
 from enginectl.base.errors import MissingRequirement
@@ -108,7 +108,7 @@ async def foreseen(wiring: Wiring, selection: Selection, current: Pass, client: 
 
 def shown_to_people(current: Pass, seen: Shown) -> ShownPass:
     """A pass with what is shown of it."""
-    return ShownPass(shown_pass(current, seen), with_patterns(report_of(seen)), seen.notices)
+    return ShownPass(shown_pass(current, seen), with_patterns(seen.report), seen.notices)
 
 
 async def configuration_of_run(wiring: Wiring, stop: anyio.CancelScope) -> KnownConfiguration | None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine.errors import LeaseLost, LeaseTaken
 from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
-from engine.intent import intent_of
+from engine.intent import Intent
 from engine.judgement import NO_JUDGEMENT, Judgement
 from engine.plan import Objection
 from engine.runtime import session
@@ -143,7 +143,7 @@ async def sync(
             result = await session.sync(
                 with_events(engine_of(wiring, provider, selection, limits)),
                 lease,
-                intent_of(admitted.roots.bodies, focus, removals.roots, scope.record, admitted.roots.memo),
+                Intent(admitted.roots.bodies, focus.including(removals.roots), removals.roots, scope.record, admitted.roots.memo),
                 wait=patience.wait,
                 patience=max(0.0, give_up_at - clock.monotonic()),
                 lock_timeout=patience.lock_timeout,

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from msgspec import Struct
 
 from engine.blueprint import Blueprint
-from engine.ids import Kind, ResourceId
+from engine.ids import Kind
 from engine.runtime.provider import Scope
 from enginectl.wiring.configuration import Wiring
 from resources.ports.configuration import Configuration
@@ -54,10 +54,3 @@ def _selector_of_all(blueprints: Iterable[Blueprint]) -> str:
         return selectors[0]
     keys, values = zip(*(selector.split("=", 1) for selector in selectors), strict=True)
     return f"{keys[0]} in ({','.join(values)})"
-
-
-def part_of(root: ResourceId, child: ResourceId) -> str:
-    """The part of a root that a child belongs to, such as `replica 1`; empty for objects that the root has once."""
-    blueprint = next((blueprint for blueprint in BLUEPRINTS if blueprint.kind.name == root.kind), None)
-    part = blueprint.part_of(root, child) if blueprint is not None else ""
-    return f"replica {part}" if part.isdecimal() else ""
