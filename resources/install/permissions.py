@@ -187,22 +187,20 @@ def _plug_ins(configuration: Configuration) -> tuple[object, ...]:
 
 
 def _inspection_needs(configuration: Configuration, use: Use) -> Iterator[_Need]:
-    """What checks, diagnoses and notes about capacity read: only commands that write nothing make them.
+    """What previews read besides workloads, which commands show before they write, and what checks and diagnoses read, which write nothing.
 
-    Commands also read the namespaces in which they create something, and the nodes if they create pods; `run` learns from a refusal that a
-    namespace is being deleted, and does not forecast.
+    `run` learns from a refusal that a namespace is being deleted, and does not forecast.
     """
-    if use is not Use.RUN:
-        yield kinds.NAMESPACE, ("get",), ""
-        yield kinds.NODE, ("list",), ""
-    if use is not Use.READ:
+    if use is Use.RUN:
         return
+    yield kinds.NAMESPACE, ("get",), ""
+    yield kinds.NODE, ("list",), ""
     yield kinds.RESOURCE_QUOTA, ("list",), ""
-    for query in _queries(configuration):
-        yield query.kind, ("get" if query.name else "list",), ""
     for fabric in configuration.fabrics:
         if isinstance(fabric, NodeExclusiveFabric):
             yield fabric.inventory_kind, ("list",), ""
+    for query in _queries(configuration) if use is Use.READ else ():
+        yield query.kind, ("get" if query.name else "list",), ""
 
 
 def _queries(configuration: Configuration) -> Iterator[Query]:

@@ -7,7 +7,7 @@ import pytest
 
 from engine.observed import Unlisted, live
 from engine.runtime.provider import Observation, Scope
-from enginectl.actions.facts import capacities_and_room
+from enginectl.actions.facts import FactReader, capacities_and_room
 from providers.fabrics.nvidia import inspection as nvidia
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NAMED
@@ -143,9 +143,9 @@ class Watched(Snapshot):
 async def test_N30_nodes_are_listed_once_and_a_cluster_that_refuses_it_is_as_if_their_labels_were_not_known() -> None:
     objects = (inventory("a0"), inventory("b0"), claim("p", "a0"), node("a0", clique="a"), node("b0", clique="b"))
     Watched.listed, Watched.refuses = [], False
-    known, _ = await capacities_and_room(Watched(objects), Needs(fabrics=(NVIDIA,)))
+    known, _ = await capacities_and_room(FactReader(Watched(objects)), Needs(fabrics=(NVIDIA,)))
     Watched.refuses = True
-    refused, _ = await capacities_and_room(Watched(objects), Needs(fabrics=(NVIDIA,)))
+    refused, _ = await capacities_and_room(FactReader(Watched(objects)), Needs(fabrics=(NVIDIA,)))
 
     assert Watched.listed.count("Node") == 2
     assert known == {NVIDIA.kind.key: NodeCapacity(frozenset({"a0", "b0"}), {"a0": "uid-demo-0"}, {"a0": "a", "b0": "b"})}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.runtime.sync_report import Ending
-from enginectl.actions.facts import capacities_and_room
+from enginectl.actions.facts import FactReader, capacities_and_room
 from enginectl.actions.planning import first_pass_of
 from providers.cluster import Cluster
 from providers.fabrics.nvidia.fabric import Nvidia
@@ -54,7 +54,7 @@ async def seen(cluster: Stage, name: str = "demo") -> tuple[str, dict[str, Domai
 async def notes(cluster: Stage) -> list[str]:
     """What `engine diff` says besides the operations."""
     first = first_pass_of(await cluster.look())
-    capacities, _ = await capacities_and_room(Cluster(cluster.kubectl, cluster.clock), needs(first))
+    capacities, _ = await capacities_and_room(FactReader(Cluster(cluster.kubectl, cluster.clock)), needs(first))
     return [note for _, note in capacity_remarks(first, None, Facts(capacities=capacities)) if isinstance(note, str)]
 
 

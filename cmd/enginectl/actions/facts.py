@@ -3,13 +3,15 @@
 from collections.abc import Collection, Mapping, Sequence
 
 import anyio
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.errors import ClusterError
 from engine.forecast.forecast import Forecast
+from engine.ids import Kind
 from engine.observed import Live
 from engine.runtime.passes import Engine
-from engine.runtime.provider import Provider, RecordedProvider, Scope
+from engine.runtime.provider import Observation, Provider, RecordedProvider, Scope
 from enginectl.actions import requirements
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity, islands_of
@@ -19,25 +21,50 @@ from resources.preview.facts import NEW_NODES, NO_FACTS, NO_ROOM, Facts, FirstPa
 from resources.preview.needs import Needs, needs
 
 
+class FactReader(Struct, frozen=True):
+    """The lists that a preview makes besides its pass."""
+
+    provider: Provider
+    forbidden: set[str] = field(default_factory=set)
+    """The resources that the user may not list."""
+
+    async def observe(self, *kinds: Kind, namespaces: tuple[str, ...] = ()) -> Observation | None:
+        """The objects of these kinds, in all namespaces or in these; None if nothing could be read."""
+        try:
+            observation = await self.provider.observe(Scope((), (), "", namespaces, kinds))
+        except ClusterError:
+            return None
+        unlisted = ((kind, observation.incomplete.get(kind.key)) for kind in kinds)
+        self.forbidden.update(kind.plural for kind, why in unlisted if why is not None and why.is_forbidden)
+        return observation
+
+    @property
+    def notices(self) -> list[str]:
+        """What is left out because a right is missing, as one text."""
+        listed = ", ".join(sorted(self.forbidden))
+        return [f"not taken into account, for want of the right to list them: {listed}"] if listed else []
+
+
 async def read_facts(
     engine: Engine, first: FirstPass, forecast: Forecast | None = None, known: Facts = NO_FACTS, *, assume_nodes: bool = False
 ) -> Facts:
     """The facts that this pass and its forecast need, from what the engine reads, with those that are known already.
 
-    What cannot be read is not known, and not told. `assume_nodes`: nodes are added for pods that have no room, so room is not read.
+    What cannot be read is not known; a right that is missing is told. `assume_nodes`: nodes are added for pods that have no room, so room
+    is not read.
     """
-    provider, needed = engine.provider, needs(first, forecast)
+    reader, needed = FactReader(engine.provider), needs(first, forecast)
     quotas: list[Live] = []
     capacities: Mapping[str, NodeCapacity] = {}
     room = NO_ROOM
     notices: list[str] = []
 
     async def read_quotas() -> None:
-        quotas.extend(await quotas_in(provider, needed.quotas))
+        quotas.extend(await quotas_in(reader, needed.quotas))
 
     async def read_nodes() -> None:
         nonlocal capacities, room
-        capacities, room = await capacities_and_room(provider, needed, assume_nodes=assume_nodes)
+        capacities, room = await capacities_and_room(reader, needed, assume_nodes=assume_nodes)
 
     async def read_notices() -> None:
         notices.extend(await notices_of(engine, first))
@@ -45,44 +72,37 @@ async def read_facts(
     async with anyio.create_task_group() as tasks:
         for read in (read_quotas, read_nodes, read_notices):
             tasks.start_soon(read)
-    return replace(known, quotas=tuple(quotas), capacities=capacities, room=room, notices=tuple(notices))
+    return replace(known, quotas=tuple(quotas), capacities=capacities, room=room, notices=(*notices, *reader.notices))
 
 
 async def capacities_and_room(
-    provider: Provider, needed: Needs, *, assume_nodes: bool = False
+    reader: FactReader, needed: Needs, *, assume_nodes: bool = False
 ) -> tuple[Mapping[str, NodeCapacity], RoomFacts]:
     """Key of the kind of a fabric's domains -> its nodes, as far as they are known; and the room on all nodes. Nodes are listed once."""
     if assume_nodes and needed.room is not None:
-        capacities, _ = await capacities_and_room(provider, replace(needed, room=None))
+        capacities, _ = await capacities_and_room(reader, replace(needed, room=None))
         return capacities, NEW_NODES
     nodes: Sequence[RoomNode] = ()
-    room, is_record = NO_ROOM, isinstance(provider, RecordedProvider)
+    room, is_record = NO_ROOM, isinstance(reader.provider, RecordedProvider)
     if needed.has_islands or (needed.room is not None and not is_record):
         from enginectl.actions.room import nodes_and_room  # Few previews need them.
 
-        nodes, room = await nodes_and_room(provider, needed.room)
-    read = {fabric.kind.key: await capacity_of(fabric, provider, nodes, complete=not is_record) for fabric in needed.fabrics}
+        nodes, room = await nodes_and_room(reader.provider, needed.room, reader.forbidden)
+    read = {fabric.kind.key: await capacity_of(fabric, reader, nodes, complete=not is_record) for fabric in needed.fabrics}
     return {key: capacity for key, capacity in read.items() if capacity is not None}, room
 
 
-async def quotas_in(provider: Provider, namespaces: Collection[str]) -> list[Live]:
+async def quotas_in(reader: FactReader, namespaces: Collection[str]) -> list[Live]:
     """The ResourceQuotas of the namespaces; none if they could not be listed, or if the provider is a record, which does not have them."""
-    if not namespaces or isinstance(provider, RecordedProvider):
+    if not namespaces or isinstance(reader.provider, RecordedProvider):
         return []
-    return await listed(provider, Scope((), (), "", tuple(namespaces), (kinds.RESOURCE_QUOTA,)))
-
-
-async def listed(provider: Provider, scope: Scope) -> list[Live]:
-    """The references of a scope of one kind; none if they could not be listed completely."""
-    try:
-        observation = await provider.observe(scope)
-    except ClusterError:
+    observation = await reader.observe(kinds.RESOURCE_QUOTA, namespaces=tuple(namespaces))
+    if observation is None or kinds.RESOURCE_QUOTA.key in observation.incomplete:
         return []
-    (kind,) = scope.references
-    return [live for live in observation.references if live.id.kind == kind.name and kind.key not in observation.incomplete]
+    return [live for live in observation.references if live.id.kind == kinds.RESOURCE_QUOTA.name]
 
 
-async def capacity_of(fabric: Fabric, provider: Provider, nodes: Sequence[RoomNode] = (), *, complete: bool) -> NodeCapacity | None:
+async def capacity_of(fabric: Fabric, reader: FactReader, nodes: Sequence[RoomNode] = (), *, complete: bool) -> NodeCapacity | None:
     """The nodes that can be in a domain, and the domains that they are in. None if that is not known, or if a node can be in many.
 
     If claims cannot be listed, every node counts as free. `nodes` are those of the cluster, if they are known: their labels name islands.
@@ -90,9 +110,8 @@ async def capacity_of(fabric: Fabric, provider: Provider, nodes: Sequence[RoomNo
     """
     if not isinstance(fabric, NodeExclusiveFabric):
         return None
-    try:
-        observation = await provider.observe(Scope((), (), "", (), (fabric.inventory_kind, kinds.RESOURCE_CLAIM)))
-    except ClusterError:
+    observation = await reader.observe(fabric.inventory_kind, kinds.RESOURCE_CLAIM)
+    if observation is None:
         return None
     kind = fabric.inventory_kind.name
     if kind in observation.incomplete or kind in observation.unserved:

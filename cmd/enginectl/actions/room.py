@@ -17,11 +17,11 @@ FORBIDDEN: Final = "you may not list nodes and the pods of all namespaces"
 TOO_MANY: Final = f"more than {MAX_PODS:,} pods run in the cluster"
 
 
-async def nodes_and_room(provider: Provider, needed: RoomNeeds | None) -> tuple[Sequence[RoomNode], RoomFacts]:
+async def nodes_and_room(provider: Provider, needed: RoomNeeds | None, forbidden: set[str]) -> tuple[Sequence[RoomNode], RoomFacts]:
     """The nodes, none if they could not be listed, and what pods use of them that the forecast does not have, or why that is not known.
 
-    Each is listed once. `needed`: None if only the nodes matter, whose list needs a right that is not required otherwise. Of a record
-    nothing is known about room: it may lack pods.
+    Each is listed once. `needed`: None if only the nodes matter; then they are added to `forbidden` if the user may not list them. Of a
+    record nothing is known about room: it may lack pods.
     """
     if not isinstance(provider, ScanningProvider):
         return await recorded_nodes(provider), NO_ROOM
@@ -34,7 +34,10 @@ async def nodes_and_room(provider: Provider, needed: RoomNeeds | None) -> tuple[
     try:
         await provider.scan(kinds.NODE, add_node)
     except ClusterError as error:
-        return (), unknown(error) if needed is not None else NO_ROOM
+        if needed is not None:
+            return (), unknown(error)
+        forbidden.update([kinds.NODE.plural] if isinstance(error, Forbidden) else ())
+        return (), NO_ROOM
     return nodes, await room_on(nodes, provider, needed) if needed is not None else NO_ROOM
 
 
