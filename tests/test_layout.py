@@ -35,7 +35,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "cmd/initc": (),
     # The product does not import the sandbox, a distribution of its own; of the sandbox only the façade imports the product.
     SANDBOX: (FACADE,),
-    FACADE: ("engine", "engine/runtime", "resources", "providers", "cmd/enginectl"),
+    FACADE: ("engine", "engine/runtime", "resources", "providers", "providers/fabrics", "cmd/enginectl"),
 }
 
 TOP = ""

@@ -8,7 +8,7 @@ import yaml
 
 from engine.resource import Body
 from enginectl.base.exit_codes import Exit
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET, SERVICE
 from tests.builders import clique, podcliqueset
 from tests.enginectl.box import Box

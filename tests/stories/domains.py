@@ -10,7 +10,7 @@ from engine.runtime.provider import Client
 from grove_sandbox.actors import prepare_calls
 from grove_sandbox.actors.claim_fields import claims_of
 from grove_sandbox.driver.claim_config import ClaimConfig, config_of
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN, DOMAIN, TARGET, WORKLOAD
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, TARGET_LABEL, WORKLOAD
 from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 
 Body = Mapping[str, Any]
@@ -25,7 +25,7 @@ async def violations(client: Client) -> list[str]:
     """What is wrong, each with the invariant that it breaks."""
     pods, claims = await _all(client, POD), await _all(client, RESOURCE_CLAIM)
     domains, nodes = await _all(client, COMPUTE_DOMAIN), await _all(client, NODE)
-    templates = [one for one in await _all(client, RESOURCE_CLAIM_TEMPLATE) if _labels(one).get(TARGET) == WORKLOAD]
+    templates = [one for one in await _all(client, RESOURCE_CLAIM_TEMPLATE) if _labels(one).get(TARGET_LABEL) == WORKLOAD]
     return [
         *_running_without_domain(pods, claims, domains),
         *_wrong_templates(domains, templates),
@@ -50,7 +50,7 @@ def _wrong_templates(domains: list[Body], templates: list[Body]) -> Iterator[str
     """I2: a domain has one template for its workload at most, under the name that it says."""
     for domain in domains:
         name = domain["metadata"]["name"]
-        found = [one["metadata"]["name"] for one in templates if _labels(one).get(DOMAIN) == domain["metadata"]["uid"]]
+        found = [one["metadata"]["name"] for one in templates if _labels(one).get(DOMAIN_LABEL) == domain["metadata"]["uid"]]
         wanted = ((domain.get("spec") or {}).get("channel") or {}).get("resourceClaimTemplate", {}).get("name")
         if len(found) > 1 or any(one != wanted for one in found):
             yield f"I2: domain {name} wants the template {wanted} and has {found}"
@@ -60,7 +60,7 @@ def _labelled_without_use(nodes: list[Body], claims: list[Body]) -> Iterator[str
     """I3: a node is in a domain because something on it has, or has just had, a claim of that domain."""
     used = {(prepare_calls.node_of(claim), config.domain) for claim in claims if (config := _channel(claim)) is not None}
     for node in nodes:
-        name, label = node["metadata"]["name"], _labels(node).get(DOMAIN)
+        name, label = node["metadata"]["name"], _labels(node).get(DOMAIN_LABEL)
         if label is not None and (name, label) not in used:
             yield f"I3: node {name} is in domain {label}, and nothing on it is"
 

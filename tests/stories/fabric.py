@@ -11,11 +11,11 @@ from engine.errors import ClusterError, NotFound
 from engine.ids import Kind
 from grove_sandbox.actors.options import PARTS, ActorOptions, DriverOptions
 from grove_sandbox.clients.inprocess import InProcessClient
-from grove_sandbox.installation.kinds import CLIQUE, COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, TARGET, WORKLOAD
 from grove_sandbox.registry import run_actors
 from providers.fabrics.nvidia.fabric import Nvidia
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, COMPUTE_DOMAIN_CLIQUE, DOMAIN_LABEL, TARGET_LABEL, WORKLOAD
 from resources.base import kinds
-from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from resources.base.kinds import DAEMON_SET, NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from tests.mnnvl.sets import OURS
 from tests.stories.domains import assert_invariants
 from tests.stories.process import Call, Process
@@ -70,7 +70,7 @@ def templates_of(pod: dict[str, Any]) -> list[str]:
 def leads_into(cluster: Stage, template: str) -> str:
     """The uid of the domain that a claim template leads into."""
     labels = cluster.there(RESOURCE_CLAIM_TEMPLATE).get(template, {"metadata": {}})["metadata"].get("labels") or {}
-    return str(labels.get(DOMAIN, "")) if labels.get(TARGET) == WORKLOAD else ""
+    return str(labels.get(DOMAIN_LABEL, "")) if labels.get(TARGET_LABEL) == WORKLOAD else ""
 
 
 class DomainRecorder:
@@ -117,8 +117,8 @@ async def pass_time(cluster: Stage, seconds: float, *, step: float = 1.0, but: f
 
 async def left_of_domains(cluster: Stage) -> list[str]:
     """What is there of any domain, in all namespaces and on the nodes (I8)."""
-    found = [f"node {name}" for name, body in cluster.there(NODE).items() if DOMAIN in (body["metadata"].get("labels") or {})]
-    for kind in (COMPUTE_DOMAIN, RESOURCE_CLAIM_TEMPLATE, DAEMON_SET, CLIQUE, RESOURCE_CLAIM):
+    found = [f"node {name}" for name, body in cluster.there(NODE).items() if DOMAIN_LABEL in (body["metadata"].get("labels") or {})]
+    for kind in (COMPUTE_DOMAIN, RESOURCE_CLAIM_TEMPLATE, DAEMON_SET, COMPUTE_DOMAIN_CLIQUE, RESOURCE_CLAIM):
         found += [f"{kind.name} {body['metadata']['name']}" for body in await _all(cluster, kind)]
     return found
 

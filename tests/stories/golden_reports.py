@@ -15,7 +15,7 @@ import yaml
 from engine.intent import Intent
 from engine.report.text import text
 from enginectl.actions.planning import first_pass_of
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds, labels

@@ -14,7 +14,7 @@ from enginectl.base.options import Options
 from enginectl.wiring.configuration import Wiring, configuration_of
 from enginectl.wiring.configuration_file import read_configuration_file
 from enginectl.wiring.scope import EVERYTHING, Selection
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from providers.schedulers.kai import QUEUE
 from resources.base import kinds
 from tests.builders import clique, podcliqueset

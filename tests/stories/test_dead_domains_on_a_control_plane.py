@@ -12,7 +12,7 @@ from engine.runtime.passes import Engine
 from engine.runtime.session import sync
 from engine.runtime.sync_report import Ending, SyncReport
 from enginectl.wiring.scope import scope_of
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from providers.watching import WatchingCluster
 from resources.base import kinds
 from resources.base.kinds import POD

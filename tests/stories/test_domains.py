@@ -2,7 +2,7 @@
 
 import pytest
 
-from grove_sandbox.installation.kinds import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN
+from providers.fabrics.nvidia.names import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN_LABEL
 from resources.base import kinds
 from resources.base.kinds import POD, RESOURCE_CLAIM_TEMPLATE
 from tests.mnnvl.sets import OURS, auto, gpu, gpus
@@ -51,7 +51,7 @@ async def test_bring_up_the_domain_then_its_template_then_the_pods_then_the_node
         assert recorder.done == ["create demo-0", "create pod in demo-0", "create pod in demo-0"]
         assert recorder.fouls == []
         (domain,) = domains(cluster).values()
-        assert domain["metadata"]["finalizers"] == [OURS, DOMAIN]
+        assert domain["metadata"]["finalizers"] == [OURS, DOMAIN_LABEL]
         assert [one["status"] for one in domain["status"]["nodes"]] == ["Ready", "Ready"]
         assert all(map(is_ready, cluster.there(POD).values()))
         assert await event_messages(cluster, "ComputeDomainCreated") == ["ComputeDomain demo-0 created"]
@@ -137,14 +137,14 @@ async def test_without_the_driver_a_deletion_waits_says_for_what_writes_nothing_
         await cluster.delete(kinds.PODCLIQUESET, "demo")
         await cluster.clock.advance(120)
         (domain,) = domains(cluster).values()
-        assert "deletionTimestamp" in domain["metadata"] and domain["metadata"]["finalizers"] == [OURS, DOMAIN]
+        assert "deletionTimestamp" in domain["metadata"] and domain["metadata"]["finalizers"] == [OURS, DOMAIN_LABEL]
         written = ours.count
         await cluster.clock.advance(1800)
 
         assert ours.count == written
         (plan,) = (await cluster.look()).planned.plans
         why = next(held.why for held in plan.deferred if held.id.kind == "ComputeDomain")
-        assert why.endswith(f"waits for the removal of finalizer {DOMAIN}")
+        assert why.endswith(f"waits for the removal of finalizer {DOMAIN_LABEL}")
 
         async with playing(cluster, "driver", CONTROLLER):
             await cluster.clock.advance(60)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.runtime.sync_report import Ending
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds
 from tests.mnnvl.sets import auto, gpu, named
 from tests.stories.fabric import DomainRecorder, left_of_domains, rack

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base.kinds import POD, RESOURCE_CLAIM
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.reports.summary import summary

@@ -12,14 +12,13 @@ from engine.runtime.clock import SystemClock
 from engine.runtime.sync_report import Ending
 from grove_sandbox.actors.options import PARTS, ActorOptions, DriverOptions
 from grove_sandbox.installation.definitions import definitions
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, RESOURCE_SLICE
 from grove_sandbox.registry import run_actors
-from providers.fabrics.nvidia.names import GROUP
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, GROUP
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from resources.base import kinds
-from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE_ACCOUNT
+from resources.base.kinds import DAEMON_SET, NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, RESOURCE_SLICE, SERVICE_ACCOUNT
 from sandbox.tests.actors.test_on_a_real_server import until
 from tests.builders import podcliqueset
 from tests.controlplane.cluster import ControlPlane
@@ -161,7 +160,7 @@ async def test_domains_come_before_their_pods_follow_the_replicas_and_go_after_e
         for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, *FOLLOWED):
             assert await names(admin, kind) == []
         assert await names(admin, DAEMON_SET, "") == []
-        assert [one for one in (await admin.list(NODE)).items if DOMAIN in one["metadata"]["labels"]] == []
+        assert [one for one in (await admin.list(NODE)).items if DOMAIN_LABEL in one["metadata"]["labels"]] == []
 
 
 async def test_N26_groups_have_domains_that_follow_the_replicas_and_a_clique_with_none_has_no_claim(plane: ControlPlane) -> None:

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.runtime.sync_report import Ending
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN
-from providers.fabrics.nvidia.names import NVLINK_CLIQUE_LABEL
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NVLINK_CLIQUE_LABEL
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
 from resources.base.kinds import NODE, POD

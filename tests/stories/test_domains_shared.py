@@ -9,8 +9,7 @@ from engine.errors import ClusterError, Forbidden
 from engine.operation import Outcome
 from engine.runtime.sync_report import Ending
 from grove_sandbox.actors.options import PARTS, DriverOptions
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN
-from providers.fabrics.nvidia.names import CLAIM, NAMED
+from providers.fabrics.nvidia.names import CLAIM, COMPUTE_DOMAIN, NAMED
 from resources.base import kinds
 from resources.base.kinds import POD, RESOURCE_CLAIM_TEMPLATE
 from tests.builders import clique, group, podcliqueset

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.runtime.sync_report import Ending
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds
 from tests.mnnvl.sets import named
 from tests.stories.fabric import rack

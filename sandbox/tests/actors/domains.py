@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from engine.ids import Kind
 from grove_sandbox.actors.options import PARTS, ActorOptions, DriverOptions
 from grove_sandbox.installation.installation import NAMESPACE_OF_DRIVER
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN, DOMAIN
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL
 from resources.base.kinds import EVENT, NODE, POD, RESOURCE_CLAIM
 from sandbox.tests.actors.manifests import pod
 from sandbox.tests.actors.stage import Stage, running
@@ -70,11 +70,13 @@ class Domains:
     async def labelled(self) -> dict[str, str]:
         """The domains' uids on the nodes."""
         nodes = (await self.stage.client.list(NODE)).items
-        return {one["metadata"]["name"]: one["metadata"]["labels"][DOMAIN] for one in nodes if DOMAIN in one["metadata"]["labels"]}
+        return {
+            one["metadata"]["name"]: one["metadata"]["labels"][DOMAIN_LABEL] for one in nodes if DOMAIN_LABEL in one["metadata"]["labels"]
+        }
 
     async def made(self, uid: str, kind: Kind) -> list[str]:
         """Names of what bears the uid."""
-        return [body["metadata"]["name"] for body in (await self.stage.client.list(kind, labels=f"{DOMAIN}={uid}")).items]
+        return [body["metadata"]["name"] for body in (await self.stage.client.list(kind, labels=f"{DOMAIN_LABEL}={uid}")).items]
 
     async def event_messages(self, name: str, reason: str) -> list[str]:
         """The warnings of that reason about a pod."""

@@ -8,8 +8,8 @@ import pytest
 
 from engine.errors import ClusterError
 from engine.ids import Kind
-from grove_sandbox.installation.kinds import CLIQUE, COMPUTE_DOMAIN, DAEMON_SET, DEVICE_CLASS, DOMAIN, RESOURCE_SLICE
-from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, COMPUTE_DOMAIN_CLIQUE, DOMAIN_LABEL
+from resources.base.kinds import DAEMON_SET, DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, RESOURCE_SLICE
 from sandbox.tests.actors.domains import domain, member, serving
 from sandbox.tests.actors.manifests import pod
 from sandbox.tests.actors.stage import Stage
@@ -17,7 +17,17 @@ from tests.stories.domains import violations
 
 pytestmark = pytest.mark.anyio
 
-KINDS = (POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, COMPUTE_DOMAIN, CLIQUE, NODE, DAEMON_SET, DEVICE_CLASS, RESOURCE_SLICE)
+KINDS = (
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    COMPUTE_DOMAIN,
+    COMPUTE_DOMAIN_CLIQUE,
+    NODE,
+    DAEMON_SET,
+    DEVICE_CLASS,
+    RESOURCE_SLICE,
+)
 JUNK: tuple[Any, ...] = (
     *(None, "", "x" * 300, "\x1b[31m", "a/b", "node-0000", "True", "2026-01-01T00:00:00Z"),
     *(0, -1, 2**62, 1.5, True, [], {}, [None], {"a": {"b": [1]}}),
@@ -65,7 +75,7 @@ async def copy(stage: Stage, chance: Random, kind: Kind, body: dict[str, Any], n
         if key in ("namespace", "labels", "annotations", "finalizers", "ownerReferences")
     }
     if chance.random() < 0.3:
-        kept["labels"] = {**kept.get("labels", {}), DOMAIN: chance.choice(("", "x", body["metadata"]["uid"]))}
+        kept["labels"] = {**kept.get("labels", {}), DOMAIN_LABEL: chance.choice(("", "x", body["metadata"]["uid"]))}
     odd = {
         key: malformed(chance, value) if key not in ("apiVersion", "kind") else value for key, value in body.items() if key != "metadata"
     }

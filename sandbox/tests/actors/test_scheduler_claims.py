@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from grove_sandbox.actors.options import ActorOptions
-from grove_sandbox.installation.kinds import DEVICE_CLASS, RESOURCE_SLICE
-from resources.base.kinds import NODE, POD, RESOURCE_CLAIM
+from resources.base.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from sandbox.tests.actors.domains import EVERYBODY, domain, member, serving
 from sandbox.tests.actors.manifests import gang, node, pod
 from sandbox.tests.actors.stage import Stage, on, running

@@ -7,8 +7,8 @@ import pytest
 from engine.errors import Conflict
 from grove_sandbox.clients.inprocess import InProcessClient
 from grove_sandbox.installation.installation import NAMESPACE_OF_DRIVER
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, TARGET
-from resources.base.kinds import CRD, POD, RESOURCE_CLAIM_TEMPLATE
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, TARGET_LABEL
+from resources.base.kinds import CRD, DAEMON_SET, POD, RESOURCE_CLAIM_TEMPLATE
 from sandbox.tests.actors.domains import CONTROLLER, NO_CONTROLLER, NODES, OTHERS, Domains, domain, member, serving
 from sandbox.tests.actors.manifests import pod
 from sandbox.tests.actors.stage import Stage, on, running
@@ -49,14 +49,14 @@ async def test_a_domain_gets_a_daemon_set_and_two_templates_with_its_uid_and_wit
         uid = await domains.create(domain("d", template="channels", finalizers=(OURS,)))
         await stage.turn(0.1)
 
-        assert await domains.finalizers("d") == [OURS, DOMAIN]
+        assert await domains.finalizers("d") == [OURS, DOMAIN_LABEL]
         assert await domains.made(uid, DAEMON_SET) == [f"computedomain-daemon-{uid}"]
-        made = (await stage.client.list(RESOURCE_CLAIM_TEMPLATE, labels=f"{DOMAIN}={uid}")).items
-        assert {(one["metadata"]["namespace"], one["metadata"]["name"], one["metadata"]["labels"][TARGET]) for one in made} == {
+        made = (await stage.client.list(RESOURCE_CLAIM_TEMPLATE, labels=f"{DOMAIN_LABEL}={uid}")).items
+        assert {(one["metadata"]["namespace"], one["metadata"]["name"], one["metadata"]["labels"][TARGET_LABEL]) for one in made} == {
             (NAMESPACE_OF_DRIVER, f"computedomain-daemon-{uid}", "Daemon"),
             ("ml", "channels", "Workload"),
         }
-        assert all(one["metadata"]["finalizers"] == [DOMAIN] and "ownerReferences" not in one["metadata"] for one in made)
+        assert all(one["metadata"]["finalizers"] == [DOMAIN_LABEL] and "ownerReferences" not in one["metadata"] for one in made)
         (channels,) = [one for one in made if one["metadata"]["name"] == "channels"]
         (config,) = channels["spec"]["spec"]["devices"]["config"]
         assert config["opaque"]["parameters"] == {
@@ -106,7 +106,7 @@ async def test_a_conflict_over_the_finalizer_is_retried() -> None:
         await domains.create(domain("d"))
         await stage.turn(0.2)
 
-        assert await domains.finalizers("d") == [DOMAIN]
+        assert await domains.finalizers("d") == [DOMAIN_LABEL]
         assert "d" in await stage.names(RESOURCE_CLAIM_TEMPLATE)
 
 
@@ -172,10 +172,10 @@ async def test_teardown_waits_for_finalizers_of_the_template() -> None:
     async with serving() as (stage, domains):
         await domains.create(domain("d"))
         await stage.turn(1)
-        await set_finalizers(stage, RESOURCE_CLAIM_TEMPLATE, "ml", "d", DOMAIN, "example.com/hold")
+        await set_finalizers(stage, RESOURCE_CLAIM_TEMPLATE, "ml", "d", DOMAIN_LABEL, "example.com/hold")
         await domains.delete("d")
         await stage.turn(100)
-        assert await domains.finalizers("d") == [DOMAIN]
+        assert await domains.finalizers("d") == [DOMAIN_LABEL]
 
         await set_finalizers(stage, RESOURCE_CLAIM_TEMPLATE, "ml", "d")
         await stage.turn(1000)
@@ -186,11 +186,11 @@ async def test_two_templates_of_one_domain_stop_its_teardown() -> None:
     async with serving() as (stage, domains):
         uid = await domains.create(domain("d"))
         await stage.turn(1)
-        await stage.create(template("twin", **{DOMAIN: uid, TARGET: "Workload"}))
+        await stage.create(template("twin", **{DOMAIN_LABEL: uid, TARGET_LABEL: "Workload"}))
         await domains.delete("d")
         await stage.turn(100)
 
-        assert await domains.finalizers("d") == [DOMAIN]
+        assert await domains.finalizers("d") == [DOMAIN_LABEL]
         assert len(await domains.made(uid, DAEMON_SET)) == 1
 
 
@@ -204,7 +204,7 @@ async def test_a_daemons_template_without_its_daemon_set_stops_the_teardown_for_
         await domains.delete("d")
         await stage.turn(3000)
 
-        assert await domains.finalizers("d") == [DOMAIN]
+        assert await domains.finalizers("d") == [DOMAIN_LABEL]
         assert await domains.made(uid, RESOURCE_CLAIM_TEMPLATE) == [name]
 
 
@@ -217,12 +217,12 @@ async def test_without_its_controller_a_domain_gets_nothing_and_keeps_every_fina
         await domains.create(domain("newer"))
         await domains.delete("old")
         await stage.turn(1000)
-        assert (await domains.finalizers("old"), await domains.finalizers("newer")) == ([OURS, DOMAIN], [])
+        assert (await domains.finalizers("old"), await domains.finalizers("newer")) == ([OURS, DOMAIN_LABEL], [])
         assert await domains.status("newer") == ("", [])
 
         async with on(stage, "driver", options=CONTROLLER):
             await stage.turn(1)
-        assert (await domains.finalizers("old"), await domains.finalizers("newer")) == ([OURS], [DOMAIN])
+        assert (await domains.finalizers("old"), await domains.finalizers("newer")) == ([OURS], [DOMAIN_LABEL])
 
 
 async def test_a_deleted_template_is_created_again_at_the_next_resync() -> None:
@@ -273,7 +273,7 @@ async def test_a_label_of_an_unknown_or_deleted_domain_is_removed_within_ten_min
         await stage.turn(1)
         late = {"node-0000": uid, "node-0001": "00000000-dead-0000-0000-000000000000"}
         for node, label in late.items():
-            await domains.relabel(node, DOMAIN, label)
+            await domains.relabel(node, DOMAIN_LABEL, label)
         await stage.turn(590)
         assert await domains.labelled() == late
 
@@ -298,7 +298,7 @@ async def test_a_domain_without_a_spec_crashes_the_controller_for_all_domains() 
 async def test_the_actors_go_on_when_the_definition_of_domains_is_deleted() -> None:
     async with serving() as (stage, domains):
         await domain_with_pod(stage, domains)
-        await set_finalizers(stage, COMPUTE_DOMAIN, "ml", "d", DOMAIN)
+        await set_finalizers(stage, COMPUTE_DOMAIN, "ml", "d", DOMAIN_LABEL)
         await stage.client.delete(CRD, "", f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
         await stage.turn(30)
 

@@ -10,11 +10,20 @@ from engine.runtime.clock import SystemClock
 from engine.runtime.provider import Client
 from grove_sandbox.actors.options import ActorOptions, DriverOptions
 from grove_sandbox.installation.installation import NAMESPACE_OF_DRIVER
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN, DEVICE_CLASS, DOMAIN, RESOURCE_SLICE
 from grove_sandbox.registry import run_actors
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
-from resources.base.kinds import NAMESPACE, NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE_ACCOUNT
+from resources.base.kinds import (
+    DEVICE_CLASS,
+    NAMESPACE,
+    NODE,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_SLICE,
+    SERVICE_ACCOUNT,
+)
 from sandbox.tests.actors.domains import domain, member
 from sandbox.tests.actors.test_on_a_real_server import are_ready, says, until
 from tests.controlplane.cluster import ControlPlane
@@ -74,7 +83,7 @@ async def test_a_domain_is_set_up_with_one_channel_a_node_and_torn_down(plane: C
             await client.delete(POD, "ml", name, grace=1)
         await until(client, POD, lambda seen: not seen)
         await until(client, RESOURCE_CLAIM, lambda seen: not seen)
-        await until(client, NODE, lambda seen: not any(DOMAIN in body["metadata"]["labels"] for body in seen.values()))
+        await until(client, NODE, lambda seen: not any(DOMAIN_LABEL in body["metadata"]["labels"] for body in seen.values()))
         await until(client, POD, lambda seen: not seen, NAMESPACE_OF_DRIVER)
         await client.delete(COMPUTE_DOMAIN, "ml", "d", uid=uid)
         await until(client, COMPUTE_DOMAIN, lambda seen: not seen)

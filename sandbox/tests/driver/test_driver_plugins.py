@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from grove_sandbox.actors.options import PARTS, ActorOptions, DriverOptions
 from grove_sandbox.clients.inprocess import InProcessClient
 from grove_sandbox.installation.installation import NAMESPACE_OF_DRIVER
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, FABRIC
-from resources.base.kinds import NAMESPACE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, NVLINK_CLIQUE_LABEL
+from resources.base.kinds import DAEMON_SET, NAMESPACE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from sandbox.tests.actors.domains import NODES, OTHERS, Domains, domain, member, serving
 from sandbox.tests.actors.stage import Stage, on
 from tests.stories.domains import assert_invariants, violations
@@ -102,7 +102,7 @@ async def test_a_domain_is_closed_to_other_namespaces() -> None:
 async def test_on_a_node_in_another_domain_the_pod_waits_and_the_event_has_no_cause() -> None:
     async with serving(options=ONE) as (stage, domains):
         uid = await with_domain(stage, domains)
-        await domains.relabel("node-0000", DOMAIN, await domains.create(domain("other")))
+        await domains.relabel("node-0000", DOMAIN_LABEL, await domains.create(domain("other")))
         await stage.create(member("p", "d"))
         await stage.turn(40)
         assert await domains.event_messages("p", FAILED) == []
@@ -111,7 +111,7 @@ async def test_on_a_node_in_another_domain_the_pod_waits_and_the_event_has_no_ca
         (message,) = await domains.event_messages("p", FAILED)
         assert message.endswith("NodePrepareResources skipped 1 ResourceClaims")
 
-        await domains.relabel("node-0000", DOMAIN, None)
+        await domains.relabel("node-0000", DOMAIN_LABEL, None)
         await stage.turn(20)
         assert await stage.is_ready("p")
         assert await domains.labelled() == {"node-0000": uid}
@@ -189,7 +189,7 @@ async def test_after_a_forced_deletion_the_next_pod_waits_until_the_last_one_is_
 
 async def test_a_node_without_a_fabric_joins_alone_and_its_pods_start() -> None:
     async with serving(options=ONE) as (stage, domains):
-        await domains.relabel("node-0000", FABRIC, None)
+        await domains.relabel("node-0000", NVLINK_CLIQUE_LABEL, None)
         await with_domain(stage, domains)
         await stage.create(member("p", "d"))
         await stage.turn(10)
@@ -325,6 +325,6 @@ async def test_daemon_sets_are_left_to_a_real_controller_for_a_while_and_for_goo
         controller = InProcessClient(stage.api, "kube-controller-manager")
         name, said = f"computedomain-daemon-{other}", {"status": {"observedGeneration": 1}}
         await controller.patch(DAEMON_SET, NAMESPACE_OF_DRIVER, name, said, subresource="status")
-        await domains.relabel("node-0000", DOMAIN, other)
+        await domains.relabel("node-0000", DOMAIN_LABEL, other)
         await stage.turn(30)
-        assert [one for one in await domains.daemons() if one["metadata"]["labels"][DOMAIN] == other] == []
+        assert [one for one in await domains.daemons() if one["metadata"]["labels"][DOMAIN_LABEL] == other] == []

@@ -2,8 +2,8 @@
 
 import pytest
 
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN
-from resources.base.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL
+from resources.base.kinds import DAEMON_SET, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from sandbox.tests.actors.domains import CONTROLLER, EVERYBODY, NO_CONTROLLER, NODES, OTHERS, Domains, domain, member, serving
 from sandbox.tests.actors.manifests import gang
 from sandbox.tests.actors.stage import Stage, on, running
@@ -21,7 +21,7 @@ async def come_up(stage: Stage, domains: Domains) -> str:
     uid = await domains.create(domain("nvbw-0", finalizers=(OURS,)))
     await stage.turn(0.05)
     (template,) = (await stage.client.list(RESOURCE_CLAIM_TEMPLATE, "ml")).items
-    assert (template["metadata"]["name"], template["metadata"]["labels"][DOMAIN]) == ("nvbw-0", uid)
+    assert (template["metadata"]["name"], template["metadata"]["labels"][DOMAIN_LABEL]) == ("nvbw-0", uid)
     await stage.create(gang("g", {"w": (2, WORKERS)}), *(member(name, "nvbw-0", gang="g", clique="w") for name in WORKERS))
     return uid
 
@@ -30,7 +30,7 @@ async def test_set_up() -> None:
     async with serving() as (stage, domains):
         uid = await come_up(stage, domains)
         assert await domains.status("nvbw-0") == ("Ready", [])
-        assert await domains.finalizers("nvbw-0") == [OURS, DOMAIN]
+        assert await domains.finalizers("nvbw-0") == [OURS, DOMAIN_LABEL]
 
         await stage.turn(0.5)
         assert {await stage.node_of(name) for name in WORKERS} == {"node-0000", "node-0001"}
@@ -81,7 +81,7 @@ async def test_deletion_while_the_controller_is_down() -> None:
 
         await domains.delete("nvbw-0")
         await stage.turn(3600)
-        assert await domains.finalizers("nvbw-0") == [OURS, DOMAIN]
+        assert await domains.finalizers("nvbw-0") == [OURS, DOMAIN_LABEL]
         assert len(await domains.made(uid, RESOURCE_CLAIM_TEMPLATE)) == 2
 
         async with on(stage, "driver", options=CONTROLLER):

@@ -14,9 +14,9 @@ from grove_sandbox.clients import kubeconfig
 from grove_sandbox.clients.inprocess import InProcessClient
 from grove_sandbox.clock import VirtualClock
 from grove_sandbox.http.tls import loopback_identity
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN, DEVICE_CLASS, RESOURCE_SLICE
 from grove_sandbox.process import sandbox
-from resources.base.kinds import CRD, NODE, PODCLIQUESET
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
+from resources.base.kinds import CRD, DEVICE_CLASS, NODE, PODCLIQUESET, RESOURCE_SLICE
 from sandbox.tests.web import web
 
 pytestmark = pytest.mark.anyio

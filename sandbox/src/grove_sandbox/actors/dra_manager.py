@@ -10,8 +10,7 @@ from grove_sandbox.actors.claim_fields import claims_by_name, claims_of, is_allo
 from grove_sandbox.actors.event_recorder import record_warning
 from grove_sandbox.actors.prepare_calls import PrepareCall
 from grove_sandbox.actors.store import Store
-from grove_sandbox.installation.kinds import DRIVER
-from grove_sandbox.product import Client, Clock, Verdict, earliest
+from grove_sandbox.product import DRIVER, Client, Clock, Verdict, earliest
 
 FAILED_PREPARE: Final = "FailedPrepareDynamicResources"
 RETRY_AFTER: Final = timedelta(seconds=10)

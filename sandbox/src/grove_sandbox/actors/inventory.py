@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from grove_sandbox.actors.body import Body, Key
 from grove_sandbox.actors.claim_fields import Device, requested_classes, requests_of
 from grove_sandbox.actors.store import Store
-from grove_sandbox.installation.kinds import DEVICE_CLASS, DRIVER, RESOURCE_SLICE
+from grove_sandbox.product import DEVICE_CLASS, DRIVER, RESOURCE_SLICE
 
 COMPARISON: Final = re.compile(
     r"""\s*device\.(?:(?P<driver>driver)|attributes\[(?P<q>['"])(?P<domain>[^'"]+)(?P=q)\]\.(?P<name>\w+))\s*==\s*"""

@@ -15,8 +15,7 @@ from msgspec import Struct
 from grove_sandbox.actors.body import LONG_AGO, Body, parse_time, status_of, timestamp
 from grove_sandbox.actors.claim_fields import allocation_results
 from grove_sandbox.actors.store import Store
-from grove_sandbox.installation.kinds import DRIVER
-from grove_sandbox.product import Client, NotFound, conditions
+from grove_sandbox.product import DRIVER, Client, NotFound, conditions
 
 PREPARE, PREPARED, FABRIC_LOST = "Prepare", "Prepared", "FabricLost"
 DONE, IN_PROGRESS, FAILED, SKIPPED = "Prepared", "PrepareStarted", "PrepareFailed", "PrepareSkipped"

@@ -4,8 +4,23 @@ from collections.abc import Iterable
 
 from grove_sandbox.actors.body import Body, Key, is_deleting, labels_of, uid_of
 from grove_sandbox.actors.store import Store, run_informers
-from grove_sandbox.installation.kinds import CLIQUE, COMPUTE_DOMAIN, DAEMON_SET, DOMAIN, FABRIC, RESOURCE_SLICE, TARGET
-from grove_sandbox.product import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, Client, Clock, ClusterError, Kind
+from grove_sandbox.product import (
+    COMPUTE_DOMAIN,
+    COMPUTE_DOMAIN_CLIQUE,
+    DAEMON_SET,
+    DOMAIN_LABEL,
+    NODE,
+    NVLINK_CLIQUE_LABEL,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_SLICE,
+    TARGET_LABEL,
+    Client,
+    Clock,
+    ClusterError,
+    Kind,
+)
 
 
 class RetryLater(ClusterError):
@@ -20,7 +35,7 @@ class DomainStore(Store):
         self._by_domain: dict[str, dict[Key, Body]] = {}
 
     def _index(self, key: Key, old: Body | None, new: Body | None) -> None:
-        before, after = (labels_of(body).get(DOMAIN) if body is not None else None for body in (old, new))
+        before, after = (labels_of(body).get(DOMAIN_LABEL) if body is not None else None for body in (old, new))
         if before is not None and before != after:
             self._by_domain[before].pop(key)
             if not self._by_domain[before]:
@@ -34,7 +49,7 @@ class DomainStore(Store):
 
     def the_one(self, uid: str, target: str = "") -> Body | None:
         """The only object of a domain for that target. Raises `RetryLater` if there are several."""
-        matches = [body for body in self.of(uid) if labels_of(body).get(TARGET, "") == target]
+        matches = [body for body in self.of(uid) if labels_of(body).get(TARGET_LABEL, "") == target]
         if len(matches) > 1:
             raise RetryLater(f"more than one {self.kind.name} found with same ComputeDomain UID")
         return matches[0] if matches else None
@@ -50,10 +65,10 @@ class Cache:
 
     def __init__(self, namespace: str) -> None:
         self.domains = Store(COMPUTE_DOMAIN)
-        self.cliques = DomainStore(CLIQUE, namespace=namespace)
-        self.daemon_sets = DomainStore(DAEMON_SET, namespace=namespace, labels=DOMAIN)
-        self.templates = DomainStore(RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN)
-        self.daemons = DomainStore(POD, namespace=namespace, labels=DOMAIN)
+        self.cliques = DomainStore(COMPUTE_DOMAIN_CLIQUE, namespace=namespace)
+        self.daemon_sets = DomainStore(DAEMON_SET, namespace=namespace, labels=DOMAIN_LABEL)
+        self.templates = DomainStore(RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL)
+        self.daemons = DomainStore(POD, namespace=namespace, labels=DOMAIN_LABEL)
         """The pods of the driver's DaemonSets."""
         self.nodes = DomainStore(NODE)
         self.claims = Store(RESOURCE_CLAIM)
@@ -93,7 +108,7 @@ class Cache:
     def membership(self, uid: str, node: str) -> Body | None:
         """The entry of the node's daemon in a domain: in the node's clique, or in the domain's status if the node has no fabric."""
         live = self.nodes.get("", node)
-        fabric = labels_of(live).get(FABRIC, "") if live else ""
+        fabric = labels_of(live).get(NVLINK_CLIQUE_LABEL, "") if live else ""
         if fabric:
             daemons = [daemon for clique in self.cliques.of(uid) for daemon in daemons_in(clique)]
             return next((daemon for daemon in daemons if (daemon["nodeName"], daemon["cliqueID"]) == (node, fabric)), None)

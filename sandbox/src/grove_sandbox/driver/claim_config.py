@@ -6,7 +6,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from grove_sandbox.actors.body import Body, status_of
-from grove_sandbox.installation.kinds import CHANNEL_CONFIG, CONFIG_VERSION, DAEMON_CONFIG, DRIVER
+from grove_sandbox.installation.kinds import CHANNEL_CONFIG, CONFIG_VERSION
+from grove_sandbox.product import DAEMON_CONFIG, DRIVER
 
 _FIELDS: Final = {
     CHANNEL_CONFIG: frozenset({"apiVersion", "kind", "domainID", "allocationMode"}),

@@ -13,8 +13,8 @@ from grove_sandbox.driver.objects import daemon_set, daemon_template, workload_t
 from grove_sandbox.driver.periodic import PeriodicTask
 from grove_sandbox.driver.status import StatusWriters, overall_status
 from grove_sandbox.driver.teardown import Teardown
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON, DAEMON_SET, DOMAIN, WORKLOAD
-from grove_sandbox.product import RESOURCE_CLAIM_TEMPLATE, Client, Clock, Kind
+from grove_sandbox.installation.kinds import DAEMON
+from grove_sandbox.product import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN_LABEL, RESOURCE_CLAIM_TEMPLATE, WORKLOAD, Client, Clock, Kind
 
 FIRST_RETRY, LAST_RETRY = 0.005, 1000.0
 """Seconds until an item is retried, at first and at most. A new item waits for the first."""
@@ -69,7 +69,7 @@ class Controller:
 
     def _on_node(self, key: Key, old: Body | None, new: Body | None) -> None:
         """Nor does it watch that a node joins a domain that is being deleted."""
-        uid = labels_of(new).get(DOMAIN) if new is not None else None
+        uid = labels_of(new).get(DOMAIN_LABEL) if new is not None else None
         if uid is not None and (domain := self._cache.domain(uid)) is not None and is_deleting(domain):
             self._resync.request()
 
@@ -109,9 +109,9 @@ class Controller:
 
     async def _add_finalizer(self, domain: Body) -> Body:
         finalizers = finalizers_of(domain)
-        if DOMAIN in finalizers:
+        if DOMAIN_LABEL in finalizers:
             return domain
-        desired = {**domain, "metadata": {**domain["metadata"], "finalizers": [*finalizers, DOMAIN]}}
+        desired = {**domain, "metadata": {**domain["metadata"], "finalizers": [*finalizers, DOMAIN_LABEL]}}
         answer = await self._client.replace(COMPUTE_DOMAIN, *key_of(domain), desired)
         self._cache.domains.assume(answer)
         return answer

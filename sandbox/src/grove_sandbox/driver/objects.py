@@ -5,21 +5,17 @@ from typing import Any, Final
 from grove_sandbox.actors.body import Body, uid_of
 from grove_sandbox.actors.options import DriverOptions
 from grove_sandbox.actors.script import PREFIX
-from grove_sandbox.installation.kinds import (
-    ACCOUNT,
+from grove_sandbox.installation.kinds import ACCOUNT, CHANNEL_CONFIG, CONFIG_VERSION, DAEMON, DAEMON_CLASS
+from grove_sandbox.product import (
     CHANNEL_CLASS,
-    CHANNEL_CONFIG,
-    CONFIG_VERSION,
-    DAEMON,
-    DAEMON_CLASS,
     DAEMON_CONFIG,
     DAEMON_SET,
-    DOMAIN,
+    DOMAIN_LABEL,
     DRIVER,
-    TARGET,
+    RESOURCE_CLAIM_TEMPLATE,
+    TARGET_LABEL,
     WORKLOAD,
 )
-from grove_sandbox.product import RESOURCE_CLAIM_TEMPLATE
 
 IMAGE: Final = "nvcr.io/nvidia/k8s-dra-driver-gpu:simulated"
 CLAIM: Final = "compute-domain-daemon"
@@ -48,7 +44,7 @@ def workload_template(domain: Body) -> dict[str, Any]:
 def _template(
     domain: Body, namespace: str, name: str, target: str, request: str, device_class: str, config: dict[str, Any]
 ) -> dict[str, Any]:
-    labels = {DOMAIN: uid_of(domain), TARGET: target}
+    labels = {DOMAIN_LABEL: uid_of(domain), TARGET_LABEL: target}
     opaque = {"driver": DRIVER, "parameters": {"apiVersion": CONFIG_VERSION, **config}}
     devices = {
         "requests": [{"name": request, "exactly": {"deviceClassName": device_class}}],
@@ -57,14 +53,14 @@ def _template(
     return {
         "apiVersion": RESOURCE_CLAIM_TEMPLATE.api_version,
         "kind": RESOURCE_CLAIM_TEMPLATE.name,
-        "metadata": {"name": name, "namespace": namespace, "labels": labels, "finalizers": [DOMAIN]},
+        "metadata": {"name": name, "namespace": namespace, "labels": labels, "finalizers": [DOMAIN_LABEL]},
         "spec": {"spec": {"devices": devices}},
     }
 
 
 def daemon_set(domain: Body, options: DriverOptions) -> dict[str, Any]:
     """The DaemonSet, whose pods run on the nodes that carry the domain's label."""
-    labels = {DOMAIN: uid_of(domain)}
+    labels = {DOMAIN_LABEL: uid_of(domain)}
     container = {"name": CLAIM, "image": IMAGE, "resources": {"claims": [{"name": CLAIM}]}}
     spec = {
         "nodeSelector": labels,
@@ -78,7 +74,7 @@ def daemon_set(domain: Body, options: DriverOptions) -> dict[str, Any]:
     return {
         "apiVersion": DAEMON_SET.api_version,
         "kind": DAEMON_SET.name,
-        "metadata": {"name": daemon_name(domain), "namespace": options.namespace, "labels": labels, "finalizers": [DOMAIN]},
+        "metadata": {"name": daemon_name(domain), "namespace": options.namespace, "labels": labels, "finalizers": [DOMAIN_LABEL]},
         "spec": {
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels, "annotations": script}, "spec": spec},

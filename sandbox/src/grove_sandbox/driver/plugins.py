@@ -14,8 +14,7 @@ from grove_sandbox.driver.cache import Cache, daemons_in
 from grove_sandbox.driver.claim_config import ClaimConfig, config_of
 from grove_sandbox.driver.status import READY
 from grove_sandbox.driver.teardown import remove_label
-from grove_sandbox.installation.kinds import DOMAIN, FABRIC
-from grove_sandbox.product import Client, Clock, NotFound
+from grove_sandbox.product import DOMAIN_LABEL, NVLINK_CLIQUE_LABEL, Client, Clock, NotFound
 
 CALL_TIMEOUT: Final = 45.0
 """Seconds for which one call is retried."""
@@ -105,7 +104,7 @@ class Plugins:
         claims = [claim for claim in self._cache.claims.objects.values() if prepare_calls.call_of(claim)]
         used = {(prepare_calls.node_of(claim), _domain_of(claim)) for claim in claims}
         for (_, name), node in list(self._cache.nodes.objects.items()):
-            label = labels_of(node).get(DOMAIN)
+            label = labels_of(node).get(DOMAIN_LABEL)
             if label is not None and is_simulated(node) and (name, label) not in used:
                 await remove_label(self._client, self._cache.nodes, node)
 
@@ -190,13 +189,13 @@ class Plugins:
         node = self._cache.nodes.get("", name)
         if node is None:
             raise RetryableError(f"node {name} not found")
-        label = labels_of(node).get(DOMAIN)
+        label = labels_of(node).get(DOMAIN_LABEL)
         if label == domain:
             return
         if label is not None:
             raise RetryableError("label already exists for a different ComputeDomain")
         try:
-            await self._cache.nodes.patch(self._client, node, {"metadata": {"labels": {DOMAIN: domain}}})
+            await self._cache.nodes.patch(self._client, node, {"metadata": {"labels": {DOMAIN_LABEL: domain}}})
         except NotFound:
             raise RetryableError(f"node {name} not found") from None
 
@@ -217,7 +216,7 @@ class Plugins:
         if checkpoint is None:
             return
         node = self._cache.nodes.get("", checkpoint.node)
-        if checkpoint.config.is_channel and node is not None and labels_of(node).get(DOMAIN) == checkpoint.config.domain:
+        if checkpoint.config.is_channel and node is not None and labels_of(node).get(DOMAIN_LABEL) == checkpoint.config.domain:
             await remove_label(self._client, self._cache.nodes, node)
         for by_claim in (self._checkpoints, self._attempts, self._daemon_gone_since, self._claim_gone_since):
             by_claim.pop(claim, None)
@@ -240,7 +239,7 @@ class Plugins:
 
     def _has_fabric(self, name: str) -> bool:
         node = self._cache.nodes.get("", name)
-        return node is not None and bool(labels_of(node).get(FABRIC))
+        return node is not None and bool(labels_of(node).get(NVLINK_CLIQUE_LABEL))
 
 
 def _domain_of(claim: Body) -> str:

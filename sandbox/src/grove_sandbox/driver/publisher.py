@@ -10,8 +10,8 @@ from grove_sandbox.actors.store import delete
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.driver.cache import Cache
 from grove_sandbox.installation.installation import installation, slice_name, slice_of
-from grove_sandbox.installation.kinds import CONTROLLER, RESOURCE_SLICE
-from grove_sandbox.product import DEPLOYMENT, AlreadyExists, Client, Clock, NotFound
+from grove_sandbox.installation.kinds import CONTROLLER
+from grove_sandbox.product import DEPLOYMENT, RESOURCE_SLICE, AlreadyExists, Client, Clock, NotFound
 
 INSTALLATION: Final = ""
 """The key of the installation; all other keys are names of nodes."""

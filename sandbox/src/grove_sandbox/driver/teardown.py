@@ -5,8 +5,8 @@ from contextlib import suppress
 from grove_sandbox.actors.body import Body, finalizers_of, is_deleting, key_of, uid_of
 from grove_sandbox.actors.store import Store, delete
 from grove_sandbox.driver.cache import Cache, DomainStore, RetryLater
-from grove_sandbox.installation.kinds import COMPUTE_DOMAIN, DAEMON, DOMAIN, WORKLOAD
-from grove_sandbox.product import Client, Kind, NotFound
+from grove_sandbox.installation.kinds import DAEMON
+from grove_sandbox.product import COMPUTE_DOMAIN, DOMAIN_LABEL, WORKLOAD, Client, Kind, NotFound
 
 
 class Teardown:
@@ -62,9 +62,9 @@ async def delete_once(client: Client, kind: Kind, body: Body) -> None:
 
 async def remove_finalizer(client: Client, kind: Kind, body: Body) -> None:
     """Remove the driver's finalizer."""
-    if DOMAIN not in finalizers_of(body):
+    if DOMAIN_LABEL not in finalizers_of(body):
         return
-    finalizers = [finalizer for finalizer in finalizers_of(body) if finalizer != DOMAIN]
+    finalizers = [finalizer for finalizer in finalizers_of(body) if finalizer != DOMAIN_LABEL]
     with suppress(NotFound):
         await client.replace(kind, *key_of(body), {**body, "metadata": {**body["metadata"], "finalizers": finalizers}})
 
@@ -72,4 +72,4 @@ async def remove_finalizer(client: Client, kind: Kind, body: Body) -> None:
 async def remove_label(client: Client, nodes: Store, node: Body) -> None:
     """Remove the node from its domain."""
     with suppress(NotFound):
-        await nodes.patch(client, node, {"metadata": {"labels": {DOMAIN: None}}})
+        await nodes.patch(client, node, {"metadata": {"labels": {DOMAIN_LABEL: None}}})

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from grove_sandbox.installation.custom_kind import TEXT, Schema, definition, object_of
-from grove_sandbox.installation.kinds import CLIQUE, COMPUTE_DOMAIN
+from grove_sandbox.product import COMPUTE_DOMAIN, COMPUTE_DOMAIN_CLIQUE
 
 IMMUTABLE: Final = "A computeDomain.spec is immutable"
 
@@ -15,7 +15,7 @@ def definitions() -> tuple[Mapping[str, Any], ...]:
     """The definitions of ComputeDomain and ComputeDomainClique, without short names, categories or columns."""
     domain = object_of({"spec": _SPEC, "status": _STATUS})
     clique = object_of({"daemons": _nodes("nodeName")})
-    return definition(COMPUTE_DOMAIN, domain), definition(CLIQUE, clique)
+    return definition(COMPUTE_DOMAIN, domain), definition(COMPUTE_DOMAIN_CLIQUE, clique)
 
 
 def _nodes(key: str) -> Schema:

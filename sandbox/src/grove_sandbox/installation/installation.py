@@ -4,18 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from grove_sandbox.installation.definitions import definitions
-from grove_sandbox.installation.kinds import (
-    ACCOUNT,
-    CHANNEL_CLASS,
-    CHART_LABELS,
-    CONTROLLER,
-    CONTROLLER_LABELS,
-    DAEMON_CLASS,
-    DEVICE_CLASS,
-    DRIVER,
-    RESOURCE_SLICE,
-)
-from grove_sandbox.product import CRD, NAMESPACE, SERVICE_ACCOUNT, Kind
+from grove_sandbox.installation.kinds import ACCOUNT, CHART_LABELS, CONTROLLER, CONTROLLER_LABELS, DAEMON_CLASS
+from grove_sandbox.product import CHANNEL_CLASS, CRD, DEVICE_CLASS, DRIVER, NAMESPACE, RESOURCE_SLICE, SERVICE_ACCOUNT, Kind
 
 Body = Mapping[str, Any]
 

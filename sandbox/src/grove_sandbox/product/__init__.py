@@ -26,6 +26,17 @@ from enginectl.base.options import Options, OutputFormat, options
 from enginectl.base.runner import conclude, run, run_cancellable
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, protection, wire
 from enginectl.wiring.scope import scope_of
+from providers.fabrics.nvidia.names import (
+    CHANNEL_CLASS,
+    COMPUTE_DOMAIN,
+    COMPUTE_DOMAIN_CLIQUE,
+    DAEMON_CONFIG,
+    DOMAIN_LABEL,
+    DRIVER,
+    NVLINK_CLIQUE_LABEL,
+    TARGET_LABEL,
+    WORKLOAD,
+)
 from providers.informer import Informer
 from providers.kubernetes.errors import error_of_status
 from resources.admission.admit import admit
@@ -37,7 +48,9 @@ from resources.base import kinds
 from resources.base.kinds import (
     AUTOSCALER,
     CRD,
+    DAEMON_SET,
     DEPLOYMENT,
+    DEVICE_CLASS,
     DYNAMO_GRAPH,
     EVENT,
     GROVE_GROUP,
@@ -53,6 +66,7 @@ from resources.base.kinds import (
     PODGANG,
     RESOURCE_CLAIM,
     RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_SLICE,
     SCHEDULER_GROUP,
     SECRET,
     SERVICE,
