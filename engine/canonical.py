@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
 
 def canonical(value: Any) -> bytes:
     """JSON with sorted keys and no white space. The value may consist of any mapping types."""
@@ -21,9 +23,6 @@ def _plain(value: Any) -> Any:
 def digest(value: Any) -> str:
     """SHA-256 of the canonical bytes, in hexadecimal."""
     return hashlib.sha256(canonical(value)).hexdigest()
-
-
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def token(text: str, length: int) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from engine.resource import NOW
 
 Condition = Mapping[str, Any]
+READY: Final = "Ready"
 
 
 def condition(type: str, status: bool | None, reason: str, message: str, *, generation: int | None = None, at: Any = NOW) -> dict[str, Any]:
@@ -25,9 +26,6 @@ def is_true(conditions: Iterable[Condition], type: str) -> bool:
     """Whether the condition of that type exists and is True."""
     match = find(conditions, type)
     return match is not None and match.get("status") == "True"
-
-
-READY: Final = "Ready"
 
 
 def completed_generation(root: Mapping[str, Any]) -> int | None:

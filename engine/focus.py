@@ -14,6 +14,15 @@ from engine.memo import as_tuple
 from engine.observed import Observed, World
 from engine.plan import Plan, changed
 
+NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+KEY = rf"(?:[a-z0-9](?:[-a-z0-9.]{{0,251}}[a-z0-9])?/)?{NAME}"
+SET = re.compile(rf"\s*({KEY})\s+(in|notin)\s*\(([^()]*)\)\s*")
+EQUALITY = re.compile(rf"\s*({KEY})\s*(==|=|!=)\s*({NAME})?\s*")
+PRESENCE = re.compile(rf"\s*(!?)\s*({KEY})\s*")
+VALUE = re.compile(rf"(?:{NAME})?")
+ANY = "*"
+"""In a name or a namespace of a target: any characters, also none."""
+
 
 class Operator(StrEnum):
     """How a label is compared."""
@@ -57,14 +66,6 @@ class LabelSelector(Struct, frozen=True):
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
-NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-KEY = rf"(?:[a-z0-9](?:[-a-z0-9.]{{0,251}}[a-z0-9])?/)?{NAME}"
-SET = re.compile(rf"\s*({KEY})\s+(in|notin)\s*\(([^()]*)\)\s*")
-EQUALITY = re.compile(rf"\s*({KEY})\s*(==|=|!=)\s*({NAME})?\s*")
-PRESENCE = re.compile(rf"\s*(!?)\s*({KEY})\s*")
-VALUE = re.compile(rf"(?:{NAME})?")
-
-
 def parse_selector(text: str) -> LabelSelector:
     """The selector that a text means. Raises `InputError` if it is none."""
     return LabelSelector(text, tuple(_requirement(term) for term in _terms(text)))
@@ -93,10 +94,6 @@ def _value(text: str) -> str:
     if not VALUE.fullmatch(value := text.strip()):
         raise InputError(f"{value} is no value of a label")
     return value
-
-
-ANY = "*"
-"""In a name or a namespace of a target: any characters, also none."""
 
 
 class RootTarget(Struct, frozen=True):

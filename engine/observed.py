@@ -25,6 +25,9 @@ USES = 32
 """How often a dictionary is used at least. What cannot be compressed is stored as a dictionary, uncompressed, this seldom."""
 MAX_DICTIONARIES = 256
 """How many dictionaries are used at a time, the last used ones; a replaced one exists as long as objects that were compressed with it."""
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
+PARSED = 64
+"""How many parsed objects are kept. A parsed object takes ten times the memory of its bytes."""
 
 
 class Compressed(Struct, frozen=True, eq=False):
@@ -73,13 +76,9 @@ class Compressor:
 
 T = TypeVar("T")
 
-NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 Source = bytes | Compressed
 """A whole object as JSON."""
-
-PARSED = 64
-"""How many parsed objects are kept. A parsed object takes ten times the memory of its bytes."""
 
 
 class Live(Struct, frozen=True, eq=False):

@@ -17,6 +17,8 @@ REMOVES = (Verb.DELETE, Verb.RELEASE)
 
 WRITES = (Verb.CREATE, Verb.REPLACE, Verb.PATCH, Verb.SCALE)
 """The verbs of operations that operations on dependents come after."""
+RANKS: Final[Mapping[Verb, int]] = {Verb.STATUS: 2, Verb.DELETE: 1, Verb.REPLACE: 1, Verb.RELEASE: 1}
+"""Who writes first: the root that uses the object, then the one that removes it, then the one that reports on it. Other verbs: 0."""
 
 
 def ordered(operations: Sequence[Operation], desired: Desired) -> tuple[Operation, ...]:
@@ -63,10 +65,6 @@ def _with_edges(
     needs = edges_of(desired.graph.resources[operation.id])
     after = {key for need in needs if need in keys for verb, key in keys[need].items() if verb in WRITES}
     return replace(operation, after=frozenset(after)) if after else operation
-
-
-RANKS: Final[Mapping[Verb, int]] = {Verb.STATUS: 2, Verb.DELETE: 1, Verb.REPLACE: 1, Verb.RELEASE: 1}
-"""Who writes first: the root that uses the object, then the one that removes it, then the one that reports on it. Other verbs: 0."""
 
 
 def with_one_writer(plans: Sequence[Plan]) -> Sequence[Plan]:

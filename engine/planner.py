@@ -22,6 +22,9 @@ from engine.plan import Plan, Wait
 from engine.reason import Reason
 from engine.resource import Body, Resource, Stance
 
+LATER: Final = "9999"
+"""After every time that an object can have."""
+
 
 class PartPlan(Struct, frozen=True, eq=False):
     """The operations of one part before their edges are filled in, and what is deferred."""
@@ -64,10 +67,6 @@ def _absent_cause(observed: Observed) -> Cause:
     if not root.uid or (observed.proposal is not None and (observed.proposer is None or not _is_applied(observed.proposal, root))):
         return Cause.INTENT
     return Cause.DRIFT if completed_generation(root.body) == root.generation else Cause.INTENT
-
-
-LATER: Final = "9999"
-"""After every time that an object can have."""
 
 
 def _labelled_at(observed: Observed) -> str:

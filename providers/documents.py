@@ -30,6 +30,18 @@ GAP = re.compile(r"(?:\s+|(?<![^\n])---(?=\s|$)|(?<!\S)#[^\n]*)*")
 """What may stand before, between and after JSON documents: space, comments, and lines `---`."""
 
 Path = tuple[str, ...]
+WORDS: Mapping[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+}
+NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], int | float]], ...] = (
+    (re.compile(r"[-+]?(0|[1-9][0-9]*)"), int),
+    (re.compile(r"[-+]?0[0-7]+"), lambda text: int(text, 8)),
+    (re.compile(r"[-+]?0(o[0-7]+|x[0-9a-fA-F]+|b[01]+)"), lambda text: int(text, 0)),
+    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
+)
+NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
 class Document(Struct, frozen=True, eq=False):
@@ -337,20 +349,6 @@ def has_fraction(number: str) -> bool:
 def is_merge(event: Any) -> bool:
     """Whether a key is `<<`, not in quotes."""
     return bool((event.value == "<<" and event.implicit[0]) or event.tag == f"{TAG}merge")
-
-
-WORDS: Mapping[str, Any] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
-    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
-    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
-}
-NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], int | float]], ...] = (
-    (re.compile(r"[-+]?(0|[1-9][0-9]*)"), int),
-    (re.compile(r"[-+]?0[0-7]+"), lambda text: int(text, 8)),
-    (re.compile(r"[-+]?0(o[0-7]+|x[0-9a-fA-F]+|b[01]+)"), lambda text: int(text, 0)),
-    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
-)
-NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
 def plain_value(text: str) -> Any:

@@ -21,6 +21,14 @@ from engine.runtime.provider import Observation, Scope, TakenNames
 from providers.documents import Document, plain_value, read_documents
 from resources.base.fields import mapping
 
+MAX_BYTES = 1 << 30
+"""The largest snapshot that is read: one of a hundred thousand pods is smaller."""
+RECORD = ("engine.grove.io/v1", "Snapshot")
+"""API version and kind of the document that says which kinds the cluster did not serve, or which could not be listed. It is no object."""
+FORBIDDEN = " is forbidden"
+"""What the message of an API server contains that forbids to list a kind."""
+HEAD = "# A snapshot of {count} objects. Secret data is masked; of field ownership only that of the engine is kept.\n"
+
 
 class Target(NamedTuple):
     """One list: a kind, in one namespace or (empty) in all, with a label selector or (empty) without."""
@@ -92,15 +100,6 @@ def _requirement(selector: str) -> tuple[str, frozenset[str]]:
     if not separator:
         key, _, values = selector.partition("=")
     return key, frozenset(value.strip() for value in values.strip("()").split(","))
-
-
-MAX_BYTES = 1 << 30
-"""The largest snapshot that is read: one of a hundred thousand pods is smaller."""
-RECORD = ("engine.grove.io/v1", "Snapshot")
-"""API version and kind of the document that says which kinds the cluster did not serve, or which could not be listed. It is no object."""
-FORBIDDEN = " is forbidden"
-"""What the message of an API server contains that forbids to list a kind."""
-HEAD = "# A snapshot of {count} objects. Secret data is masked; of field ownership only that of the engine is kept.\n"
 
 
 def snapshot_documents(

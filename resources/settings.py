@@ -15,6 +15,15 @@ from resources.schema.wire import Duration, Opaque, Seq, Wire, broken
 
 API_VERSION: Final = "operator.config.grove.io/v1alpha1"
 KIND: Final = "OperatorConfiguration"
+SHORTER: Final[Mapping[str, tuple[str, str]]] = {
+    "renew_deadline": ("retry_period", "RenewDeadline must be greater than RetryPeriod"),
+    "lease_duration": ("renew_deadline", "LeaseDuration must be greater than RenewDeadline"),
+}
+"""A duration of the leader election -> the one that it must be greater than, and the message if it is not."""
+LOCK: Final = "leases"
+"""The only kind of lock."""
+GANG_SCHEDULING: Final = "gangScheduling"
+"""The only option of a back end that Grove defines: of `default-scheduler`, true or false. It has no effect, in Grove neither."""
 
 
 def _not_negative(value: int) -> int:
@@ -60,15 +69,6 @@ class Connection(Section):
     burst: Annotated[Count, _else(120)] = 120
     content_type: str = ""
     accept_content_types: str = ""
-
-
-SHORTER: Final[Mapping[str, tuple[str, str]]] = {
-    "renew_deadline": ("retry_period", "RenewDeadline must be greater than RetryPeriod"),
-    "lease_duration": ("renew_deadline", "LeaseDuration must be greater than RenewDeadline"),
-}
-"""A duration of the leader election -> the one that it must be greater than, and the message if it is not."""
-LOCK: Final = "leases"
-"""The only kind of lock."""
 
 
 class LeaderElection(Section):
@@ -199,10 +199,6 @@ class Network(Section):
     auto_mnnvl_enabled: bool = Field(default=False, alias="autoMNNVLEnabled")
     domain_drain_timeout: Annotated[Duration, AfterValidator(_no_negative_duration)] = "5m0s"
     """How long the deletion of a fabric domain waits for terminating pods and claims that use it."""
-
-
-GANG_SCHEDULING: Final = "gangScheduling"
-"""The only option of a back end that Grove defines: of `default-scheduler`, true or false. It has no effect, in Grove neither."""
 
 
 class Profile(Section):

@@ -19,6 +19,12 @@ READ_TIMEOUT = 90.0
 
 Event = tuple[str, dict[str, Any]]
 """`LIST` with a list of pods, or the type of a watch event with its object."""
+REASONS = {
+    401: ": the token is not valid",
+    403: ": the service account may not list and watch pods",
+    410: ": the watch has expired",
+    429: ": too many requests",
+}
 
 
 class Refused(Exception):
@@ -27,14 +33,6 @@ class Refused(Exception):
     def __init__(self, status: int) -> None:
         self.status = status
         super().__init__(f"the API server answers {status}{REASONS.get(status, '')}")
-
-
-REASONS = {
-    401: ": the token is not valid",
-    403: ": the service account may not list and watch pods",
-    410: ": the watch has expired",
-    429: ": too many requests",
-}
 
 
 def pod_events(environment: Environment, *, cached: bool) -> Iterator[Event]:

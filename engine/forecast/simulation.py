@@ -36,6 +36,21 @@ TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT")
 
 Change = tuple[Live | None, Live | None]
 """An object before and after a pass; None where it does not exist."""
+BETWEEN_PASSES: Final = timedelta(seconds=1)
+"""The simulated time between two passes."""
+QUIET_PASSES: Final = 2
+"""After this many passes in which nothing changes, the time moves on to when a plan changes by itself."""
+LONGEST: Final = timedelta(hours=24)
+"""The longest simulated time."""
+MAX_WORK: Final = 250_000
+"""A forecast that is not finished ends when its passes have looked at more objects than this in all, changed ones counted `CHANGE` times.
+
+A count and not a time: the same input gives the same forecast everywhere.
+"""
+CHANGE: Final = 40
+"""An object that has changed costs as much as so many that have not: what depends on it is planned anew."""
+MAX_PASSES: Final = 5_000
+"""A forecast that is not finished ends after so many passes, however few objects there are."""
 
 
 class Repetition:
@@ -99,23 +114,6 @@ def _random_name(live: Live) -> Iterator[tuple[str, str]]:
     """The name of an object, if it ends at random, and what stands for it."""
     if prefix := live.body["metadata"].get("generateName"):
         yield live.id.name, f"{prefix}*"
-
-
-BETWEEN_PASSES: Final = timedelta(seconds=1)
-"""The simulated time between two passes."""
-QUIET_PASSES: Final = 2
-"""After this many passes in which nothing changes, the time moves on to when a plan changes by itself."""
-LONGEST: Final = timedelta(hours=24)
-"""The longest simulated time."""
-MAX_WORK: Final = 250_000
-"""A forecast that is not finished ends when its passes have looked at more objects than this in all, changed ones counted `CHANGE` times.
-
-A count and not a time: the same input gives the same forecast everywhere.
-"""
-CHANGE: Final = 40
-"""An object that has changed costs as much as so many that have not: what depends on it is planned anew."""
-MAX_PASSES: Final = 5_000
-"""A forecast that is not finished ends after so many passes, however few objects there are."""
 
 
 def forecast(

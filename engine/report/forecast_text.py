@@ -25,6 +25,28 @@ LONGEST_PERIOD: Final = 4
 
 Signature = tuple[tuple[tuple[str, str], int], ...]
 """How many operations of each verb and kind a pass has."""
+STAGES: Final = 8
+"""The most stages that are shown of one root; with `verbose` every pass is one."""
+LEVELS: Final = 6
+"""The most ready counts that are shown of one root."""
+LEFT: Final = 3
+"""The most objects that are named of what is left at the end."""
+DOUBTS: Final = 5
+"""The most remarks that are shown about pods that may not fit."""
+NAME, REASON, SENTENCE = 80, 200, 400
+"""The most characters of a name, of a reason, and of a remark."""
+PODS, GPUS = "pods ", "GPUs "
+"""How the effects on pods begin, and those on their GPUs."""
+LONG: Final = timedelta(minutes=1)
+"""A stage that begins later than this after the first pass says when it begins, and so does the last pass."""
+REST: Final = "a sync waits no longer than its --timeout, and what is left then is done by the next one, or by engine run"
+"""What becomes of passes that begin late. The time that pods take to start and to end comes on top."""
+ENDS: Final[Mapping[End, str]] = {
+    End.SETTLED: "settled",
+    End.STUCK: "STUCK: the remaining steps need manual action",
+    End.REPEATS: "REPEATS: the same follows again and again, it is never settled",
+    End.UNFINISHED: "at least: more follows than was computed",
+}
 
 
 class Stage(Struct, frozen=True, eq=False):
@@ -106,30 +128,6 @@ def _longest_repetition(signatures: Sequence[Signature]) -> tuple[int, int, int]
 def _pattern(operation: Operation) -> tuple[Verb, ResourceId]:
     """An operation without the end of the name: names of the pods of a new root change when it gets its uid."""
     return operation.verb, operation.id._replace(name=TOKEN.sub("-*", operation.id.name))
-
-
-STAGES: Final = 8
-"""The most stages that are shown of one root; with `verbose` every pass is one."""
-LEVELS: Final = 6
-"""The most ready counts that are shown of one root."""
-LEFT: Final = 3
-"""The most objects that are named of what is left at the end."""
-DOUBTS: Final = 5
-"""The most remarks that are shown about pods that may not fit."""
-NAME, REASON, SENTENCE = 80, 200, 400
-"""The most characters of a name, of a reason, and of a remark."""
-PODS, GPUS = "pods ", "GPUs "
-"""How the effects on pods begin, and those on their GPUs."""
-LONG: Final = timedelta(minutes=1)
-"""A stage that begins later than this after the first pass says when it begins, and so does the last pass."""
-REST: Final = "a sync waits no longer than its --timeout, and what is left then is done by the next one, or by engine run"
-"""What becomes of passes that begin late. The time that pods take to start and to end comes on top."""
-ENDS: Final[Mapping[End, str]] = {
-    End.SETTLED: "settled",
-    End.STUCK: "STUCK: the remaining steps need manual action",
-    End.REPEATS: "REPEATS: the same follows again and again, it is never settled",
-    End.UNFINISHED: "at least: more follows than was computed",
-}
 
 
 def has_effect(forecast: Forecast, root: RootReport) -> bool:

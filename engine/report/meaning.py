@@ -40,6 +40,18 @@ ORDER: Final = ("prune", DELETE, CREATE, *SCALES, "update", "repair", "take over
 EMPHASIS: Final[Mapping[End, str]] = {End.STUCK: "STUCK", End.REPEATS: "REPEATS"}
 """Ends that the headline names."""
 REPLICAS: Final = ("spec", "replicas")
+CHANGING: Final = frozenset({Verb.PATCH, Verb.SCALE, Verb.REPLACE})
+"""The verbs of operations that are told by the fields that they change."""
+NAMES: Final = 3
+"""The most names that are shown of the objects of one kind."""
+KINDS: Final = 5
+"""The most kinds that are named of objects that are created or wait."""
+OUTER: Final = frozenset({"spec", "metadata"})
+"""Keys at the top that a reader can do without."""
+WIDTH: Final = 160
+"""The most characters of a list of objects, and of a reason."""
+TELLING: Final = frozenset({Reason.GANG_TERMINATED, Reason.DOMAIN_REPLACED, Reason.ORPHANED, Reason.POD_ENDED, Reason.USER_DELETED})
+"""Reasons whose sentence says more than the word."""
 
 
 def headline(root: RootReport, forecast: Forecast | None) -> str:
@@ -109,20 +121,6 @@ def _signs(root: RootReport, forecast: Forecast | None) -> Iterator[str]:
         yield emphasis
     elif root.blocked:
         yield "BLOCKED"
-
-
-CHANGING: Final = frozenset({Verb.PATCH, Verb.SCALE, Verb.REPLACE})
-"""The verbs of operations that are told by the fields that they change."""
-NAMES: Final = 3
-"""The most names that are shown of the objects of one kind."""
-KINDS: Final = 5
-"""The most kinds that are named of objects that are created or wait."""
-OUTER: Final = frozenset({"spec", "metadata"})
-"""Keys at the top that a reader can do without."""
-WIDTH: Final = 160
-"""The most characters of a list of objects, and of a reason."""
-TELLING: Final = frozenset({Reason.GANG_TERMINATED, Reason.DOMAIN_REPLACED, Reason.ORPHANED, Reason.POD_ENDED, Reason.USER_DELETED})
-"""Reasons whose sentence says more than the word."""
 
 
 class Meaning(Struct, frozen=True):

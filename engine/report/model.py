@@ -23,6 +23,7 @@ SEVERITY = {
     verb: rank for rank, verb in enumerate((Verb.DELETE, Verb.REPLACE, Verb.RELEASE, Verb.SCALE, Verb.PATCH, Verb.CREATE, Verb.STATUS))
 }
 """The rank of each verb; the most severe has the lowest."""
+NEW_ROOT = "it does not exist yet: the names of its pods are derived from its uid, ????? stands for what is not known of them"
 
 
 class Step(Struct, frozen=True, eq=False):
@@ -152,9 +153,6 @@ def compose(
     new = {plan.root for plan in listed if is_new(plan)}
     roots = [root_report(plan, part_of, is_new=plan.root in new and plan.parent not in new) for plan in listed]
     return Report(tuple(in_order(roots)), objections, dict(sorted((incomplete or {}).items())), others=others)
-
-
-NEW_ROOT = "it does not exist yet: the names of its pods are derived from its uid, ????? stands for what is not known of them"
 
 
 def is_new(plan: Plan) -> bool:

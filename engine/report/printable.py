@@ -10,6 +10,24 @@ from engine.verb import Verb
 
 UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 """Unicode categories of characters that control a terminal, reorder text, or are invisible."""
+TO_DO: Final[Mapping[Verb, str]] = {
+    Verb.CREATE: "to create",
+    Verb.PATCH: "to patch",
+    Verb.SCALE: "to scale",
+    Verb.REPLACE: "to replace",
+    Verb.RELEASE: "to release",
+    Verb.DELETE: "to delete",
+}
+"""What is planned; statuses are reported apart."""
+DONE: Final[Mapping[Verb, str]] = {
+    Verb.CREATE: "created",
+    Verb.PATCH: "patched",
+    Verb.SCALE: "scaled",
+    Verb.REPLACE: "replaced",
+    Verb.RELEASE: "released",
+    Verb.DELETE: "deleted",
+}
+"""What has been done."""
 
 
 def printable(text: str) -> str:
@@ -38,26 +56,6 @@ class Line:
 
     text: str
     tone: str = ""
-
-
-TO_DO: Final[Mapping[Verb, str]] = {
-    Verb.CREATE: "to create",
-    Verb.PATCH: "to patch",
-    Verb.SCALE: "to scale",
-    Verb.REPLACE: "to replace",
-    Verb.RELEASE: "to release",
-    Verb.DELETE: "to delete",
-}
-"""What is planned; statuses are reported apart."""
-DONE: Final[Mapping[Verb, str]] = {
-    Verb.CREATE: "created",
-    Verb.PATCH: "patched",
-    Verb.SCALE: "scaled",
-    Verb.REPLACE: "replaced",
-    Verb.RELEASE: "released",
-    Verb.DELETE: "deleted",
-}
-"""What has been done."""
 
 
 def counted(count: int, noun: str) -> str:

@@ -17,6 +17,8 @@ from engine.reason import Reason
 from engine.report.printable import PatternName
 from engine.verb import Verb
 
+CAUSES = "Why there is a difference: intent (what is desired has changed), drift (somebody else) or status (what is reported)."
+
 
 def one_of(values: Iterable[str], description: str) -> Meta:
     """The annotation of a text that is one of these values."""
@@ -24,7 +26,6 @@ def one_of(values: Iterable[str], description: str) -> Meta:
 
 
 VerbText = Annotated[str, one_of(map(str, Verb), "What is done to the object.")]
-CAUSES = "Why there is a difference: intent (what is desired has changed), drift (somebody else) or status (what is reported)."
 CauseText = Annotated[str, one_of(map(str, Cause), CAUSES)]
 EndText = Annotated[str, one_of(map(str, End), "How it ends.")]
 AssumptionText = Annotated[str, one_of((assumption.name for assumption in Assumption), "What a forecast takes for granted.")]

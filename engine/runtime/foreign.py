@@ -17,6 +17,13 @@ from engine.runtime.provider import TRANSIENT, Provider, TakenNames
 from engine.runtime.rejections import is_name_conflict
 from engine.verb import Verb
 
+MAX_LOOK_UPS = 1000
+"""How many objects with a taken name one pass reads."""
+CONCURRENCY = 8
+"""How many objects are read at a time."""
+ENDING = frozenset({Verb.DELETE, Verb.REPLACE})
+"""The verbs after which an object is no longer listed."""
+
 
 class Candidate(NamedTuple):
     """A name to look up for a root."""
@@ -101,14 +108,6 @@ def _changed(previous: World, world: World) -> Iterator[tuple[Observed, Observed
         old = known.get(observed.root.id)
         if old is not None and old is not observed:
             yield old, observed
-
-
-MAX_LOOK_UPS = 1000
-"""How many objects with a taken name one pass reads."""
-CONCURRENCY = 8
-"""How many objects are read at a time."""
-ENDING = frozenset({Verb.DELETE, Verb.REPLACE})
-"""The verbs after which an object is no longer listed."""
 
 
 class NameSearch(NamedTuple):

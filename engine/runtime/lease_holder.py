@@ -20,6 +20,16 @@ OURS = re.compile(r"(?P<host>.+)_(?P<pid>\d+)_([0-9a-f]{12})?_[0-9a-f]{8}", re.D
 
 CLIENT_GO = re.compile(r"(?P<host>.+)_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
 """A name that controllers written in Go usually have: their host and a UUID."""
+HELD_BY, HELD_FOR = "engine.grove.io/held-by", "engine.grove.io/held-for"
+"""Annotations of a Lease: the identity of the holder that wrote them, and what it holds the lease for, for people.
+
+The second counts only while the first names the holder: other programs that take the lease leave annotations as they are.
+"""
+SHARDS = "engine.grove.io/shards"
+"""Annotation of the first shard's Lease: the number of shards that the namespaces are divided into; absent: 1."""
+MAX_IDENTITY, MAX_PURPOSE = 160, 200
+"""Characters that are shown of what is in a Lease: anybody with the permission may have written it."""
+MICRO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00:00)")
 
 
 def identify(pod: str = "") -> str:
@@ -71,21 +81,6 @@ def _exists(pid: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
-
-
-HELD_BY, HELD_FOR = "engine.grove.io/held-by", "engine.grove.io/held-for"
-"""Annotations of a Lease: the identity of the holder that wrote them, and what it holds the lease for, for people.
-
-The second counts only while the first names the holder: other programs that take the lease leave annotations as they are.
-"""
-
-SHARDS = "engine.grove.io/shards"
-"""Annotation of the first shard's Lease: the number of shards that the namespaces are divided into; absent: 1."""
-
-MAX_IDENTITY, MAX_PURPOSE = 160, 200
-"""Characters that are shown of what is in a Lease: anybody with the permission may have written it."""
-
-MICRO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00:00)")
 
 
 class LeaseHolder(Struct, frozen=True):

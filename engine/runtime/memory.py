@@ -31,6 +31,8 @@ LATEST = 10.0
 
 SPACING = 0.02
 """Seconds for which each provisional status delays all of them: as if fifty of them could be written in a second."""
+FEW = 50
+"""With more changes than these nobody looks at them one by one: the pass counts as one over everything."""
 
 
 class _Pending(Struct, frozen=True):
@@ -122,10 +124,6 @@ class Memory(Struct, eq=False):
     def forget_computed(self) -> None:
         """Forget everything that depends on the configuration, and keep what was observed: the next pass computes all plans anew."""
         self.memo, self.world, self.lookups = Memo(), None, Lookups()
-
-
-FEW = 50
-"""With more changes than these nobody looks at them one by one: the pass counts as one over everything."""
 
 
 def extent(blueprints: Sequence[Blueprint], memory: Memory, observation: Observation, intent: Intent, now: datetime) -> int:

@@ -44,16 +44,6 @@ TERMINATING = "NamespaceTerminating"
 ROLES = "engine manifests rbac prints the roles that allow it"
 MAX_LENGTH = 2000
 """Characters of a server's message that are kept."""
-
-
-class NotConnected(Unreachable):
-    """No connection was made, so nothing was sent: any request may be repeated."""
-
-
-class ConnectionBroken(Unreachable):
-    """The connection broke during the request: the server may have done what was requested."""
-
-
 ERRORS: Mapping[int, type[ClusterError]] = {
     401: Unauthorized,
     403: Forbidden,
@@ -64,6 +54,14 @@ ERRORS: Mapping[int, type[ClusterError]] = {
     429: Throttled,
 }
 """HTTP status -> error. Every other 4xx is `Invalid`, everything else `ServerFault`."""
+
+
+class NotConnected(Unreachable):
+    """No connection was made, so nothing was sent: any request may be repeated."""
+
+
+class ConnectionBroken(Unreachable):
+    """The connection broke during the request: the server may have done what was requested."""
 
 
 def error_of_response(response: Response, secret: str = "") -> ClusterError:

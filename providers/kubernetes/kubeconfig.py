@@ -14,6 +14,17 @@ import yaml
 from engine.errors import InputError
 from engine.report.printable import clipped
 
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+NO_CLUSTER = (
+    "no cluster: there is no kubeconfig, and this process does not run in a pod;"
+    " start one with `engine sandbox up`, or preview without one: `engine diff -f FILE --against empty`"
+)
+SINGULAR: Mapping[str, str] = {"clusters": "cluster", "users": "user", "contexts": "context"}
+FILES: Mapping[str, tuple[str, ...]] = {"cluster": ("certificate-authority",), "user": ("client-certificate", "client-key", "tokenFile")}
+"""Fields that name a file, relative to the folder of the kubeconfig."""
+CLUSTER_INFO = frozenset({"server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url"})
+"""Fields of the cluster that are passed to a credential plugin; its protocol uses the same names."""
+
 
 def proxy_for(server: str, configured: str, environ: Mapping[str, str]) -> str:
     """The URL of the proxy for that server, or empty. Raises `ValueError` for a proxy that is not an HTTP proxy.
@@ -56,17 +67,6 @@ def _is_this_machine(host: str) -> bool:
 
 
 Config = Mapping[str, Any]
-
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-NO_CLUSTER = (
-    "no cluster: there is no kubeconfig, and this process does not run in a pod;"
-    " start one with `engine sandbox up`, or preview without one: `engine diff -f FILE --against empty`"
-)
-SINGULAR: Mapping[str, str] = {"clusters": "cluster", "users": "user", "contexts": "context"}
-FILES: Mapping[str, tuple[str, ...]] = {"cluster": ("certificate-authority",), "user": ("client-certificate", "client-key", "tokenFile")}
-"""Fields that name a file, relative to the folder of the kubeconfig."""
-CLUSTER_INFO = frozenset({"server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url"})
-"""Fields of the cluster that are passed to a credential plugin; its protocol uses the same names."""
 
 
 @dataclass(frozen=True, slots=True)

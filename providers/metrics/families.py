@@ -12,6 +12,8 @@ REQUEST_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0
 """The buckets of client-go."""
 REVIEW_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Buckets of the time for a review: an API server waits for ten seconds at most."""
+CONTROLLER: Final = "engine"
+"""The value of the label `controller`: one loop plans all kinds, so a reconcile is a pass."""
 
 
 class Family(NamedTuple):
@@ -23,9 +25,6 @@ class Family(NamedTuple):
     help: str
     buckets: tuple[float, ...] = ()
 
-
-CONTROLLER: Final = "engine"
-"""The value of the label `controller`: one loop plans all kinds, so a reconcile is a pass."""
 
 PASSES = Family(
     "controller_runtime_reconcile_total",

@@ -4,6 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+IDLE: Final = frozenset(
+    {
+        ("selectors", "select"),
+        ("threading", "wait"),
+        ("threading", "_wait_for_tstate_lock"),
+        ("queue", "get"),
+        ("concurrent.futures.thread", "_worker"),
+        ("socket", "accept"),
+    }
+)
+"""Functions in which a thread waits."""
+
 
 class Activity(StrEnum):
     """What the time of a process is spent on."""
@@ -53,18 +65,6 @@ ACTIVITIES: Final[Mapping[str, Activity]] = {
     "structlog": Activity.APPLYING,
 }
 """Package or module -> what its functions do; the longest name counts. Modules that are not listed work for their callers."""
-
-IDLE: Final = frozenset(
-    {
-        ("selectors", "select"),
-        ("threading", "wait"),
-        ("threading", "_wait_for_tstate_lock"),
-        ("queue", "get"),
-        ("concurrent.futures.thread", "_worker"),
-        ("socket", "accept"),
-    }
-)
-"""Functions in which a thread waits."""
 
 
 def activity_of(stack: Iterable[Call]) -> Activity | None:

@@ -15,6 +15,8 @@ from resources.schema.pod_spec_rules import warning
 
 MAX_POD_WARNINGS: Final = 100
 """The largest number of warnings about pods in one answer."""
+MAX_NOTES: Final = 3
+"""The largest number of notes about the pods of one set; further ones are only counted."""
 
 
 class Act(StrEnum):
@@ -67,10 +69,6 @@ class Decision(Struct, frozen=True):
         more = len(self.pods) - MAX_POD_WARNINGS
         about_pods = tuple(clipped(pod_spec_rules.warning(finding), MAX_TEXT) for finding in self.pods[:MAX_POD_WARNINGS])
         return (*self.warnings, *about_pods, *([f"and {more} more warnings about pods"] if more > 0 else []))
-
-
-MAX_NOTES: Final = 3
-"""The largest number of notes about the pods of one set; further ones are only counted."""
 
 
 def pod_notes(findings: Iterable[Issue]) -> tuple[str, ...]:

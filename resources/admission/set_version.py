@@ -31,6 +31,8 @@ POD_SPEC_DEPTH: Final = len(CLIQUES) + 3
 """The length of the path of a pod spec."""
 VERSION: Final = "version"
 """The key under which the memo of a root remembers its version."""
+UNREAD: Final = PodCliqueSetSpec.model_construct()
+"""Stands for a spec whose faults are known, while the rest of its object is read."""
 
 
 class PodSpecs(Struct, frozen=True, eq=False, dict=True):
@@ -165,10 +167,6 @@ class _OfSpec(Wire):
     """The part of a set that a version is read from."""
 
     spec: PodCliqueSetSpec
-
-
-UNREAD: Final = PodCliqueSetSpec.model_construct()
-"""Stands for a spec whose faults are known, while the rest of its object is read."""
 
 
 def spec_of(body: Any) -> Any:

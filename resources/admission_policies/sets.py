@@ -44,6 +44,10 @@ LEAST: Final = f"{SCALING}.?minReplicas.orValue({REPLICAS})"
 GROUP_LEAST: Final = "g.scaleConfig.?minReplicas.orValue(g.replicas)"
 
 PACK_DOMAIN: Final = "packDomain is deprecated and cannot be used on new workloads; use pack.required"
+BINDING_VARIABLES: Final = (
+    PolicyVariable("levels", "object.spec.?levels.orValue([])"),
+    PolicyVariable("bindings", "object.spec.?schedulerTopologyBindings.orValue([])"),
+)
 
 
 def set_rules(configuration: Configuration) -> Iterator[PolicyRule]:
@@ -262,12 +266,6 @@ def _annotations() -> Iterator[PolicyRule]:
         is_valid = f"!{new}.hasValue() || {new}.value() in [{', '.join(map(text, values))}]"
         is_stored = f"(request.operation == 'UPDATE' && {new} == {old})"
         yield PolicyRule(f"{is_valid} || {is_stored}", f"metadata.annotations.{key}: must be {allowed}")
-
-
-BINDING_VARIABLES: Final = (
-    PolicyVariable("levels", "object.spec.?levels.orValue([])"),
-    PolicyVariable("bindings", "object.spec.?schedulerTopologyBindings.orValue([])"),
-)
 
 
 def binding_rules(configuration: Configuration) -> Iterator[PolicyRule]:

@@ -80,6 +80,10 @@ SELECTOR = f"{MANAGED_BY}={MANAGER}"
 
 GRAPH_SELECTOR = f"{MANAGED_BY}={GRAPH_MANAGER}"
 """The label selector that matches every object of every graph."""
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""kubectl's record of one object's manifest, which must not be copied to another object."""
+APPLYSET_PREFIX = "applyset.kubernetes.io/"
+"""The prefix of the keys of ApplySets, of which objects are members that users apply, and not what is made from them."""
 
 
 def default(root: str) -> dict[str, str]:
@@ -91,14 +95,6 @@ def child(root: str, component: str, name: str | None = None) -> dict[str, str]:
     """The labels of a child of the set `root`: the default labels, the component label and, if a name is given, the name label."""
     labels = {**default(root), COMPONENT: component}
     return labels if name is None else {**labels, NAME: name}
-
-
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""kubectl's record of one object's manifest, which must not be copied to another object."""
-
-
-APPLYSET_PREFIX = "applyset.kubernetes.io/"
-"""The prefix of the keys of ApplySets, of which objects are members that users apply, and not what is made from them."""
 
 
 def without_grove(keys: Mapping[str, str]) -> dict[str, str]:

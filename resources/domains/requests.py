@@ -25,6 +25,8 @@ from resources.ports.configuration import Configuration
 from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Fabric, IndexedNamesFabric, NodeExclusiveFabric
 
 NO_GROUPS: Final[Mapping[ResourceId, int]] = MappingProxyType({})
+MAX_SETS = 3
+"""The largest number of sets that one note names."""
 
 
 class RequestedDomain(Struct, frozen=True):
@@ -244,10 +246,6 @@ def _shares_of(template: Template, clique: Clique, group: str) -> Iterator[Share
     sharing = template.sharing
     shares = (*sharing.of_set, *sharing.of_groups.get(group, ()), *sharing.of_cliques.get(clique.name, ()))
     return (share for share in shares if share.is_used_by(clique.name, group))
-
-
-MAX_SETS = 3
-"""The largest number of sets that one note names."""
 
 
 class _Joined(NamedTuple):

@@ -38,6 +38,20 @@ from resources.ports.fabric import AnsweringFabric, Fabric
 
 Slots = Mapping[str, int]
 """Kind of domains -> the places in them that a pod takes."""
+LISTED: Final = (kinds.RESOURCE_CLAIM_TEMPLATE.name,)
+"""The kinds of objects that pods refer to and that every observation of a cluster has."""
+OVERDUE: Final = timedelta(minutes=2)
+"""How long a deletion may be overdue. An object that is still there then has a reason that time does not remove."""
+TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
+ACCOUNT_NAME, ACCOUNT_UID = "kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"
+"""The annotations of a token Secret that name its service account."""
+FILLED: Final = "Kg=="
+"""Stands for the data of a token Secret, which no plan reads."""
+OUR_FINALIZERS: Final = frozenset({labels.SET_FINALIZER, labels.CLIQUE_FINALIZER, labels.GROUP_FINALIZER, labels.GRAPH_FINALIZER})
+"""The finalizers that the engine itself removes, besides those of fabrics."""
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+"""The finalizers of the garbage collector: it deletes what refers to the object, or removes the references."""
+ENDED: Final = ("Succeeded", "Failed")
 
 
 class RoomModel(Protocol):
@@ -71,22 +85,6 @@ class RoomModel(Protocol):
     def admitted(self) -> list[ResourceId]:
         """The waiting pods that have a node from now on."""
         ...
-
-
-LISTED: Final = (kinds.RESOURCE_CLAIM_TEMPLATE.name,)
-"""The kinds of objects that pods refer to and that every observation of a cluster has."""
-OVERDUE: Final = timedelta(minutes=2)
-"""How long a deletion may be overdue. An object that is still there then has a reason that time does not remove."""
-TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
-ACCOUNT_NAME, ACCOUNT_UID = "kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"
-"""The annotations of a token Secret that name its service account."""
-FILLED: Final = "Kg=="
-"""Stands for the data of a token Secret, which no plan reads."""
-OUR_FINALIZERS: Final = frozenset({labels.SET_FINALIZER, labels.CLIQUE_FINALIZER, labels.GROUP_FINALIZER, labels.GRAPH_FINALIZER})
-"""The finalizers that the engine itself removes, besides those of fabrics."""
-FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
-"""The finalizers of the garbage collector: it deletes what refers to the object, or removes the references."""
-ENDED: Final = ("Succeeded", "Failed")
 
 
 class _ClaimUsers(Struct, frozen=True):

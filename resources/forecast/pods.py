@@ -28,6 +28,10 @@ CONDITIONS: Final = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 UNSCHEDULABLE: Final = "Unschedulable"
 RETRIED_WITHIN: Final = timedelta(seconds=15)
 """The time within which the scheduler looks again at a pod that it has refused: its longest pause is 10 seconds."""
+CONTROLLED: Final = frozenset({kinds.DEPLOYMENT.key, kinds.LEADER_WORKER_SET.key})
+"""The kinds whose controllers create pods of their own and report how many are ready."""
+FAILED: Final[Mapping[str, str]] = {"Progressing": "False", "ReplicaFailure": "True"}
+"""Condition of a Deployment -> the status with which its controller reports that it does not go on."""
 
 
 def is_synthetic(live: Live) -> bool:
@@ -113,12 +117,6 @@ class PodSlots:
         specs = [mapping(mapping(template.body.get("spec")).get("spec")) for template in templates if template is not None]
         counts = {kind: sum(fabric.slots_of(spec) for spec in specs) for kind, fabric in self._fabrics}
         return {kind: count for kind, count in counts.items() if count}
-
-
-CONTROLLED: Final = frozenset({kinds.DEPLOYMENT.key, kinds.LEADER_WORKER_SET.key})
-"""The kinds whose controllers create pods of their own and report how many are ready."""
-FAILED: Final[Mapping[str, str]] = {"Progressing": "False", "ReplicaFailure": "True"}
-"""Condition of a Deployment -> the status with which its controller reports that it does not go on."""
 
 
 def is_component(live: Live) -> bool:

@@ -26,6 +26,7 @@ COMPUTE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 Amounts = Mapping[str, Decimal]
 """Name as in a quota's `hard`, e.g. `pods`, `requests.cpu`, `count/podcliques.grove.io` -> how much of it."""
+_KINDS: Final[Mapping[tuple[str, str], Kind]] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
 
 
 class Shortage(Struct, frozen=True):
@@ -155,9 +156,6 @@ def text_of(shortage: Shortage) -> str:
     if shortage.lasting:
         return f"{limit}: the API server will refuse the rest; raise the quota or ask for less"
     return f"{limit} for a time: some objects are created only when others are gone"
-
-
-_KINDS: Final[Mapping[tuple[str, str], Kind]] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
 
 
 def by_root(listed: Sequence[Shortage]) -> Mapping[ResourceId, Sequence[Shortage]]:

@@ -18,6 +18,16 @@ from resources.ports.configuration import Configuration
 from resources.ports.fabric import NodeExclusiveFabric
 from resources.ports.scheduler import GangScheduler, InspectingScheduler, TopologyAwareScheduler
 
+LISTS: Final[Mapping[Use, tuple[str, ...]]] = {Use.RUN: ("list", "watch"), Use.SYNC: ("list",), Use.READ: ("list",)}
+"""How each use observes all objects of a kind."""
+WRITE: Final = ("create", "patch", "delete")
+NEVER_PATCHED: Final = frozenset({kinds.PVC})
+"""Children that are created and deleted, and not changed in between."""
+ROOT_WRITES: Final[Mapping[Kind, tuple[str, ...]]] = {kinds.PODCLIQUESET: ("patch",), kinds.DYNAMO_GRAPH: ("patch",)}
+"""Kind of root -> what is written to stored ones besides their statuses: defaults and finalizers."""
+VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
+"""All verbs, in the order in which they are written."""
+
 
 class Permission(Struct, frozen=True):
     """Verbs on one kind, or on one of its subresources."""
@@ -40,15 +50,6 @@ CLUSTER_IDENTITY: Final = Permission(kinds.NAMESPACE, ("get",), names=("kube-sys
 """A saved plan says by the uid of this namespace which cluster it is for."""
 GROVE_LEASE: Final = Permission(kinds.LEASE, ("get",), names=(GROVE_OPERATOR.name,))
 """Whether Grove's operator runs is known by its Lease. In every namespace, because a Role for that of Grove needs it to exist."""
-LISTS: Final[Mapping[Use, tuple[str, ...]]] = {Use.RUN: ("list", "watch"), Use.SYNC: ("list",), Use.READ: ("list",)}
-"""How each use observes all objects of a kind."""
-WRITE: Final = ("create", "patch", "delete")
-NEVER_PATCHED: Final = frozenset({kinds.PVC})
-"""Children that are created and deleted, and not changed in between."""
-ROOT_WRITES: Final[Mapping[Kind, tuple[str, ...]]] = {kinds.PODCLIQUESET: ("patch",), kinds.DYNAMO_GRAPH: ("patch",)}
-"""Kind of root -> what is written to stored ones besides their statuses: defaults and finalizers."""
-VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
-"""All verbs, in the order in which they are written."""
 
 _Need = tuple[Kind, tuple[str, ...], str]
 """Kind, verbs, subresource."""

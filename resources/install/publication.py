@@ -18,6 +18,17 @@ from resources.settings_fields import ENTRY, generic, is_published, leaves
 
 DEFAULT_NAMESPACE = "default"
 """The namespace of the Leases where the configuration names none."""
+NAME: Final = "grove-engine"
+NAMESPACE: Final = "kube-public"
+"""Every API server makes this namespace when it starts."""
+CALLED: Final = f"ConfigMap {NAMESPACE}/{NAME}"
+"""The object in messages."""
+FILE, PUBLISHED_BY, RUNS_IN, LEASES, WITHHELD = "config.yaml", "version", "namespace", "leases", "withheld"
+"""The keys of the ConfigMap."""
+ADDRESSES: Final = ("natsAddress", "etcdAddress", "modelExpressURL", "prometheusEndpoint")
+"""The fields of `dynamo` that may contain credentials."""
+CREDENTIAL_SIGNS: Final = "@?"
+"""An address with credentials has one of these characters: `user:password@host`, `host?token=...`."""
 
 
 class LeasePlace(Struct, frozen=True):
@@ -52,19 +63,6 @@ def place_faults(place: LeasePlace) -> Iterator[str]:
     """What is wrong with the names of a place: they become part of the paths of requests."""
     yield from (f"leaderElection.resourceNamespace: {fault}" for fault in label_faults(place.namespace))
     yield from (f"leaderElection.resourceName: {fault}" for fault in subdomain_faults(place.name))
-
-
-NAME: Final = "grove-engine"
-NAMESPACE: Final = "kube-public"
-"""Every API server makes this namespace when it starts."""
-CALLED: Final = f"ConfigMap {NAMESPACE}/{NAME}"
-"""The object in messages."""
-FILE, PUBLISHED_BY, RUNS_IN, LEASES, WITHHELD = "config.yaml", "version", "namespace", "leases", "withheld"
-"""The keys of the ConfigMap."""
-ADDRESSES: Final = ("natsAddress", "etcdAddress", "modelExpressURL", "prometheusEndpoint")
-"""The fields of `dynamo` that may contain credentials."""
-CREDENTIAL_SIGNS: Final = "@?"
-"""An address with credentials has one of these characters: `user:password@host`, `host?token=...`."""
 
 
 class InstallationRecord(Struct, frozen=True):

@@ -26,6 +26,9 @@ from resources.ports.fabric import (
 )
 from resources.schema.podcliqueset import PodCliqueSet
 
+REQUIRED_TERMS, PREFERRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+"""The fields of a pod affinity."""
+
 
 class Holders(Struct, frozen=True):
     """The users of a domain that is being deleted, and that our finalizer keeps until they are gone."""
@@ -85,10 +88,6 @@ def is_foreign(live: Live, fabric: Fabric, root_uid: str, *, shared: bool) -> bo
 def is_managed(live: Live, fabric: Fabric) -> bool:
     """Whether the engine created this domain. A domain that a user created is used and never changed (N9)."""
     return live.labels.get(labels.MANAGED_BY) == labels.MANAGER or fabric.finalizer in (live.body["metadata"].get("finalizers") or ())
-
-
-REQUIRED_TERMS, PREFERRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
-"""The fields of a pod affinity."""
 
 
 class DomainPlacement(StrEnum):

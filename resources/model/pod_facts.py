@@ -12,6 +12,13 @@ from engine.resource import Body
 from resources.base import kinds, labels, names
 from resources.base.fields import mapping, mappings
 
+PHASE_RANK = {"Pending": 0, "Unknown": 1, "Running": 2}
+"""Phase -> its rank when a clique shrinks: pods of a lower rank are deleted first. Any other phase counts as Pending."""
+CLAIM_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
+VOLUME_PROTECTION: Final = "kubernetes.io/pvc-protection"
+PROTECTIONS: Final = frozenset({CLAIM_PROTECTION, VOLUME_PROTECTION})
+"""The finalizers that Kubernetes removes as soon as no pod uses the claim."""
+
 
 class PodFacts(Struct, frozen=True, eq=False):
     """One live pod."""
@@ -121,10 +128,6 @@ def _reason(scheduled: Mapping[str, Any], containers: Iterable[Mapping[str, Any]
     return ""
 
 
-PHASE_RANK = {"Pending": 0, "Unknown": 1, "Running": 2}
-"""Phase -> its rank when a clique shrinks: pods of a lower rank are deleted first. Any other phase counts as Pending."""
-
-
 class NewPod(Struct, frozen=True):
     """A pod to create: its index in the clique and its name."""
 
@@ -196,12 +199,6 @@ def _new_pod(podclique: str, identity: str, index: int, pods: Iterable[PodFacts]
     while (name := names.pod(podclique, identity, index, predecessor, attempt)) in taken:
         attempt += 1
     return NewPod(index, name)
-
-
-CLAIM_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
-VOLUME_PROTECTION: Final = "kubernetes.io/pvc-protection"
-PROTECTIONS: Final = frozenset({CLAIM_PROTECTION, VOLUME_PROTECTION})
-"""The finalizers that Kubernetes removes as soon as no pod uses the claim."""
 
 
 def reserved_for(claim: Live) -> dict[str, str]:

@@ -21,6 +21,8 @@ REMOVED_LATER = "schedulingGates"
 """The field of a pod spec that loses entries while the pod lives."""
 
 CONTAINERS = ("containers", "initContainers")
+GROUP_VARIABLES: Final = frozenset(variable["name"] for variable in environment.group_variables(0))
+"""The variables that members of scaling groups have in the pod spec of their PodClique."""
 
 
 def is_created_from(pod: Body, pod_spec: Body) -> bool:
@@ -86,10 +88,6 @@ def _container_without(container: Body, variables: Collection[str], claims: Coll
 
 def _without(entries: Any, names: Collection[str]) -> list[Body]:
     return [entry for entry in mappings(entries) if _name(entry) not in names]
-
-
-GROUP_VARIABLES: Final = frozenset(variable["name"] for variable in environment.group_variables(0))
-"""The variables that members of scaling groups have in the pod spec of their PodClique."""
 
 
 def is_adopted(live: Live, clique: Clique, *, is_member: bool, requests: Iterable[tuple[Fabric, DomainRequest]]) -> bool:

@@ -26,14 +26,12 @@ HASH_VERSION = "v3"
 
 HASH_LENGTH = 40
 """The number of hexadecimal digits of a hash, without the prefix."""
+ANY_ORDER, IN_ORDER, EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"
 
 
 def is_our_hash(hash: Any) -> bool:
     """Whether a recorded hash was computed by this version of the hash function, so that it can be compared."""
     return isinstance(hash, str) and hash.startswith(f"{HASH_VERSION}-")
-
-
-ANY_ORDER, IN_ORDER, EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"
 
 
 class Clique(Struct, frozen=True, eq=False):

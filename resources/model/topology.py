@@ -21,6 +21,7 @@ from resources.schema.topology import ClusterTopologyBindingSpec
 UNAVAILABLE = "TopologyLevelsUnavailable"
 
 Constraint = Mapping[str, Any]
+GROUP_LIST, CLIQUE_LIST = "podCliqueScalingGroups", "cliques"
 
 
 class LevelAvailability(Struct, frozen=True):
@@ -69,9 +70,6 @@ class RequestedConstraint(Struct, frozen=True):
     def domains(self) -> tuple[str, ...]:
         """The domains that it names."""
         return tuple(dict.fromkeys(domain for domain in (self.required, self.preferred) if domain))
-
-
-GROUP_LIST, CLIQUE_LIST = "podCliqueScalingGroups", "cliques"
 
 
 def _constraints(inner: Body) -> Iterator[RequestedConstraint]:

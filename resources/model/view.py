@@ -21,6 +21,13 @@ from resources.model.template import Clique, Group, Template
 from resources.ports.configuration import Configuration
 from resources.schema.issues import shown
 
+MAX_REPLICAS = 100_000
+"""The largest number of replicas that is accepted for any object: more is assumed to be a typing error."""
+ROOT = "root"
+"""The key of the part with the PodCliqueSet itself."""
+SET = "set"
+"""The key of the part with the objects that all replicas of the set share."""
+
 
 class CliqueView(Struct, frozen=True, eq=False):
     """One desired PodClique of a replica, with its live object and pods."""
@@ -318,10 +325,6 @@ def template_spec(clique: Clique, group: Group | None) -> dict[str, Any]:
     return environment.prepend(clique.pod_spec, environment.group_variables(group.pods)) if group else dict(clique.pod_spec)
 
 
-MAX_REPLICAS = 100_000
-"""The largest number of replicas that is accepted for any object: more is assumed to be a typing error."""
-
-
 def desired_replicas(live: Live | None, initial: int) -> int:
     """The number of replicas: the template's on creation, afterwards the live object's own (HPA, `kubectl scale`).
 
@@ -338,12 +341,6 @@ def desired_replicas(live: Live | None, initial: int) -> int:
 def is_scheduled(gang: GangView) -> bool:
     """Whether every pod group of the gang has its minimum of scheduled pods."""
     return all(clique is not None and sum(pod.scheduled for pod in clique.pods) >= minimum for _, minimum, clique in gang.groups)
-
-
-ROOT = "root"
-"""The key of the part with the PodCliqueSet itself."""
-SET = "set"
-"""The key of the part with the objects that all replicas of the set share."""
 
 
 def part_key(root: ResourceId, id: ResourceId) -> str:

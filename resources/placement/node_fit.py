@@ -29,6 +29,14 @@ OF_CONDITIONS: Final = frozenset(
 NUMBER: Final = re.compile(r"-?[0-9]{1,19}")
 HOST_PORT: Final = "host port "
 """Ports of the host are counted as resources of this name followed by protocol, port and address; of each a node has one."""
+_OPERATORS: Final[Mapping[str, Callable[[str | None, Sequence[str]], bool]]] = {
+    "In": lambda value, values: value in values,
+    "NotIn": lambda value, values: value not in values,
+    "Exists": lambda value, _: value is not None,
+    "DoesNotExist": lambda value, _: value is None,
+    "Gt": lambda value, values: _compares(value, values, 1),
+    "Lt": lambda value, values: _compares(value, values, -1),
+}
 
 
 class PodRequirements(Struct, frozen=True):
@@ -220,16 +228,6 @@ def texts(values: Any) -> Sequence[str]:
 def _matches(rule: Body, values: Mapping[str, str]) -> bool:
     operator = _OPERATORS.get(str(rule.get("operator")))
     return operator is not None and operator(values.get(str(rule.get("key"))), texts(rule.get("values")))
-
-
-_OPERATORS: Final[Mapping[str, Callable[[str | None, Sequence[str]], bool]]] = {
-    "In": lambda value, values: value in values,
-    "NotIn": lambda value, values: value not in values,
-    "Exists": lambda value, _: value is not None,
-    "DoesNotExist": lambda value, _: value is None,
-    "Gt": lambda value, values: _compares(value, values, 1),
-    "Lt": lambda value, values: _compares(value, values, -1),
-}
 
 
 def _compares(value: str | None, values: Sequence[str], sign: int) -> bool:

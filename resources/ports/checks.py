@@ -12,6 +12,9 @@ from engine.observed import Live
 from engine.resource import Body
 from resources.ports.fabric import Fabric, IslandFabric
 
+GRANT: Final = "allow it with kubectl create clusterrole and kubectl create clusterrolebinding, and run engine preflight again"
+"""What to do if reading is forbidden; the server's message names the user and the resource."""
+
 
 class Query(Struct, frozen=True):
     """Objects to read: one by its name, or all objects of a kind that the selectors match."""
@@ -87,10 +90,6 @@ class ServedApis(Struct, frozen=True, eq=False):
     def versions(self, group: str, plural: str) -> tuple[str, ...]:
         """The versions in which a kind is served, sorted by name."""
         return tuple(sorted(version for other, version, name in self.kinds if (other, name) == (group, plural)))
-
-
-GRANT: Final = "allow it with kubectl create clusterrole and kubectl create clusterrolebinding, and run engine preflight again"
-"""What to do if reading is forbidden; the server's message names the user and the resource."""
 
 
 class Severity(StrEnum):

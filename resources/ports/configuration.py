@@ -15,6 +15,8 @@ KAI_SCHEDULER = "kai-scheduler"
 """The name of KAI, as pods and the profiles of the configuration give it."""
 SSH_SECRET = "mpirun-ssh-key-{component}"
 """The default name of the Secret with the SSH key pair of a TensorRT-LLM service; `{component}` is `<graph>-<service>` in lower case."""
+WAITER_IMAGE = f"grove-initc:{VERSION}"
+"""The default image of the init container that waits for other cliques: the one of this release."""
 
 
 class DynamoSettings(Struct, frozen=True):
@@ -41,10 +43,6 @@ class DynamoSettings(Struct, frozen=True):
     def ssh_secret_of(self, component: str) -> str:
         """The name of the Secret of one component."""
         return self.ssh_secret.replace("{component}", component)
-
-
-WAITER_IMAGE = f"grove-initc:{VERSION}"
-"""The default image of the init container that waits for other cliques: the one of this release."""
 
 
 class Configuration(Struct, frozen=True):

@@ -10,6 +10,9 @@ from engine.memo import Memo
 from engine.observed import Live, Observed
 from resources.base import kinds
 
+REFERENCED_KINDS: Final = frozenset({kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
+"""The kinds for which it matters whether they are served and could be listed."""
+
 
 class References(Protocol):
     """Objects that rules may read besides the object they judge: topology bindings, queues, domains, the set that owns an object."""
@@ -58,10 +61,6 @@ class KnownReferences(Struct, frozen=True):
 def known_references(lives: Iterable[Live], kinds: Iterable[str]) -> KnownReferences:
     """References with these objects; `kinds` are the kinds that were listed completely."""
     return KnownReferences({live.id: live for live in lives}, frozenset(kinds))
-
-
-REFERENCED_KINDS: Final = frozenset({kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
-"""The kinds for which it matters whether they are served and could be listed."""
 
 
 class TemplateReferences(Struct, frozen=True, eq=False):

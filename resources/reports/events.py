@@ -16,6 +16,19 @@ from resources.model.domain import subject_of
 from resources.ports.configuration import Configuration
 from resources.status.topology_binding import DRIFT
 
+LOST: Mapping[str, str] = {
+    "PodClique": "All scheduled pods lost (was {was}). Gang termination will fire after TerminationDelay if the PodClique"
+    " stays below MinAvailable; investigate node availability or capacity.",
+    "PodCliqueScalingGroup": "All scheduled replicas lost (was {was}). Gang termination will fire after TerminationDelay if the PCSG"
+    " stays below MinAvailable; investigate node availability or capacity.",
+}
+"""Kind -> the message when none of its scheduled pods or replicas is left."""
+DRIFTED: Mapping[str, tuple[str, bool]] = {"True": ("TopologyDriftDetected", True), "False": ("TopologyInSync", False)}
+"""Status of a binding's drift condition -> the reason of the event, and whether it is a warning."""
+VALIDATION_FAILED = "ValidationFailed"
+"""The reason of the event for a `RootWarning` without a reason: the stored root has a fault."""
+_PARENTS = {kind.name: kind for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP)}
+
 
 class EventTexts(Struct, frozen=True):
     """The reasons and messages of the events about one kind of call, successful or failed.
@@ -82,20 +95,6 @@ EVENT_TEXTS: Mapping[tuple[str, str, Verb], EventTexts] = {
     ),
 }
 """(Kind of the parent, kind of the object, verb) -> texts. Other calls record no event, e.g. those for Services, Roles and autoscalers."""
-
-LOST: Mapping[str, str] = {
-    "PodClique": "All scheduled pods lost (was {was}). Gang termination will fire after TerminationDelay if the PodClique"
-    " stays below MinAvailable; investigate node availability or capacity.",
-    "PodCliqueScalingGroup": "All scheduled replicas lost (was {was}). Gang termination will fire after TerminationDelay if the PCSG"
-    " stays below MinAvailable; investigate node availability or capacity.",
-}
-"""Kind -> the message when none of its scheduled pods or replicas is left."""
-
-DRIFTED: Mapping[str, tuple[str, bool]] = {"True": ("TopologyDriftDetected", True), "False": ("TopologyInSync", False)}
-"""Status of a binding's drift condition -> the reason of the event, and whether it is a warning."""
-
-VALIDATION_FAILED = "ValidationFailed"
-"""The reason of the event for a `RootWarning` without a reason: the stored root has a fault."""
 
 
 def event_builder(configuration: Configuration) -> Callable[[Sequence[RootWarning], Sequence[Result]], tuple[Event, ...]]:
@@ -205,9 +204,6 @@ def _drift_changed(result: Result) -> Iterator[Event]:
             if new.get("status") in DRIFTED and new["status"] != old.get("status"):
                 reason, warning = DRIFTED[new["status"]]
                 yield Event(operation.id, operation.expect.uid, reason, new["message"], warning=warning)
-
-
-_PARENTS = {kind.name: kind for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP)}
 
 
 def _parent(operation: Operation, uids: Mapping[ResourceId, str]) -> tuple[ResourceId, str] | None:

@@ -16,6 +16,8 @@ from resources.schema.podcliqueset import PodCliqueSet
 from resources.schema.structural import structural
 from resources.schema.topology import ClusterTopologyBinding
 
+_READY: Final = '.status.conditions[?(@.type=="Ready")]'
+
 
 class Column(Struct, frozen=True):
     """A column of `kubectl get`; a `wide` one is shown with `-o wide` only."""
@@ -45,7 +47,6 @@ class Definition(Struct, frozen=True):
 
 AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 BREACHED: Final = Column("MinBreached", '.status.conditions[?(@.type=="MinAvailableBreached")].status', "string", wide=True)
-_READY: Final = '.status.conditions[?(@.type=="Ready")]'
 
 DEFINITIONS: Final = (
     Definition(

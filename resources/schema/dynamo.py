@@ -19,6 +19,14 @@ MOST_PVCS: Final = 100
 
 BackendFramework = Literal["sglang", "vllm", "trtllm"]
 ComponentKind = Literal["PodClique", "PodCliqueScalingGroup", "Deployment", "LeaderWorkerSet"]
+PVC_RULE: Final = Rule(
+    cel="!has(self.create) || !self.create || (has(self.size) && has(self.storageClass) && has(self.volumeAccessMode))",
+    message="When create is true, size, storageClass, and volumeAccessMode are required",
+    reason="FieldValueRequired",
+    field="",
+    # Admission names each field that is missing.
+    holds=lambda _: True,
+)
 
 
 def _map(value: Any) -> Any:
@@ -39,15 +47,6 @@ Claim = Annotated[dict[str, Any], PlainValidator(_map), WithJsonSchema({PUBLISHE
 """A core/v1 ResourceClaim: the reference of a container to a claim of its pod."""
 Probe = Annotated[dict[str, Any], PlainValidator(_map), WithJsonSchema({PUBLISHED: "Probe"})]
 """A core/v1 Probe."""
-
-PVC_RULE: Final = Rule(
-    cel="!has(self.create) || !self.create || (has(self.size) && has(self.storageClass) && has(self.volumeAccessMode))",
-    message="When create is true, size, storageClass, and volumeAccessMode are required",
-    reason="FieldValueRequired",
-    field="",
-    # Admission names each field that is missing.
-    holds=lambda _: True,
-)
 
 
 class GraphVolumeClaim(Wire):

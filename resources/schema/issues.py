@@ -14,6 +14,16 @@ from engine.report.printable import clipped
 
 Path = tuple[str | int, ...]
 """The path of a field: keys and list indices."""
+MAX_ISSUES: Final = 20
+"""The largest number of issues in the text of one error; further ones are only counted."""
+MAX_VALUE: Final = 80
+"""The largest number of characters of a value that are shown."""
+MAX_TEXT: Final = 400
+"""The largest number of characters of a path or a message."""
+MAX_BITS: Final = 1024
+"""Integers with more bits are shown by their size only."""
+NO_VALUE: Final = object()
+"""Stands for a value that is not shown; None would be shown as `null`."""
 
 
 class Child(str):
@@ -35,16 +45,6 @@ class Located(str):
         return self
 
 
-MAX_ISSUES: Final = 20
-"""The largest number of issues in the text of one error; further ones are only counted."""
-MAX_VALUE: Final = 80
-"""The largest number of characters of a value that are shown."""
-MAX_TEXT: Final = 400
-"""The largest number of characters of a path or a message."""
-MAX_BITS: Final = 1024
-"""Integers with more bits are shown by their size only."""
-
-
 class ErrorType(StrEnum):
     """The type of a field error; most are those of Kubernetes, in its words."""
 
@@ -61,8 +61,6 @@ class ErrorType(StrEnum):
 
 VALUED: Final = frozenset({ErrorType.INVALID, ErrorType.UNSUPPORTED, ErrorType.DUPLICATE, ErrorType.NOT_FOUND})
 """The types whose text quotes the value, if there is one."""
-NO_VALUE: Final = object()
-"""Stands for a value that is not shown; None would be shown as `null`."""
 
 
 class Issue(Struct, frozen=True):

@@ -46,6 +46,22 @@ env_from: Final[Rule] = exactly_one(
     ("configMapRef", "secretRef"), none="must specify one of: `configMapRef` or `secretRef`", many=ONE_AT_A_TIME
 )
 env_source: Final[Rule] = exactly_one(ENV_SOURCES, none=ONE_ENV_SOURCE, many=ONE_AT_A_TIME)
+SUBSCRIPTED: Final = ("metadata.labels", "metadata.annotations")
+ENV_FIELDS: Final = (
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+)
+"""The fields of its pod that a variable can have the value of."""
+RENAMED: Final[Mapping[str, str]] = {"spec.host": "spec.nodeName"}
+VOLUME_FIELDS: Final = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
+"""The fields of its pod that a file can have."""
 
 
 class Placed(Struct, frozen=True):
@@ -219,24 +235,6 @@ def claim_source(claim: Fields, path: Path) -> Iterator[Issue]:
         yield missing(path, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
     elif len(sources) > 1:
         yield invalid(path, dict(claim), "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
-
-
-SUBSCRIPTED: Final = ("metadata.labels", "metadata.annotations")
-ENV_FIELDS: Final = (
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-)
-"""The fields of its pod that a variable can have the value of."""
-RENAMED: Final[Mapping[str, str]] = {"spec.host": "spec.nodeName"}
-VOLUME_FIELDS: Final = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
-"""The fields of its pod that a file can have."""
 
 
 def field_of_pod(reference: Any, path: Path, known: tuple[str, ...]) -> Iterator[Issue]:

@@ -58,6 +58,28 @@ POSITIVE: Final = at_least(1, "must be greater than zero")
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 MOST_NAMESERVERS: Final = 3
 MOST_SEARCHES: Final = 32
+NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "Container": ("image",),
+    "ExecAction": ("command",),
+    "PodDNSConfigOption": ("name",),
+    "ConfigMapEnvSource": ("name",),
+    "SecretEnvSource": ("name",),
+    "ConfigMapVolumeSource": ("name",),
+    "SecretVolumeSource": ("secretName",),
+    "ConfigMapProjection": ("name",),
+    "SecretProjection": ("name",),
+    "EphemeralVolumeSource": ("volumeClaimTemplate",),
+    "ImageVolumeSource": ("reference",),
+    "PersistentVolumeClaimSpec": ("accessModes",),
+    "ContainerRestartRule": ("exitCodes",),
+    "ScaleIOVolumeSource": ("volumeName",),
+    "StorageOSVolumeSource": ("volumeName",),
+    "ConfigMapKeySelector": ("name",),
+    "SecretKeySelector": ("name",),
+}
+"""Type -> fields that OpenAPI calls optional, and without which an API server refuses the pod."""
+MAY_BE_EMPTY: Final = frozenset({("HTTPHeader", "value"), ("Sysctl", "value")})
+"""Required texts that may be empty."""
 
 
 def port_or_name(value: object, path: Path) -> tuple[Issue, ...]:
@@ -208,26 +230,3 @@ FIELDS: Final[Mapping[str, Mapping[str, Check]]] = {
     "WindowsSecurityContextOptions": {"gmsaCredentialSpecName": SET_SUBDOMAIN},
 }
 """Type -> field -> its check. Fields that are absent are not checked."""
-
-NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
-    "Container": ("image",),
-    "ExecAction": ("command",),
-    "PodDNSConfigOption": ("name",),
-    "ConfigMapEnvSource": ("name",),
-    "SecretEnvSource": ("name",),
-    "ConfigMapVolumeSource": ("name",),
-    "SecretVolumeSource": ("secretName",),
-    "ConfigMapProjection": ("name",),
-    "SecretProjection": ("name",),
-    "EphemeralVolumeSource": ("volumeClaimTemplate",),
-    "ImageVolumeSource": ("reference",),
-    "PersistentVolumeClaimSpec": ("accessModes",),
-    "ContainerRestartRule": ("exitCodes",),
-    "ScaleIOVolumeSource": ("volumeName",),
-    "StorageOSVolumeSource": ("volumeName",),
-    "ConfigMapKeySelector": ("name",),
-    "SecretKeySelector": ("name",),
-}
-"""Type -> fields that OpenAPI calls optional, and without which an API server refuses the pod."""
-MAY_BE_EMPTY: Final = frozenset({("HTTPHeader", "value"), ("Sysctl", "value")})
-"""Required texts that may be empty."""

@@ -34,6 +34,15 @@ EMPTY: Final[tuple[Any, ...]] = (None, "", [], ())
 QUANTITY_PATTERN: Final = re.compile(QUANTITY)
 TIME_PATTERN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})")
 """RFC 3339."""
+TYPE_NAMES: Final[tuple[tuple[Any, str], ...]] = (
+    (bool, "boolean"),
+    (str, "string"),
+    (int, "integer"),
+    (float, "number"),
+    (Mapping, "object"),
+    (list | tuple, "array"),
+)
+"""An API server's name for the type of a value; the first that applies."""
 
 
 def issues(spec: Any, path: Path = ()) -> Iterator[Issue]:
@@ -286,15 +295,6 @@ def _mistyped(type_: str, value: Any, path: Path) -> Issue:
     return Issue(path, ErrorType.INVALID, f'must be of type {type_}: "{actual}"', value)
 
 
-TYPE_NAMES: Final[tuple[tuple[Any, str], ...]] = (
-    (bool, "boolean"),
-    (str, "string"),
-    (int, "integer"),
-    (float, "number"),
-    (Mapping, "object"),
-    (list | tuple, "array"),
-)
-"""An API server's name for the type of a value; the first that applies."""
 SCALARS: Final[Mapping[tuple[str, str], Check]] = {
     ("string", ""): _scalar("string", _is_text),
     ("string", "byte"): _scalar("string", _is_text),

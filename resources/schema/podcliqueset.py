@@ -9,6 +9,9 @@ from resources.schema.meta import ApiObject, ClaimTemplateSpec, Condition, LastE
 from resources.schema.topology import TopologyConstraint
 from resources.schema.wire import BY_NAME, Duration, Int32, Int64, Rule, Seq, Timestamp, Wire, required, rules, silent
 
+TERMINATION_DELAY: Final = "4h0m0s"
+"""The default of terminationDelay."""
+
 
 class ResourceClaimTemplate(Wire):
     """A template of resource claims within the set."""
@@ -57,9 +60,6 @@ class SetResourceSharing(ResourceSharing):
     filter: Filter | None = None
     """Which cliques share it; by default all."""
 
-
-TERMINATION_DELAY: Final = "4h0m0s"
-"""The default of terminationDelay."""
 
 StartupType = Literal["CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"]
 UpdateType = Literal["RollingRecreate", "OnDelete"]

@@ -34,6 +34,12 @@ EXTENDED: Final[Mapping[str, tuple[str, Schema]]] = {
     "ExtraPodSpec": ("PodSpec", {"mainContainer": {"$ref": "MainContainer"}}),
 }
 """Types of our own: the type of Kubernetes without its required fields, and further fields."""
+POD_SPEC: Final = "PodSpec"
+PULLED: Final[Mapping[str, tuple[str, str]]] = {
+    "Container": ("imagePullPolicy", "image"),
+    "ImageVolumeSource": ("pullPolicy", "reference"),
+}
+"""Types with an image -> the field with its pull policy and that with its name: the default depends on the tag."""
 
 
 @cache
@@ -84,14 +90,6 @@ def _structural(schema: Schema) -> Schema:
         return schema
     fields = {name: _structural(field) for name, field in properties(schema).items()}
     return {**schema, **OPAQUE, **({"properties": fields} if fields else {})}
-
-
-POD_SPEC: Final = "PodSpec"
-PULLED: Final[Mapping[str, tuple[str, str]]] = {
-    "Container": ("imagePullPolicy", "image"),
-    "ImageVolumeSource": ("pullPolicy", "reference"),
-}
-"""Types with an image -> the field with its pull policy and that with its name: the default depends on the tag."""
 
 
 class PodDefaults(Struct, frozen=True):

@@ -20,6 +20,14 @@ SHORT_SIMILARITY: Final = 0.7
 SHORT_NAME: Final = 8
 LONGEST_NAME: Final = 64
 """Longer names are never a typing error of a field, and comparing them takes long."""
+MAX_SHOWN = 100
+"""The largest number of characters of a name in a message."""
+DOCUMENT = "api/v1"
+"""The group and version whose OpenAPI document has the types of pods."""
+MOST: Final = 10
+"""The largest number of names that are listed; of the others the number is given."""
+MOST_COMPARED: Final = 100
+"""The largest number of known names with which a name is compared."""
 
 
 class UnknownField(Struct, frozen=True):
@@ -105,12 +113,6 @@ def nearest_name(key: str, names: Iterable[str]) -> str | None:
     return by_lower_case[matches[0]] if matches else None
 
 
-MAX_SHOWN = 100
-"""The largest number of characters of a name in a message."""
-DOCUMENT = "api/v1"
-"""The group and version whose OpenAPI document has the types of pods."""
-
-
 class ServedFields(Struct, frozen=True):
     """The fields of the types of pod specs that a cluster serves: one that it does not serve is unknown, whatever its name is."""
 
@@ -144,12 +146,6 @@ def suggestion(finding: Issue, served: ServedFields | None = None) -> str:
 def with_suggestion(finding: Issue, name: str) -> Issue:
     """The unknown field, with the question whether the nearest one is meant."""
     return Issue(finding.path, finding.type, f"did you mean {clipped(name, MAX_SHOWN)}?", within=finding.within) if name else finding
-
-
-MOST: Final = 10
-"""The largest number of names that are listed; of the others the number is given."""
-MOST_COMPARED: Final = 100
-"""The largest number of known names with which a name is compared."""
 
 
 def instead(written: Iterable[str], known: Iterable[str]) -> str:

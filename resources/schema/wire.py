@@ -21,6 +21,19 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from engine import duration
 
+QUANTITY: Final = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+REQUIRED: Final = "x-required"
+"""Marks a field that the CRD requires although the model has a default; it is not written to the CRD."""
+PUBLISHED: Final = "x-published"
+"""Names a Kubernetes type whose published schema is put here in the CRD; it is not written to the CRD."""
+RULES: Final = "x-kubernetes-validations"
+LIST_TYPE: Final = "x-kubernetes-list-type"
+LIST_KEYS: Final = "x-kubernetes-list-map-keys"
+OPAQUE: Final[JsonDict] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""The schema of an object with arbitrary fields, which is passed through unchanged."""
+ATOMIC: Final[JsonDict] = {LIST_TYPE: "atomic"}
+BY_NAME: Final[JsonDict] = {LIST_TYPE: "map", LIST_KEYS: ["name"]}
+
 
 def descriptions(models: Iterable[type]) -> dict[str, str]:
     """Name of a field -> the docstring below it. A later model, derived from an earlier one, declares its fields anew."""
@@ -47,21 +60,6 @@ def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 T = TypeVar("T")
-
-QUANTITY: Final = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
-
-REQUIRED: Final = "x-required"
-"""Marks a field that the CRD requires although the model has a default; it is not written to the CRD."""
-PUBLISHED: Final = "x-published"
-"""Names a Kubernetes type whose published schema is put here in the CRD; it is not written to the CRD."""
-RULES: Final = "x-kubernetes-validations"
-LIST_TYPE: Final = "x-kubernetes-list-type"
-LIST_KEYS: Final = "x-kubernetes-list-map-keys"
-OPAQUE: Final[JsonDict] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-"""The schema of an object with arbitrary fields, which is passed through unchanged."""
-
-ATOMIC: Final[JsonDict] = {LIST_TYPE: "atomic"}
-BY_NAME: Final[JsonDict] = {LIST_TYPE: "map", LIST_KEYS: ["name"]}
 
 
 class Wire(BaseModel):

@@ -37,6 +37,10 @@ from resources.schema.unknown_fields import DOCUMENT, ServedFields, served_field
 
 NO_REFERENCES = KnownReferences()
 """Nothing has been listed: rules that look up other objects do not apply."""
+KINDS = {(kind.group, kind.name): kind for kind in ROOTS}
+RECORDS = (kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG)
+"""The kinds of objects that record membership, beside domains, which are references."""
+NOTHING_RECORDED: Mapping[ResourceId, Body] = {}
 
 
 async def list_references(wiring: Wiring, provider: Provider, against: str, selection: Selection) -> KnownReferences:
@@ -56,11 +60,6 @@ async def list_references(wiring: Wiring, provider: Provider, against: str, sele
     present = {key for live in objects for key in live.id.keys()}
     known = {kind.key for kind in in_scope if against == LIVE or kind.key in present}
     return known_references(objects, known - observation.incomplete.keys())
-
-
-KINDS = {(kind.group, kind.name): kind for kind in ROOTS}
-RECORDS = (kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG)
-"""The kinds of objects that record membership, beside domains, which are references."""
 
 
 async def recorded_sets(
@@ -103,9 +102,6 @@ def request_for(body: Body, references: KnownReferences) -> Request:
     if live is None:
         return Request(Act.CREATE, id, body)
     return Request(Act.UPDATE, id, {**body, "metadata": overlay(live.body["metadata"], body["metadata"])}, live.body)
-
-
-NOTHING_RECORDED: Mapping[ResourceId, Body] = {}
 
 
 class AdmittedRoots(Struct, frozen=True, eq=False):

@@ -57,6 +57,9 @@ KNOWN: Final = (
 SIMILARITY: Final = 0.8
 """How alike two names are of which one is a typing error of the other, from 0 to 1."""
 WIDTH: Final = 80
+MAX_FILES = 6
+"""Files that an error message names."""
+NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 def unknown_kind(group: str, kind: str, api_version: str) -> str:
@@ -89,10 +92,6 @@ def is_near(written: str, known: str) -> bool:
     matcher = SequenceMatcher(None, written.lower(), known.lower(), autojunk=False)
     return matcher.real_quick_ratio() >= SIMILARITY and matcher.ratio() >= SIMILARITY
 
-
-MAX_FILES = 6
-"""Files that an error message names."""
-NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 Check = Callable[[Kind, Body, Memo], Sequence[Issue]]
 """Returns what is wrong with a manifest of that kind, and remembers what it has read."""

@@ -13,6 +13,8 @@ from providers.cache_state import CacheState
 
 MAX_KINDS = 10
 """Kinds that an answer names; of others the number is given."""
+NOT_LEADING = "nothing is watched: this process does not lead"
+"""The message of the caches of a process that watches nothing."""
 
 
 class Health(Struct, frozen=True):
@@ -48,10 +50,6 @@ def main_loop(heartbeat: Heartbeat) -> HealthCheck:
 def ready(name: str, is_ready: Callable[[], bool], otherwise: str) -> HealthCheck:
     """Something is ready; `otherwise` says what is not."""
     return HealthCheck(name, lambda: Health() if is_ready() else Health(False, otherwise))
-
-
-NOT_LEADING = "nothing is watched: this process does not lead"
-"""The message of the caches of a process that watches nothing."""
 
 
 def caches(read: Callable[[], Sequence[CacheState]], clock: Clock, *, name: str = "caches", if_none: str = NOT_LEADING) -> HealthCheck:

@@ -29,6 +29,9 @@ NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 WAITER_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 DEFAULT_NAMESPACE = "default"
 """The namespace of a manifest that names none when there is no cluster."""
+ACCOUNT_VARIABLE: Final = "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME"
+NAMESPACE_VARIABLE: Final = "POD_NAMESPACE"
+"""The variable with the namespace of the pod, where it has no mounted ServiceAccount."""
 
 
 class Wiring(Struct, frozen=True):
@@ -142,11 +145,6 @@ def waiter_image(configured: str) -> str:
 def default_namespace(wiring: Wiring) -> str:
     """The namespace of the kubeconfig's context, or of the pod that we run in. Raises `InputError` when there is no cluster."""
     return cluster_access(wiring.source).namespace
-
-
-ACCOUNT_VARIABLE: Final = "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME"
-NAMESPACE_VARIABLE: Final = "POD_NAMESPACE"
-"""The variable with the namespace of the pod, where it has no mounted ServiceAccount."""
 
 
 def protection(settings: Settings) -> Protection:

@@ -41,6 +41,8 @@ WAIT_TITLES: Final[Mapping[str, str]] = {
 }
 REASON: Final = 400
 """Maximum number of characters shown of a reason."""
+VERB_CAPTIONS: Final[Mapping[Verb, str]] = {Verb.STATUS: "write the status of", Verb.RELEASE: "release finalizers of"}
+"""What is done to the objects of a table, where the verb alone does not say it."""
 
 
 def report_sections(report: Report, *, values: bool = False) -> Iterator[Markup]:
@@ -180,10 +182,6 @@ def _operations(root: RootReport, values: bool) -> Iterator[Markup]:
             element("p", f"{left_out} more; -o json has them all", class_="faint") if left_out else None,
             is_open=verb is not Verb.STATUS,
         )
-
-
-VERB_CAPTIONS: Final[Mapping[Verb, str]] = {Verb.STATUS: "write the status of", Verb.RELEASE: "release finalizers of"}
-"""What is done to the objects of a table, where the verb alone does not say it."""
 
 
 def _operation_row(root: RootReport, group: Sequence[Step], *, with_manifest: bool, values: bool) -> tuple[Content, ...]:

@@ -25,6 +25,11 @@ ROWS: Final = 1_000
 """Maximum number of rows of the table."""
 NOTE: Final = 1_000
 """Bytes reserved for the last line, without the link."""
+COUNTED: Final = {
+    "fields of alike operations": "of {} workloads the fields of alike operations",
+    "all fields": "of {} workloads all fields",
+}
+"""What was left out -> how that is said; elsewhere the number stands before the word."""
 
 
 def markdown(report: Report, *, title: str = "", link: str = "", limit: int = COMMENT, values: bool = False) -> str:
@@ -165,13 +170,6 @@ def _last_line(report: Report, parts: _Parts, link: str) -> str:
     if link:
         sentences.append(f"[Full report](<{link}>)")
     return f"<sub>{' '.join(sentences)}</sub>" if sentences else ""
-
-
-COUNTED: Final = {
-    "fields of alike operations": "of {} workloads the fields of alike operations",
-    "all fields": "of {} workloads all fields",
-}
-"""What was left out -> how that is said; elsewhere the number stands before the word."""
 
 
 def _counted(lost: dict[str, int]) -> str:

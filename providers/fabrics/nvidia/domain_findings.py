@@ -26,6 +26,7 @@ OBSERVE_AFFINITY: Final = frozenset({DEFAULT_SCHEDULER, "kai-scheduler", "volcan
 
 DomainRule = Callable[[Evidence], Iterator[Diagnosis]]
 """Yields its findings about the domain."""
+TOO_MANY: Final = f"use at most {MAX_NODES} pods in a domain: it can have no more nodes of one NVLink clique"
 
 
 def _missing(evidence: Evidence) -> Iterator[Diagnosis]:
@@ -103,9 +104,6 @@ def _foreign_finalizers(evidence: Evidence) -> Iterator[Diagnosis]:
     if evidence.is_terminating and foreign:
         observation = f"being deleted, other finalizers are left: {some(foreign)}"
         yield Diagnosis(evidence.id, observation, "neither the engine nor the DRA driver set them", "ask whoever set them to release them")
-
-
-TOO_MANY: Final = f"use at most {MAX_NODES} pods in a domain: it can have no more nodes of one NVLink clique"
 
 
 def _without_nvlink(evidence: Evidence) -> Iterator[Diagnosis]:

@@ -19,6 +19,8 @@ from resources.schema.issues import Child, ErrorType, Issue, Path
 OFF: Final = f"MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the {GROUP} annotation"
 CONTRADICTORY: Final = "contradictory MNNVL annotations: "
 AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
+ABSENT = None
+"""The value of an annotation that is not there."""
 
 
 def uses_groups(specified: SpecifiedSet) -> bool:
@@ -109,10 +111,6 @@ def _can_be_equal(name: str, domain: str) -> bool:
     """Whether a name is, in some replica, that of a group's domain."""
     pattern = re.escape(domain).replace(re.escape(INDEX), "[0-9]+")
     return re.fullmatch(pattern, name.replace(INDEX, "0").replace(GROUP_INDEX, "0")) is not None
-
-
-ABSENT = None
-"""The value of an annotation that is not there."""
 
 
 class RecordedGroup(Struct, frozen=True):

@@ -4,6 +4,13 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 
+WORKERS = frozenset({"worker", "prefill", "decode"})
+"""The component types that run a framework; others are never rewritten."""
+_SEGMENT = re.compile(r"[^|&;]+")
+"""What stands between the operators of a shell line."""
+_INTERPRETER = re.compile(r"python[0-9.]*\s")
+_MODULE_OPTION = re.compile(r"-m\s")
+
 
 class Framework(StrEnum):
     """The frameworks whose containers are rewritten for several nodes, and none."""
@@ -14,14 +21,7 @@ class Framework(StrEnum):
     NONE = "noop"
 
 
-WORKERS = frozenset({"worker", "prefill", "decode"})
-"""The component types that run a framework; others are never rewritten."""
-
 _MODULES = {framework: f"dynamo.{framework}" for framework in (Framework.VLLM, Framework.SGLANG, Framework.TRTLLM)}
-_SEGMENT = re.compile(r"[^|&;]+")
-"""What stands between the operators of a shell line."""
-_INTERPRETER = re.compile(r"python[0-9.]*\s")
-_MODULE_OPTION = re.compile(r"-m\s")
 
 
 class FrameworkError(ValueError):

@@ -23,6 +23,14 @@ from resources.dynamo.objects.server_form import hash_label, server_form
 from resources.dynamo.objects.service import service_name
 from resources.ports.configuration import DynamoSettings
 
+_TEMPLATE_AND_STRATEGY = (("spec", "template"), ("spec", "strategy"))
+_SCALE = ("spec", "replicas")
+POLICY = Policy(
+    exact=_TEMPLATE_AND_STRATEGY, seal=TEMPLATE_HASH, immutable=(("spec", "selector"),), omitted=omitted_fields(kinds.DEPLOYMENT)
+)
+SCALED_BY_OTHERS = replace(POLICY, seeded=(_SCALE,))
+"""The policy for a service without `replicas`: whoever scales the Deployment owns its number."""
+
 
 def _rolling(surge: int | str, unavailable: int | str) -> dict[str, Any]:
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
@@ -36,14 +44,6 @@ STRATEGIES: Mapping[str, dict[str, Any]] = {
     "BestEffortControlledRollout": _rolling(0, "20%"),
 }
 """The value of the annotation `STRATEGY` of a service -> the strategy of its Deployment; any other value means the default."""
-
-_TEMPLATE_AND_STRATEGY = (("spec", "template"), ("spec", "strategy"))
-_SCALE = ("spec", "replicas")
-POLICY = Policy(
-    exact=_TEMPLATE_AND_STRATEGY, seal=TEMPLATE_HASH, immutable=(("spec", "selector"),), omitted=omitted_fields(kinds.DEPLOYMENT)
-)
-SCALED_BY_OTHERS = replace(POLICY, seeded=(_SCALE,))
-"""The policy for a service without `replicas`: whoever scales the Deployment owns its number."""
 
 
 def deployment(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, live: Live | None) -> Resource:
