@@ -83,6 +83,8 @@ class NestedRoot(Struct, frozen=True, eq=False):
     """Its manifest."""
     holds: Mapping[str, str] = field(default_factory=dict)
     """Which of its parts must not be created yet, and why (`Observed.holds`)."""
+    remembered: Mapping[str, Any] = field(default_factory=dict)
+    """What has been read from its manifest, for the memo of its blueprint (`Memo.remember`)."""
 
 
 @runtime_checkable
@@ -98,8 +100,8 @@ class ComposingBlueprint(Protocol):
 class LookingBlueprint(Protocol):
     """A `Blueprint` whose roots name objects of kinds that are not listed, because there are too many of them or they are secret."""
 
-    def lookups(self, id: ResourceId, body: Body, configuration: Any) -> tuple[ResourceId, ...]:
-        """The objects that a root of this body names. The body is not validated."""
+    def lookups(self, id: ResourceId, body: Body, configuration: Any, memo: Memo) -> tuple[ResourceId, ...]:
+        """The objects that a root of this body names. The body is not validated. The memo is that of `desire`."""
         ...
 
     def lookup_kinds(self, configuration: Any) -> tuple[Kind, ...]:

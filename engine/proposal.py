@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, ComposingBlueprint, NestedRoot
 from engine.ids import Kind, ResourceId
-from engine.memo import PARTS, Memo, selected
+from engine.memo import PARTS, Memo, blueprint_memo, selected
 from engine.observed import Live, Observed, World, live, slice_of
 from engine.paths import overlay
 from engine.resource import Body
@@ -77,7 +77,7 @@ def compose(world: World, blueprints: Sequence[Blueprint], configuration: Any, m
         scope = memo.scope(id)
         outer = _with_nested(observed, controlled.get(observed.root.uid, ()), scope)
         nested_roots = blueprint.nested_roots(outer, configuration, scope.scope(PARTS))
-        proposed = [_proposed(world, outer, roots, nested, scope) for nested in nested_roots]
+        proposed = [_proposed(world, outer, roots, nested, memo) for nested in nested_roots]
         roots[id] = _with_foreign(outer, [other.root for other in proposed if not _is_of(other, outer)], scope)
         roots.update((inner.root.id, inner) for inner in proposed if _is_of(inner, outer))
     return replace(world, roots=tuple(roots[id] for id in sorted(roots)))
@@ -131,10 +131,13 @@ def _proposed(world: World, outer: Observed, roots: Mapping[ResourceId, Observed
         observed = existing or Observed(
             root, {}, incomplete=frozenset(world.incomplete), references=world.references, unserved=world.unserved
         )
+        of_root = blueprint_memo(memo, root.id)
+        for key, value in nested.remembered.items():
+            of_root.remember(key, value)
         return replace(observed, proposal=nested.body, proposer=outer.root, holds=nested.holds)
 
     facts = (existing, nested, outer.root, world.references, world.incomplete, world.unserved)
-    return memo.recall(("nested root", root.id), facts, make)
+    return memo.scope(outer.root.id).recall(("nested root", root.id), facts, make)
 
 
 def _is_of(inner: Observed, outer: Observed) -> bool:

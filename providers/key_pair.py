@@ -4,7 +4,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from resources.dynamo.objects.ssh_secret import GENERATED, KEYS
+from resources.ports.configuration import GENERATED, SSH_KEYS
 
 BITS = 2048
 
@@ -15,7 +15,7 @@ def with_key_pair(body: Mapping[str, Any]) -> Mapping[str, Any]:
     if body.get("kind") != "Secret" or not isinstance(data, Mapping) or GENERATED not in data.values():
         return body
     private, public = (base64.b64encode(key).decode() for key in _key_pair())
-    return {**body, "data": {**data, KEYS[0]: private, KEYS[1]: public}}
+    return {**body, "data": {**data, **dict(zip(SSH_KEYS, (private, public), strict=True))}}
 
 
 def _key_pair() -> tuple[bytes, bytes]:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
-from resources.admission import computable_rules
+from resources.admission import computable_rules, graph_rules
+from resources.model import template
 from resources.schema import pod_spec_form, pod_spec_rules
 
 READING: Mapping[str, Callable[..., Any]] = {
@@ -17,6 +18,14 @@ READING: Mapping[str, Callable[..., Any]] = {
     "judged": computable_rules.issues,
 }
 """What reading a set costs: its pod specs are parsed and walked, and the set is judged."""
+HASHING: Mapping[str, Callable[..., Any]] = {"hashed": template.hashed_content}
+READING_GRAPHS: Mapping[str, Callable[..., Any]] = {
+    "services parsed": pod_spec_form._shaped_extra,
+    "services judged": graph_rules._service,
+    **READING,
+    **HASHING,
+}
+"""What reading a graph costs: its services are parsed and judged, and its set is read; its pods are hashed."""
 
 
 @contextmanager
@@ -63,3 +72,12 @@ def read(revisions: int, pods: int, *, stored: int = 0) -> dict[str, int]:
     `stored`: revisions that others are compared with: they are parsed, and not judged.
     """
     return {"parsed": (revisions + stored) * pods, "walked": revisions * pods, "judged": revisions}
+
+
+def read_graph(services: int, pods: int, *, stored: int = 0) -> dict[str, int]:
+    """What is counted if one revision of a graph is read once, and its set with so many pod specs too.
+
+    `stored`: revisions that it is compared with: they and their sets are parsed, and not judged.
+    """
+    of_set = {"parsed": (1 + stored) * pods, "walked": pods, "judged": 1, "hashed": pods}
+    return {"services parsed": (1 + stored) * services, "services judged": services, **of_set}

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.blueprint import Blueprint, LookingBlueprint
 from engine.errors import ClusterError, Forbidden, Unauthorized
 from engine.ids import ResourceId
-from engine.memo import Memo
+from engine.memo import Memo, blueprint_memo
 from engine.observed import Live, World, live
 from engine.resource import Body
 from engine.runtime.provider import TRANSIENT, Observation, Provider, RecordedProvider
@@ -51,8 +51,10 @@ class Lookups:
         self._observed: object = None
         """The token of the observation of which everything is wanted that its roots name, and nothing else; None: of none."""
 
-    def want(self, blueprints: Sequence[Blueprint], observation: Observation, manifests: Sequence[Body], configuration: Any) -> None:
-        """Take what the roots of an observation and the manifests name, and forget everything else."""
+    def want(
+        self, blueprints: Sequence[Blueprint], observation: Observation, manifests: Sequence[Body], configuration: Any, memo: Memo
+    ) -> None:
+        """Take what the roots of an observation and the manifests name, and forget everything else. The memo is that of passes."""
         looking = _looking(tuple(blueprints))
         changes = observation.changes_since(self._observed)
         self._observed = observation.token if not manifests else None
@@ -60,18 +62,21 @@ class Lookups:
             return
         bodies: dict[ResourceId, Live | Body] = {root.id: root for root in observation.roots if root.id.kind in looking}
         bodies |= {id: manifest for manifest in manifests if (id := live(manifest).id).kind in looking}
-        self._named = {id: self._names(looking[id.kind], id, body, configuration) for id, body in bodies.items()}
+        self._named = {id: self._names(looking[id.kind], id, body, configuration, memo) for id, body in bodies.items()}
         self._wanted = {id: names for id, (_, names) in self._named.items()}
         wanted = {id for ids in self._wanted.values() for id in ids}
         self._answers = {id: answer for id, answer in self._answers.items() if id in wanted}
         self._forbidden = {id: error for id, error in self._forbidden.items() if id in wanted}
 
-    def _names(self, blueprint: LookingBlueprint, id: ResourceId, source: Live | Body, configuration: Any) -> tuple[Live | Body, _Names]:
+    def _names(
+        self, blueprint: LookingBlueprint, id: ResourceId, source: Live | Body, configuration: Any, memo: Memo
+    ) -> tuple[Live | Body, _Names]:
         """The object that a root was read from, and what it names: computed once for each object."""
         known = self._named.get(id)
         if known is not None and known[0] is source:
             return known
-        return source, blueprint.lookups(id, source.body if isinstance(source, Live) else source, configuration)
+        body = source.body if isinstance(source, Live) else source
+        return source, blueprint.lookups(id, body, configuration, blueprint_memo(memo, id))
 
     async def refresh(self, provider: Provider, at: float) -> None:
         """Read what is wanted, unless it was read a short time before `at` (of a monotonic clock).

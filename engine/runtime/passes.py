@@ -106,7 +106,7 @@ async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTH
     observation = await engine.provider.observe(engine.scope)
     await memory.foreign.refresh(engine.provider)
     memory.record = await engine.provider.get(intent.record.id) if intent.record is not None else None
-    memory.lookups.want(engine.blueprints, observation, intent.manifests, engine.configuration)
+    memory.lookups.want(engine.blueprints, observation, intent.manifests, engine.configuration, memory.memo)
     await memory.lookups.refresh(engine.provider, engine.clock.monotonic())
     if engine.log is not None:
         for id, error in memory.lookups.new_refusals().items():

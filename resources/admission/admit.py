@@ -24,8 +24,8 @@ from resources.admission import (
 from resources.admission.annotations import written_keys
 from resources.admission.defaults import defaulted
 from resources.admission.managed_rules import Protection
-from resources.admission.request import Act, Decision, Request
-from resources.admission.set_version import VERSION, SetVersion, read_set, read_version, spec_of
+from resources.admission.request import Act, Decision, Request, unknown_field
+from resources.admission.set_version import STORED, VERSION, SetVersion, read_set, read_version, spec_of
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING
 from resources.model.domain import specified
 from resources.ports.configuration import Configuration
@@ -33,8 +33,8 @@ from resources.ports.fabric import SpecifiedSet, WrittenKeys
 from resources.ports.references import NoReferences, References
 from resources.ports.scheduler import ValidatingScheduler
 from resources.schema import pod_spec_rules
-from resources.schema.issues import MAX_TEXT, ErrorType, Issue, Located, Path, Rejected, spelled
-from resources.schema.parse import faults, kind_issues, parse, without_repeats
+from resources.schema.issues import MAX_TEXT, Issue, Located, Rejected
+from resources.schema.parse import kind_issues, parse, without_repeats
 from resources.schema.podcliqueset import PodCliqueSet, SetTemplate
 from resources.schema.topology import ClusterTopologyBinding
 from resources.schema.unknown_fields import unknown_paths
@@ -104,9 +104,11 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
     if malformed := _frame_issues(PODCLIQUESET, request.body):
         return Decision(malformed, body=request.body)
     known = memo.last(VERSION)
-    old = _stored(request.old, known) if request.act is Act.UPDATE else None
+    old = _stored(request.old, known, memo.last(STORED)) if request.act is Act.UPDATE else None
     body, version = _read(cast(Body, request.body), old, known)
     memo.remember(VERSION, version)
+    if old is not None and old.version is not version:
+        memo.remember(STORED, old.version)
     if version.not_json:
         return Decision(version.not_json, body=request.body)
     model, malformed = read_set(body, version)
@@ -148,12 +150,12 @@ def _read(body: Body, old: _SetInHand | None, known: SetVersion | None) -> tuple
     return updated, read_version(spec_of(defaulted(body)), known, old.version).keeping(spec_of(updated))
 
 
-def _stored(old: Any, known: SetVersion | None) -> _SetInHand | None:
+def _stored(old: Any, *known: SetVersion | None) -> _SetInHand | None:
     """The stored version that an update is compared with; None if it is not a valid PodCliqueSet."""
     if not isinstance(old, Mapping) or any(json_rules.issues(without_spec(old))):
         return None
     body = defaulted(old)
-    version = read_version(spec_of(body), known)
+    version = read_version(spec_of(body), *known)
     model, _ = read_set(body, version)
     return _SetInHand(body, model, version) if model is not None else None
 
@@ -233,23 +235,13 @@ def _plug_in_warnings(new: _SetInHand, configuration: Configuration, references:
         yield from scheduler.warnings(new.model, references)
 
 
-def _unknown_fields(kind: Kind, body: Any) -> tuple[str, ...]:
-    """A warning for each unknown field, in the words of an API server."""
-    return tuple(unknown_field(issue.path) for issue in faults(kind, body) if issue.type is ErrorType.UNKNOWN)
-
-
-def unknown_field(path: Path) -> str:
-    """The warning about an unknown field, in the words of an API server."""
-    return Located(f'unknown field "{spelled(path)}"', path)
-
-
 def _decide_binding(request: Request, configuration: Configuration, _: References, __: Memo) -> Decision:
     """The decision on a ClusterTopologyBinding."""
     if request.act is Act.DELETE or _is_terminating(request.old):
         return Decision(body=request.body)
     if malformed := _shape_issues(TOPOLOGY_BINDING, request.body):
         return Decision(malformed, body=request.body)
-    unknown = _unknown_fields(TOPOLOGY_BINDING, request.body)
+    unknown = tuple(unknown_field(path) for path in unknown_paths(request.body, ClusterTopologyBinding))
     try:
         binding = cast(ClusterTopologyBinding, parse(TOPOLOGY_BINDING, request.body, strict=False))
     except Rejected as rejected:
@@ -265,8 +257,10 @@ def _decide_graph(request: Request, configuration: Configuration, _: References,
         return Decision(malformed, body=request.body)
     from resources.admission import graph_decision
 
-    decision = graph_decision.decide(request, configuration, lambda planned: _decide_set(planned, configuration, NO_REFERENCES, Memo()))
-    return replace(decision, warnings=(*_unknown_fields(DYNAMO_GRAPH, request.body), *decision.warnings))
+    def judge_set(planned: Request, of_set: Memo) -> Decision:
+        return _decide_set(planned, configuration, NO_REFERENCES, of_set)
+
+    return graph_decision.decide(request, configuration, memo, judge_set)
 
 
 BY_KIND: Final[Mapping[tuple[str, str], Decide]] = {

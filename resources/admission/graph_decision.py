@@ -3,7 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
-from engine.ids import ResourceId
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.memo import Memo
 from engine.resource import Body
 from resources.admission import (
     graph_objects,
@@ -16,118 +19,129 @@ from resources.admission import (
 )
 from resources.admission.graph_defaults import corrections, defaulted
 from resources.admission.graph_objects import PodFindings
-from resources.admission.metadata_rules import GENERATED_BASE, GENERATED_SUFFIX
-from resources.admission.request import Act, Decision, Request
-from resources.base.fields import mapping
-from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET
-from resources.dynamo.model.graph import InferenceGraph, read_graph
+from resources.admission.graph_version import GraphVersion, read_deployment, read_graph_version
+from resources.admission.request import Act, Decision, Request, unknown_field
+from resources.admission.set_version import VERSION, spec_of
+from resources.base.kinds import PODCLIQUESET
+from resources.dynamo.model.graph import InferenceGraph
 from resources.ports.configuration import Configuration
 from resources.schema import pod_spec_rules
-from resources.schema.issues import Issue, Located, Rejected
-from resources.schema.meta import ApiObject
-from resources.schema.parse import parse, without_repeats
+from resources.schema.dynamo import DynamoGraphDeployment
+from resources.schema.issues import Issue, Located
+from resources.schema.parse import without_repeats
+from resources.schema.unknown_fields import unknown_paths
 
-JudgeSet = Callable[[Request], Decision]
-"""The decision on a PodCliqueSet, whatever other objects exist."""
+JudgeSet = Callable[[Request, Memo], Decision]
+"""The decision on a PodCliqueSet, whatever other objects exist. The memo is that of the set."""
 NO_FINDINGS: Final = PodFindings()
 
 
-def decide(request: Request, configuration: Configuration, judge_set: JudgeSet) -> Decision:
+class _Stored(Struct, frozen=True):
+    """The stored version that an update is compared with."""
+
+    version: GraphVersion
+    graph: InferenceGraph
+
+
+def decide(request: Request, configuration: Configuration, memo: Memo, judge_set: JudgeSet) -> Decision:
     """The decision on a creation or an update. The body of the request is JSON, and its `apiVersion` and `kind` are right.
 
     All issues are reported together, with these exceptions: if the graph does not have its shape, only that is reported; pods are not
     built from malformed parts; and only a graph without issues is judged by the PodCliqueSet that it would have, and compared with the
-    stored one.
+    stored one. What follows from the graph alone is computed once for each version of it.
     """
-    old = _stored(request.old) if request.act is Act.UPDATE else None
+    known = memo.last(VERSION)
+    old = _stored(request.old, known) if request.act is Act.UPDATE else None
     body = defaulted(cast(Body, request.body))
-    findings = pod_spec_rules.object_findings(DYNAMO_GRAPH, body, old.body if old else None)
+    version = read_graph_version(spec_of(body), known, old.version if old else None)
+    memo.remember(VERSION, version)
+    model, misshapen = read_deployment(body, version)
+    findings = version.findings(old.version if old else None)
     malformed = tuple(filter(pod_spec_rules.is_fault, findings))
     of_graph = tuple(finding for finding in findings if not pod_spec_rules.is_fault(finding))
-    read_otherwise = tuple(Located(str(correction), correction.path) for correction in corrections(request.body))
-    try:
-        model = parse(DYNAMO_GRAPH, body, strict=False)
-    except Rejected as rejected:
-        return Decision((*without_repeats(rejected.issues, malformed), *malformed), read_otherwise, body=request.body, pods=of_graph)
-    graph = _graph(body)
-    pods = graph_objects.pod_findings(graph, configuration.dynamo) if not malformed else NO_FINDINGS
+    unknown = (unknown_field(path) for path in unknown_paths(request.body, DynamoGraphDeployment))
+    warnings = (*unknown, *(Located(str(correction), correction.path) for correction in corrections(request.body)))
+    if model is None:
+        return Decision((*without_repeats(misshapen, malformed), *malformed), warnings, body=request.body, pods=of_graph)
+    graph = version.graph_of(model.metadata)
+    pods = _pod_findings(graph, configuration) if not malformed else NO_FINDINGS
     issues = (*malformed, *_own_issues(request.act, model, graph, configuration))
     issues = (*issues, *graph_objects.without_repeats(pods.issues, issues))
-    warnings = (*read_otherwise, *graph_warnings.warnings(graph), *graph_warnings.mistyped(graph, configuration), *pods.warnings)
+    warnings = (*warnings, *graph_warnings.warnings(graph), *graph_warnings.mistyped(model, configuration), *pods.warnings)
     if issues:
         return Decision(issues, warnings, body=body, pods=of_graph)
-    return _decide_valid(old, graph, configuration, judge_set, warnings, of_graph)
-
-
-def _decide_valid(
-    old: InferenceGraph | None,
-    graph: InferenceGraph,
-    configuration: Configuration,
-    judge_set: JudgeSet,
-    warnings: tuple[str, ...],
-    of_graph: tuple[Issue, ...],
-) -> Decision:
-    """The decision on a graph that has no issue of its own. `of_graph` is what would keep its pods from being created.
-
-    What is wrong with its pods is said once: where the user wrote it, if it is found there.
-    """
-    warnings = (*warnings, *graph_warnings.notes(graph, configuration))
-    planned = graph_objects.planned_set(graph, configuration)
-    before = graph_objects.planned_set(old, configuration) if old else None
+    decision = _decide_valid(old.graph if old else None, graph, configuration, judge_set)
+    # What is wrong with its pods is said once: where the user wrote it, if it is found there.
     is_said = any(finding.pods_only for finding in of_graph)
-    pods = of_graph if is_said else (*of_graph, *_refused_pods(graph, old, configuration))
-    if issues := _set_issues(graph, planned, before, judge_set):
-        return Decision(issues, warnings, body=graph.body, pods=pods)
+    of_pods = of_graph if is_said else (*of_graph, *decision.pods)
+    return replace(decision, warnings=(*warnings, *decision.warnings), body=body, pods=of_pods)
+
+
+def _pod_findings(graph: InferenceGraph, configuration: Configuration) -> PodFindings:
+    settings = configuration.dynamo
+    return graph.memo.recall("pod findings", (settings,), lambda: graph_objects.pod_findings(graph, settings))
+
+
+def _decide_valid(old: InferenceGraph | None, graph: InferenceGraph, configuration: Configuration, judge_set: JudgeSet) -> Decision:
+    """The decision on a graph that has no issue of its own; `pods` is what an API server would refuse in the pods that are built for it."""
+    notes = tuple(graph_warnings.notes(graph, configuration))
+    pods = tuple(_refused_pods(graph, old, configuration))
+    if issues := _new_set_issues(graph, old, configuration, judge_set):
+        return Decision(issues, notes, pods=pods)
     if old is None:
-        return Decision((), warnings, body=graph.body, pods=pods)
-    replaces_set = graph_objects.is_replaced(before, planned)
-    about_change = graph_update_rules.warnings(old, graph, replaces_set=replaces_set)
-    return Decision(tuple(graph_update_rules.issues(old, graph)), (*warnings, *about_change), body=graph.body, pods=pods)
+        return Decision((), notes, pods=pods)
+    about_change = graph_update_rules.warnings(old, graph, replaces_set=graph_objects.is_replaced(old, graph, configuration))
+    return Decision(tuple(graph_update_rules.issues(old, graph)), (*notes, *about_change), pods=pods)
 
 
 def _refused_pods(graph: InferenceGraph, old: InferenceGraph | None, configuration: Configuration) -> Iterator[Issue]:
     """What an API server would refuse in the pods of a graph, and not in those of the stored one."""
-    refused = graph_objects.refused_pods(graph, configuration.dynamo)
-    admitted = graph_objects.refused_pods(old, configuration.dynamo) if old is not None and refused else ()
+
+    def refused_in(each: InferenceGraph) -> tuple[Issue, ...]:
+        return each.memo.recall("refused pods", (configuration,), lambda: graph_objects.refused_pods(each, configuration))
+
+    refused = refused_in(graph)
+    admitted = refused_in(old) if old is not None and refused else ()
     return (issue for issue in refused if issue not in admitted)
 
 
-def _set_issues(graph: InferenceGraph, planned: Body | None, before: Body | None, judge_set: JudgeSet) -> tuple[Issue, ...]:
+def _new_set_issues(
+    graph: InferenceGraph, old: InferenceGraph | None, configuration: Configuration, judge_set: JudgeSet
+) -> tuple[Issue, ...]:
     """The issues of the set that a graph would have, without those that the set of the stored graph has as well."""
-
-    def issues_of(body: Body | None) -> tuple[Issue, ...]:
-        return judge_set(Request(Act.CREATE, PODCLIQUESET.id(graph.namespace, graph.name), body)).issues if body is not None else ()
-
-    issues = issues_of(planned)
-    admitted = issues_of(before) if issues else ()
+    issues = _set_issues(graph, configuration, judge_set)
+    admitted = _set_issues(old, configuration, judge_set) if old is not None and issues else ()
     return tuple(graph_objects.under(("spec",), PODCLIQUESET.name, (issue for issue in issues if issue not in admitted)))
 
 
-def _own_issues(act: Act, model: ApiObject, graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:
+def _set_issues(graph: InferenceGraph, configuration: Configuration, judge_set: JudgeSet) -> tuple[Issue, ...]:
+    """The issues of the set that a graph would have; none if it would have none."""
+    planned = graph_objects.planned_set(graph, configuration)
+    if planned is None:
+        return ()
+    request = Request(Act.CREATE, PODCLIQUESET.id(graph.namespace, graph.name), planned.body)
+    return planned.memo.recall("issues", (configuration,), lambda: judge_set(request, planned.memo).issues)
+
+
+def _own_issues(act: Act, model: DynamoGraphDeployment, graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:
     """The issues of the graph itself, besides those of its pods."""
     yield from metadata_rules.issues(model.metadata, namespaced=True)
-    yield from graph_rules.issues(graph)
-    yield from graph_schedulers.issues(graph, configuration)
-    yield from graph_objects.count_issues(graph)
+    yield from graph.memo.recall("issues", (configuration,), lambda: tuple(_graph_issues(graph, configuration)))
     if act is Act.CREATE:
         yield from graph_objects.name_issues(graph)
 
 
-def _stored(old: Any) -> InferenceGraph | None:
+def _graph_issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:
+    yield from graph_rules.issues(graph)
+    yield from graph_schedulers.issues(graph, configuration)
+    yield from graph_objects.count_issues(graph)
+
+
+def _stored(old: Any, known: GraphVersion | None) -> _Stored | None:
     """The stored version that an update is compared with; None if it is not a valid DynamoGraphDeployment."""
     if not isinstance(old, Mapping) or any(json_rules.issues(old)):
         return None
     body = defaulted(old)
-    try:
-        parse(DYNAMO_GRAPH, body, strict=False)
-    except Rejected:
-        return None
-    return _graph(body)
-
-
-def _graph(body: Body) -> InferenceGraph:
-    """The graph of a valid body. A name that is to be generated counts with its generated suffix."""
-    metadata = mapping(body.get("metadata"))
-    base = str(metadata.get("generateName") or "")[:GENERATED_BASE]
-    name = str(metadata.get("name") or "") or (f"{base}{'x' * GENERATED_SUFFIX}" if base else "")
-    return read_graph(ResourceId(DYNAMO_GRAPH.group, DYNAMO_GRAPH.name, str(metadata.get("namespace") or ""), name), body)
+    version = read_graph_version(spec_of(body), known)
+    model, _ = read_deployment(body, version)
+    return _Stored(version, version.graph_of(model.metadata)) if model is not None else None

@@ -1,20 +1,22 @@
 """Graph objects: what is wrong with the pods and the PodCliqueSet that a DynamoGraphDeployment would have."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from engine.resource import Body
 from resources.admission import update_rules
-from resources.admission.defaults import defaulted
 from resources.admission.graph_rules import MOST_NODES, service_path
-from resources.admission.set_version import read_version
-from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
+from resources.admission.graph_version import set_version, update_memo
+from resources.admission.set_version import STORED
+from resources.base.fields import cliques_of
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role
+from resources.dynamo.model.names import clique_names
 from resources.dynamo.objects.component_names import instance_name, name_fault
 from resources.dynamo.objects.components import MOST_INSTANCES
 from resources.dynamo.objects.leader_worker_set import group_templates
-from resources.dynamo.objects.podcliqueset import podcliqueset
+from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
 from resources.dynamo.objects.service import service_name
 from resources.dynamo.orchestrator import queue_of
 from resources.dynamo.pods.builder import PodFault, built_pod
@@ -115,7 +117,7 @@ def _label_issues(path: Path, value: str) -> Iterator[Issue]:
     return (Issue(path, ErrorType.INVALID, f"as the value of a label: {fault}", value) for fault in value_faults(value))
 
 
-def planned_set(graph: InferenceGraph, configuration: Configuration) -> Body | None:
+def planned_set(graph: InferenceGraph, configuration: Configuration) -> PlannedSet | None:
     """The PodCliqueSet that the graph would have where KAI is served if it is enabled; None without Grove or without any replica.
 
     None as well if a pod cannot be built.
@@ -124,38 +126,54 @@ def planned_set(graph: InferenceGraph, configuration: Configuration) -> Body | N
         return None
     queue = queue_of(graph) if KAI_SCHEDULER in configuration.schedulers else None
     try:
-        planned = podcliqueset(graph, configuration.dynamo, queue)
+        return podcliqueset(graph, configuration.dynamo, queue)
     except PodFault:
         return None
-    return defaulted(planned.body) if planned else None
 
 
-def is_replaced(old: Body | None, new: Body | None) -> bool:
-    """Whether the new set cannot be made from the old one by changing it."""
-    if old is None or new is None:
+def is_replaced(old: InferenceGraph, new: InferenceGraph, configuration: Configuration) -> bool:
+    """Whether the set of the new graph cannot be made from that of the old one by changing it."""
+    before, after = planned_set(old, configuration), planned_set(new, configuration)
+    if before is None or after is None or before is after:
         return False
-    before, after = read_version(old.get("spec")).parsed, read_version(new.get("spec")).parsed
-    if before is None or after is None:
+    stored, desired = set_version(before), set_version(after)
+    if stored.parsed is None or desired.parsed is None:
         return False
-    return any(update_rules.issues(before.template, after.template, NoReferences(), topology=False))
+    update_memo(after).remember(STORED, stored)  # The set in the cluster usually has this version.
+    return any(update_rules.issues(stored.template, desired.template, NoReferences(), topology=False))
 
 
-def refused_pods(graph: InferenceGraph, settings: DynamoSettings) -> tuple[Issue, ...]:
+def refused_pods(graph: InferenceGraph, configuration: Configuration) -> tuple[Issue, ...]:
     """What an API server would refuse in the pods of a graph, at their services. Pods that cannot be built are left out."""
-    orchestrator = Orchestrator.GROVE if graph.may_use_grove else COMPONENTS
+    planned = planned_set(graph, configuration)
+    in_set = _findings_by_clique(planned) if planned is not None else {}
     issues: dict[tuple[str, str], Issue] = {}
     for service in graph.services if _is_buildable(graph) else ():
         for role in service.roles:
-            try:
-                spec = built_pod(graph, service, role, orchestrator, settings).spec
-            except PodFault:
-                continue
-            for finding in template_findings(spec):
+            findings = in_set.get(clique_names(graph, service).clique(role))
+            for finding in _findings_of_pod(graph, service, role, configuration.dynamo) if findings is None else findings:
                 if finding.pods_only:
                     message = f"its pods would not be valid: {finding}"
                     issue = Issue(service_path(service.name), ErrorType.INVALID, message, pods_only=True)
                     issues.setdefault((service.name, message), issue)
     return tuple(issues.values())
+
+
+def _findings_by_clique(planned: PlannedSet) -> Mapping[str, Sequence[Issue]]:
+    """Clique of a set -> the findings of its pod spec, which has been walked with the set; their paths begin in the pod spec."""
+    by_clique: dict[str, list[Issue]] = {entry["name"]: [] for entry in cliques_of(planned.body)}
+    names = list(by_clique)
+    for finding in set_version(planned).pods.findings:
+        _, _, _, number, _, _, *path = finding.path
+        by_clique[names[int(number)]].append(replace(finding, path=tuple(path)))
+    return by_clique
+
+
+def _findings_of_pod(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings) -> Iterable[Issue]:
+    try:
+        return template_findings(built_pod(graph, service, role, graph.expected, settings).spec)
+    except PodFault:
+        return ()
 
 
 def under(path: Path, kind: str, issues: Iterable[Issue]) -> Iterator[Issue]:

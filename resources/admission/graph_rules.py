@@ -9,12 +9,11 @@ from typing import Any, Final
 
 from engine.quantity import amount, is_zero
 from engine.report.printable import clipped
-from engine.resource import Body
 from resources.admission import metadata_rules
-from resources.base.fields import mapping, mappings
 from resources.dynamo.model import names
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph, whole_amount
+from resources.schema.dynamo import GraphServiceSpec, GraphVolumeClaim
 from resources.schema.formats import LABEL, label_faults, value_faults
 from resources.schema.issues import MAX_VALUE, ErrorType, Issue, Path, duplicates
 
@@ -22,10 +21,6 @@ MOST_NODES: Final = 10_000
 """The largest number of nodes of one replica. The command of its leader names all of them."""
 LONGEST_MESSAGE: Final = 800
 """The largest number of characters of a message that names its field itself."""
-WITH_LABELS: Final = ("componentType", "subComponentType", "dynamoNamespace")
-"""The fields of a service that become values of labels."""
-CREATED: Final = ("storageClass", "size", "volumeAccessMode")
-"""The fields of a volume claim that are needed to create it."""
 
 
 class SentenceIssue(Issue, frozen=True):
@@ -47,9 +42,7 @@ def issues(graph: InferenceGraph) -> Iterator[Issue]:
         yield sentence(("spec", "services"), "spec.services must have at least one service")
     for number, claim in enumerate(graph.pvcs):
         yield from _claim(number, claim)
-    yield from duplicates(
-        ((*("spec", "pvcs"), number, "name"), claim["name"]) for number, claim in enumerate(graph.pvcs) if claim.get("name")
-    )
+    yield from duplicates(((*("spec", "pvcs"), number, "name"), claim.name) for number, claim in enumerate(graph.pvcs) if claim.name)
     yield from _equal_names(graph)
     yield from _namespaces(graph)
     for service, fault in graph.faults:
@@ -79,15 +72,15 @@ def sentence(path: Path, message: str) -> Issue:
     return SentenceIssue(path, ErrorType.INVALID, message)
 
 
-def _claim(number: int, claim: Body) -> Iterator[Issue]:
+def _claim(number: int, claim: GraphVolumeClaim) -> Iterator[Issue]:
     path: Path = ("spec", "pvcs", number)
-    if not claim.get("name"):
+    if not claim.name:
         yield sentence((*path, "name"), f"spec.pvcs[{number}].name is required")
-    if claim.get("create"):
-        for field in CREATED:
-            value = claim.get(field)
-            if not value or (field == "size" and is_zero(value)):
-                yield sentence((*path, field), f"spec.pvcs[{number}].{field} is required when create is true")
+    if claim.create:
+        size = "" if _is_absent(claim.size) else claim.size
+        needed = {"storageClass": claim.storage_class, "size": size, "volumeAccessMode": claim.volume_access_mode}
+        for field in (field for field, value in needed.items() if not value):
+            yield sentence((*path, field), f"spec.pvcs[{number}].{field} is required when create is true")
 
 
 def _equal_names(graph: InferenceGraph) -> Iterator[Issue]:
@@ -103,7 +96,7 @@ def _equal_names(graph: InferenceGraph) -> Iterator[Issue]:
 def _namespaces(graph: InferenceGraph) -> Iterator[Issue]:
     """Services whose Dynamo namespace is not that of the first service that names one."""
     for service in graph.services:
-        own = str(service.body.get("dynamoNamespace") or "")
+        own = service.spec.dynamo_namespace
         if own and own != graph.dynamo_namespace:
             shared = quote(graph.dynamo_namespace)
             yield sentence(
@@ -114,32 +107,30 @@ def _namespaces(graph: InferenceGraph) -> Iterator[Issue]:
 
 
 def _service(graph: InferenceGraph, service: GraphService) -> Iterator[Issue]:
-    path, field, body = service_path(service.name), service_field(service.name), service.body
+    path, field, spec = service_path(service.name), service_field(service.name), service.spec
     if service.replicas < 0:
         yield sentence((*path, "replicas"), f"{field}.replicas must be non-negative")
     if service.nodes > MOST_NODES:
         yield Issue((*path, "multinode", "nodeCount"), ErrorType.INVALID, f"must be at most {MOST_NODES}", service.nodes)
-    ingress = mapping(body.get("ingress"))
-    if ingress.get("enabled") and not ingress.get("host"):
+    if spec.ingress is not None and spec.ingress.enabled and not spec.ingress.host:
         yield sentence((*path, "ingress", "host"), f"{field}.ingress.host is required when ingress is enabled")
     yield from _mounts(path, field, service)
-    memory = body.get("sharedMemory")
-    if memory is not None and not mapping(memory).get("disabled") and _is_absent(mapping(memory).get("size")):
+    if spec.shared_memory is not None and not spec.shared_memory.disabled and _is_absent(spec.shared_memory.size):
         yield sentence((*path, "sharedMemory", "size"), f"{field}.sharedMemory.size is required when disabled is false")
     yield from _gpus(path, service)
     yield from _names(graph, service)
-    yield from _metadata(path, body)
+    yield from _metadata(path, spec)
 
 
 def _mounts(path: Path, field: str, service: GraphService) -> Iterator[Issue]:
     """The issues of volume mounts. A cache may do without a path where the framework has a default: vLLM."""
-    for number, mount in enumerate(mappings(service.body.get("volumeMounts"))):
+    for number, mount in enumerate(service.spec.volume_mounts):
         place, where = (*path, "volumeMounts", number), f"{field}.volumeMounts[{number}]"
-        if not mount.get("name"):
+        if not mount.name:
             yield sentence((*place, "name"), f"{where}: volumeMount.name is required when volumeMounts is set")
-        if mount.get("mountPoint"):
+        if mount.mount_point:
             continue
-        if not mount.get("useAsCompilationCache"):
+        if not mount.use_as_compilation_cache:
             yield sentence((*place, "mountPoint"), f"{where}.mountPoint is required when useAsCompilationCache is false")
         elif service.framework is not Framework.VLLM:
             yield sentence(
@@ -151,8 +142,8 @@ def _mounts(path: Path, field: str, service: GraphService) -> Iterator[Issue]:
 
 def _gpus(path: Path, service: GraphService) -> Iterator[Issue]:
     """The numbers of GPUs: whole, and given for a multinode TensorRT-LLM service, because `mpirun` starts one process for each."""
-    amounts = {kind: mapping(mapping(service.body.get("resources")).get(kind)).get("gpu") for kind in ("limits", "requests")}
-    broken = [kind for kind, value in amounts.items() if amount(str(value)) is not None and whole_amount(value) is None]
+    amounts = {"limits": service.gpu_amount("limits"), "requests": service.gpu_amount("requests")}
+    broken = [kind for kind, value in amounts.items() if value and amount(value) is not None and whole_amount(value) is None]
     for kind in broken:
         yield Issue((*path, "resources", kind, "gpu"), ErrorType.INVALID, "must be a whole number of GPUs", amounts[kind])
     if service.is_multinode and service.framework is Framework.TRTLLM and not service.requested_gpus and not broken:
@@ -182,15 +173,21 @@ def _names(graph: InferenceGraph, service: GraphService) -> Iterator[Issue]:
     )
 
 
-def _metadata(path: Path, body: Body) -> Iterator[Issue]:
+def _metadata(path: Path, spec: GraphServiceSpec) -> Iterator[Issue]:
     """The issues of labels and annotations that a service gives to its objects and pods."""
-    for holder in ((), ("extraPodMetadata",), ("ingress",)):
-        fields = mapping(body.get(holder[0])) if holder else body
-        yield from metadata_rules.labels(mapping(fields.get("labels")), (*path, *holder, "labels"))
-        yield from metadata_rules.annotations(mapping(fields.get("annotations")), (*path, *holder, "annotations"))
-    for field in WITH_LABELS:
-        value = str(body.get(field) or "")
-        yield from (Issue((*path, field), ErrorType.INVALID, f"as the value of a label: {fault}", value) for fault in value_faults(value))
+    for field, holder in (("", spec), ("extraPodMetadata", spec.extra_pod_metadata), ("ingress", spec.ingress)):
+        if holder is not None:
+            place = (*path, field) if field else path
+            yield from metadata_rules.labels(holder.labels, (*place, "labels"))
+            yield from metadata_rules.annotations(holder.annotations, (*place, "annotations"))
+    of_labels = {
+        "componentType": spec.component_type,
+        "subComponentType": spec.sub_component_type,
+        "dynamoNamespace": spec.dynamo_namespace,
+    }
+    for field, value in of_labels.items():
+        for fault in value_faults(value or ""):
+            yield Issue((*path, field), ErrorType.INVALID, f"as the value of a label: {fault}", value)
 
 
 def _is_absent(quantity: Any) -> bool:

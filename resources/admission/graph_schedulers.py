@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from resources.admission.computable_rules import NOT_ENABLED
 from resources.admission.graph_rules import quote, service_path
-from resources.base.fields import mapping
-from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.leader_worker_set import VOLCANO
 from resources.ports.configuration import KAI_SCHEDULER, Configuration
 from resources.schema.issues import ErrorType, Issue, Path
@@ -24,7 +23,7 @@ def implied_scheduler(configuration: Configuration) -> str:
 
 def _grove_issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:
     """All services must have the same scheduler, which must be enabled. One that names none has the implied one."""
-    named = {service.name: name for service in graph.services if (name := _scheduler(service))}
+    named = {service.name: service.scheduler for service in graph.services if service.scheduler}
     schedulers = {service.name: named.get(service.name) or implied_scheduler(configuration) for service in graph.services}
     reference = next((service for service in schedulers if service not in named), next(iter(named), ""))
     for service, name in named.items():
@@ -42,14 +41,9 @@ def _difference(reference: str, schedulers: Mapping[str, str], named: Mapping[st
 
 def _component_issues(graph: InferenceGraph) -> Iterator[Issue]:
     for service in graph.services:
-        name = _scheduler(service)
-        if service.is_multinode and name not in ("", VOLCANO):
+        if service.is_multinode and service.scheduler not in ("", VOLCANO):
             message = f"must be {VOLCANO} or empty: without Grove, a service on several nodes is scheduled by {VOLCANO}"
-            yield Issue(_path(service.name), ErrorType.INVALID, message, name)
-
-
-def _scheduler(service: GraphService) -> str:
-    return str(mapping(service.body.get("extraPodSpec")).get("schedulerName") or "")
+            yield Issue(_path(service.name), ErrorType.INVALID, message, service.scheduler)
 
 
 def _path(service: str) -> Path:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from resources.admission.graph_rules import quote, sentence
-from resources.base.fields import mapping
 from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, InferenceGraph
 from resources.schema.issues import Issue
 
@@ -48,5 +47,4 @@ def _named_queue(graph: InferenceGraph) -> str:
 
 
 def _is_other_backend(old: InferenceGraph, new: InferenceGraph) -> bool:
-    versions = (mapping(graph.body.get("spec")).get("backendFramework") or "" for graph in (old, new))
-    return len(set(versions)) > 1
+    return old.spec.backend_framework != new.spec.backend_framework

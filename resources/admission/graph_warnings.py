@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from engine.paths import get
 from engine.resource import Body
 from resources.admission import annotation_rules
-from resources.admission.graph_defaults import SERVICES
-from resources.admission.graph_rules import service_field
+from resources.admission.graph_rules import service_field, service_path
 from resources.base import names
 from resources.base.fields import mapping
 from resources.dynamo.model.framework import Framework
@@ -20,7 +18,9 @@ from resources.dynamo.objects.podcliqueset import set_notes
 from resources.dynamo.objects.service import service_notes
 from resources.dynamo.pods.defaults import PLANNER_ACCOUNT
 from resources.ports.configuration import Configuration
+from resources.schema.dynamo import DynamoGraphDeployment, ExtraPodMetadata, GraphServiceSpec
 from resources.schema.issues import Located, Path
+from resources.schema.meta import ObjectMeta
 
 KEYS: Final = frozenset({ENABLE_GROVE, KAI_QUEUE, ENABLE_METRICS, STRATEGY, DISCOVERY_OFF})
 """The annotations that are read from graphs alone."""
@@ -36,16 +36,24 @@ def warnings(graph: InferenceGraph) -> Iterator[str]:
         yield from _service(service)
 
 
-def mistyped(graph: InferenceGraph, configuration: Configuration) -> Iterator[Located]:
+def mistyped(model: DynamoGraphDeployment, configuration: Configuration) -> Iterator[Located]:
     """A warning for each annotation and label of a graph or a service whose key is a typing error of a known one."""
-    return annotation_rules.mistyped(_written_keys(graph.body), annotation_rules.known_keys(configuration) | KEYS)
+    return annotation_rules.mistyped(_written_keys(model), annotation_rules.known_keys(configuration) | KEYS)
 
 
-def _written_keys(body: Body) -> Iterator[Path]:
-    services = mapping(get(body, SERVICES, {}))
-    for holder in (("metadata",), *((*SERVICES, name, *part) for name in services for part in ((), ("extraPodMetadata",)))):
-        for field in ("annotations", "labels"):
-            yield from ((*holder, field, key) for key in mapping(get(body, (*holder, field), {})))
+def _written_keys(model: DynamoGraphDeployment) -> Iterator[Path]:
+    for path, holder in _with_keys(model):
+        for field, keys in (("annotations", holder.annotations), ("labels", holder.labels)):
+            yield from ((*path, field, key) for key in keys or ())
+
+
+def _with_keys(model: DynamoGraphDeployment) -> Iterator[tuple[Path, ObjectMeta | GraphServiceSpec | ExtraPodMetadata]]:
+    """The parts of a graph that have annotations and labels."""
+    yield ("metadata",), model.metadata
+    for name, service in model.spec.services.items():
+        yield service_path(name), service
+        if service.extra_pod_metadata is not None:
+            yield (*service_path(name), "extraPodMetadata"), service.extra_pod_metadata
 
 
 def notes(graph: InferenceGraph, configuration: Configuration) -> Iterator[str]:
@@ -60,7 +68,7 @@ def notes(graph: InferenceGraph, configuration: Configuration) -> Iterator[str]:
 
 
 def _service(service: GraphService) -> Iterator[str]:
-    field, body = service_field(service.name), service.body
+    field, spec = service_field(service.name), service.spec
     if difference := mismatch(service):
         yield f"{field}: {difference}"
     if service.is_multinode and service.framework is not Framework.TRTLLM and not service.gpus and not _has_gpus(service.main_container):
@@ -72,13 +80,13 @@ def _service(service: GraphService) -> Iterator[str]:
         yield (
             f"{field}.resources.requests.gpu: pods get GPUs by resources.limits.gpu only; a request counts the processes of TensorRT-LLM"
         )
-    if service.component_type == "planner" and not mapping(body.get("extraPodSpec")).get("serviceAccountName"):
+    if service.component_type == "planner" and not service.extra_pod_spec.get("serviceAccountName"):
         yield f"{field}: planners run as the ServiceAccount {PLANNER_ACCOUNT}; neither it nor its roles are created, so it must exist"
-    if body.get("autoscaling") is not None:
+    if spec.autoscaling is not None:
         yield f"{field}.autoscaling {AUTOSCALING}"
-    if body.get("scalingAdapter") is not None:
+    if spec.scaling_adapter is not None:
         yield f"{field}.scalingAdapter is ignored: there are no scaling adapters; the number of replicas is {field}.replicas"
-    if body.get("globalDynamoNamespace") is not None:
+    if spec.global_dynamo_namespace is not None:
         yield f"{field}.globalDynamoNamespace is ignored: the Dynamo namespace is that of dynamoNamespace"
 
 

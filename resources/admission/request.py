@@ -10,7 +10,7 @@ from engine.ids import ResourceId
 from engine.report.printable import clipped
 from engine.resource import Body
 from resources.schema import pod_spec_rules
-from resources.schema.issues import MAX_TEXT, Issue
+from resources.schema.issues import MAX_TEXT, Issue, Located, Path, spelled
 from resources.schema.pod_spec_rules import warning
 
 MAX_POD_WARNINGS: Final = 100
@@ -69,6 +69,11 @@ class Decision(Struct, frozen=True):
         more = len(self.pods) - MAX_POD_WARNINGS
         about_pods = tuple(clipped(pod_spec_rules.warning(finding), MAX_TEXT) for finding in self.pods[:MAX_POD_WARNINGS])
         return (*self.warnings, *about_pods, *([f"and {more} more warnings about pods"] if more > 0 else []))
+
+
+def unknown_field(path: Path) -> str:
+    """The warning about an unknown field, in the words of an API server."""
+    return Located(f'unknown field "{spelled(path)}"', path)
 
 
 def pod_notes(findings: Iterable[Issue]) -> tuple[str, ...]:

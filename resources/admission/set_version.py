@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from pydantic import ValidationError
 
-from engine.canonical import canonical
 from engine.memo import Memo, is_equal
 from engine.paths import get
 from engine.resource import Body
@@ -18,19 +17,21 @@ from resources.base.fields import CLIQUES, cliques_of, mapping
 from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
 from resources.schema.issues import ErrorType, Issue, Path, rejection
+from resources.schema.meta import ApiObject
 from resources.schema.parse import kind_issues, without_repeats
-from resources.schema.pod_spec_rules import is_fault, object_findings, pod_specs
+from resources.schema.pod_spec_rules import below, is_fault, new_parts, object_findings
 from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, PodCliqueSetSpec, SetTemplate
 from resources.schema.unknown_fields import unknown_paths
 from resources.schema.wire import Wire
 
+Model = TypeVar("Model", bound=ApiObject)
 SPEC: Final[Path] = ("spec",)
 DEPENDENT: Final = frozenset({*KEPT, "minReplicas"})
 """Fields whose issues may be about the value of a field that an update keeps."""
-POD_SPEC_DEPTH: Final = len(CLIQUES) + 3
-"""The length of the path of a pod spec."""
 VERSION: Final = "version"
 """The key under which the memo of a root remembers its version."""
+STORED: Final = "stored version"
+"""The same of the version that an update was compared with."""
 UNREAD: Final = PodCliqueSetSpec.model_construct()
 """Stands for a spec whose faults are known, while the rest of its object is read."""
 
@@ -40,6 +41,8 @@ class PodSpecs(Struct, frozen=True, eq=False, dict=True):
 
     spec: Any
     """The `spec` that they are in."""
+    hashes: Memo = field(default_factory=Memo)
+    """Those of the cliques, as far as they have been computed (`resources.model.template`)."""
 
     @cached_property
     def findings(self) -> tuple[Issue, ...]:
@@ -86,9 +89,8 @@ class SetVersion(Struct, frozen=True, eq=False, dict=True):
         """What is wrong with the pod specs, without those that the old version has as well: older rules may have admitted them."""
         if old is None:
             return self.pods.findings
-        known = {canonical(spec) for _, spec in pod_specs(PODCLIQUESET, {"spec": old.spec})}
-        new = {path for path, spec in pod_specs(PODCLIQUESET, {"spec": self.spec}) if canonical(spec) not in known}
-        return tuple(finding for finding in self.pods.findings if finding.path[:POD_SPEC_DEPTH] in new) if new else ()
+        new = new_parts(PODCLIQUESET, {"spec": self.spec}, {"spec": old.spec})
+        return below(new, self.pods.findings) if new else ()
 
     def keeping(self, spec: Any) -> "SetVersion":
         """The version of this spec, which differs at most in what an update keeps of the stored set (`defaults.KEPT`)."""
@@ -176,11 +178,21 @@ def spec_of(body: Any) -> Any:
 
 def read_set(body: Any, version: SetVersion) -> tuple[PodCliqueSet | None, tuple[Issue, ...]]:
     """The model of a set with this version of its spec, or None; and what is malformed in it."""
+    return read_object(PodCliqueSet, body, version.parsed, UNREAD, version.malformed)
+
+
+def read_object(
+    type_: type[Model], body: Any, spec: Wire | None, unread: Wire, malformed: tuple[Issue, ...]
+) -> tuple[Model | None, tuple[Issue, ...]]:
+    """The model of an object whose spec has been read, or None; and what is malformed in it.
+
+    `spec` is None if that is `malformed`: then `unread` stands for it while the rest of the object is read.
+    """
+    is_map = isinstance(body, Mapping)
     try:
-        is_map = isinstance(body, Mapping)
-        model = PodCliqueSet.model_validate({**body, "spec": version.parsed or UNREAD} if is_map else body, extra="ignore")
+        model = type_.model_validate({**body, "spec": spec or unread} if is_map else body, extra="ignore")
     except ValidationError as error:
         rest = rejection(error).issues
         before = tuple(issue for issue in rest if issue.path[:1] != ("status",))
-        return None, (*before, *(version.malformed if is_map else ()), *rest[len(before) :])
-    return (model, ()) if version.parsed is not None else (None, version.malformed)
+        return None, (*before, *(malformed if is_map else ()), *rest[len(before) :])
+    return (model, ()) if spec is not None else (None, malformed)

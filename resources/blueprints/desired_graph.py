@@ -6,13 +6,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.blueprint import NestedRoot
+from engine.conditions import completed_generation
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.paths import overlay
 from engine.plan import Wait
 from engine.resource import Policy, Resource, Stance
 from resources.admission.admit import admit
+from resources.admission.graph_version import set_version, update_memo
 from resources.admission.request import Act, Request
+from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
 from resources.dynamo import orchestrator
@@ -28,7 +31,7 @@ from resources.dynamo.objects.scaling import scale_targets
 from resources.dynamo.objects.service import frontend_services, service_notes
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
-from resources.model.membership import effective_body
+from resources.model.membership import effective_set, records_of, specified_body
 from resources.policies.update_gate import OPEN, UpdateGate
 from resources.ports.configuration import KAI_SCHEDULER, ONLY, Configuration
 
@@ -112,7 +115,7 @@ def lookups(graph: InferenceGraph, configuration: Configuration) -> tuple[Resour
     """The Secrets and claims that the pods of a graph mount, and the KAI queue that it names."""
     secrets = ssh_secret.needed_secrets(graph, configuration.dynamo).values()
     claims = [name for service in graph.services for name in pvc.mounted_claims(service)]
-    claims += [str(entry["name"]) for entry in graph.pvcs if entry.get("name")]
+    claims += [entry.name for entry in graph.pvcs if entry.name]
     queues = [orchestrator.queue_of(graph)] if KAI_SCHEDULER in configuration.schedulers else []
     return (
         *(kinds.SECRET.id(graph.namespace, name) for name in dict.fromkeys(secrets)),
@@ -122,9 +125,10 @@ def lookups(graph: InferenceGraph, configuration: Configuration) -> tuple[Resour
 
 
 def _on_components(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GraphPlan:
+    root, lives = observed.root, observed.slice(ONLY)
+    was_ready = observed.proposal is None and completed_generation(root.body) == root.generation
     blockers = _blockers(observed, graph, configuration)
-    lives = observed.slice(ONLY)
-    components = tuple(component_resources(graph, configuration.dynamo, lives, blockers))
+    components = tuple(component_resources(graph, configuration.dynamo, lives, blockers, was_ready=was_ready))
     return GraphPlan(
         (*components, *_removed_sets(observed, "components run the graph now")),
         gate=gate_of_components(observed, components),
@@ -179,7 +183,7 @@ def _with_set(observed: Observed, graph: InferenceGraph, configuration: Configur
     id = set_id(graph)
     existing = observed.nested.get(id)
     if existing is None:
-        gate = gate_of_set(observed, planned.body, configuration)
+        gate = gate_of_set(observed, planned, configuration)
         return replace(plan, nested=(_proposed(observed, graph, configuration, planned),), gate=gate)
     if existing.root.deleting_since is not None:
         return replace(plan, deferred=(Wait(id, "is being deleted; it is created again once it is gone"),))
@@ -198,7 +202,7 @@ def _proposed(observed: Observed, graph: InferenceGraph, configuration: Configur
         if service.name in blockers
         for role in service.roles
     }
-    return NestedRoot(planned.body, holds)
+    return NestedRoot(planned.body, holds, {VERSION: set_version(planned)})
 
 
 def _forbidden_changes(existing: Observed, planned: PlannedSet, configuration: Configuration) -> tuple[str, ...]:
@@ -206,10 +210,15 @@ def _forbidden_changes(existing: Observed, planned: PlannedSet, configuration: C
 
     The set counts as its objects record it: to put an annotation back that somebody has edited is no change.
     """
-    recorded = effective_body(existing, configuration)
-    body = {**planned.body, "metadata": overlay(recorded["metadata"], planned.body.get("metadata") or {})}
-    decision = admit(Request(Act.UPDATE, existing.root.id, body, recorded), configuration)
-    return tuple(map(str, decision.issues))
+    records = records_of(existing, configuration, planned.memo)
+
+    def make() -> tuple[str, ...]:
+        recorded = effective_set(specified_body(existing), records).body
+        body = {**planned.body, "metadata": overlay(recorded["metadata"], planned.body.get("metadata") or {})}
+        decision = admit(Request(Act.UPDATE, existing.root.id, body, recorded), configuration, memo=update_memo(planned))
+        return tuple(map(str, decision.issues))
+
+    return planned.memo.recall("forbidden changes", (existing.root, existing.proposal, records, configuration), make)
 
 
 def _replaced(
@@ -226,7 +235,7 @@ def _replaced(
     what = f"{id.kind} {id.name} must be replaced, which restarts {'its pod' if pods == 1 else f'all its {pods} pods'}"
     why = "; ".join(changes)
     if configuration.dynamo.allow_replace or graph.annotations.get(labels.ALLOW_REPLACE, "").lower() == "true":
-        gate = gate_of_set(observed, planned.body, configuration)
+        gate = gate_of_set(observed, planned, configuration)
         removed = _removed(id, f"{what}: {why}")
         return replace(plan, resources=(*plan.resources, removed), notes=(*plan.notes, f"{what}: {why}"), gate=gate)
     remedy = f'allow it with --allow-replace or the annotation {labels.ALLOW_REPLACE}: "true" on {graph.id.kind} {graph.name}'

@@ -57,11 +57,11 @@ class DynamoGraphBlueprint:
         """The key of the only part."""
         return ONLY
 
-    def lookups(self, id: ResourceId, body: Body, configuration: Configuration) -> tuple[ResourceId, ...]:
+    def lookups(self, id: ResourceId, body: Body, configuration: Configuration, memo: Memo) -> tuple[ResourceId, ...]:
         """The Secrets, claims and the queue that the graph names; none if it is not valid."""
         from resources.blueprints.graph_meaning import lookups_of
 
-        return lookups_of(id, body, configuration)
+        return lookups_of(id, body, configuration, memo)
 
     def lookup_kinds(self, configuration: Configuration) -> tuple[Kind, ...]:
         """Secrets, claims and, if KAI is enabled, its queues."""

@@ -1,6 +1,7 @@
 """The meaning of a graph: its PodCliqueSet, its other objects and its status; and its removal."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,11 +17,14 @@ from engine.plan import Alarm, Wait
 from engine.reason import Reason
 from engine.resource import Body, Policy, Resource, Stance
 from resources.admission.admit import admit
+from resources.admission.graph_version import GraphVersion
 from resources.admission.request import Act, Decision, Request
+from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
+from resources.base.fields import annotations_of
 from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups
 from resources.blueprints.replacement_trials import alarms
-from resources.dynamo.model.graph import InferenceGraph, read_graph
+from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.status import FAILED, INVALID, Failure, status_of
 from resources.ports.configuration import ONLY, Configuration
@@ -39,18 +43,37 @@ WRITTEN_BY_SERVER = frozenset({"uid", "resourceVersion", "generation", "creation
 UNCHANGED = "is left as it is until the graph is valid"
 
 
-def lookups_of(id: ResourceId, body: Body, configuration: Configuration) -> tuple[ResourceId, ...]:
+class AdmittedGraph(NamedTuple):
+    """The decision on a graph, and what was read from it."""
+
+    decision: Decision
+    graph: InferenceGraph | None
+    """None if the decision has issues."""
+    version: GraphVersion | None
+    """None if it is not JSON or of another kind."""
+
+
+def admitted_graph(id: ResourceId, body: Body, configuration: Configuration, memo: Memo) -> AdmittedGraph:
+    """A graph as it is specified, judged as if it were new."""
+    decision = admit(Request(Act.CREATE, id, body), configuration, memo=memo)
+    version: GraphVersion | None = memo.last(VERSION)
+    if decision.issues or version is None:
+        return AdmittedGraph(decision, None, version)
+    return AdmittedGraph(decision, version.graph(id, annotations_of(decision.body or {})), version)
+
+
+def lookups_of(id: ResourceId, body: Body, configuration: Configuration, memo: Memo) -> tuple[ResourceId, ...]:
     """The Secrets, claims and the queue that a graph names; none if it is not valid."""
-    decision = admit(Request(Act.CREATE, id, body), configuration)
-    return () if decision.issues else lookups(read_graph(id, decision.body or {}), configuration)
+    graph = admitted_graph(id, body, configuration, memo).graph
+    return lookups(graph, configuration) if graph is not None else ()
 
 
 def nested_roots(observed: Observed, configuration: Configuration, memo: Memo) -> tuple[NestedRoot, ...]:
     """The PodCliqueSet of the graph, if Grove runs it; none of a graph that is being deleted or not valid."""
     if observed.root.deleting_since is not None:
         return ()
-    decision, graph = _admitted(observed, configuration, memo)
-    if decision.issues:
+    graph = _admitted(observed, configuration, memo).graph
+    if graph is None:
         return ()
     try:
         return _planned(observed, graph, configuration, memo).nested
@@ -62,28 +85,23 @@ def desire(observed: Observed, configuration: Configuration, memo: Memo) -> Desi
     """The objects of the graph besides its PodCliqueSet, and its status."""
     if observed.root.deleting_since is not None:
         return _teardown(observed)
-    decision, graph = _admitted(observed, configuration, memo)
-    if decision.issues:
-        return _invalid(observed, decision.body or {}, tuple(map(str, decision.issues)))
+    decision, graph, _ = _admitted(observed, configuration, memo)
+    body = decision.body or {}
+    if graph is None:
+        return _invalid(observed, body, tuple(map(str, decision.issues)))
     try:
         planned = _planned(observed, graph, configuration, memo)
     except (PodFault, GraphError) as error:
-        return _invalid(observed, graph.body, (str(error),))
-    return _desired(observed, graph, planned)
+        return _invalid(observed, body, (str(error),))
+    return _desired(observed, body, graph, planned)
 
 
-def _admitted(observed: Observed, configuration: Configuration, memo: Memo) -> tuple[Decision, InferenceGraph]:
-    """The decision about the desired graph, and the graph. If there are issues, the graph is not meaningful.
-
-    Made again when what a user writes changes, and not with every status.
-    """
-    root, body = observed.root, _specified(_body(observed))
-
-    def make() -> tuple[Decision, InferenceGraph]:
-        decision = admit(Request(Act.CREATE, root.id, body), configuration)
-        return decision, read_graph(root.id, {} if decision.issues else decision.body or {})
-
-    return memo.recall("admitted graph", (body, configuration), make)
+def _admitted(observed: Observed, configuration: Configuration, memo: Memo) -> AdmittedGraph:
+    """The desired graph. Decided again when what a user writes changes, and not with every status."""
+    body = _specified(_body(observed))
+    admitted = memo.recall("admitted graph", (body, configuration), lambda: admitted_graph(observed.root.id, body, configuration, memo))
+    memo.remember(VERSION, admitted.version)
+    return admitted
 
 
 def _specified(body: Body) -> Body:
@@ -106,14 +124,14 @@ def _planned(observed: Observed, graph: InferenceGraph, configuration: Configura
     return memo.recall("graph plan", facts, lambda: graph_plan(observed, graph, configuration))
 
 
-def _desired(observed: Observed, graph: InferenceGraph, planned: GraphPlan) -> Desired:
+def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: GraphPlan) -> Desired:
     failure = Failure(FAILED, planned.failure) if planned.failure else None
     status = status_of(observed.root, planned.states, failure) if observed.root.uid else None
     deferred = planned.deferred
     if failure is not None and not deferred:
         deferred = (Wait(graph.id, planned.failure, blocked=True),)
     return Desired(
-        graph_of([part(ONLY, [_root(observed, graph.body, status), *planned.resources])]),
+        graph_of([part(ONLY, [_root(observed, body, status), *planned.resources])]),
         pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
         deferred=deferred,
         notes=planned.notes,

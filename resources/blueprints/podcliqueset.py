@@ -135,9 +135,8 @@ class PodCliqueSetBlueprint:
         return tuple(kind.key for kind in self.references(configuration) if kind.key not in unserved)
 
 
-def template_of(observed: Observed, configuration: Configuration) -> Template | None:
+def template_of(observed: Observed, configuration: Configuration, memo: Memo) -> Template | None:
     """The template of a set that is only proposed; None if it is not valid."""
-    memo = Memo()
     admitted = admitted_set(observed, configuration, (), memo)
     return None if admitted.problems else _template(observed, admitted, configuration, memo)
 
@@ -161,7 +160,8 @@ def _template(observed: Observed, admitted: AdmittedSet, configuration: Configur
 
     def make() -> Template:
         identity = root.uid or f"{root.id.namespace}/{root.id.name}"
-        return read(root.id, identity, body["metadata"], body["spec"], references, configuration, is_edited=is_edited)
+        hashes = admitted.version.pods.hashes
+        return read(root.id, identity, body["metadata"], body["spec"], references, configuration, hashes, is_edited=is_edited)
 
     is_edited = bool(admitted.faults)
     return memo.recall("template", (fingerprint, root.uid, configuration, references, is_edited), make)

@@ -23,6 +23,8 @@ from engine.proposal import proposed_root
 from engine.reason import Reason
 from engine.resource import Body, Policy, Resource, Stance
 from engine.verb import Verb
+from resources.admission.graph_version import set_version
+from resources.admission.set_version import VERSION
 from resources.base import kinds, names
 from resources.base.fields import mapping
 from resources.blueprints.podcliqueset import template_of
@@ -31,6 +33,7 @@ from resources.blueprints.update_trials import trial_of
 from resources.children.pod import TRIED
 from resources.domains.replica_domains import domains_of_replica
 from resources.dynamo.objects.pod_template import COMPONENT
+from resources.dynamo.objects.podcliqueset import PlannedSet
 from resources.model.pod_facts import facts_of
 from resources.policies.rollout import RUNNING, UpdateAllowance
 from resources.policies.update_gate import OPEN, REFUSED, UpdateGate, update_gate
@@ -54,12 +57,14 @@ KEPT: Final = Policy(partial=(("metadata", "labels"), ("metadata", "annotations"
 """The policy of a component of which nothing changes but the number of its replicas."""
 
 
-def gate_of_set(observed: Observed, body: Body, configuration: Configuration) -> UpdateGate:
+def gate_of_set(observed: Observed, planned: PlannedSet, configuration: Configuration) -> UpdateGate:
     """The gate before what runs the graph is replaced by this PodCliqueSet."""
     if not (_set_runs(observed) or any(map(_has_replicas, _components(observed)))):
         return OPEN
-    new = Observed(proposed_root(body), {}, references=observed.references, unserved=observed.unserved)
-    template, memo = template_of(new, configuration), Memo()
+    new = Observed(proposed_root(planned.body), {}, references=observed.references, unserved=observed.unserved)
+    memo = Memo()
+    memo.remember(VERSION, set_version(planned))
+    template = template_of(new, configuration, memo)
     if template is None:
         return OPEN
     replica = observe_replica(template, 0, new.slice("0"), frozenset(), configuration, NO_TIME)

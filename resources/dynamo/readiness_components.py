@@ -82,7 +82,7 @@ def _deployment_detail(service: GraphService, id: ResourceId, live: Live | None,
     if live is None:
         return f"{subject}: {NOT_FOUND}"
     spec = mapping(live.body.get("spec"))
-    desired = service.replicas if service.body.get("replicas") is not None else _count(spec, "replicas")
+    desired = service.replicas if service.spec.replicas is not None else _count(spec, "replicas")
     if desired == 0:
         return ""
     for field, word in (("updatedReplicas", "updated"), ("availableReplicas", "available")):

@@ -53,7 +53,7 @@ def _reason(service: GraphService, id: ResourceId, body: Body, usable: int) -> s
 
 def _desired(service: GraphService, body: Body) -> int:
     """The replicas that the graph names, else those of the object, which autoscalers and people may set."""
-    return service.replicas if service.body.get("replicas") is not None else _count(mapping(body.get("spec")), "replicas")
+    return service.replicas if service.spec.replicas is not None else _count(mapping(body.get("spec")), "replicas")
 
 
 def _count(fields: Body, field: str) -> int:

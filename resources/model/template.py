@@ -9,6 +9,7 @@ from msgspec import Struct
 from engine.canonical import digest
 from engine.duration import parse
 from engine.ids import ResourceId
+from engine.memo import Memo
 from engine.resource import Body
 from resources.base import labels
 from resources.model import sharing, topology
@@ -129,14 +130,18 @@ def read(
     spec: Body,
     references: TemplateReferences,
     configuration: Configuration,
+    hashes: Memo,
     *,
     is_edited: bool = False,
 ) -> Template:
-    """The template of a set that has its defaults, the recorded membership, and satisfies `resources.admission.computable_rules`."""
+    """The template of a set that has its defaults, the recorded membership, and satisfies `resources.admission.computable_rules`.
+
+    `hashes` remembers those of the cliques: the same for all templates of one version of the set.
+    """
     inner = spec["template"]
     priority = inner.get("priorityClassName", "")
     order = _order(inner.get("cliqueStartupType") or ANY_ORDER, inner["cliques"])
-    cliques = {entry["name"]: _clique(entry, priority, after) for entry, after in zip(inner["cliques"], order, strict=True)}
+    cliques = {entry["name"]: _clique(entry, priority, after, hashes) for entry, after in zip(inner["cliques"], order, strict=True)}
     configs = inner.get("podCliqueScalingGroups") or ()
     annotations = metadata.get("annotations") or {}
     inherited = {key: value for fabric in configuration.fabrics for key, value in fabric.group_annotations(annotations).items()}
@@ -173,10 +178,11 @@ def _order(startup_type: str, entries: Sequence[Mapping[str, Any]]) -> list[tupl
     return [tuple(entry["spec"].get("startsAfter") or ()) if startup_type == EXPLICIT else () for entry in entries]
 
 
-def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ...]) -> Clique:
+def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ...], hashes: Memo) -> Clique:
     spec = entry["spec"]
     pod_spec = spec["podSpec"]
     own_labels, annotations = entry.get("labels") or {}, entry.get("annotations") or {}
+    facts = (entry.get("labels"), entry.get("annotations"), pod_spec, priority)
     return Clique(
         name=entry["name"],
         replicas=spec["replicas"],
@@ -185,7 +191,7 @@ def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ..
         pod_spec=pod_spec,
         labels=own_labels,
         annotations={key: value for key, value in annotations.items() if key != labels.TOPOLOGY_NAME},
-        hash=_hash(hashed_content(entry, priority)),
+        hash=hashes.recall(entry["name"], facts, lambda: _hash(hashed_content(entry, priority))),
         starts_after=starts_after,
         autoscaling=spec.get("autoScalingConfig"),
         scheduler=pod_spec.get("schedulerName", ""),

@@ -18,6 +18,11 @@ SSH_SECRET = "mpirun-ssh-key-{component}"
 WAITER_IMAGE = f"grove-initc:{VERSION}"
 """The default image of the init container that waits for other cliques: the one of this release."""
 
+SSH_KEYS = ("private.key", "private.key.pub")
+"""The keys of that Secret: the private and the public key."""
+GENERATED = "(generated when it is created)"
+"""Stands for content of it that is generated right before the call is sent, so that plans do not depend on chance."""
+
 
 class DynamoSettings(Struct, frozen=True):
     """What pods and objects of graphs depend on besides the graph."""

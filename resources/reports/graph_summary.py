@@ -1,27 +1,12 @@
 """Graph summary: the state of a DynamoGraphDeployment: what runs it, its services, and what is deferred or pending, since when and why."""
 
-from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from engine.ids import ResourceId
-from engine.observed import Live, Observed
-from engine.plan import Plan, Wait
-from resources.base.fields import mapping
-from resources.dynamo import orchestrator
-from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
 from resources.dynamo.model.state import ServiceState
-from resources.dynamo.readiness_components import component_states
-from resources.dynamo.readiness_grove import service_states
-from resources.reports.summary import WaitSince, problems_of, state_of, unchanged_since
-
-ORCHESTRATORS: Final = {Orchestrator.GROVE: "Grove", Orchestrator.COMPONENTS: "components"}
-"""How the orchestrators are called in reports."""
-NOT_RUN: Final = "nothing runs it"
-"""Why a service is not ready while nothing can run its graph."""
+from resources.reports.summary import WaitSince
 
 
 class ServiceSummary(Struct, frozen=True):
@@ -65,75 +50,3 @@ class GraphSummary(Struct, frozen=True):
     def ready(self) -> int:
         """The number of services that are ready."""
         return sum(service.state.is_ready for service in self.services)
-
-
-def graph_summary(observed: Observed, graph: InferenceGraph | None, plan: Plan, sets: Sequence[Plan] = ()) -> GraphSummary:
-    """The summary of a stored graph. `graph`: the graph as specified, None if it is not valid.
-
-    `plan` is the plan of the next pass for the graph, `sets` are those for the PodCliqueSets that it consists of.
-    """
-    choice = orchestrator.choose(graph, observed.unserved).orchestrator if graph else None
-    deferred = [*plan.deferred, *(wait for each in sets for wait in each.blocked)]
-    first = {wait.id: wait for wait in reversed((*deferred, *plan.pending))}
-    return GraphSummary(
-        observed.root.id,
-        state_of(observed, _with_sets(plan, sets)),
-        str(mapping(observed.root.body.get("status")).get("state") or ""),
-        observed.root.created_at,
-        ORCHESTRATORS[choice] if choice else "",
-        tuple(_services(observed, graph, choice)) if graph else (),
-        tuple(_wait_since(observed, first[id]) for id in sorted(first)),
-        problems_of(plan),
-        plan.notes,
-        tuple(sorted({*observed.nested, *(each.root for each in sets)})),
-    )
-
-
-def _with_sets(plan: Plan, sets: Sequence[Plan]) -> Plan:
-    """One plan with everything that is to be done for the graph and its sets."""
-    every = (plan, *sets)
-    return replace(
-        plan,
-        operations=tuple(operation for each in every for operation in each.operations),
-        deferred=tuple(wait for each in every for wait in each.deferred),
-        pending=tuple(wait for each in every for wait in each.pending),
-        objections=tuple(objection for each in every for objection in each.objections),
-        problems=tuple(problem for each in every for problem in each.problems),
-        alarms=tuple(alarm for each in every for alarm in each.alarms),
-        error=next((each.error for each in every if each.error), None),
-    )
-
-
-def nested_plans(observed: Observed, plans: Iterable[Plan]) -> tuple[Plan, ...]:
-    """The plans of the roots that a root consists of, whether these exist or not, sorted by their ids."""
-    nested = (plan for plan in plans if plan.parent == observed.root.id or plan.root in observed.nested)
-    return tuple(sorted(nested, key=lambda plan: plan.root))
-
-
-def _services(observed: Observed, graph: InferenceGraph, choice: Orchestrator | None) -> Iterator[ServiceSummary]:
-    """Every service with its state, in the order of the graph."""
-    states = {state.service: state for state in _states(observed, graph, choice)}
-    for service in graph.services:
-        state = states.get(service.name) or ServiceState(service.name, "", "", ready_replicas=0, reason=NOT_RUN)
-        yield ServiceSummary(service.name, service.nodes, _replicas(service, state), state)
-
-
-def _states(observed: Observed, graph: InferenceGraph, choice: Orchestrator | None) -> tuple[ServiceState, ...]:
-    if choice is None:
-        return ()
-    return component_states(graph, observed.find) if choice is Orchestrator.COMPONENTS else service_states(graph, observed.elsewhere)
-
-
-def _replicas(service: GraphService, state: ServiceState) -> int:
-    return service.replicas if service.body.get("replicas") is not None else max(state.replicas, service.replicas)
-
-
-def _wait_since(observed: Observed, wait: Wait) -> WaitSince:
-    """The wait with the time since when its object is in its present state; None if the object does not exist."""
-    live = _live(observed, wait.id)
-    return WaitSince(wait.id, wait.why, unchanged_since(live) if live else None, wait.until, wait.remedy, wait.reason)
-
-
-def _live(observed: Observed, id: ResourceId) -> Live | None:
-    """The graph, one of its objects, or an object of the sets that it consists of."""
-    return observed.root if id == observed.root.id else observed.find(id) or observed.elsewhere(id)

@@ -5,14 +5,13 @@ which it refuses the pods (`pods_only`); or an unknown field (type `UNKNOWN`), w
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from math import isfinite
 from typing import Any, Final
 
 from engine.canonical import canonical
 from engine.ids import Kind
-from engine.resource import Body
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET
 from resources.schema import pod_amounts, pod_containers, pod_placement, pod_security, pod_volumes
 from resources.schema.issues import ErrorType, Issue, Path
@@ -80,14 +79,23 @@ def pod_specs(kind: Kind, body: Any) -> Iterator[tuple[Path, Any]]:
             yield (*path, "spec", "podSpec"), spec["podSpec"]
 
 
-def object_findings(kind: Kind, body: Any, old: Body | None = None) -> tuple[Issue, ...]:
-    """The findings of all pod specs of an object, and of the other parts whose types Kubernetes publishes.
+def object_findings(kind: Kind, body: Any) -> tuple[Issue, ...]:
+    """The findings of all pod specs of an object, and of the other parts whose types Kubernetes publishes."""
+    return tuple(finding for path, name, part in _parts(kind, body) for finding in _findings_of_part(path, name, part))
 
-    A part that `old` has as well is skipped: older rules may have admitted it, and it must not prevent other changes.
+
+def new_parts(kind: Kind, body: Any, old: Any) -> frozenset[Path]:
+    """The paths of the parts of an object, whose types Kubernetes publishes, that `old` does not have as well.
+
+    Older rules may have admitted the others, and they must not prevent other changes.
     """
     admitted = {(name, canonical(part)) for _, name, part in _parts(kind, old)}
-    new = (entry for entry in _parts(kind, body) if not admitted or (entry[1], canonical(entry[2])) not in admitted)
-    return tuple(finding for path, name, part in new for finding in _findings_of_part(path, name, part))
+    return frozenset(path for path, name, part in _parts(kind, body) if (name, canonical(part)) not in admitted)
+
+
+def below(paths: Set[Path], findings: Iterable[Issue]) -> tuple[Issue, ...]:
+    """The findings at these paths or below one of them."""
+    return tuple(finding for finding in findings if any(finding.path[:end] in paths for end in range(len(finding.path) + 1)))
 
 
 def template_findings(spec: Any, path: Path = ()) -> Iterator[Issue]:

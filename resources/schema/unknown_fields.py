@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
-from typing import Any, Final, get_args
+from typing import Any, Final, get_args, get_origin
 
 from msgspec import Struct
 
@@ -67,10 +67,19 @@ def unknown_paths(value: Any, model: type[Wire], path: Path = ()) -> Iterator[Pa
     for key, inner in models.items():
         below = value.get(key)
         if inner is not None:
-            yield from unknown_paths(below, inner, (*path, key))
-            for index, entry in enumerate(below if isinstance(below, list | tuple) else ()):
-                yield from unknown_paths(entry, inner, (*path, key, index))
+            for place, entry in _objects(below, is_map=key in maps_below(model)):
+                yield from unknown_paths(entry, inner, (*path, key, *place))
     yield from ((*path, key) for key, entry in value.items() if key not in models and entry is not None)
+
+
+def _objects(value: Any, *, is_map: bool) -> Iterator[tuple[Path, Any]]:
+    """The objects of a field, with their paths below it: itself, or the entries of a list or a map."""
+    if is_map:
+        yield from (((key,), entry) for key, entry in mapping(value).items())
+    elif isinstance(value, list | tuple):
+        yield from (((index,), entry) for index, entry in enumerate(value))
+    else:
+        yield (), value
 
 
 def nearest_field(path: Path, model: type[Wire]) -> str:
@@ -86,6 +95,16 @@ def nearest_field(path: Path, model: type[Wire]) -> str:
 def models_below(model: type[Wire]) -> Mapping[str, type[Wire] | None]:
     """Each field of a model by its key, with the model of its value or of the entries of its list; None if it has none."""
     return {field.alias or name: model_in(field.annotation) for name, field in model.model_fields.items()}
+
+
+@cache
+def maps_below(model: type[Wire]) -> frozenset[str]:
+    """The fields of a model, by their keys, that are maps of objects with a model."""
+    return frozenset(
+        field.alias or name
+        for name, field in model.model_fields.items()
+        if get_origin(field.annotation) is dict and model_in(field.annotation)
+    )
 
 
 def model_in(annotation: Any) -> type[Wire] | None:

@@ -1,11 +1,11 @@
-"""One parse: a command reads each revision of a set once, from the file to the forecast and the last pass."""
+"""One parse: a command reads each revision of a set or a graph once, from the file to the forecast and the last pass."""
 
 from pathlib import Path
 
 import pytest
 
 from resources.install.webhooks import DEFAULT_SET, VALIDATE_SET, Webhook
-from tests.counting import counted, read
+from tests.counting import HASHING, READING_GRAPHS, counted, read, read_graph
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine
 from tests.enginectl.serving.test_admission import answer_of, judge_of, reviewed
@@ -16,13 +16,23 @@ PODS = 2
 """The pod specs of `SET`."""
 
 
-def edited(folder: Path, old: str, new: str) -> Path:
-    """The set with another text in one place."""
-    text = SET.read_text()
+GRAPHS = {"single": (2, 2), "vllm": (2, 3), "trtllm": (2, 3)}
+"""The examples of graphs, with the numbers of their services and of the pod specs of their sets."""
+OFFLINE = [("diff", "--against", "empty"), ("render",)]
+
+
+def file_of(graph: str) -> Path:
+    """The example of that name."""
+    return ROOT / "examples" / "06-dynamo" / f"{graph}.yaml"
+
+
+def edited(folder: Path, old: str, new: str, file: Path = SET) -> Path:
+    """The file with another text in one place."""
+    text = file.read_text()
     assert old in text
-    file = folder / "edited.yaml"
-    file.write_text(text.replace(old, new))
-    return file
+    result = folder / "edited.yaml"
+    result.write_text(text.replace(old, new))
+    return result
 
 
 @pytest.mark.parametrize("words", [("diff", "--against", "empty"), ("render",), ("diff", "--base", SET)], ids=lambda words: words[-1])
@@ -31,6 +41,51 @@ def test_a_manifest_is_read_once_without_a_cluster(engine: Engine, words: tuple[
         result = engine(*words, "-f", SET)
 
     assert (result.code, counts) == (0, read(1 + ("--base" in words), PODS))
+
+
+@pytest.mark.parametrize("words", OFFLINE, ids=lambda words: words[0])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_graph_and_its_set_are_read_once_without_a_cluster(engine: Engine, name: str, words: tuple[str, ...]) -> None:
+    with counted(READING_GRAPHS) as counts:
+        assert engine(*words, "-f", file_of(name)).code == 0
+
+    assert counts == read_graph(*GRAPHS[name])
+
+
+@pytest.mark.parametrize("name", ["single", "vllm"])
+def test_a_graph_and_its_set_are_read_once_with_their_forecast_and_while_they_are_applied(engine: Engine, box: Box, name: str) -> None:
+    commands = [("diff", "-f"), ("sync", "-y", "-f"), ("diff", "-f"), ("diff",), ("status",)]
+    results = []
+    for words in commands:
+        with counted(READING_GRAPHS) as counts:
+            assert engine(*words, *([file_of(name)] if words[-1] == "-f" else [])).code == 0
+        results.append(counts)
+
+    assert results == [read_graph(*GRAPHS[name])] * len(commands)
+
+
+@pytest.mark.parametrize(("old", "new"), [("[--model, Qwen/Qwen3-0.6B]", "[--model, other]"), ("replicas: 2", "replicas: 3")])
+def test_an_edited_graph_is_read_once_beside_the_stored_one(engine: Engine, box: Box, tmp_path: Path, old: str, new: str) -> None:
+    assert engine("sync", "-y", "-f", file_of("single")).code == 0
+    file = edited(tmp_path, old, new, file_of("single"))
+    results = []
+    for words in (("diff", "-f", file), ("diff", "-f", file, "--out", tmp_path / "plan"), ("sync", "-y", "-f", file)):
+        with counted(READING_GRAPHS) as counts:
+            assert engine(*words).code == 0
+        results.append(counts)
+
+    assert results == [read_graph(*GRAPHS["single"], stored=1)] * 3
+
+
+@pytest.mark.parametrize("words", [*OFFLINE, ("diff",), ("sync", "-y"), ("diff", "--out", "plan")], ids=lambda words: words[0])
+def test_the_pods_of_a_set_are_hashed_once_for_each_revision(
+    engine: Engine, box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with counted(HASHING) as counts:
+        assert engine(*words, "-f", SET).code == 0
+
+    assert counts == {"hashed": PODS}
 
 
 def test_a_manifest_is_read_once_with_its_forecast_and_while_it_is_applied(engine: Engine, box: Box) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from engine.blueprint import LookingBlueprint, relevant_incomplete
 from engine.errors import ClusterError, Unauthorized
+from engine.memo import Memo
 from engine.observed import Live, unlisted_texts
 from engine.report.printable import printable
 from engine.runtime.provider import TRANSIENT, Provider
@@ -52,7 +53,8 @@ async def named_objects(provider: Provider, roots: Iterable[Live], configuration
     Raises transient errors.
     """
     looking = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS if isinstance(blueprint, LookingBlueprint)}
-    ids = {id for root in roots if root.id.kind in looking for id in looking[root.id.kind].lookups(root.id, root.body, configuration)}
+    looking_roots = (root for root in roots if root.id.kind in looking)
+    ids = {id for root in looking_roots for id in looking[root.id.kind].lookups(root.id, root.body, configuration, Memo())}
     named: list[Live] = []
     for id in sorted(ids):
         try:

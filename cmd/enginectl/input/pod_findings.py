@@ -9,10 +9,10 @@ from engine.resource import Body
 from enginectl.base.options import FieldValidation
 from enginectl.wiring.configuration import Wiring
 from resources.admission.set_version import certain_issues, set_faults, version_of
-from resources.base.kinds import PODCLIQUESET
+from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET
 from resources.schema.issues import ErrorType, Issue
 from resources.schema.parse import faults, model_of
-from resources.schema.pod_spec_rules import is_fault, object_findings
+from resources.schema.pod_spec_rules import is_fault
 from resources.schema.unknown_fields import ServedFields, nearest_field, suggestion, with_suggestion
 
 MOST_COMPARED: Final = 500
@@ -45,6 +45,10 @@ def judge_pods(
 
 def malformed(kind: Kind, body: Body, memo: Memo) -> tuple[Issue, ...]:
     """Why a manifest cannot be read: it does not have the shape of its kind, or has unknown fields."""
+    if kind == DYNAMO_GRAPH:
+        from resources.admission.graph_version import graph_faults  # Most files have no graph.
+
+        return graph_faults(body, memo)
     return set_faults(body, memo) if kind == PODCLIQUESET else faults(kind, body)
 
 
@@ -71,8 +75,12 @@ def further_faults(kind: Kind, body: Body, memo: Memo, *, wiring: Wiring, is_cre
         issues, pods = decision.issues, decision.pods
     elif kind == PODCLIQUESET:
         issues, pods = certain_issues(body, memo), version_of(body, memo).pods.findings
+    elif kind == DYNAMO_GRAPH:
+        from resources.admission.graph_version import version_of_graph
+
+        issues, pods = (), version_of_graph(body, memo).all_findings
     else:
-        issues, pods = (), object_findings(kind, body)
+        issues, pods = (), ()
     return (*issues, *judge_pods([finding for finding in pods if not is_fault(finding)], wiring.validation)[0])
 
 

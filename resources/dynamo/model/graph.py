@@ -1,17 +1,19 @@
 """InferenceGraph: a DynamoGraphDeployment as its user specified it: services with their framework, nodes, replicas and GPUs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Literal
 
 from engine.ids import Owner, ResourceId
+from engine.memo import Memo
 from engine.quantity import amount
 from engine.resource import Body
 from resources.base import kinds
-from resources.base.fields import mapping, mappings
+from resources.base.fields import mapping
 from resources.dynamo.model.framework import Framework, FrameworkError, framework_of
+from resources.schema.dynamo import DynamoGraphSpec, GraphServiceSpec, GraphVolumeClaim
 
 ENABLE_GROVE = "nvidia.com/enable-grove"
 KAI_QUEUE = "nvidia.com/kai-scheduler-queue"
@@ -40,11 +42,12 @@ class Orchestrator(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class GraphService:
-    """One service of a graph. `body` is the entry of `spec.services`, with its defaults and valid."""
+    """One service of a graph."""
 
     name: str
     """The key in `spec.services`, in the user's spelling."""
-    body: Body
+    spec: GraphServiceSpec
+    """The entry of `spec.services`."""
     framework: Framework
     envs: tuple[Body, ...]
     """The variables of the graph that the service does not set itself, then its own."""
@@ -57,13 +60,12 @@ class GraphService:
     @property
     def component_type(self) -> str:
         """The component type in lower case; empty if there is none."""
-        return str(self.body.get("componentType") or "").lower()
+        return (self.spec.component_type or "").lower()
 
     @property
     def nodes(self) -> int:
         """The number of nodes of one replica; 1 without `multinode`."""
-        count: int = mapping(self.body.get("multinode")).get("nodeCount", 2) if self.body.get("multinode") is not None else 1
-        return max(count, 1)
+        return self.spec.multinode.node_count if self.spec.multinode is not None else 1
 
     @property
     def is_multinode(self) -> bool:
@@ -73,24 +75,38 @@ class GraphService:
     @property
     def replicas(self) -> int:
         """The number of replicas; 1 if the service names none."""
-        count = self.body.get("replicas")
-        return 1 if count is None else int(count)
+        return 1 if self.spec.replicas is None else self.spec.replicas
 
     @property
     def gpus(self) -> int | None:
         """The GPUs of one node, from `resources.limits.gpu`; None if there is no such number."""
-        return whole_amount(mapping(mapping(self.body.get("resources")).get("limits")).get("gpu"))
+        return whole_amount(self.gpu_amount("limits"))
 
     @property
     def requested_gpus(self) -> int | None:
         """The GPUs of one node by which TensorRT-LLM counts its processes: `requests.gpu`, else `limits.gpu`."""
-        requested = whole_amount(mapping(mapping(self.body.get("resources")).get("requests")).get("gpu"))
+        requested = whole_amount(self.gpu_amount("requests"))
         return self.gpus if requested is None else requested
+
+    def gpu_amount(self, kind: Literal["limits", "requests"]) -> str | None:
+        """The field `gpu` of the limits or the requests."""
+        amounts = getattr(self.spec.resources, kind) if self.spec.resources is not None else None
+        return amounts.gpu if amounts is not None else None
+
+    @property
+    def extra_pod_spec(self) -> Body:
+        """`extraPodSpec`; empty if there is none."""
+        return self.spec.extra_pod_spec or {}
 
     @property
     def main_container(self) -> Body:
         """`extraPodSpec.mainContainer`; empty if there is none."""
-        return mapping(mapping(self.body.get("extraPodSpec")).get("mainContainer"))
+        return mapping(self.extra_pod_spec.get("mainContainer"))
+
+    @property
+    def scheduler(self) -> str:
+        """The scheduler that `extraPodSpec` names; empty if it names none."""
+        return self.extra_pod_spec.get("schedulerName") or ""
 
     @property
     def roles(self) -> tuple[Role, ...]:
@@ -107,12 +123,15 @@ class InferenceGraph:
     """A graph as specified."""
 
     id: ResourceId
-    body: Body
-    """The object with its defaults, valid."""
+    annotations: Mapping[str, str]
+    """Its annotations."""
+    spec: DynamoGraphSpec
     services: tuple[GraphService, ...]
     """Sorted by their names in lower case."""
     faults: tuple[tuple[str, str], ...] = ()
     """Service -> why its framework cannot be determined. Such a service counts as one without framework."""
+    memo: Memo = field(default_factory=Memo)
+    """What has been computed from it alone, e.g. its pods."""
 
     @property
     def name(self) -> str:
@@ -130,25 +149,25 @@ class InferenceGraph:
         return Owner(self.id, kinds.DYNAMO_GRAPH.api_version)
 
     @property
-    def annotations(self) -> Mapping[str, str]:
-        """Its annotations."""
-        return mapping(mapping(self.body.get("metadata")).get("annotations"))
-
-    @property
     def may_use_grove(self) -> bool:
         """Whether the graph becomes a PodCliqueSet where Grove is served: always, unless its annotation forbids it."""
-        return str(self.annotations.get(ENABLE_GROVE, "")).lower() != "false"
+        return self.annotations.get(ENABLE_GROVE, "").lower() != "false"
 
     @property
-    def pvcs(self) -> Sequence[Body]:
+    def pvcs(self) -> Sequence[GraphVolumeClaim]:
         """The entries of `spec.pvcs`."""
-        return mappings(mapping(self.body.get("spec")).get("pvcs"))
+        return self.spec.pvcs
 
     @cached_property
     def dynamo_namespace(self) -> str:
         """The Dynamo namespace that the services share: the one that they name, else `dynamo-<graph>`."""
-        named = (str(service.body["dynamoNamespace"]) for service in self.services if service.body.get("dynamoNamespace"))
+        named = (service.spec.dynamo_namespace for service in self.services if service.spec.dynamo_namespace)
         return next(named, f"dynamo-{self.name}")
+
+    @property
+    def expected(self) -> Orchestrator:
+        """What runs the graph where Grove is served."""
+        return Orchestrator.GROVE if self.may_use_grove else Orchestrator.COMPONENTS
 
     @property
     def metrics_enabled(self) -> bool:
@@ -161,22 +180,18 @@ class InferenceGraph:
         return any(service.is_multinode for service in self.services)
 
 
-def read_graph(id: ResourceId, body: Body) -> InferenceGraph:
-    """The graph of a valid object with its defaults."""
-    spec = mapping(body.get("spec"))
-    shared = mappings(spec.get("envs"))
-    explicit = str(spec.get("backendFramework") or "")
+def read_graph(id: ResourceId, annotations: Mapping[str, str], spec: DynamoGraphSpec) -> InferenceGraph:
+    """The graph of this spec."""
     services: list[GraphService] = []
     faults: list[tuple[str, str]] = []
-    for name, entry in sorted(mapping(spec.get("services")).items(), key=lambda pair: (pair[0].lower(), pair[0])):
-        service = mapping(entry)
+    for name, service in sorted(spec.services.items(), key=lambda pair: (pair[0].lower(), pair[0])):
         try:
-            framework = _framework(service, explicit)
+            framework = _framework(service, spec.backend_framework or "")
         except FrameworkError as error:
             faults.append((name, str(error)))
             framework = Framework.NONE
-        services.append(GraphService(name, service, framework, merged_envs(shared, mappings(service.get("envs")))))
-    return InferenceGraph(id, body, tuple(services), tuple(faults))
+        services.append(GraphService(name, service, framework, merged_envs(spec.envs, service.envs)))
+    return InferenceGraph(id, annotations, spec, tuple(services), tuple(faults))
 
 
 def merged_envs(*lists: Sequence[Body]) -> tuple[Body, ...]:
@@ -185,19 +200,15 @@ def merged_envs(*lists: Sequence[Body]) -> tuple[Body, ...]:
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-def _framework(service: Body, explicit: str) -> Framework:
-    container = mapping(mapping(service.get("extraPodSpec")).get("mainContainer"))
-    command, args = (_words(container.get(field)) for field in ("command", "args"))
-    return framework_of(str(service.get("componentType") or ""), command, args, explicit)
+def _framework(service: GraphServiceSpec, explicit: str) -> Framework:
+    container = mapping((service.extra_pod_spec or {}).get("mainContainer"))
+    command, args = (container.get(field) or () for field in ("command", "args"))
+    return framework_of(service.component_type or "", command, args, explicit)
 
 
-def _words(value: Any) -> list[str]:
-    return [str(word) for word in value] if isinstance(value, list | tuple) else []
-
-
-def whole_amount(value: Any) -> int | None:
-    """A whole number from 0, given as a quantity (`8`, `8.0`, `1k`) or a number; None for anything else, and for `GPU_BOUND` and more."""
-    number = amount(str(value)) if isinstance(value, int | str) and not isinstance(value, bool) else None
+def whole_amount(value: str | None) -> int | None:
+    """A whole number from 0, given as a quantity (`8`, `8.0`, `1k`); None for anything else, and for `GPU_BOUND` and more."""
+    number = amount(value) if value is not None else None
     if number is None or not 0 <= number < GPU_BOUND:
         return None
     return int(number) if number == number.to_integral_value() else None

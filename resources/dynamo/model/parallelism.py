@@ -5,7 +5,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from resources.base.fields import mapping
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService
 
@@ -79,11 +78,9 @@ def parallel_sizes(service: GraphService) -> Mapping[str, int]:
 
 def _words(service: GraphService) -> Iterator[str]:
     """The words of the command and its arguments; an argument that is a shell line is split."""
-    container = mapping(service.main_container)
     for field in ("command", "args"):
-        value = container.get(field)
-        for text in value if isinstance(value, list | tuple) else ():
-            yield from (word.strip(QUOTES) for word in str(text).split())
+        for text in service.main_container.get(field) or ():
+            yield from (word.strip(QUOTES) for word in text.split())
 
 
 def _product(sizes: Mapping[str, int]) -> int:

@@ -5,14 +5,12 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from engine.conditions import completed_generation
 from engine.errors import GraphError
 from engine.observed import Live, Slice
 from engine.paths import get
 from engine.reason import Reason
 from engine.resource import Resource
 from resources.base import kinds
-from resources.base.fields import mapping
 from resources.dynamo.model.graph import KAI_QUEUE, GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.model.names import instance
 from resources.dynamo.objects.component_names import instance_name, name_fault
@@ -34,11 +32,14 @@ MOST_INSTANCES = 10_000
 AUTOMATIC_NVLINK = "grove.io/auto-mnnvl"
 
 
-def component_resources(graph: InferenceGraph, settings: DynamoSettings, lives: Slice, blockers: Mapping[str, str]) -> list[Resource]:
+def component_resources(
+    graph: InferenceGraph, settings: DynamoSettings, lives: Slice, blockers: Mapping[str, str], *, was_ready: bool
+) -> list[Resource]:
     """The objects of all services, then the removal of live ones that no service needs any more.
 
     `lives` are the graph's objects. `blockers`: service -> why its pods must not be created yet; a workload that exists already is
-    still updated. Raises `GraphError` for more replicas of multinode services than `MOST_INSTANCES`.
+    still updated. `was_ready`: whether the graph was ready as it is specified now: then no service has been scaled since. Raises
+    `GraphError` for more replicas of multinode services than `MOST_INSTANCES`.
     """
     count = sum(service.replicas for service in graph.services if service.is_multinode)
     if count > MOST_INSTANCES:
@@ -46,6 +47,8 @@ def component_resources(graph: InferenceGraph, settings: DynamoSettings, lives: 
     desired = [
         resource for service in graph.services for resource in _of_service(graph, service, settings, lives, blockers.get(service.name, ""))
     ]
+    if was_ready:
+        desired = [replace(resource, reason=None) if resource.reason is Reason.SCALED_OUT else resource for resource in desired]
     return [*desired, *obsolete_components(graph, lives, {resource.id for resource in desired})]
 
 
@@ -94,7 +97,7 @@ def _instance(
     """
     name = instance_name(graph, service, index)
     id = kinds.LEADER_WORKER_SET.id(graph.namespace, name)
-    live, gang = lives.objects.get(id), replace(pod_group(graph, service, index), reason=_why_absent(graph, service, index, lives))
+    live, gang = lives.objects.get(id), replace(pod_group(graph, service, index), reason=_why_absent(service, index, lives))
     reason = _name_fault(graph, name) or blocker
     is_held = bool(reason) and live is None
     yield held(gang, reason) if is_held and gang.id not in lives.objects else gang
@@ -105,10 +108,8 @@ def _instance(
         yield held(workload, reason) if is_held else workload
 
 
-def _why_absent(graph: InferenceGraph, service: GraphService, index: int, lives: Slice) -> Reason | None:
-    """Why a replica of a service has no objects; None if nothing explains it. A graph that was ready as it is now was not scaled since."""
-    if completed_generation(graph.body) == graph.body["metadata"].get("generation"):
-        return None
+def _why_absent(service: GraphService, index: int, lives: Slice) -> Reason | None:
+    """Why a replica of a service has no objects; None if nothing explains it."""
     instances = (live.labels.get(INSTANCE, "") for live in lives.of(kinds.LEADER_WORKER_SET.name) if _is_of(service, live))
     indices = [int(instance) for instance in instances if instance.isascii() and instance.isdigit()]
     return Reason.SCALED_OUT if indices and index > max(indices) else None
@@ -154,7 +155,7 @@ def _service_notes(graph: InferenceGraph, service: GraphService) -> Iterator[str
     if not service.is_multinode:
         return
     field = f"spec.services[{service.name}]"
-    scheduler = mapping(service.body.get("extraPodSpec")).get("schedulerName")
+    scheduler = service.scheduler
     if scheduler and scheduler != VOLCANO:
         yield f"{field}.extraPodSpec.schedulerName: {scheduler} is replaced by {VOLCANO}, which schedules the gangs of LeaderWorkerSets"
     if service.replicas > 0 and (name := instance_name(graph, service, 0)) != (full := instance(graph, service, 0)):

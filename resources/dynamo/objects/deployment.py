@@ -68,6 +68,6 @@ def deployment(graph: InferenceGraph, service: GraphService, settings: DynamoSet
             "template": form,
         },
     )
-    policy = SCALED_BY_OTHERS if service.body.get("replicas") is None else POLICY
+    policy = SCALED_BY_OTHERS if service.spec.replicas is None else POLICY
     why = f"{service.name}: {'1 replica' if service.replicas == 1 else f'{service.replicas} replicas'} on one node each"
     return Resource(kinds.DEPLOYMENT.id(graph.namespace, name), body, why, (graph.owner,), policy=policy)

@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from engine.resource import Body, Policy, Resource
+from engine.resource import Policy, Resource
 from resources.base import kinds
-from resources.base.fields import manifest, mapping, omitted_fields
+from resources.base.fields import manifest, omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.objects.labels import own_labels
 from resources.dynamo.objects.service import FRONTEND, HTTP, frontends, service_name
 from resources.ports.configuration import DynamoSettings
+from resources.schema.dynamo import ServiceIngress
 
+NOT_SET: Final = ServiceIngress()
 POLICY: Final = Policy(owned=(("spec", "tls"),), omitted=omitted_fields(kinds.INGRESS))
 """A certificate that the service no longer names is removed from the Ingress."""
 
@@ -30,8 +32,8 @@ def ingress_notes(graph: InferenceGraph, settings: DynamoSettings) -> tuple[str,
 def ingress_host(graph: InferenceGraph, service: GraphService, settings: DynamoSettings) -> str:
     """The host of a service's Ingress: prefix and host, a dot and the suffix. The host is the graph's name if the service names none."""
     spec = _spec(service)
-    host = f"{spec.get('hostPrefix') or ''}{spec.get('host') or graph.name}"
-    suffix = str(spec.get("hostSuffix") or settings.ingress_host_suffix)
+    host = f"{spec.host_prefix or ''}{spec.host or graph.name}"
+    suffix = spec.host_suffix or settings.ingress_host_suffix
     return f"{host}.{suffix}" if suffix else host
 
 
@@ -42,43 +44,41 @@ def _ingress(graph: InferenceGraph, service: GraphService, settings: DynamoSetti
         "ingressClassName": _ingress_class(service, settings),
         "rules": [{"host": host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}],
     }
-    if secret := mapping(ingress.get("tls")).get("secretName"):
-        spec["tls"] = [{"hosts": [host], "secretName": secret}]
+    if ingress.tls is not None and ingress.tls.secret_name:
+        spec["tls"] = [{"hosts": [host], "secretName": ingress.tls.secret_name}]
     body = manifest(
         kinds.INGRESS,
         graph.namespace,
         name,
-        {**mapping(ingress.get("labels")), **own_labels(graph)},
-        annotations=mapping(ingress.get("annotations")),
+        {**ingress.labels, **own_labels(graph)},
+        annotations=ingress.annotations,
         spec=spec,
     )
     id = kinds.INGRESS.id(graph.namespace, name)
     return Resource(id, body, f"Ingress of frontend {service.name}", (graph.owner,), policy=POLICY)
 
 
-def _spec(service: GraphService) -> Body:
-    return mapping(service.body.get("ingress"))
+def _spec(service: GraphService) -> ServiceIngress:
+    return service.spec.ingress or NOT_SET
 
 
 def _is_enabled(service: GraphService, settings: DynamoSettings) -> bool:
     """A frontend without Ingress settings is exposed wherever the settings have an Ingress class."""
-    if service.body.get("ingress") is None:
-        return bool(settings.ingress_class)
-    return bool(_spec(service).get("enabled"))
+    return bool(settings.ingress_class if service.spec.ingress is None else service.spec.ingress.enabled)
 
 
 def _ingress_class(service: GraphService, settings: DynamoSettings) -> str:
-    return str(_spec(service).get("ingressControllerClassName") or settings.ingress_class)
+    return _spec(service).ingress_controller_class_name or settings.ingress_class
 
 
 def _notes(service: GraphService, settings: DynamoSettings) -> Iterator[str]:
-    if not _spec(service).get("enabled"):
+    if not _spec(service).enabled:
         return
     field = f"spec.services[{service.name}].ingress"
     if service.component_type != FRONTEND:
         yield f"{field}: no Ingress is created, because the component type is not {FRONTEND}"
         return
-    if _spec(service).get("useVirtualService"):
+    if _spec(service).use_virtual_service:
         yield f"{field}.useVirtualService: VirtualServices are not supported, none is created"
     if not _ingress_class(service, settings):
         yield f"{field}.ingressControllerClassName: no Ingress is created, because neither the service nor the configuration names a class"

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from resources.base.fields import mapping
 from resources.base.labels import GRAPH_MANAGER, LONGEST_VALUE, MANAGED_BY, PART_OF
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.model.names import SUFFIXES, component, shortened
@@ -23,24 +22,22 @@ def own_labels(graph: InferenceGraph) -> dict[str, str]:
 def pod_labels(graph: InferenceGraph, service: GraphService, role: Role) -> dict[str, str]:
     """The labels of the pods of one role: generated ones, overridden by the service's `labels`, then by `extraPodMetadata.labels`."""
     generated = {SELECTOR: selector(graph, service, role), GRAPH_NAME: graph.name, NAMESPACE: graph.dynamo_namespace}
-    if kind := service.body.get("componentType"):
-        generated[COMPONENT_TYPE] = str(kind)
-    if kind := service.body.get("subComponentType"):
-        generated[SUB_COMPONENT_TYPE] = str(kind)
+    if kind := service.spec.component_type:
+        generated[COMPONENT_TYPE] = kind
+    if kind := service.spec.sub_component_type:
+        generated[SUB_COMPONENT_TYPE] = kind
     if graph.metrics_enabled:
         generated[METRICS_ENABLED] = "true"
-    return {**generated, **mapping(service.body.get("labels")), **_extra(service, "labels")}
+    extra = service.spec.extra_pod_metadata
+    return {**generated, **service.spec.labels, **(extra.labels if extra is not None else {})}
 
 
 def pod_annotations(service: GraphService) -> dict[str, str]:
     """The annotations of the pods of a service: its `annotations`, overridden by `extraPodMetadata.annotations`."""
-    return {**mapping(service.body.get("annotations")), **_extra(service, "annotations")}
+    extra = service.spec.extra_pod_metadata
+    return {**service.spec.annotations, **(extra.annotations if extra is not None else {})}
 
 
 def selector(graph: InferenceGraph, service: GraphService, role: Role) -> str:
     """The value of the selector label: `<graph>-<service>`, with `-ldr` or `-wkr` for several nodes; the names in full if they fit."""
     return shortened(f"{component(graph, service)}{SUFFIXES[role]}", LONGEST_VALUE)
-
-
-def _extra(service: GraphService, field: str) -> dict[str, str]:
-    return dict(mapping(mapping(service.body.get("extraPodMetadata")).get(field)))

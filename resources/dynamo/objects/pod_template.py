@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.canonical import digest
-from resources.base.fields import mapping
 from resources.dynamo.model.graph import ENABLE_METRICS, GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.objects.labels import (
     COMPONENT_TYPE,
@@ -34,18 +33,18 @@ _FOR_US = frozenset({STRATEGY, ENABLE_METRICS, DISCOVERY_OFF})
 
 def identity_labels(graph: InferenceGraph, service: GraphService) -> dict[str, str]:
     """The labels that identify the pods and objects of a service. Users cannot override them: Services select by them."""
-    type_label = {COMPONENT_TYPE: str(service.body["componentType"])} if service.component_type else {}
+    type_label = {COMPONENT_TYPE: service.spec.component_type} if service.spec.component_type else {}
     return {GRAPH_NAME: graph.name, COMPONENT: service.name, NAMESPACE: graph.dynamo_namespace, **type_label}
 
 
 def object_labels(graph: InferenceGraph, service: GraphService) -> dict[str, str]:
     """The labels of a workload object: the user's labels of the service, overridden by those that identify it."""
-    return {**mapping(service.body.get("labels")), **identity_labels(graph, service)}
+    return {**service.spec.labels, **identity_labels(graph, service)}
 
 
 def object_annotations(service: GraphService) -> dict[str, str]:
     """The annotations of a workload object: the user's annotations of the service."""
-    return dict(mapping(service.body.get("annotations")))
+    return dict(service.spec.annotations)
 
 
 def pod_template(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings) -> dict[str, Any]:

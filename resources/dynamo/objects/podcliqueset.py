@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.duration import canonical, nanoseconds
+from engine.memo import Memo
 from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import manifest
@@ -30,14 +31,20 @@ class PlannedSet(Struct, frozen=True, eq=False):
     """The manifest, without owner references."""
     warnings: tuple[str, ...]
     """What the author of the graph should know: shortened names, services that are left out, and warnings about pods."""
+    memo: Memo = field(default_factory=Memo)
+    """What has been read from the manifest."""
 
 
 def podcliqueset(graph: InferenceGraph, settings: DynamoSettings, queue: str | None) -> PlannedSet | None:
-    """The set of a graph; None if no service has replicas.
+    """The set of a graph, the same object every time; None if no service has replicas.
 
     With a KAI queue, pods that name no scheduler are scheduled by KAI in that queue; without one (None), nothing is said about KAI.
     Raises `PodFault` if the pods of a service cannot be built, and `ValueError` if the termination delay of the settings is no duration.
     """
+    return graph.memo.recall(("set", queue), (settings,), lambda: _podcliqueset(graph, settings, queue))
+
+
+def _podcliqueset(graph: InferenceGraph, settings: DynamoSettings, queue: str | None) -> PlannedSet | None:
     services = scaled_up(graph)
     if not services:
         return None

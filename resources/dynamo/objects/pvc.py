@@ -5,7 +5,7 @@ from typing import Final
 
 from engine.resource import Policy, Resource
 from resources.base import kinds
-from resources.base.fields import manifest, mappings, omitted_fields
+from resources.base.fields import manifest, omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.objects.labels import own_labels
 
@@ -16,17 +16,16 @@ POLICY: Final = Policy(create_only=True, omitted=omitted_fields(kinds.PVC))
 def created_claims(graph: InferenceGraph, foreign: Collection[str]) -> Iterator[Resource]:
     """The claims of `spec.pvcs` with `create: true`, except those that exist and are not the graph's own (`foreign`): these are used."""
     for entry in graph.pvcs:
-        name = str(entry.get("name") or "")
-        if not name or entry.get("create") is not True or name in foreign:
+        if not entry.name or not entry.create or entry.name in foreign:
             continue
         spec = {
-            "accessModes": [entry.get("volumeAccessMode")],
-            "resources": {"requests": {"storage": str(entry.get("size"))}},
-            "storageClassName": entry.get("storageClass"),
+            "accessModes": [entry.volume_access_mode],
+            "resources": {"requests": {"storage": str(entry.size)}},
+            "storageClassName": entry.storage_class,
         }
-        body = manifest(kinds.PVC, graph.namespace, name, own_labels(graph), spec=spec)
-        id = kinds.PVC.id(graph.namespace, name)
-        yield Resource(id, body, f"claim {name} of spec.pvcs", (graph.owner,), policy=POLICY)
+        body = manifest(kinds.PVC, graph.namespace, entry.name, own_labels(graph), spec=spec)
+        id = kinds.PVC.id(graph.namespace, entry.name)
+        yield Resource(id, body, f"claim {entry.name} of spec.pvcs", (graph.owner,), policy=POLICY)
 
 
 def missing_claims(graph: InferenceGraph, existing: Collection[str]) -> dict[str, str]:
@@ -34,15 +33,14 @@ def missing_claims(graph: InferenceGraph, existing: Collection[str]) -> dict[str
 
     `existing` has the names of all claims in the graph's namespace, whoever owns them. Services without such a problem are left out.
     """
-    available = {*existing, *(str(entry.get("name")) for entry in graph.pvcs if entry.get("create") is True)}
+    available = {*existing, *(entry.name for entry in graph.pvcs if entry.create)}
     missing = {service.name: [name for name in mounted_claims(service) if name not in available] for service in graph.services}
     return {service: _reason(names) for service, names in missing.items() if names}
 
 
 def mounted_claims(service: GraphService) -> tuple[str, ...]:
     """The names of the claims that a service mounts, each once."""
-    names = (str(mount.get("name") or "") for mount in mappings(service.body.get("volumeMounts")))
-    return tuple(dict.fromkeys(name for name in names if name))
+    return tuple(dict.fromkeys(mount.name for mount in service.spec.volume_mounts if mount.name))
 
 
 def _reason(names: list[str]) -> str:

@@ -15,7 +15,7 @@ def scale_targets(graph: InferenceGraph) -> Iterator[tuple[ResourceId, int]]:
     people; one with 0 replicas has no object. The object may not exist yet.
     """
     for service in graph.services:
-        if service.body.get("replicas") is not None and service.replicas > 0:
+        if service.spec.replicas is not None and service.replicas > 0:
             yield target_id(graph, service), service.replicas
 
 

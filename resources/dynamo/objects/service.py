@@ -67,7 +67,7 @@ def service_notes(graph: InferenceGraph) -> tuple[str, ...]:
     return tuple(
         f"spec.services[{service.name}].modelRef: no Service for the model's endpoints is created"
         for service in graph.services
-        if service.body.get("modelRef")
+        if service.spec.model_ref is not None
     )
 
 

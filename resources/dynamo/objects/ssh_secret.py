@@ -1,7 +1,6 @@
 """SSH Secrets: the key pairs with which the leader of a TensorRT-LLM service on several nodes reaches its workers."""
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
 
 from engine.ids import Owner
 from engine.observed import Live
@@ -13,12 +12,7 @@ from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.model.names import component
 from resources.dynamo.objects.labels import own_labels
-from resources.ports.configuration import DynamoSettings
-
-KEYS: Final = ("private.key", "private.key.pub")
-"""The keys of the Secret: the private and the public key."""
-GENERATED: Final = "(generated when it is created)"
-"""Stands for content that is generated right before the call is sent, so that plans do not depend on chance."""
+from resources.ports.configuration import GENERATED, SSH_KEYS, DynamoSettings
 
 
 def needed_secrets(graph: InferenceGraph, settings: DynamoSettings) -> dict[str, str]:
@@ -52,7 +46,7 @@ def created_secrets(graph: InferenceGraph, settings: DynamoSettings, live: Mappi
     for name in dict.fromkeys(needed_secrets(graph, settings).values()):
         if name in live and not _is_ours(live[name], graph, is_shared=is_shared):
             continue
-        body = manifest(kinds.SECRET, graph.namespace, name, own_labels(graph), type="Opaque", data=dict.fromkeys(KEYS, GENERATED))
+        body = manifest(kinds.SECRET, graph.namespace, name, own_labels(graph), type="Opaque", data=dict.fromkeys(SSH_KEYS, GENERATED))
         owner = Owner(graph.id, kinds.DYNAMO_GRAPH.api_version, controller=not is_shared)
         policy = Policy(create_only=True, shared=is_shared, omitted=omitted_fields(kinds.SECRET))
         yield Resource(kinds.SECRET.id(graph.namespace, name), body, "SSH key pair for TensorRT-LLM", (owner,), policy=policy)
@@ -64,6 +58,6 @@ def _is_ours(secret: Live, graph: InferenceGraph, *, is_shared: bool) -> bool:
 
 
 def _reason(name: str) -> str:
-    keys = " and ".join(KEYS)
+    keys = " and ".join(SSH_KEYS)
     need = f"Secret {name} does not exist: TensorRT-LLM on several nodes needs it for the SSH key pair (keys {keys})"
     return f"{need}; create it, or set dynamo.mpiRun.createSshSecret"

@@ -17,7 +17,7 @@ from resources.dynamo.model.framework import WORKERS, Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role, merged_envs
 from resources.dynamo.model.names import component
 from resources.dynamo.pods.defaults import default_container, default_pod, standard_variables
-from resources.dynamo.pods.fields import Path, map_at, maps_at, text_at, words_at
+from resources.dynamo.pods.fields import Path, map_at, maps_at, words_at
 from resources.dynamo.pods.merge import merged
 from resources.dynamo.pods.order import in_order
 from resources.dynamo.pods.resources import with_resources
@@ -39,10 +39,16 @@ class BuiltPod(Struct, frozen=True):
 
 
 def built_pod(graph: InferenceGraph, service: GraphService, role: Role, orchestrator: Orchestrator, settings: DynamoSettings) -> BuiltPod:
-    """The pod spec of one role of a service, its lists in one order.
+    """The pod spec of one role of a service, its lists in one order. Built once for the orchestrator that the graph should have.
 
     Raises `PodFault` for what the manifest alone shows to be wrong.
     """
+    if orchestrator is not graph.expected:
+        return _built(graph, service, role, orchestrator, settings)
+    return graph.memo.recall(("pod", service.name, role), (settings,), lambda: _built(graph, service, role, orchestrator, settings))
+
+
+def _built(graph: InferenceGraph, service: GraphService, role: Role, orchestrator: Orchestrator, settings: DynamoSettings) -> BuiltPod:
     path: Path = ("spec", "services", service.name)
     backend = BACKENDS[service.framework]
     volumes = service_volumes(service, backend, path)
@@ -58,7 +64,7 @@ def built_pod(graph: InferenceGraph, service: GraphService, role: Role, orchestr
 def _user_container(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, path: Path) -> Body:
     """The main container: defaults, then `mainContainer`, then the fields of the service."""
     below = (*path, "extraPodSpec", "mainContainer")
-    user = map_at(service.body, path, "extraPodSpec", "mainContainer")
+    user = service.main_container
     command, arguments, own_envs = words_at(user, below, "command"), words_at(user, below, "args"), maps_at(user, below, "env")
     maps_at(user, below, "volumeMounts")
     default = _replaceable(default_container(graph, service), user, below)
@@ -67,14 +73,12 @@ def _user_container(graph: InferenceGraph, service: GraphService, settings: Dyna
     container = merged(default, {field: value for field, value in user.items() if field != "env"})
     if user.get("startupProbe"):
         container["startupProbe"] = user["startupProbe"]
-    for probe in ("livenessProbe", "readinessProbe"):
-        if service.body.get(probe) is not None:
-            container[probe] = map_at(service.body, path, probe)
-    secret = text_at(service.body, path, "envFromSecret")
-    if secret:
+    probes = {"livenessProbe": service.spec.liveness_probe, "readinessProbe": service.spec.readiness_probe}
+    container |= {field: probe for field, probe in probes.items() if probe is not None}
+    if secret := service.spec.env_from_secret:
         container["envFrom"] = [*maps_at(container, below, "envFrom"), {"secretRef": {"name": secret}}]
     container["env"] = list(merged_envs(standard_variables(settings), default["env"], own_envs, service.envs))
-    return with_resources(container, service.body, path)
+    return with_resources(container, service, path)
 
 
 def _replaceable(default: dict[str, Any], user: Body, path: Path) -> dict[str, Any]:
@@ -145,7 +149,7 @@ def _rewritten(
 
 def _pod(service: GraphService, rewritten: RewrittenContainer, volumes: ServiceVolumes, path: Path) -> dict[str, Any]:
     """The pod spec: defaults, then `extraPodSpec`, then the main container and its volumes behind those of the user."""
-    user = {field: value for field, value in map_at(service.body, path, "extraPodSpec").items() if field != "mainContainer"}
+    user = {field: value for field, value in service.extra_pod_spec.items() if field != "mainContainer"}
     below = (*path, "extraPodSpec")
     lists = {
         "containers": [*maps_at(user, below, "containers"), rewritten.container],

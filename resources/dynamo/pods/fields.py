@@ -1,4 +1,4 @@
-"""Fields: parts of a service that are read with their types checked, so that a wrong shape is reported with its path."""
+"""Fields: parts of a pod spec that are read with their types checked, so that a wrong shape is reported with its path."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,13 +48,3 @@ def words_at(body: Body, path: Path, field: str) -> list[str]:
         if "\0" in word:
             raise PodFault((*path, field, index), "must not contain a null character")
     return list(value)
-
-
-def text_at(body: Body, path: Path, field: str) -> str:
-    """The text in a field; empty if there is none. Raises `PodFault` for anything else."""
-    value = body.get(field)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise PodFault((*path, field), "must be a text")
-    return value

@@ -51,7 +51,7 @@ class Bundles:
         """The kind of leaves."""
         return (LEAF,)
 
-    def lookups(self, id: ResourceId, body: Body, configuration: Any) -> tuple[ResourceId, ...]:
+    def lookups(self, id: ResourceId, body: Body, configuration: Any, memo: Memo) -> tuple[ResourceId, ...]:
         """The leaf that `spec.needs` names."""
         needs = body["spec"].get("needs")
         return (LEAF.id(id.namespace, needs),) if needs else ()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from engine.errors import Forbidden
+from engine.memo import Memo
 from engine.observed import live
 from engine.runtime.lookups import MAX_AGE_MISSING, Lookups
 from engine.runtime.provider import Observation
@@ -24,7 +25,7 @@ def bundle() -> dict[str, Any]:
 
 async def test_what_may_not_be_read_is_reported_once_and_again_after_it_could_be_read() -> None:
     provider, lookups = FakeProvider(), Lookups()
-    lookups.want((Bundles(),), Observation([live(bundle())], ()), (), None)
+    lookups.want((Bundles(),), Observation([live(bundle())], ()), (), None, Memo())
     refusal = Forbidden('cannot get resource "leaves"')
     reported = []
     for at, error in enumerate([refusal, refusal, None, refusal]):

@@ -1,4 +1,4 @@
-"""The rules for sets read the parsed set: the JSON is for what makes it, carries it, or has no model."""
+"""The rules for sets and graphs read what was parsed: the JSON is for what makes it, carries it, or has no model."""
 
 from types import ModuleType
 
@@ -11,6 +11,9 @@ from resources.admission import (
     computable_rules,
     create_rules,
     dependency_rules,
+    graph_rules,
+    graph_schedulers,
+    graph_update_rules,
     metadata_rules,
     sharing_rules,
     topology_rules,
@@ -24,16 +27,19 @@ RULES = (
     computable_rules,
     create_rules,
     dependency_rules,
+    graph_rules,
+    graph_schedulers,
+    graph_update_rules,
     metadata_rules,
     queues,
     sharing_rules,
     topology_rules,
     update_rules,
 )
-OF_JSON = {"Body", fields.annotations_of.__name__, fields.cliques_of.__name__, fields.members_of.__name__}
-"""What a module imports that reads the object of a set."""
+OF_JSON = {"Body", fields.annotations_of.__name__, fields.cliques_of.__name__, fields.members_of.__name__, fields.mapping.__name__}
+"""What a module imports that reads the JSON of an object."""
 
 
 @pytest.mark.parametrize("rules", RULES, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_rules_for_sets_read_no_json_of_the_set(rules: ModuleType) -> None:
+def test_rules_read_no_json_of_the_object(rules: ModuleType) -> None:
     assert OF_JSON.isdisjoint(vars(rules))

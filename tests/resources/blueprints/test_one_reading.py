@@ -14,7 +14,7 @@ from engine.tick import plan_all
 from engine.world import assemble
 from resources.admission import graph_decision
 from resources.registry import BLUEPRINTS
-from tests.counting import READING, counted, read
+from tests.counting import READING, READING_GRAPHS, counted, read, read_graph
 from tests.laws.toy import START
 from tests.resources.admission.graphs import graph
 from tests.resources.admission.requests import SETUP, put, small
@@ -73,6 +73,18 @@ def test_what_begins_with_the_memo_of_others_reads_nothing_again_and_leaves_it_a
     beginning, edited = forecast.pass_over(small()), forecast.pass_over(put(small(), {IMAGE: "new"}))
 
     assert (beginning, edited, loop.pass_over(put(small(), {"status": {"replicas": 1}}))) == ({}, read(1, 1), {})
+
+
+def test_a_status_or_a_label_does_not_make_a_graph_and_its_set_be_read_again() -> None:
+    loop, body, other = Loop(), graph(), put(graph(), {"metadata.labels": {"team": "a"}})
+    image = "spec.services.decode.extraPodSpec.mainContainer.image"
+
+    first = loop.pass_over(body, functions=READING_GRAPHS)
+    again = loop.pass_over(put(body, {"status": {"state": "pending"}}), functions=READING_GRAPHS)
+    labelled = loop.pass_over(other, functions=READING_GRAPHS)
+    edited = loop.pass_over(put(other, {image: "new"}), functions=READING_GRAPHS)
+
+    assert (first, again, labelled, edited) == (read_graph(1, 2), {}, {}, read_graph(1, 2))
 
 
 def test_a_graph_is_judged_once_for_each_edit_although_its_set_and_its_objects_are_computed_from_it() -> None:

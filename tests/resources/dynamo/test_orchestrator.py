@@ -5,8 +5,9 @@ from itertools import product
 import pytest
 
 from resources.base import kinds
-from resources.dynamo.model.graph import InferenceGraph, Orchestrator, read_graph
+from resources.dynamo.model.graph import InferenceGraph, Orchestrator
 from resources.dynamo.orchestrator import NOT_AVAILABLE, choose, queue_of, uses_kai
+from tests.resources.dynamo.reading import graph_in
 
 GROVE, LWS, VOLCANO = kinds.PODCLIQUESET.key, kinds.LEADER_WORKER_SET.key, kinds.VOLCANO_POD_GROUP.key
 
@@ -14,8 +15,7 @@ GROVE, LWS, VOLCANO = kinds.PODCLIQUESET.key, kinds.LEADER_WORKER_SET.key, kinds
 def graph(annotations: dict[str, str] | None = None, nodes: int = 2) -> InferenceGraph:
     """A graph with one service on so many nodes."""
     service = {"componentType": "worker", **({"multinode": {"nodeCount": nodes}} if nodes > 1 else {})}
-    body = {"metadata": {"name": "g", "annotations": annotations or {}}, "spec": {"services": {"decode": service}}}
-    return read_graph(kinds.DYNAMO_GRAPH.id("default", "g"), body)
+    return graph_in({"name": "g", "annotations": annotations or {}}, {"services": {"decode": service}})
 
 
 def unserved(*served: str) -> frozenset[str]:
@@ -50,7 +50,7 @@ def test_the_annotation_is_compared_without_case_and_not_trimmed(value: str, exp
 
 def test_the_choice_is_that_of_the_whole_graph() -> None:
     services = {"one": {"componentType": "frontend"}, "two": {"componentType": "worker", "multinode": {"nodeCount": 2}}}
-    mixed = read_graph(kinds.DYNAMO_GRAPH.id("default", "g"), {"metadata": {"name": "g"}, "spec": {"services": services}})
+    mixed = graph_in({"name": "g"}, {"services": services})
 
     assert choose(mixed, unserved(LWS)).orchestrator is None
     assert choose(mixed, unserved(LWS, VOLCANO)).orchestrator is Orchestrator.COMPONENTS

@@ -12,7 +12,8 @@ from engine.plan import Plan, Wait
 from engine.verb import Verb
 from resources.base import kinds
 from resources.dynamo.model.graph import InferenceGraph
-from resources.reports.graph_summary import GraphSummary, graph_summary, nested_plans
+from resources.reports.graph_summary import GraphSummary
+from resources.reports.summarized_graph import graph_summary, nested_plans
 from tests.resources.dynamo.objects.grove_graphs import frontend, graph, worker
 
 ROOT = kinds.DYNAMO_GRAPH.id("ai", "g")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resources.base.kinds import OURS, PODCLIQUE, PODCLIQUESET
 from resources.schema.issues import ErrorType, Issue
-from resources.schema.pod_spec_rules import findings, issues, object_findings, pod_specs, warnings
+from resources.schema.pod_spec_rules import below, findings, issues, new_parts, object_findings, pod_specs, warnings
 from tests.resources.manifests import JSON, clique, paths, pcs, put, whole_pod_spec
 
 WHOLE = whole_pod_spec()
@@ -170,12 +170,17 @@ def test_pod_specs_are_found_in_cliques_and_sets() -> None:
     ]
 
 
+def new_findings(new: Any, old: Any) -> tuple[Issue, ...]:
+    """The findings of a set that the old one does not have."""
+    return below(new_parts(PODCLIQUESET, new, old), object_findings(PODCLIQUESET, new))
+
+
 def test_an_unchanged_pod_spec_is_not_validated_again() -> None:
     faulty, worse = pod(image=1), pod(image=2)
     old = pcs(clique("a", podSpec=faulty), clique("b"))
 
-    again = object_findings(PODCLIQUESET, pcs(clique("b"), clique("a", podSpec=copy.deepcopy(faulty), replicas=9)), old)
-    changed = object_findings(PODCLIQUESET, pcs(clique("b"), clique("a", podSpec=worse)), old)
+    again = new_findings(pcs(clique("b"), clique("a", podSpec=copy.deepcopy(faulty), replicas=9)), old)
+    changed = new_findings(pcs(clique("b"), clique("a", podSpec=worse)), old)
 
     assert again == ()
     assert [issue.field for issue in changed if not issue.pods_only] == ["spec.template.cliques[1].spec.podSpec.containers[0].image"]
@@ -184,4 +189,4 @@ def test_an_unchanged_pod_spec_is_not_validated_again() -> None:
 def test_a_pod_spec_that_changes_from_true_to_one_is_validated() -> None:
     old, new = (pcs(clique(podSpec={**pod(image="i"), "hostNetwork": value})) for value in (True, 1))
 
-    assert [issue.field for issue in object_findings(PODCLIQUESET, new, old)] == ["spec.template.cliques[0].spec.podSpec.hostNetwork"]
+    assert [issue.field for issue in new_findings(new, old)] == ["spec.template.cliques[0].spec.podSpec.hostNetwork"]

@@ -1,9 +1,8 @@
 """The services of a graph as its user specified them."""
 
-from typing import Any
-
 import pytest
 
+from resources.schema.issues import Rejected
 from tests.resources.dynamo.pods.graphs import graph_of, worker
 
 
@@ -19,13 +18,17 @@ from tests.resources.dynamo.pods.graphs import graph_of, worker
         ("-1", None),
         ("many", None),
         ("1" * 5_000, None),
-        (True, None),
     ],
 )
-def test_gpus_are_a_whole_amount(given: Any, gpus: int | None) -> None:
+def test_gpus_are_a_whole_amount(given: str, gpus: int | None) -> None:
     (service,) = graph_of(worker(gpu="", resources={"limits": {"gpu": given}})).services
 
     assert service.gpus == gpus
+
+
+def test_no_graph_has_gpus_that_are_no_amount() -> None:
+    with pytest.raises(Rejected, match="gpu"):
+        graph_of(worker(gpu="", resources={"limits": {"gpu": True}}))
 
 
 def test_tensorrt_llm_counts_the_requested_gpus_before_the_limit() -> None:

@@ -15,10 +15,10 @@ NOTHING = slice_of([])
 
 
 def resources(
-    graph: InferenceGraph, lives: Slice = NOTHING, blockers: Mapping[str, str] | None = None, **settings: Any
+    graph: InferenceGraph, lives: Slice = NOTHING, blockers: Mapping[str, str] | None = None, *, was_ready: bool = True, **settings: Any
 ) -> dict[str, Resource]:
     """The resources of a graph by `<kind>/<name>`, in their order."""
-    made = component_resources(graph, DynamoSettings(**settings), lives, blockers or {})
+    made = component_resources(graph, DynamoSettings(**settings), lives, blockers or {}, was_ready=was_ready)
     return {f"{resource.id.kind}/{resource.id.name}": resource for resource in made}
 
 

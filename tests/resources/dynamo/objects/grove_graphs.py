@@ -3,8 +3,8 @@
 from typing import Any
 
 from engine.resource import Body
-from resources.base import kinds
-from resources.dynamo.model.graph import InferenceGraph, read_graph
+from resources.dynamo.model.graph import InferenceGraph
+from tests.resources.dynamo.reading import graph_in
 
 COMMANDS = {
     "vllm": "python3 -m dynamo.vllm --model m --tensor-parallel-size 8",
@@ -20,13 +20,7 @@ GPUS = {"limits": {"gpu": "4"}}
 def graph(services: Body | None = None, *, name: str = "g", annotations: Body | None = None, pvcs: Any = (), **more: Any) -> InferenceGraph:
     """A graph in the namespace `ai` with these services."""
     metadata = {"name": name, "namespace": "ai", "annotations": annotations or {}}
-    body = {
-        "apiVersion": "nvidia.com/v1alpha1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": metadata,
-        "spec": {"pvcs": list(pvcs), "services": {**(services or {}), **more}},
-    }
-    return read_graph(kinds.DYNAMO_GRAPH.id("ai", name), body)
+    return graph_in(metadata, {"pvcs": list(pvcs), "services": {**(services or {}), **more}})
 
 
 def worker(framework: str = "vllm", *, nodes: int = 1, extra_pod_spec: Body | None = None, **fields: Any) -> dict[str, Any]:

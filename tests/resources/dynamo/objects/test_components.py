@@ -310,7 +310,7 @@ def test_what_only_the_grove_path_provides_is_noted() -> None:
 
 def test_warnings_about_pods_are_those_of_all_roles_and_pods_that_cannot_be_built_have_none() -> None:
     unrecognised = graph(a=worker("noop", nodes=2), b=worker())
-    broken = graph(a=worker("noop", nodes=2, extra_pod_spec={"mainContainer": "x"}))
+    broken = graph(a=worker("noop", nodes=2, extra_pod_spec={"containers": [{"name": "main"}]}))
 
     assert ["service a, leader" in text or "service a, worker" in text for text in component_warnings(unrecognised, DynamoSettings())] == [
         True,

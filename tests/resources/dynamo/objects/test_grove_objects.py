@@ -21,8 +21,8 @@ from resources.dynamo.objects.podcliqueset import podcliqueset
 from resources.dynamo.objects.pvc import created_claims, missing_claims
 from resources.dynamo.objects.scaling import scale_targets
 from resources.dynamo.objects.service import frontend_services, service_notes
-from resources.dynamo.objects.ssh_secret import GENERATED, created_secrets, missing_secrets, needed_secrets
-from resources.ports.configuration import DynamoSettings
+from resources.dynamo.objects.ssh_secret import created_secrets, missing_secrets, needed_secrets
+from resources.ports.configuration import GENERATED, DynamoSettings
 from resources.registry import BLUEPRINTS
 from tests.laws.toy import CONFIGURATION, START
 from tests.resources.dynamo.objects.grove_graphs import frontend, graph, worker

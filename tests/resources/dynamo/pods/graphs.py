@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from resources.base import kinds
-from resources.dynamo.model.graph import InferenceGraph, Orchestrator, Role, read_graph
+from resources.dynamo.model.graph import InferenceGraph, Orchestrator, Role
 from resources.dynamo.pods.builder import BuiltPod, built_pod
 from resources.ports.configuration import DynamoSettings
+from tests.resources.dynamo.reading import graph_in
 
 Body = dict[str, Any]
 
@@ -16,8 +16,7 @@ MAIN, LEADER, WORKER = Role.MAIN, Role.LEADER, Role.WORKER
 
 def graph_of(service: Body, name: str = "decode", graph: str = "g", **spec: Any) -> InferenceGraph:
     """A graph in the namespace `ai` with one service."""
-    body = {"metadata": {"name": graph, "namespace": "ai"}, "spec": {"services": {name: service}, **spec}}
-    return read_graph(kinds.DYNAMO_GRAPH.id("ai", graph), body)
+    return graph_in({"name": graph, "namespace": "ai"}, {"services": {name: service}, **spec})
 
 
 def worker(*args: str, command: tuple[str, ...] | None = ("/bin/sh", "-c"), nodes: int = 2, gpu: str = "4", **fields: Any) -> Body:

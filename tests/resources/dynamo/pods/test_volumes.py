@@ -6,6 +6,7 @@ import pytest
 
 from resources.dynamo.model.graph import Role
 from resources.dynamo.pods.builder import PodFault
+from resources.schema.issues import Rejected
 from tests.resources.dynamo.pods.graphs import LEADER, MAIN, WORKER, Body, graph_of, main_container, main_of, pod, value_of, worker
 
 COMMANDS = {framework: f"python3 -m dynamo.{framework}" for framework in ("vllm", "sglang", "trtllm")}
@@ -64,10 +65,10 @@ def test_shared_memory_can_be_disabled() -> None:
 
 
 def test_the_size_of_shared_memory_is_a_quantity() -> None:
-    with pytest.raises(PodFault) as raised:
+    with pytest.raises(Rejected) as raised:
         pod(graph_of({"sharedMemory": {"size": "much"}}))
 
-    assert raised.value.path == ("spec", "services", "decode", "sharedMemory", "size")
+    assert [issue.path for issue in raised.value.issues] == [("spec", "services", "decode", "sharedMemory", "size")]
 
 
 @pytest.mark.parametrize(
