@@ -143,7 +143,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "aiohttp": ("providers/kubernetes/",),
     "cel_expr_python": ("providers/policies/",),
     "cryptography": (f"{SANDBOX}/http/", "providers/key_pair.py", "providers/certificates/"),
-    "deepdiff": ("engine/diff.py",),
+    "deepdiff": ("engine/leaves.py",),
     "google": ("providers/policies/",),
     "h11": ("providers/serving/",),
     "httpx": ("providers/kubernetes/",),

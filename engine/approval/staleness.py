@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from engine.approval.approval import Approval, RootState, root_state
 from engine.approval.deviation import Deviation
 from engine.approval.recognition import ObjectKey
-from engine.diff import covers, leaves, same
+from engine.diff import covers, same
 from engine.ids import ResourceId
+from engine.leaves import leaves
 from engine.observed import Live, World
 from engine.operation import Cause, Change
 from engine.paths import spell

@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 from msgspec.structs import replace
 
-from engine.diff import explain, keyed_entries
+from engine.diff import keyed_entries
 from engine.ids import ResourceId
 from engine.mask import masked_change
 from engine.operation import Change, Operation, Unknown
@@ -28,8 +28,10 @@ WORD: Final = re.compile(r"[\w./:@=+$-]+", re.ASCII)
 
 def changed_fields(operation: Operation) -> tuple[Change, ...]:
     """The changes of an operation down to their leaves, with secret values masked."""
-    if operation.verb not in EXPLAINED:
+    if operation.verb not in EXPLAINED or not operation.changes:
         return ()
+    from engine.leaves import explain  # A preview of new objects needs none of it.
+
     return tuple(as_shown(operation.id.kind, change) for change in explain(operation))
 
 

@@ -16,7 +16,6 @@ from engine.errors import (
     ClusterError,
     Conflict,
     EngineError,
-    Forbidden,
     Invalid,
     NotFound,
     ServerFault,
@@ -24,39 +23,31 @@ from engine.errors import (
     Unreachable,
 )
 from engine.ids import ResourceId
-from engine.observed import Live
-from engine.operation import BoundOwner, Operation, Outcome, Result, Unknown, is_shared
+from engine.operation import Operation, Outcome, Result
 from engine.paths import stamp
 from engine.plan import Plan
 from engine.runtime.call_limit import MOST, CallLimit
 from engine.runtime.clock import Clock
+from engine.runtime.doubtful_creates import result_of_create
 from engine.runtime.provider import Provider
 from engine.verb import Verb
 
 GRACE = 3.0
 """Seconds that calls in progress may take after a cancellation; less than the time between the renew deadline and the end of the lease."""
-
 ATTEMPTS = 6
 """How often an operation is sent while the server answers 429. No other layer repeats a throttled write."""
-
 LONGEST_WAIT = 30.0
 """Longest pause in seconds before a throttled operation is sent again, whatever Retry-After says."""
-
 MAX_UNANSWERED = 8
 """After this many calls in a row without an answer the rest of the plans is skipped."""
-
 REPORTS = 8
 """How many statuses are written at a time: nothing waits for them but people, and whoever starts pods uses the same server."""
-
 REPORTING_TIME = 1.0
 """Seconds for which statuses are written after everything else is done. Others are left for the next pass, which sees what has changed."""
-
 BEGINNING_TIME = 2.0
 """Seconds for which plans are begun. Those that are not begun by then are left for the next pass; those that are begun are completed."""
-
 CREATING = frozenset({Verb.CREATE, Verb.REPLACE})
 """Verbs that give the object a new uid."""
-
 CHANGED_MEANWHILE: Mapping[Verb, tuple[type[ClusterError], ...]] = {
     Verb.CREATE: (Conflict,),
     # A finalizer is released by a JSON patch that tests what it removes; the server answers Invalid when the test fails.
@@ -352,10 +343,10 @@ class _Execution:
             # Only its uid is kept: the answers to the operations of a large plan would take more memory than everything observed.
             return Result(operation, Outcome.DONE, uid=answer["metadata"]["uid"] if answer is not None else "")
         except AlreadyExists as error:
-            return await self._result_of_create(operation, uids, error, otherwise=Outcome.CONFLICT)
+            return await result_of_create(operation, uids, self.provider, error, otherwise=Outcome.CONFLICT)
         except (ServerFault, Unreachable) as error:
             if operation.verb is Verb.CREATE:
-                return await self._result_of_create(operation, uids, error, otherwise=Outcome.FAILED)
+                return await result_of_create(operation, uids, self.provider, error, otherwise=Outcome.FAILED)
             return Result(operation, Outcome.FAILED, error=error)
         except ClusterError as error:
             conflict = isinstance(error, CHANGED_MEANWHILE.get(operation.verb, (Conflict, NotFound)))
@@ -369,50 +360,3 @@ class _Execution:
         if operation.verb is not Verb.STATUS:
             return operation
         return replace(operation, body=stamp(operation.body, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")))
-
-    async def _result_of_create(
-        self, operation: Operation, uids: Mapping[ResourceId, str], error: ClusterError, *, otherwise: Outcome
-    ) -> Result:
-        """The result of a create that did not plainly succeed, judged by the object that has the name now.
-
-        DONE if it is the object that we meant to create: an earlier answer was lost. CONFLICT with the existing object if the name is
-        taken. `otherwise` if there is no such object.
-        """
-        try:
-            existing = await self.provider.get(operation.id)
-        except Forbidden as forbidden:
-            return Result(operation, Outcome.FAILED, error=Forbidden(f"{error}; who has the name is not known: {forbidden}"))
-        except ClusterError:
-            return Result(operation, Outcome.FAILED, error=error)
-        if existing is None:
-            return Result(operation, otherwise, error=error)
-        if _is_the_intended_object(existing, operation, uids):
-            return Result(operation, Outcome.DONE, uid=existing.uid)
-        conflict = AlreadyExists(f"{operation.id} {_status_of(existing)}")
-        # An object that roots share is created by whichever root comes first; the others join it in their next pass.
-        return Result(operation, Outcome.CONFLICT, None if is_shared(operation) else existing, conflict)
-
-
-def _is_the_intended_object(existing: Live, operation: Operation, uids: Mapping[ResourceId, str]) -> bool:
-    """Whether the object is not being deleted and has every owner and label that the operation sets."""
-    owners = {(_uid(reference, uids), reference.owner.controller) for reference in operation.owners}
-    labels = operation.body.get("metadata", {}).get("labels", {})
-    return (
-        existing.deleting_since is None
-        and owners <= {(owner.uid, owner.controller) for owner in existing.owners}
-        and labels.items() <= existing.labels.items()
-    )
-
-
-def _uid(reference: BoundOwner, uids: Mapping[ResourceId, str]) -> str | None:
-    """The uid of an owner; None if the same plan creates it and has not yet."""
-    return uids.get(reference.uid.id) if isinstance(reference.uid, Unknown) else reference.uid
-
-
-def _status_of(existing: Live) -> str:
-    """Who has the name, as the end of a message."""
-    if existing.deleting_since is not None:
-        return "is still being deleted"
-    if owner := existing.controller:
-        return f"exists and belongs to {owner.kind}/{owner.name}"
-    return "exists and is not ours"

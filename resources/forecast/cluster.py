@@ -1,6 +1,5 @@
 """ModelledCluster: a cluster without surprises: pods start where there is room, controllers do their work, and others do not interfere."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final, Protocol
@@ -13,17 +12,13 @@ from engine.ids import ResourceId
 from engine.observed import Live, timestamp
 from engine.operation import Operation
 from engine.plan import Wait
-from engine.reason import Reason
 from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
 from resources.forecast.pods import (
     PodSlots,
     WorkloadLog,
-    claim_of,
-    claims_from_templates,
     has_failed,
-    is_claim_for,
     is_component,
     is_refused,
     is_refused_just_now,
@@ -32,14 +27,12 @@ from resources.forecast.pods import (
     started,
     stays_as_it_is,
 )
+from resources.forecast.references import LISTED, PodReferences
 from resources.model.pod_facts import PROTECTIONS, claims_of, facts_of, pod_spec_of, reserved_for
-from resources.model.pod_references import references_of
 from resources.ports.fabric import AnsweringFabric, Fabric
 
 Slots = Mapping[str, int]
 """Kind of domains -> the places in them that a pod takes."""
-LISTED: Final = (kinds.RESOURCE_CLAIM_TEMPLATE.name,)
-"""The kinds of objects that pods refer to and that every observation of a cluster has."""
 OVERDUE: Final = timedelta(minutes=2)
 """How long a deletion may be overdue. An object that is still there then has a reason that time does not remove."""
 TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
@@ -104,14 +97,10 @@ class ModelledCluster:
     graceful = frozenset({kinds.POD.name})
 
     def __init__(self, fabrics: Iterable[Fabric], room: RoomModel | None = None, listed: Collection[str] = LISTED) -> None:
-        """`room`: the nodes; None: they are not known, and every pod is assumed to have room. `listed`: the kinds of objects that pods
-        refer to and of which all are known; objects of other kinds are assumed to exist."""
+        """`room`: the nodes; None: they are not known, and every pod is assumed to have room. `listed`: see `PodReferences`."""
         enabled = tuple(fabrics)
-        self._room, self._listed = room, frozenset(listed)
-        self._fabrics = {fabric.kind.key: fabric for fabric in enabled}
+        self._room, self._references = room, PodReferences(enabled, listed)
         self._store: ForecastStore | None = None
-        self._promised: set[ResourceId] = set()
-        """The templates of claims that drivers make for domains that exist."""
         self._slots = PodSlots(enabled, room.slot_kinds if room is not None else ())
         self._roots: dict[ResourceId, ResourceId] = {}
         """Pod -> its root, of those that are created."""
@@ -142,9 +131,11 @@ class ModelledCluster:
         """Take note of every object."""
         self._store = store
         self._log.begin(store.lives.values())
-        self._note_promises(store, store.lives)
+        self._references.note_promises(store, store.lives)
         pods = [live for live in store.lives.values() if live.id.kind == kinds.POD.name]
-        refused = [live for live in pods if live.deleting_since is None and is_refused(facts_of(live)) and not self._lacks(live)]
+        refused = [
+            live for live in pods if live.deleting_since is None and is_refused(facts_of(live)) and not self._references.lacks(store, live)
+        ]
         for live in refused:
             self._refused.setdefault(_gang_of(live.id, live.labels), []).append(live.id)
         if self._room is not None:
@@ -179,7 +170,7 @@ class ModelledCluster:
         """Let every program of the cluster take one step."""
         self._used = set()
         changed, gone = store.take_changes()
-        self._note_promises(store, changed)
+        self._references.note_promises(store, changed)
         self._log.changed(changed, store)
         self._end_terminations(store)
         self._collect_garbage(store)
@@ -278,60 +269,27 @@ class ModelledCluster:
     def _start_if_claimed(self, store: ForecastStore, id: ResourceId) -> None:
         """Start a pod that has waited for objects that it refers to, if they exist now."""
         live = store.find(id)
-        if live is None or live.deleting_since is not None or not self._lacks(live):
+        if live is None or live.deleting_since is not None or not self._references.lacks(store, live):
             del self._unclaimed[id]
             if live is not None and live.deleting_since is None:
                 self._start_pod(store, live)
 
     def unstarted(self) -> Mapping[ResourceId, tuple[Wait, ...]]:
         """Root -> for each PodClique with pods that refer to what does not exist, what that is."""
-        store = self._store
-        pods = (pod for id in self._unclaimed if store is not None and (pod := store.find(id)) is not None and pod.deleting_since is None)
-        counts = Counter((self._root_of(pod), pod.id.namespace, pod.labels.get(labels.PODCLIQUE, ""), self._lacks(pod)) for pod in pods)
-        waits: dict[ResourceId, list[Wait]] = {}
-        for (root, namespace, clique, lacks), count in counts.items():
-            missing = ", ".join(f"{id.kind} {id.name}" for id in lacks)
-            why = f"{count} pod{'s' if count > 1 else ''} cannot start: {missing} {'does' if len(lacks) == 1 else 'do'} not exist"
-            id = kinds.PODCLIQUE.id(namespace, clique)
-            waits.setdefault(root, []).append(Wait(id, why, blocked=True, reason=Reason.REFERENCE_MISSING))
-        return {root: tuple(listed) for root, listed in waits.items()}
+        if (store := self._store) is None:
+            return {}
+        pods = (pod for id in self._unclaimed if (pod := store.find(id)) is not None and pod.deleting_since is None)
+        return self._references.shortages(store, ((self._root_of(pod), pod) for pod in pods))
 
     def _has_references(self, store: ForecastStore, pod: Live) -> bool:
         """Whether everything that a pod refers to exists, or may. Claims whose templates exist are created."""
-        for name, template in self._unmade_claims(store, pod):
-            if (live := store.find(template)) is not None:
-                store.create(claim_of(pod, name, live.body))
-                self._used.add(Assumption.KUBERNETES)
-        if self._lacks(pod):
+        if self._references.make_claims(store, pod):
+            self._used.add(Assumption.KUBERNETES)
+        if self._references.lacks(store, pod):
             return False
-        named = (*(id for _, id in self._unmade_claims(store, pod)), *references_of(pod.id.namespace, pod.body.get("spec")))
-        if any(store.find(id) is None for id in named):
+        if self._references.are_assumed(store, pod):
             self._used.add(Assumption.REFERENCES)
         return True
-
-    def _unmade_claims(self, store: ForecastStore, pod: Live) -> list[tuple[str, ResourceId]]:
-        """The claims of a pod that do not exist and are made from templates: name in the pod, and template."""
-        made = [store.lives[id] for id in store.dependents(pod.uid)]
-        return [
-            (name, kinds.RESOURCE_CLAIM_TEMPLATE.id(pod.id.namespace, template))
-            for name, template in claims_from_templates(pod).items()
-            if not any(is_claim_for(claim, name) for claim in made)
-        ]
-
-    def _lacks(self, pod: Live) -> tuple[ResourceId, ...]:
-        """The objects that a pod refers to and that do not exist: those of listed kinds, and templates that drivers have still to make."""
-        if (store := self._store) is None:
-            return ()
-        claims = (id for id in claims_of(pod.id.namespace, pod.body.get("spec")) if id.kind in self._listed)
-        templates = (id for _, id in self._unmade_claims(store, pod) if id.kind in self._listed or id in self._promised)
-        return tuple(dict.fromkeys(id for id in (*templates, *claims) if store.find(id) is None))
-
-    def _note_promises(self, store: ForecastStore, ids: Iterable[ResourceId]) -> None:
-        """Take note of the templates that drivers make for these domains."""
-        for id in ids:
-            for key in self._fabrics.keys() & set(id.keys()) if self._fabrics else ():
-                name = self._fabrics[key].template_name(store.find(id), id.name)
-                self._promised.add(kinds.RESOURCE_CLAIM_TEMPLATE.id(id.namespace, name))
 
     def _end_terminations(self, store: ForecastStore) -> None:
         """Remove the finalizers of other programs, and pods that one pass has seen terminating.

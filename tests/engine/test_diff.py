@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.diff import Rules, compare, compare_status, covers, explain, leaves, same
+from engine.diff import Rules, compare, compare_status, covers, same
 from engine.ids import ResourceId
+from engine.leaves import explain, leaves
 from engine.operation import Cause, Change, Operation
 from engine.ownership import MANAGER
 from engine.resource import PLAIN, Policy

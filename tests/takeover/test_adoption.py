@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.diff import explain
+from engine.leaves import explain
 from engine.operation import Operation
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb

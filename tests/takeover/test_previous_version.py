@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from engine.diff import explain
+from engine.leaves import explain
 from engine.operation import Operation
 from engine.reason import Reason
 from engine.runtime.sync_report import Ending

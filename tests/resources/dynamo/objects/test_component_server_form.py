@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from engine.diff import Rules, compare, explain
+from engine.diff import Rules, compare
+from engine.leaves import explain
 from engine.observed import Live, slice_of
 from engine.observed import live as observed
 from engine.operation import Cause, Operation

@@ -1,0 +1,115 @@
+"""PodReferences: the objects that pods name and without which they do not start, in one forecast."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from engine.forecast.store import ForecastStore
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.plan import Wait
+from engine.reason import Reason
+from resources.base import kinds, labels
+from resources.base.fields import mapping, mappings
+from resources.forecast.pods import claim_of, claims_from_templates, is_claim_for
+from resources.model.pod_facts import claims_of
+from resources.ports.fabric import Fabric
+
+LISTED: Final = (kinds.RESOURCE_CLAIM_TEMPLATE.name,)
+"""The kinds of objects that pods refer to and that every observation of a cluster has."""
+ALWAYS_THERE: Final = frozenset({("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")})
+"""Kind and name of what Kubernetes makes in each namespace."""
+SYSTEM: Final = "system-"
+"""How the names of Kubernetes' own priority classes begin."""
+
+
+class PodReferences:
+    """What pods refer to among the objects of a forecast, and what of it is missing."""
+
+    def __init__(self, fabrics: Iterable[Fabric], listed: Collection[str] = LISTED) -> None:
+        """`listed`: the kinds of objects of which all are known; objects of other kinds are assumed to exist."""
+        self._fabrics = {fabric.kind.key: fabric for fabric in fabrics}
+        self._listed = frozenset(listed)
+        self._promised: set[ResourceId] = set()
+        """The templates of claims that drivers make for domains that exist."""
+
+    def note_promises(self, store: ForecastStore, ids: Iterable[ResourceId]) -> None:
+        """Take note of the templates that drivers make for these domains."""
+        for id in ids:
+            for key in self._fabrics.keys() & set(id.keys()) if self._fabrics else ():
+                name = self._fabrics[key].template_name(store.find(id), id.name)
+                self._promised.add(kinds.RESOURCE_CLAIM_TEMPLATE.id(id.namespace, name))
+
+    def make_claims(self, store: ForecastStore, pod: Live) -> bool:
+        """Create the claims of a pod whose templates exist. Returns whether there are any."""
+        templates = [(name, live) for name, id in _unmade_claims(store, pod) if (live := store.find(id)) is not None]
+        for name, template in templates:
+            store.create(claim_of(pod, name, template.body))
+        return bool(templates)
+
+    def lacks(self, store: ForecastStore, pod: Live) -> tuple[ResourceId, ...]:
+        """The objects that a pod refers to and that do not exist: those of listed kinds, and templates that drivers have still to make."""
+        claims = (id for id in claims_of(pod.id.namespace, pod.body.get("spec")) if id.kind in self._listed)
+        templates = (id for _, id in _unmade_claims(store, pod) if id.kind in self._listed or id in self._promised)
+        return tuple(dict.fromkeys(id for id in (*templates, *claims) if store.find(id) is None))
+
+    def are_assumed(self, store: ForecastStore, pod: Live) -> bool:
+        """Whether a pod refers to an object that is not known to exist."""
+        named = (*(id for _, id in _unmade_claims(store, pod)), *references_of(pod.id.namespace, pod.body.get("spec")))
+        return any(store.find(id) is None for id in named)
+
+    def shortages(self, store: ForecastStore, pods: Iterable[tuple[ResourceId, Live]]) -> Mapping[ResourceId, tuple[Wait, ...]]:
+        """Root -> for each PodClique with pods that refer to what does not exist, what that is. `pods`: each with its root."""
+        counts = Counter((root, pod.id.namespace, pod.labels.get(labels.PODCLIQUE, ""), self.lacks(store, pod)) for root, pod in pods)
+        waits: dict[ResourceId, list[Wait]] = {}
+        for (root, namespace, clique, lacks), count in counts.items():
+            missing = ", ".join(f"{id.kind} {id.name}" for id in lacks)
+            why = f"{count} pod{'s' if count > 1 else ''} cannot start: {missing} {'does' if len(lacks) == 1 else 'do'} not exist"
+            id = kinds.PODCLIQUE.id(namespace, clique)
+            waits.setdefault(root, []).append(Wait(id, why, blocked=True, reason=Reason.REFERENCE_MISSING))
+        return {root: tuple(listed) for root, listed in waits.items()}
+
+
+def _unmade_claims(store: ForecastStore, pod: Live) -> list[tuple[str, ResourceId]]:
+    """The claims of a pod that do not exist and are made from templates: name in the pod, and template."""
+    made = [store.lives[id] for id in store.dependents(pod.uid)]
+    return [
+        (name, kinds.RESOURCE_CLAIM_TEMPLATE.id(pod.id.namespace, template))
+        for name, template in claims_from_templates(pod).items()
+        if not any(is_claim_for(claim, name) for claim in made)
+    ]
+
+
+def references_of(namespace: str, pod_spec: Any) -> Iterator[ResourceId]:
+    """The objects that a pod spec names and that have to exist, some of them more than once. It is not validated."""
+    spec = mapping(pod_spec)
+    yield from claims_of(namespace, spec)
+    for kind, name in _named(spec):
+        if isinstance(name, str) and name and (kind, name) not in ALWAYS_THERE:
+            yield ResourceId("", kind, namespace, name)
+    if isinstance(name := spec.get("priorityClassName"), str) and name and not name.startswith(SYSTEM):
+        yield ResourceId("scheduling.k8s.io", "PriorityClass", "", name)
+    if isinstance(name := spec.get("runtimeClassName"), str) and name:
+        yield ResourceId("node.k8s.io", "RuntimeClass", "", name)
+
+
+def _named(spec: Any) -> Iterator[tuple[str, Any]]:
+    """Kind and name of each Secret, ConfigMap and service account that is not optional."""
+    yield "ServiceAccount", spec.get("serviceAccountName")
+    for secret in mappings(spec.get("imagePullSecrets")):
+        yield "Secret", secret.get("name")
+    for volume in mappings(spec.get("volumes")):
+        yield from _sources((volume, *mappings(mapping(volume.get("projected")).get("sources"))), "secret", "configMap")
+    for field in ("initContainers", "containers"):
+        for container in mappings(spec.get(field)):
+            yield from _sources(mappings(container.get("envFrom")), "secretRef", "configMapRef")
+            values = [mapping(variable.get("valueFrom")) for variable in mappings(container.get("env"))]
+            yield from _sources(values, "secretKeyRef", "configMapKeyRef")
+
+
+def _sources(holders: Any, secret: str, config_map: str) -> Iterator[tuple[str, Any]]:
+    for holder in holders:
+        for field, kind in ((secret, "Secret"), (config_map, "ConfigMap")):
+            source = mapping(holder.get(field))
+            if source and source.get("optional") is not True:
+                yield kind, source.get("name", source.get("secretName"))
