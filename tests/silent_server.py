@@ -9,6 +9,7 @@ from socket import create_server, socket
 from typing import Literal
 
 from grove_sandbox.http.tls import LOOPBACK, loopback_identity
+from tests.waiting import PATIENCE
 
 Stage = Literal["connected", "secured", "asked", "answering"]
 """When it goes silent: after the TCP connection, after the TLS handshake, after the request, in the middle of the response."""
@@ -26,7 +27,7 @@ class SilentServer:
     def wait(self, connections: int) -> None:
         """Wait until it has gone silent on so many more connections."""
         for _ in range(connections):
-            assert self._silent.acquire(timeout=30), "too few connections"
+            assert self._silent.acquire(timeout=PATIENCE), "too few connections"
 
 
 @contextmanager

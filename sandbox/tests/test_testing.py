@@ -10,6 +10,7 @@ import pytest
 
 from grove_sandbox.product import PODCLIQUESET
 from grove_sandbox.testing import serve
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "sandbox" / "README.md"
@@ -33,7 +34,7 @@ def test_the_examples_of_the_readme_pass(example: str, tmp_path: Path) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
     assert process.returncode == 0, process.stdout

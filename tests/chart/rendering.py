@@ -13,6 +13,7 @@ import yaml
 
 from resources.install.operator_configuration import FILE
 from tests.chart.generated import CHART
+from tests.waiting import PATIENCE
 
 Key = tuple[str, str, str]
 """Kind, namespace, name."""
@@ -32,7 +33,7 @@ def helm() -> str:
 def run_helm(*words: str | Path, folder: Path, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run helm with everything that it keeps in `folder`."""
     own = {"HOME": str(folder), "PATH": "/usr/bin:/bin", **(environment or {})}
-    return subprocess.run([helm(), *map(str, words)], capture_output=True, text=True, env=own, timeout=120, check=False)
+    return subprocess.run([helm(), *map(str, words)], capture_output=True, text=True, env=own, timeout=PATIENCE + 60, check=False)
 
 
 def rendered(values: Mapping[str, Any], folder: Path, namespace: str = "grove-system") -> dict[Key, Any]:

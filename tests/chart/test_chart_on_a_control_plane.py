@@ -7,9 +7,8 @@ names this host (`ExternalName`) while the test runs.
 import json
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,19 +22,21 @@ from resources.base.kinds import NAMESPACE as NAMESPACE_KIND
 from tests.chart.generated import CHART
 from tests.chart.rendering import helm, run_helm
 from tests.controlplane.accounts import create
-from tests.controlplane.cluster import ControlPlane, Missing, binary, free_port, kubeconfig
+from tests.controlplane.cluster import ControlPlane, Missing, binary, kubeconfig
 from tests.controlplane.cluster import running as started
 from tests.enginectl.calling import ROOT
+from tests.ports import free_port
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.e2e
 
 NAMESPACE, LOCKS = "grove-system", "locks"
 """Where the release is, and where its Lease is."""
-PATIENCE = 60.0
-"""Seconds within which the cluster must come to a state."""
 SETS = "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets"
-LEFT = ("CustomResourceDefinition/", "APIService/")
-"""The definitions, and what an API server makes of them."""
+LEFT = ("CustomResourceDefinition/", "APIService/", f"Namespace/<none>/{NAMESPACE}", "Lease/kube-node-lease/")
+"""The definitions and what an API server makes of them, what Helm's `--create-namespace` leaves, and the Leases of simulated nodes."""
+OF_EVERY_NAMESPACE = ("/kube-root-ca.crt", "/default")
+"""What Kubernetes makes in every namespace, a moment after the namespace."""
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,7 @@ def release(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
     config = {"server": server, "authorizer": {"enabled": True}, "network": {"autoMNNVLEnabled": True}}
     values.write_text(json.dumps({"config": {**config, "leaderElection": {"resourceNamespace": LOCKS, "resourceName": "lock"}}}))
     release = Release(plane, folder, values, existing(plane))
-    release.helm("install", "grove-engine", CHART, "--create-namespace", "--values", values, "--wait", "--timeout", "90s")
+    release.helm("install", "grove-engine", CHART, "--create-namespace", "--values", values, "--wait", "--timeout", "180s")
     with running(release, server["healthProbes"]["port"]):
         yield release
 
@@ -112,27 +113,20 @@ def running(release: Release, probe: int) -> Iterator[None]:
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
         until(lambda: answers(probe), lambda: (folder / "engine.log").read_text())
+        until(lambda: b"admission webhook" in plane.call(f"{SETS}?dryRun=All", manifest("refused", minAvailable=5))[1])
         yield
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=PATIENCE)
 
 
 def answers(port: int) -> bool:
     """Whether `/readyz` says that the process is ready."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=20) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False
-
-
-def until(holds: Callable[[], bool], otherwise: Callable[[], Any] = lambda: "") -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, otherwise()
-        time.sleep(0.2)
 
 
 def patched(plane: ControlPlane, path: str, patch: Any) -> None:
@@ -339,16 +333,6 @@ def test_uninstalling_leaves_nothing_but_the_definitions(plane: ControlPlane, re
 
     def left() -> frozenset[str]:
         new = existing(plane) - release.before
-        return frozenset(each for each in new if not each.startswith(LEFT) and each not in OF_KUBERNETES)
+        return frozenset(each for each in new if not each.startswith(LEFT) and not each.endswith(OF_EVERY_NAMESPACE))
 
     until(lambda: not left(), left)
-
-
-OF_KUBERNETES = frozenset(
-    {
-        f"Namespace/<none>/{NAMESPACE}",
-        f"ConfigMap/{NAMESPACE}/kube-root-ca.crt",
-        f"ServiceAccount/{NAMESPACE}/default",
-    }
-)
-"""What Helm's `--create-namespace` leaves, and what Kubernetes makes in every namespace."""

@@ -38,7 +38,7 @@ class Step:
 
 def watched(title: str, path: str, **query: str) -> Step:
     """A step that reads the events since the kept revision."""
-    parameters = "&".join(f"{key}={value}" for key, value in {"watch": "true", "timeoutSeconds": "1", **query}.items())
+    parameters = "&".join(f"{key}={value}" for key, value in {"watch": "true", "timeoutSeconds": "{seconds}", **query}.items())
     return Step(title, "WATCH", f"{path}?{parameters}")
 
 
@@ -50,9 +50,9 @@ class Scenario:
     steps: tuple[Step, ...]
 
 
-async def play(scenario: Scenario, send: Send, namespace: str) -> list[dict[str, Any]]:
-    """The comparable answers to the steps with a title."""
-    values = {"ns": namespace}
+async def play(scenario: Scenario, send: Send, namespace: str, seconds: int) -> list[dict[str, Any]]:
+    """The comparable answers to the steps with a title. Each watch lasts so many seconds."""
+    values = {"ns": namespace, "seconds": str(seconds)}
     symbols = Symbols(namespace)
     answers = []
     for step in scenario.steps:

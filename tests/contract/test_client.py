@@ -20,6 +20,7 @@ from providers.kubernetes.kubeconfig import Source
 from resources.base.kinds import CRD, EVENT, NAMESPACE, NODE, POD, SECRET, SERVICE_ACCOUNT
 from tests.contract.server import Server
 from tests.controlplane.cluster import ControlPlane
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -155,7 +156,7 @@ async def test_a_watch_goes_on_from_a_list_and_misses_nothing(client: Kubernetes
     await client.delete(CONFIG_MAP, namespace, "one")
 
     events: list[tuple[str, str]] = []
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         async with aclosing(client.watch(CONFIG_MAP, namespace, since=revision, labels="of=the-test")) as stream:
             async for type, body in stream:
                 if type != "BOOKMARK":
@@ -170,7 +171,7 @@ async def test_a_revision_from_before_the_servers_memory_is_expired(client: Kube
     """The server keeps no changes of a new kind from before its definition."""
     thing = Kind(f"{namespace}.example.com", "v1", "Thing", "things")
     await client.create(CRD, "", definition(thing))
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         await served(client, thing)
 
         with pytest.raises(Expired):
@@ -290,7 +291,7 @@ async def test_an_api_service_that_nobody_answers_for_is_a_hole_and_hides_nothin
     async with connected(Source(str(api_server.kubeconfig())), SystemClock()) as client:
         await client.create(service, "", registration)
         try:
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE):
                 while f"{group}/v1" not in (found := await client.discover()).incomplete:
                     pass
         finally:

@@ -3,8 +3,8 @@
 import copy
 import json
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from resources.schema.wire import OPAQUE
 from tests.contract.server import Server
 from tests.controlplane.cluster import Missing, binary
 from tests.resources.manifests import clique, pcs, whole_pod_spec
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.e2e
 
@@ -43,7 +44,7 @@ class Kubectl:
         """Run it with a manifest on its standard input."""
         command = [binary("kubectl"), "--kubeconfig", str(self.server.kubeconfig), "--cache-dir", str(self.cache), "-n", self.namespace]
         text = given if isinstance(given, str) else json.dumps(given)
-        return subprocess.run([*command, *arguments], input=text, capture_output=True, text=True, timeout=60)
+        return subprocess.run([*command, *arguments], input=text, capture_output=True, text=True, timeout=PATIENCE)
 
     def __call__(self, *arguments: str, given: Any = None) -> str:
         """Its output. It must succeed."""
@@ -75,8 +76,16 @@ def installed(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubec
         pytest.skip(str(missing))
     kubectl = Kubectl(server, "default", tmp_path_factory.mktemp("kubectl"))
     kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=yaml_stream(crds()))
-    kubectl("wait", "crd", "--for=condition=Established", "--timeout=30s", *(crd["metadata"]["name"] for crd in crds()))
+    kubectl("wait", "crd", "--for=condition=Established", "--timeout=180s", *(crd["metadata"]["name"] for crd in crds()))
+    # An established kind is discovered, and its fields are explained, a moment later.
+    for crd in crds():
+        until(partial(is_explained, kubectl, crd["spec"]["names"]["plural"]))
     return kubectl
+
+
+def is_explained(kubectl: Kubectl, name: str) -> bool:
+    """Whether kubectl explains the kind of that plural."""
+    return kubectl.run("explain", name).returncode == 0
 
 
 @pytest.fixture
@@ -327,20 +336,15 @@ def test_a_workload_that_has_pack_domain_may_keep_it(kubectl: Kubectl) -> None:
     del older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"]
     kubectl("apply", "--server-side", "-f", "-", given=older)
     try:
-        eventually(lambda: kubectl.run("create", "-f", "-", given=workload(topologyConstraint={"packDomain": "rack"})).returncode == 0)
+        until(lambda: kubectl.run("create", "-f", "-", given=workload(topologyConstraint={"packDomain": "rack"})).returncode == 0)
     finally:
         kubectl("apply", "--server-side", "-f", "-", given=before)
     again = {**workload(topologyConstraint={"packDomain": "rack"}), "metadata": {"name": "other"}}
-    eventually(lambda: DEPRECATED in kubectl.run("create", "--dry-run=server", "-f", "-", given=again).stderr)
+    until(lambda: DEPRECATED in kubectl.run("create", "--dry-run=server", "-f", "-", given=again).stderr)
 
     kubectl("patch", "pcs", "d", "--type=merge", "-p", '{"spec": {"replicas": 2}}')
 
     assert kubectl.get("pcs", "d")["spec"]["template"]["topologyConstraint"] == {"packDomain": "rack"}
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Repeat until it holds: a server serves a changed definition only after a moment, and reports no event."""
-    assert any(holds() for _ in range(100))
 
 
 def test_a_field_that_we_do_not_know_is_pruned_from_our_part(kubectl: Kubectl) -> None:
@@ -390,6 +394,7 @@ def test_what_is_fractional_or_empty_in_a_pod_may_be_so_in_a_clique(kubectl: Kub
     container = {"name": "c", "image": "i", "imagePullPolicy": "", "resources": {"limits": {"cpu": 0.5, "memory": 1 << 30, "a.b/c": "1e3"}}}
     pod_spec = {"containers": [container], "restartPolicy": "", "tolerations": [{"effect": "", "operator": "Exists"}]}
 
+    kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=180s")
     kubectl("create", "-f", "-", given={"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod_spec})
     live = kubectl.make(workload(clique(podSpec=pod_spec)))
 
@@ -405,11 +410,11 @@ def test_a_set_of_before_pod_specs_were_judged_may_be_changed_elsewhere(kubectl:
     faulty = workload(clique(podSpec={"containers": [{"name": "c", "image": 1}]}))
     kubectl("apply", "--server-side", "-f", "-", given=older)
     try:
-        eventually(lambda: kubectl.run("create", "-f", "-", given=faulty).returncode == 0)
+        until(lambda: kubectl.run("create", "-f", "-", given=faulty).returncode == 0)
     finally:
         kubectl("apply", "--server-side", "-f", "-", given=before)
     again = {**faulty, "metadata": {"name": "other"}}
-    eventually(lambda: "containers[0].image" in kubectl.run("create", "--dry-run=server", "-f", "-", given=again).stderr)
+    until(lambda: "containers[0].image" in kubectl.run("create", "--dry-run=server", "-f", "-", given=again).stderr)
 
     kubectl("patch", "pcs", "d", "--type=merge", "-p", '{"metadata": {"finalizers": ["grove.io/x"]}}')
     kubectl("scale", "pcs", "d", "--replicas=3")

@@ -15,6 +15,7 @@ from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from tests.contract.server import Server
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +59,7 @@ async def test_acquiring_renewing_and_releasing_cause_no_conflict(server: Server
     async with counting(server) as client:
         for identity in ("first", "second"):
             async with held(lease(client, "in-good-order", identity)) as leadership:
-                with anyio.fail_after(10):
+                with anyio.fail_after(PATIENCE):
                     await client.renewed_often.wait()
                 assert leadership.may_write()
 

@@ -7,13 +7,16 @@ import urllib.request
 import pytest
 
 from tests.contract.server import Server
+from tests.waiting import PATIENCE
 
 
 def status(server: Server, path: str, **headers: str) -> int:
     """The status code of a GET."""
     context = ssl.create_default_context(cadata=server.ca) if server.ca else None
     try:
-        with urllib.request.urlopen(urllib.request.Request(server.url + path, headers=headers), context=context, timeout=10) as answer:
+        with urllib.request.urlopen(
+            urllib.request.Request(server.url + path, headers=headers), context=context, timeout=PATIENCE
+        ) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code

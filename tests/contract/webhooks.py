@@ -32,6 +32,7 @@ from tests.contract.golden import file_of
 from tests.contract.scenario import Send
 from tests.contract.scenarios.webhooks import SEEN, UNSOUND, WEBHOOKS, a_set
 from tests.contract.server import Server, described
+from tests.waiting import eventually
 
 INSTALLED = Webhooks(
     Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),)), Protection(enabled=True)
@@ -138,13 +139,13 @@ async def registered(server: Server) -> AsyncIterator[None]:
 async def _await_calls(send: Send) -> None:
     """Wait until the server calls both webhooks."""
     path = "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets?dryRun=All"
-    with anyio.fail_after(30):
-        while True:
-            _, refused = await send("POST", path, a_set(UNSOUND[0]), JSON)
-            _, made = await send("POST", path, a_set(), JSON)
-            if "admission webhook" in refused.get("message", "") and made.get("metadata", {}).get("annotations"):
-                return
-            await anyio.sleep(0.2)
+
+    async def are_called() -> bool:
+        _, refused = await send("POST", path, a_set(UNSOUND[0]), JSON)
+        _, made = await send("POST", path, a_set(), JSON)
+        return "admission webhook" in refused.get("message", "") and bool(made.get("metadata", {}).get("annotations"))
+
+    await eventually(are_called)
 
 
 async def real_answers(server: Server) -> list[dict[str, Any]]:

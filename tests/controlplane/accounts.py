@@ -1,7 +1,6 @@
 """Accounts: ServiceAccounts of a control plane with exactly the roles of an installation, and their kubeconfigs."""
 
 import json
-import time
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
@@ -18,6 +17,7 @@ from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
 from tests.controlplane.cluster import SYSTEM, ControlPlane, kubeconfig, write_secret
+from tests.waiting import until
 
 OPERATOR = "operator"
 """The name of the kubeconfig of the engine's own account."""
@@ -27,7 +27,6 @@ EVERYTHING = Configuration(SCHEDULERS, "default-scheduler", topology=True, fabri
 PLACES = (LeasePlace(SYSTEM, LEASE), LeasePlace("default", LEASE))
 """The Lease of an installation, and that of a command without a configuration."""
 TOKEN_SECONDS = 24 * 3600
-PATIENCE = 30.0
 KINDS = {kind.name: kind for kind in (*kinds.KINDS, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)}
 
 
@@ -106,10 +105,8 @@ def _wait_until_allowed(plane: ControlPlane, permission: Permission, account: Ac
     }
     spec = {"user": account.user, "groups": [f"system:serviceaccounts:{account.namespace}"], "resourceAttributes": attributes}
     review = {"apiVersion": ACCESS_REVIEW.api_version, "kind": ACCESS_REVIEW.name, "spec": spec}
-    deadline = time.monotonic() + PATIENCE
-    while not json.loads(plane.call(collection(ACCESS_REVIEW, ""), review)[1])["status"]["allowed"]:
-        assert time.monotonic() < deadline, f"{account.user} is not allowed {attributes}"
-        time.sleep(0.02)
+    path = collection(ACCESS_REVIEW, "")
+    until(lambda: json.loads(plane.call(path, review)[1])["status"]["allowed"], lambda: f"{account.user} is not allowed {attributes}")
 
 
 def token(plane: ControlPlane, account: Account) -> str:

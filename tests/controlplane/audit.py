@@ -27,6 +27,26 @@ def rights(needed: Iterable[Permission]) -> set[Right]:
 
 
 @dataclass(slots=True)
+class AuditLog:
+    """The entries of the audit log about objects, each of which is returned once. A line that is still being written comes later."""
+
+    plane: ControlPlane
+    end: int = 0
+    """How many bytes of it have been read."""
+
+    def entries(self) -> list[dict[str, Any]]:
+        """What the log has more."""
+        if not self.plane.audit_log.exists():
+            return []
+        with self.plane.audit_log.open("rb") as log:
+            log.seek(self.end)
+            content = log.read()
+        complete = content[: content.rfind(b"\n") + 1]
+        self.end += len(complete)
+        return [entry for entry in map(json.loads, complete.splitlines()) if "objectRef" in entry]
+
+
+@dataclass(slots=True)
 class Requests:
     """What accounts have requested, from the audit log."""
 
@@ -35,24 +55,19 @@ class Requests:
     """User -> what it was allowed."""
     denied: dict[str, set[Right]] = field(default_factory=lambda: defaultdict(set))
     """User -> what it was not allowed."""
-    _read: int = 0
+    log: AuditLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.log = AuditLog(self.plane)
 
     def read(self) -> "Requests":
         """Read what the log has more."""
-        if self.plane.audit_log.exists():
-            with self.plane.audit_log.open("rb") as log:
-                log.seek(self._read)
-                content = log.read()
-            complete = content[: content.rfind(b"\n") + 1]
-            self._read += len(complete)
-            for line in complete.splitlines():
-                self._note(json.loads(line))
+        for entry in self.log.entries():
+            self._note(entry)
         return self
 
     def _note(self, entry: dict[str, Any]) -> None:
-        reference = entry.get("objectRef")
-        if reference is None:
-            return
+        reference = entry["objectRef"]
         resource = "/".join(filter(None, (reference["resource"], reference.get("subresource"))))
         requests = self.denied if _lacks_right(entry) else self.used
         requests[entry["user"]["username"]].add(Right(reference.get("apiGroup", ""), resource, entry["verb"]))

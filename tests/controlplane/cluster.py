@@ -16,10 +16,8 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import ssl
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,8 +29,11 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-PATIENCE = 90.0
-"""Seconds within which an API server must be ready. It usually takes 4, and many more on a busy machine."""
+from tests.ports import free_port
+from tests.waiting import until
+
+READY = ("/readyz", "/api/v1/namespaces/default", "/api/v1/namespaces/kube-public")
+"""What an API server answers to once it is ready: it creates its own namespaces a moment after `/readyz`."""
 
 ATTEMPTS = 3
 """How often a server is started if other processes take its ports."""
@@ -65,6 +66,10 @@ CONTROLLERS = (
     "statefulset-controller",
     "validatingadmissionpolicy-status-controller",
 )
+
+
+UNROTATED = "--audit-log-maxsize=100000"
+"""In megabytes: readers of the audit log go on from where they were."""
 
 
 class Missing(Exception):
@@ -101,17 +106,17 @@ class ControlPlane:
         """The kubeconfig of one of `USERS`, or of an account (`tests.controlplane.accounts`)."""
         return self.folder / ("kubeconfig" if user == "admin" else f"{user}.kubeconfig")
 
-    def call(self, path: str, body: Any = None, *, method: str = "") -> tuple[int, bytes]:
+    def call(self, path: str, body: Any = None, *, method: str = "", patience: float = 60.0) -> tuple[int, bytes]:
         """GET a path as the administrator, or POST a body to it, or use another method. Returns the status code and the body.
 
-        The code is 0 without an answer.
+        The code is 0 without an answer, also within `patience` seconds.
         """
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, content, method=method or None)
         request.add_header("Authorization", f"Bearer {self.token}")
         request.add_header("Content-Type", "application/json")
         try:
-            with urllib.request.urlopen(request, context=ssl.create_default_context(cafile=self.ca), timeout=10) as answer:
+            with urllib.request.urlopen(request, context=ssl.create_default_context(cafile=self.ca), timeout=patience) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read()
@@ -199,13 +204,6 @@ def binary(name: str) -> str:
     if not found:
         raise Missing(f"there is no {name} in KUBEBUILDER_ASSETS={assets}")
     return found
-
-
-def free_port() -> int:
-    """A TCP port of the loopback interface on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def start(folder: Path, program: str, flags: Sequence[str]) -> None:
@@ -332,7 +330,7 @@ def audit_flags(folder: Path) -> list[str]:
         "rules": [{"level": "Metadata", "userGroups": [AUDITED]}, {"level": "None"}],
     }
     (folder / "audit.json").write_text(json.dumps(policy))
-    return [f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={folder}/audit.log", "--audit-log-mode=blocking"]
+    return [f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={folder}/audit.log", "--audit-log-mode=blocking", UNROTATED]
 
 
 def part_flags(plane: ControlPlane, part: str) -> list[str]:
@@ -363,16 +361,15 @@ def part_flags(plane: ControlPlane, part: str) -> list[str]:
 
 
 def wait_until_ready(plane: ControlPlane) -> None:
-    """Wait for `/readyz`. Raises `Taken` if a log reports that a port is taken, and `Broken` after `PATIENCE`."""
-    deadline = time.monotonic() + PATIENCE
-    while not (plane.ca.exists() and plane.call("/readyz")[0] == 200):
+    """Wait until the API server is ready. Raises `Taken` if a log reports that a port is taken."""
+
+    def is_ready() -> bool:
         for log in plane.folder.glob("*.log"):
             if "address already in use" in log.read_text(errors="replace"):
                 raise Taken(f"a port was taken; see {log}")
-        if time.monotonic() > deadline:
-            log = plane.folder / "kube-apiserver.log"
-            raise Broken(f"not ready after {PATIENCE:.0f} seconds; {log} ends with:\n{log.read_text()[-2000:]}")
-        time.sleep(0.1)
+        return plane.ca.exists() and all(plane.call(path, patience=10)[0] == 200 for path in READY)
+
+    until(is_ready, lambda: f"not ready; kube-apiserver.log ends with:\n{(plane.folder / 'kube-apiserver.log').read_text()[-2000:]}")
 
 
 def register(plane: ControlPlane, name: str, labels: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -418,7 +415,7 @@ def main() -> None:
     try:
         plane = up(folder, [part for part in asked.parts.split(",") if part], nodes=asked.nodes, audit=asked.audit, port=asked.port)
         grant(plane, operator_permissions())
-    except (Missing, Broken) as error:
+    except (Missing, Broken, AssertionError) as error:
         down(folder)
         sys.exit(str(error))
     sys.stdout.write(f"{plane.url} is ready: export KUBECONFIG={plane.kubeconfig()}\n")

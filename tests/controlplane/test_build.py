@@ -4,11 +4,13 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.waiting import PATIENCE
+
 BUILD = Path(__file__).parent / "build"
 
 
 def build(**environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([BUILD], env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run([BUILD], env=environment, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def programs(folder: Path, *names: str) -> str:

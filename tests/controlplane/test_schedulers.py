@@ -30,7 +30,7 @@ from tests.controlplane.fixtures import RACK, RACKS
 from tests.controlplane.schedulers.kai import queue
 from tests.controlplane.schedulers.lws import REFUSED
 from tests.controlplane.schedulers.volcano import volcano_substitute
-from tests.controlplane.schedulers.waiting import Objects, until
+from tests.waiting import Objects, eventually, until_objects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -45,13 +45,12 @@ async def namespace(plane: ControlPlane, name: str) -> AsyncIterator[KubernetesC
     """A client of the administrator and a new namespace. No pod of it is left on a node afterwards."""
     async with connected(Source(str(plane.kubeconfig())), SystemClock()) as client:
         await client.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        await until(client, SERVICE_ACCOUNT, name, lambda accounts: "default" in accounts)
+        await until_objects(client, SERVICE_ACCOUNT, name, lambda accounts: "default" in accounts)
         try:
             yield client
         finally:
             await client.delete(NAMESPACE, "", name)
-            for pod in (await client.list(POD, name)).items:
-                await delete_pod(client, name, pod["metadata"]["name"])
+            await eventually(lambda: has_no_pod(client, name))
 
 
 async def dry_run(plane: ControlPlane, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +91,15 @@ async def occupy(client: KubernetesClient, place: str, nodes: Iterable[str]) -> 
     """Fill these nodes with a pod each, named like the node."""
     for node in nodes:
         await client.create(POD, place, manifest(POD, node, pod_spec(nodeName=node)))
-    await until(client, POD, place, lambda pods: all(running(pods[node]) for node in nodes))
+    await until_objects(client, POD, place, lambda pods: all(running(pods[node]) for node in nodes))
+
+
+async def has_no_pod(client: KubernetesClient, place: str) -> bool:
+    """Whether a namespace has no pod. Those that it has are deleted: controllers may go on creating them for a moment."""
+    pods = (await client.list(POD, place)).items
+    for pod in pods:
+        await delete_pod(client, place, pod["metadata"]["name"])
+    return not pods
 
 
 async def delete_pod(client: KubernetesClient, place: str, name: str) -> None:
@@ -114,12 +121,14 @@ def members(pods: Objects, name: str) -> list[dict[str, Any]]:
     return [pod for pod in pods.values() if pod["metadata"].get("labels", {}).get("gang") == name]
 
 
-async def why_unschedulable(client: KubernetesClient, place: str, name: str) -> str:
-    """Wait until KAI has found no place for the gang, check that no pod of it has a node, and return the reason in its PodGroup."""
-    groups = await until(client, KAI_POD_GROUP, place, lambda groups: bool(unschedulable(groups[name])))
+async def until_unschedulable(client: KubernetesClient, place: str, name: str, reason: str = "") -> None:
+    """Wait until KAI has found no place for the gang, for that reason, and check that no pod of it has a node.
+
+    It judges a gang whose pods it has not all seen as well: the first reason need not be the one that stays.
+    """
+    await until_objects(client, KAI_POD_GROUP, place, lambda groups: unschedulable(groups[name]) and reason in unschedulable(groups[name]))
     pods = {pod["metadata"]["name"]: pod for pod in (await client.list(POD, place)).items}
     assert [pod["spec"].get("nodeName") for pod in members(pods, name)] == [None] * 3
-    return unschedulable(groups[name])
 
 
 def unschedulable(group: Mapping[str, Any]) -> str:
@@ -139,14 +148,14 @@ async def test_a_leader_worker_set_brings_up_its_groups_and_leaves_nothing(sched
     template = {"size": 3, "workerTemplate": {"spec": {"containers": [{"name": "main", "image": "server:1"}]}}}
     async with namespace(scheduling_plane, "lws") as client:
         await client.create(LEADER_WORKER_SET, "lws", manifest(LEADER_WORKER_SET, "web", {"replicas": 2, "leaderWorkerTemplate": template}))
-        pods = await until(client, POD, "lws", lambda pods: len(pods) == 6 and all(map(running, pods.values())))
+        pods = await until_objects(client, POD, "lws", lambda pods: len(pods) == 6 and all(map(running, pods.values())))
         assert sorted(pods) == ["web-0", "web-0-1", "web-0-2", "web-1", "web-1-1", "web-1-2"]
         assert pods["web-1-2"]["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/worker-index"] == "2"
-        await until(client, LEADER_WORKER_SET, "lws", lambda sets: sets["web"].get("status", {}).get("readyReplicas") == 2)
+        await until_objects(client, LEADER_WORKER_SET, "lws", lambda sets: sets["web"].get("status", {}).get("readyReplicas") == 2)
 
         await client.delete(LEADER_WORKER_SET, "lws", "web", propagation="Background")
         for kind in LWS_CHILDREN:
-            await until(client, kind, "lws", lambda objects: not objects)
+            await until_objects(client, kind, "lws", lambda objects: not objects)
 
 
 async def test_a_leader_worker_set_of_size_0_is_refused_by_its_webhook(scheduling_plane: ControlPlane) -> None:
@@ -158,20 +167,20 @@ async def test_kai_places_a_gang_whole_or_not_at_all(scheduling_plane: ControlPl
     async with namespace(scheduling_plane, "kai-gang") as client:
         await occupy(client, "kai-gang", list(RACKS)[:8])
         await create_gang(client, "kai-gang", "wide")
-        assert "Resources were found for 2 pods while 3 are required" in await why_unschedulable(client, "kai-gang", "wide")
+        await until_unschedulable(client, "kai-gang", "wide", "Resources were found for 2 pods while 3 are required")
 
         await delete_pod(client, "kai-gang", "node-0000")
-        await until(client, POD, "kai-gang", gang_runs("wide"))
+        await until_objects(client, POD, "kai-gang", gang_runs("wide"))
 
 
 async def test_kai_places_no_gang_beyond_the_limit_of_its_queue(scheduling_plane: ControlPlane) -> None:
     async with namespace(scheduling_plane, "kai-queue") as client:
         await client.create(KAI_QUEUE, "", queue("small", gpus=16))
         await create_gang(client, "kai-queue", "limited", queue="small")
-        assert "OverLimit" in await why_unschedulable(client, "kai-queue", "limited")
+        await until_unschedulable(client, "kai-queue", "limited", "OverLimit")
 
         await client.patch(KAI_QUEUE, "", "small", {"spec": queue("small", gpus=24)["spec"]})
-        await until(client, POD, "kai-queue", gang_runs("limited"))
+        await until_objects(client, POD, "kai-queue", gang_runs("limited"))
 
 
 async def test_kai_places_a_gang_in_one_rack_if_its_topology_requires_it(scheduling_plane: ControlPlane) -> None:
@@ -181,10 +190,10 @@ async def test_kai_places_a_gang_in_one_rack_if_its_topology_requires_it(schedul
         two_are_free_in_each = ["node-0000", "node-0001", "node-0002", "node-0005", "node-0006", "node-0007"]
         await occupy(client, "kai-rack", two_are_free_in_each)
         await create_gang(client, "kai-rack", "packed", topologyConstraint=constraint)
-        await why_unschedulable(client, "kai-rack", "packed")
+        await until_unschedulable(client, "kai-rack", "packed")
 
         await delete_pod(client, "kai-rack", "node-0006")
-        pods = await until(client, POD, "kai-rack", gang_runs("packed"))
+        pods = await until_objects(client, POD, "kai-rack", gang_runs("packed"))
         assert {RACKS[pod["spec"]["nodeName"]] for pod in members(pods, "packed")} == {"rack-1"}
 
 
@@ -212,10 +221,10 @@ async def test_the_sandboxs_scheduler_places_a_group_of_leader_worker_sets_by_vo
         await occupy(client, "volcano", list(RACKS)[:8])
         await client.create(VOLCANO_POD_GROUP, "volcano", manifest(VOLCANO_POD_GROUP, "web", {"minMember": 3}))
         await client.create(LEADER_WORKER_SET, "volcano", manifest(LEADER_WORKER_SET, "web", {"leaderWorkerTemplate": template}))
-        await until(client, VOLCANO_POD_GROUP, "volcano", lambda groups: why_pending(groups["web"]) == "NotEnoughResources")
+        await until_objects(client, VOLCANO_POD_GROUP, "volcano", lambda groups: why_pending(groups["web"]) == "NotEnoughResources")
         pods = {pod["metadata"]["name"]: pod for pod in (await client.list(POD, "volcano")).items}
         assert [pod["spec"].get("nodeName") for pod in members(pods, "web")] == [None] * 3
 
         await delete_pod(client, "volcano", "node-0000")
-        await until(client, POD, "volcano", gang_runs("web"))
-        await until(client, VOLCANO_POD_GROUP, "volcano", lambda groups: groups["web"]["status"]["phase"] == "Running")
+        await until_objects(client, POD, "volcano", gang_runs("web"))
+        await until_objects(client, VOLCANO_POD_GROUP, "volcano", lambda groups: groups["web"]["status"]["phase"] == "Running")

@@ -19,6 +19,7 @@ from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
+from tests.waiting import PATIENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +43,14 @@ class Box:
         return sorted(body["metadata"]["name"] for body in self.all(kind))
 
     def wait_for(self, kind: Kind, well: Callable[[dict[str, Any]], bool], prefix: str = "") -> None:
-        """What `kubectl wait` does: until an object of that kind, and name, is so; half a minute at most."""
+        """What `kubectl wait` does: until an object of that kind, and name, is so."""
 
         async def watched() -> None:
             client = self.cluster.client("user")
             listing = await client.list(kind)
             if any(well(body) for body in listing.items if body["metadata"]["name"].startswith(prefix)):
                 return
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE):
                 async with aclosing(client.watch(kind, since=listing.revision)) as events:
                     async for type_, body in events:
                         if type_ != "BOOKMARK" and body["metadata"]["name"].startswith(prefix) and well(body):

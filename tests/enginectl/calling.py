@@ -11,6 +11,7 @@ import pytest
 
 from enginectl.main import app
 from tests.schemas import checked
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,5 +79,5 @@ def started(*words: str | Path, **variables: str) -> subprocess.Popen[str]:
 def finished(*words: str | Path, **variables: str) -> CommandResult:
     """Run `engine WORDS` in another process to its end."""
     with started(*words, **variables) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE + 60)
     return CommandResult(process.returncode, out, err)

@@ -19,6 +19,7 @@ from enginectl.wiring.scope import EVERYTHING, scope_of
 from providers.snapshot import EMPTY
 from tests.enginectl.box import Box
 from tests.enginectl.calling import started
+from tests.waiting import PATIENCE
 
 OFF, ON = "network: {autoMNNVLEnabled: false}\n", "network: {autoMNNVLEnabled: true}\n"
 
@@ -154,7 +155,7 @@ def test_a_running_process_follows_its_file(box: Box, file: Path) -> None:
                 file.write_text("network: {domainDrainTimeout: 1m}\nleaderElection: {resourceName: other}\n")
                 written = True
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
 
     assert events[-1]["fields"] == "network.domainDrainTimeout"
     assert "leaderElection.resourceName" in [event.get("field") for event in events]

@@ -29,7 +29,7 @@ def pod_of(box: Box) -> str:
 def test_status_and_why_name_the_pods_of_a_deleted_domain_and_the_command_that_mends_it(
     box: Box, engine: Engine, config: Path, tmp_path: Path
 ) -> None:
-    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "60s").code == Exit.DONE
+    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "30m").code == Exit.DONE
     name = pod_of(box)
     box.delete(COMPUTE_DOMAIN, "demo-0")
     box.wait_for(kinds.POD, crashing, name)
@@ -49,12 +49,12 @@ def test_status_and_why_name_the_pods_of_a_deleted_domain_and_the_command_that_m
 
 
 def test_a_quiet_sync_that_runs_out_of_time_gives_the_command(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
-    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "60s").code == Exit.DONE
+    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "30m").code == Exit.DONE
     name = pod_of(box)
     box.delete(COMPUTE_DOMAIN, "demo-0")
     box.wait_for(kinds.POD, crashing, name)
 
-    answer = engine("sync", "-q", "--config", config, "--timeout", "20s")
+    answer = engine("sync", "-q", "--config", config, "--timeout", "40s")
 
     assert (answer.code, answer.out) == (Exit.UNSETTLED, "")
     assert "engine: pending: " in answer.err
@@ -63,7 +63,7 @@ def test_a_quiet_sync_that_runs_out_of_time_gives_the_command(box: Box, engine: 
 
 def test_why_of_a_user_domain_names_its_users_before_it_says_that_no_set_has_made_it(box: Box, engine: Engine, tmp_path: Path) -> None:
     box.create(COMPUTE_DOMAIN, computedomain("rack", "channel"))
-    assert engine("sync", "-f", written(tmp_path, domain="rack"), "--timeout", "60s").code == Exit.DONE
+    assert engine("sync", "-f", written(tmp_path, domain="rack"), "--timeout", "30m").code == Exit.DONE
     why = engine("why", "computedomain/rack")
     document = engine("why", "computedomain/rack", "-o", "json").document
 
@@ -73,14 +73,14 @@ def test_why_of_a_user_domain_names_its_users_before_it_says_that_no_set_has_mad
     pod = pod_of(box)
 
     box.delete(COMPUTE_DOMAIN, "rack")
-    assert engine("sync", "--timeout", "30s", "--no-wait").code in (Exit.DONE, Exit.FAILED)
+    assert engine("sync", "--timeout", "30m", "--no-wait").code in (Exit.DONE, Exit.FAILED)
     lost = engine("why", f"pod/{pod}")
     assert "NVLink is cut" in lost.out and f"kubectl -n default delete pod {pod}" in lost.out
 
 
 def test_the_command_is_whole_at_the_end_of_its_line_however_long_names_are(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
     long = "a-name-as-long-as-it-may-be-at-most"
-    assert engine("sync", "-f", written(tmp_path, long, pods=3), "--config", config, "--timeout", "60s").code == Exit.DONE
+    assert engine("sync", "-f", written(tmp_path, long, pods=3), "--config", config, "--timeout", "30m").code == Exit.DONE
     pods = sorted(name for name in box.names(kinds.POD) if name.startswith(long))
     box.delete(COMPUTE_DOMAIN, f"{long}-0")
     remedy = f"delete them: kubectl -n default delete pod {' '.join(pods)}"

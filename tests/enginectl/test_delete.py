@@ -18,6 +18,7 @@ from tests.builders import clique, podcliqueset
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine, command, environment
 from tests.stories.graphs import graph
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -186,7 +187,7 @@ def test_on_a_terminal_it_shows_what_goes_and_asks(synced: Box, reply: str, code
         env=environment(KUBECONFIG=str(synced.kubeconfig), TERM="dumb"),
     ) as process:
         try:
-            out, _ = process.communicate(timeout=60)
+            out, _ = process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
     os.close(theirs)
@@ -211,7 +212,7 @@ def test_a_signal_during_the_question_ends_the_command_and_nothing_is_deleted(sy
         while "[y/N]" not in asked:
             asked += os.read(ours, 1000).decode()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == Exit.INTERRUPTED
+        assert process.wait(timeout=PATIENCE) == Exit.INTERRUPTED
     os.close(theirs)
     os.close(ours)
 

@@ -14,10 +14,10 @@ from engine.errors import InputError
 from enginectl.base import extras
 from enginectl.base.command_tree import NOT_INSTALLED
 from enginectl.base.exit_codes import Exit
-from resources.base.kinds import CRD
-from resources.schema.crds import crds
 from tests.controlplane.cluster import ControlPlane
 from tests.enginectl.calling import ROOT
+from tests.stories.graph_cluster import install_crds
+from tests.waiting import PATIENCE
 
 EXAMPLE = "examples/01-first-gang"
 SERVERS = ("httptools", "jsonschema_rs", "starlette", "uvicorn")
@@ -45,7 +45,9 @@ IMPORT = f"{WITHOUT}\nfrom importlib import import_module\nfor name in sys.argv[
 def python(program: str, *words: str) -> subprocess.CompletedProcess[str]:
     """The program in another process, in which neither the sandbox nor what only extras install can be imported."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "HOME": "/nonexistent", "PYTHONUTF8": "1"}
-    return subprocess.run([sys.executable, "-c", program, *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,8 +154,7 @@ def test_an_installation_without_extras_works_on_a_real_server(wheel: Path, cont
     pip = (sys.executable, "-m", "pip", "--python", tmp_path / "venv" / "bin" / "python")
     installed = run(*pip, "install", "--quiet", "--no-compile", "-c", ROOT / "constraints.txt", wheel)
     assert installed.returncode == 0, installed.stderr
-    for definition in crds():
-        control_plane.call(f"/apis/{CRD.api_version}/{CRD.plural}", definition)
+    install_crds(control_plane)
 
     kubeconfig = {"KUBECONFIG": str(control_plane.kubeconfig())}
     plan = run(engine, "diff", "-f", ROOT / EXAMPLE, "-o", "json", **kubeconfig)

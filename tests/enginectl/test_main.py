@@ -15,6 +15,7 @@ from engine.version import VERSION
 from enginectl.base.exit_codes import MEANINGS, Exit, worst
 from enginectl.base.runner import run
 from tests.enginectl.calling import ROOT, CommandResult, Engine, finished, started
+from tests.waiting import PATIENCE
 
 EXAMPLE = ROOT / "examples" / "01-first-gang"
 CLIENT = {"kr8s", "aiohttp", "httpx", "h11", "cryptography"}
@@ -215,7 +216,7 @@ def through_a_shell(command: str) -> CommandResult:
         ["sh", "-c", f'exec "{sys.executable}" -m enginectl {command}'],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "PYTHONUTF8": "1"},
     )
     return CommandResult(process.returncode, process.stdout, process.stderr)
@@ -274,7 +275,7 @@ def test_a_second_signal_ends_a_long_computation_at_once(number: signal.Signals,
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.5)
             process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
 
     assert (process.returncode, out, err) == (code, "", f"exit {code.value}: {MEANINGS[code]}\n")
 

@@ -45,14 +45,14 @@ def test_commands_that_read_a_file_warn_about_a_misspelled_key(engine: Engine, t
 
 
 def test_status_has_the_warnings_about_a_stored_set(box: Box, engine: Engine, tmp_path: Path) -> None:
-    synced = engine("sync", "-f", written(tmp_path, MISSPELLED), "--timeout", "60s")
+    synced = engine("sync", "-f", written(tmp_path, MISSPELLED), "--timeout", "30m")
 
     assert WARNING in synced.err
     assert f"  note: {WARNING}" in engine("status", "demo").out.splitlines()
 
 
 def test_status_and_why_name_podcliques_that_somebody_has_annotated(box: Box, engine: Engine, tmp_path: Path) -> None:
-    assert engine("sync", "-f", written(tmp_path, "example.com/team"), "--timeout", "60s").code == Exit.DONE
+    assert engine("sync", "-f", written(tmp_path, "example.com/team"), "--timeout", "30m").code == Exit.DONE
     before = engine("status", "demo").out, engine("why", "podclique/demo-0-worker").out
     for name in box.names(kinds.PODCLIQUE):
         box.change(kinds.PODCLIQUE, name, {"metadata": {"annotations": {NAMED: "rack"}}})

@@ -22,6 +22,7 @@ from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NVLINK_CLIQUE_LABEL
 from resources.base.kinds import POD, SERVICE
 from tests.enginectl.calling import ROOT, Engine
 from tests.resources.dynamo.backends.container_run import environment, expanded
+from tests.waiting import PATIENCE
 
 EXAMPLE = ROOT / "examples" / "11-nvbandwidth"
 MANIFEST = (EXAMPLE / "nvbandwidth.yaml").read_text()
@@ -133,7 +134,7 @@ def run(pod: Body, folder: Path, status: int = 0) -> tuple[list[Call], int]:
     variables = environment(container, _values_of_fields(container, labels(pod)), {})
     words = [expanded(word, variables) for word in (*container["command"], *container["args"])]
     own = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(folder), "RECORD": str(record), "STATUS": str(status)}
-    done = subprocess.run(words, env={**variables, **own}, stdin=subprocess.DEVNULL, timeout=60)
+    done = subprocess.run(words, env={**variables, **own}, stdin=subprocess.DEVNULL, timeout=PATIENCE)
     calls = [json.loads(line) for line in record.read_text().splitlines()]
     return [Call(tuple(call["words"]), call["environment"]) for call in calls], done.returncode
 

@@ -14,6 +14,7 @@ from grove_sandbox.http.faults import InjectedFault
 from resources.base.kinds import POD, PODCLIQUESET, SECRET, SERVICE
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine, started
+from tests.waiting import PATIENCE
 
 FIRST = ROOT / "examples" / "01-first-gang"
 
@@ -101,7 +102,7 @@ def test_status_shows_what_is_pending_and_since_when(full_box: Box, engine: Engi
 
 
 def test_without_waiting_what_is_left_is_listed_and_a_timeout_is_a_failure(full_box: Box, engine: Engine) -> None:
-    hasty, patient = engine("sync", "-f", FIRST, "--no-wait"), engine("sync", "--timeout", "20s")
+    hasty, patient = engine("sync", "-f", FIRST, "--no-wait"), engine("sync", "--timeout", "40s")
 
     assert hasty.code == Exit.DONE and "2 PodCliques: first-0-leader, first-0-worker  0 of {1..2} pods ready" in hasty.out
     assert patient.code == Exit.FAILED and "Not settled in time; this is left:" in patient.out
@@ -166,7 +167,7 @@ def test_a_kind_that_may_not_be_listed_is_not_deleted_and_does_not_stop_the_othe
     synced.deny(verb="list", resource="services")
     synced.scale("first", 0)
 
-    preview, done = engine("diff"), engine("sync", "--timeout", "60s")
+    preview, done = engine("diff"), engine("sync", "--timeout", "30m")
 
     assert preview.code == done.code == Exit.INCOMPLETE
     assert "incomplete: Service objects could not be listed completely" in preview.out
@@ -217,7 +218,7 @@ def test_an_unreachable_server_is_an_error_in_one_line(box: Box, engine: Engine)
 
 def test_another_holder_of_the_lease_is_named(synced: Box, engine: Engine, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
-    config.write_text("leaderElection: {leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 500ms}\n")
+    config.write_text("leaderElection: {leaseDuration: 15s, renewDeadline: 10s, retryPeriod: 500ms}\n")
     (lease,) = synced.all(LEASE)
     with started("run", "-A", "--config", config, KUBECONFIG=str(synced.kubeconfig), PATH="") as other:
         assert other.stderr
@@ -225,7 +226,7 @@ def test_another_holder_of_the_lease_is_named(synced: Box, engine: Engine, tmp_p
             assert line, "it ended before it led"
         answer = engine("sync", "--config", config)
         other.send_signal(signal.SIGTERM)
-        other.communicate(timeout=30)
+        other.communicate(timeout=PATIENCE)
 
     assert (answer.code, other.returncode) == (Exit.NOT_LEADER, Exit.TERMINATED)
     assert f"engine: the lease default/{lease['metadata']['name']} is held by" in answer.err
@@ -240,7 +241,7 @@ def test_without_leader_election_no_lease_is_requested_and_a_warning_is_written(
         assert process.stderr
         _, warning = json.loads(process.stderr.readline()), json.loads(process.stderr.readline())
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
 
     assert (synced.code, synced.messages[0]) == (Exit.DONE, f"warning: {DISABLED}")
     assert (warning["level"], warning["event"]) == ("warning", DISABLED)
@@ -258,7 +259,7 @@ def test_run_keeps_the_cluster_as_desired_and_ends_in_order(box: Box, engine: En
             assert line, events
             events.append(json.loads(line))
         process.send_signal(signal.SIGTERM)
-        _, rest = process.communicate(timeout=30)
+        _, rest = process.communicate(timeout=PATIENCE)
 
     assert (process.returncode, json.loads(rest.splitlines()[-1])["meaning"]) == (Exit.TERMINATED, "exit 143: terminated")
     assert len(box.names(POD)) == 6
@@ -267,13 +268,13 @@ def test_run_keeps_the_cluster_as_desired_and_ends_in_order(box: Box, engine: En
 
 
 def test_after_ctrl_c_a_sync_says_what_it_did_and_the_next_one_continues(box: Box, engine: Engine) -> None:
-    box.inject(InjectedFault("slow", verb="create", resource="pods", times=3, seconds=0.5))
+    box.inject(InjectedFault("slow", verb="create", resource="pods", seconds=20))  # One pod is late.
     with started("sync", "-f", FIRST, KUBECONFIG=str(box.kubeconfig)) as process:
         assert process.stderr
         while "create   Pod/" not in (line := process.stderr.readline()):
             assert line, "it ended too soon"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE)
 
     assert (process.returncode, err.splitlines()[-1]) == (Exit.INTERRUPTED, "exit 130: interrupted")
     assert "Interrupted: " in out and "Traceback" not in err

@@ -24,6 +24,7 @@ from tests.enginectl.calling import ROOT, Engine, finished, started
 from tests.open_sockets import left_open
 from tests.providers.kubernetes.loopback import kubeconfig
 from tests.silent_server import Stage, silent_server
+from tests.waiting import PATIENCE
 
 FIRST = ROOT / "examples" / "01-first-gang"
 OPTED_OUT = ROOT / "examples" / "04-auto-mnnvl" / "opted-out.yaml"
@@ -60,7 +61,7 @@ def a_sync_that_waits(box: Box, file: Path, *options: str) -> Iterator[Any]:
 
 def test_a_sync_that_waits_for_pods_does_not_keep_another_one_from_its_work(box: Box, engine: Engine, stuck: Path) -> None:
     with a_sync_that_waits(box, stuck):
-        other = engine("sync", "-f", FIRST, "--timeout", "30s")
+        other = engine("sync", "-f", FIRST, "--timeout", "30m")
         scaled = box.names(PODCLIQUESET)
 
     assert (other.code, scaled) == (Exit.DONE, ["first", "stuck"])
@@ -69,7 +70,7 @@ def test_a_sync_that_waits_for_pods_does_not_keep_another_one_from_its_work(box:
 def test_a_sync_that_is_interrupted_while_it_waits_leaves_the_lease_free(box: Box, engine: Engine, stuck: Path) -> None:
     with a_sync_that_waits(box, stuck) as process:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
 
     (left,) = box.all(LEASE)
     assert (process.returncode, left["spec"]["holderIdentity"]) == (Exit.INTERRUPTED, "")
@@ -120,7 +121,7 @@ def test_while_a_sync_writes_its_lease_says_which_command_it_is(box: Box, engine
         (held,) = box.all(LEASE)
         refused = engine("sync", "--lock-timeout", "0")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
 
     assert held["metadata"]["annotations"][HELD_FOR] == "run in namespace default"
     assert refused.code == Exit.NOT_LEADER and re.search(r"process \d+ on .*, since .*Z, for: run in namespace default\n", refused.err)
@@ -179,8 +180,8 @@ def test_a_quiet_sync_writes_a_document_only_if_there_is_something_in_it(box: Bo
 
 
 def test_a_quiet_sync_tells_a_timeout_from_a_failure_and_writes_both_to_stderr(box: Box, engine: Engine, stuck: Path) -> None:
-    late = engine("sync", "-q", "-f", stuck, "--timeout", "20s", "--assume-nodes")
-    document = engine("sync", "-q", "-o", "json", "--timeout", "20s")
+    late = engine("sync", "-q", "-f", stuck, "--timeout", "40s", "--assume-nodes")
+    document = engine("sync", "-q", "-o", "json", "--timeout", "40s")
     box.deny(verb="create", resource="services")
     failed = engine("sync", "-q", "-f", FIRST)
 
@@ -262,7 +263,7 @@ def test_the_exit_code_of_status_counts_a_completed_set_as_done(box: Box, engine
     job.write_text(f"apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata: {{name: job}}\nspec: {spec}\n")
     engine("sync", "-f", job, "--no-wait")
     box.wait_for(POD, lambda pod: (pod.get("status") or {}).get("phase") == "Succeeded")
-    synced, answer = engine("sync", "--timeout", "60s"), engine("status", "job", "--exit-code")
+    synced, answer = engine("sync", "--timeout", "30m"), engine("status", "job", "--exit-code")
 
     assert (synced.code, answer.code) == (Exit.DONE, Exit.DONE)
     assert re.search(r"job +completed", answer.out)

@@ -61,7 +61,7 @@ def test_a_saved_plan_shows_patterns_and_can_be_applied(box: Box, engine: Engine
     file, plan = written(tmp_path, demo()), tmp_path / "plan.json"
     engine("diff", "-f", file, "--out", plan)
     shown = engine("show", plan, "-o", "json").document
-    applied = engine("sync", "--plan", plan, "--timeout", "60s")
+    applied = engine("sync", "--plan", plan, "--timeout", "30m")
 
     names = [each["object"]["name"] for each in shown["roots"][0]["operations"] if each["object"]["kind"] == "Pod"]
     assert names and all(name.endswith("-?????") for name in names)
@@ -70,12 +70,12 @@ def test_a_saved_plan_shows_patterns_and_can_be_applied(box: Box, engine: Engine
 
 
 def test_pods_of_a_set_that_exists_have_the_names_that_they_will_have(box: Box, engine: Engine, tmp_path: Path) -> None:
-    assert engine("sync", "-f", written(tmp_path, demo()), "--yes", "--timeout", "60s").code == Exit.DONE
+    assert engine("sync", "-f", written(tmp_path, demo()), "--yes", "--timeout", "30m").code == Exit.DONE
     before = set(box.names(kinds.POD))
     box.change(kinds.PODCLIQUE, "demo-0-a", {"spec": {"replicas": 3}})
     planned = engine("diff", "-o", "json").document["roots"][0]
     names = [each["object"]["name"] for each in planned["operations"] if each["verb"] == "create" and each["object"]["kind"] == "Pod"]
-    engine("sync", "--yes", "--timeout", "60s")
+    engine("sync", "--yes", "--timeout", "30m")
 
     assert names and set(names) == set(box.names(kinds.POD)) - before
 

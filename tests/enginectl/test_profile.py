@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from enginectl.base.exit_codes import Exit
 from providers.profiling.activity import Activity
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine, finished, started
+from tests.waiting import PATIENCE, until
 
 SLICES = 12
 """How many lines are waited for."""
@@ -24,10 +24,9 @@ def test_every_moment_of_a_run_is_accounted_for(box: Box, engine: Engine, tmp_pa
         assert process.stderr
         while json.loads(process.stderr.readline())["event"] != "leading":
             pass
-        while not file.exists() or file.read_text().count("\n") < SLICES:
-            time.sleep(0.05)
+        until(lambda: file.exists() and file.read_text().count("\n") >= SLICES)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
 
     slices = [json.loads(line) for line in file.read_text().splitlines()]
     assert process.returncode == Exit.TERMINATED and len(slices) >= SLICES

@@ -16,6 +16,7 @@ from resources.base.kinds import CONFIG_MAP, NAMESPACE, POD, PODCLIQUESET, PODGA
 from tests.builders import clique, podcliqueset
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
+from tests.waiting import PATIENCE
 
 KUBECTL = shutil.which("kubectl", path=os.environ.get("KUBEBUILDER_ASSETS", "")) or shutil.which("kubectl")
 PRUNE = ("--prune", "--applyset", "team")
@@ -190,7 +191,7 @@ def test_a_run_that_fails_half_way_removes_nothing_and_the_next_one_does(box: Bo
     write(applied, "three")
     box.deny(verb="create", resource="podcliquesets")
 
-    failed = engine("sync", "-f", applied, *PRUNE, "--timeout", "60s")
+    failed = engine("sync", "-f", applied, *PRUNE, "--timeout", "30m")
     assert (failed.code, box.names(PODCLIQUESET)) == (Exit.FAILED, ["one", "two"])
 
     box.cluster.access.denials.clear()
@@ -202,7 +203,7 @@ def test_without_the_right_to_write_the_parent_nothing_is_written(box: Box, engi
     write(folder, "one")
     box.deny(verb="create", resource="configmaps")
 
-    failed = engine("sync", "-f", folder, *PRUNE, "--timeout", "60s")
+    failed = engine("sync", "-f", folder, *PRUNE, "--timeout", "30m")
 
     assert (failed.code, box.names(PODCLIQUESET)) == (Exit.FAILED, [])
     assert "configmaps" in failed.out
@@ -211,12 +212,12 @@ def test_without_the_right_to_write_the_parent_nothing_is_written(box: Box, engi
 def test_a_kind_that_may_not_be_listed_matters_only_if_it_may_have_members(box: Box, engine: Engine, applied: Path) -> None:
     (applied / "two.yaml").unlink()
     box.deny(verb="list", resource="dynamographdeployments")
-    assert engine("sync", "-f", applied, *PRUNE, "--timeout", "60s").code == Exit.INCOMPLETE
+    assert engine("sync", "-f", applied, *PRUNE, "--timeout", "30m").code == Exit.INCOMPLETE
     assert box.names(PODCLIQUESET) == ["one"]
     assert engine("delete", "pcs/one", "--dry-run").code == Exit.INCOMPLETE
 
     box.deny(verb="list", resource="podcliquesets")
-    blind = engine("sync", "-f", applied, *PRUNE, "--timeout", "60s")
+    blind = engine("sync", "-f", applied, *PRUNE, "--timeout", "30m")
     assert (blind.code, "PodCliqueSet objects could not be listed completely" in blind.err) == (Exit.FAILED, True)
 
 
@@ -285,7 +286,7 @@ def kubectl_apply(box: Box, files: Path, name: str) -> subprocess.CompletedProce
     """What `kubectl apply --prune` answers for an ApplySet."""
     words = [str(KUBECTL), "--kubeconfig", str(box.kubeconfig), "apply", "-f", str(files), "--prune", f"--applyset=configmaps/{name}"]
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(files.parent), "KUBECTL_APPLYSET": "true"}
-    return subprocess.run([*words, "-n", "default"], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([*words, "-n", "default"], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def test_with_a_base_what_the_change_leaves_out_is_removed_and_what_is_protected_is_not(engine: Engine, tmp_path: Path) -> None:

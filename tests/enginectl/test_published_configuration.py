@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Timer
@@ -23,6 +21,7 @@ from tests.builders import clique, podcliqueset
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine, finished, started
 from tests.enginectl.publications import LINE, NONE, publication, publish, stored
+from tests.waiting import PATIENCE, until
 
 FIRST = ROOT / "examples" / "01-first-gang"
 RACKS = ROOT / "examples" / "04-auto-mnnvl" / "racks.yaml"
@@ -60,14 +59,6 @@ def config_file(folder: Path, configuration: Any, name: str = "operator.yaml") -
     file = folder / name
     file.write_text(json.dumps(configuration))
     return file
-
-
-def until(holds: Callable[[], object]) -> None:
-    """Ask again and again, for a minute at most."""
-    give_up_at = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.1)
 
 
 def test_every_command_says_in_its_first_line_which_configuration_it_works_with(box: Box, engine: Engine, tmp_path: Path) -> None:
@@ -141,7 +132,7 @@ def test_a_sync_beside_a_running_engine_plans_as_it_does_and_says_who_leads(link
             assert line, "it ended before it led"
         refused = engine("sync", "-f", RACKS, "--lock-timeout", "0")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
     (lease,) = linked.all(LEASE)
     synced = engine("sync", "-f", RACKS, "--no-wait")
 
@@ -381,7 +372,7 @@ def test_with_shards_a_sync_says_who_leads_the_shard_of_its_namespace(linked: Bo
         until(lambda: sum(bool(lease["spec"].get("holderIdentity")) for lease in linked.all(LEASE)) == 4)
         refused = engine("sync", "-n", "default", "--lock-timeout", "0")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
 
     assert stored(linked)["data"]["leases"].split() == ["kube-system/lock", "kube-system/lock-shard-1", "kube-system/lock-shard-2"]
     name = f"kube-system/lock-shard-{shard}" if shard else "kube-system/lock"
@@ -396,7 +387,7 @@ def test_without_a_configuration_of_its_own_a_running_engine_works_with_the_publ
         while '"leading"' not in (line := process.stderr.readline()):
             assert line, "it ended before it led"
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
 
     assert (f"configuration: {source}", '"kube-system/lock"' in line) == (LINE, True)
     assert stored(linked) == before

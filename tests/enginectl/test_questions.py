@@ -16,6 +16,7 @@ from resources.base.kinds import POD, PODCLIQUESET
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine, command, environment
 from tests.enginectl.test_approval import NEW, OLD, images, manifest
+from tests.waiting import PATIENCE
 
 QUESTION = "Apply this? [y/N]"
 
@@ -49,7 +50,7 @@ class Terminal:
         """Read to the end. Returns the exit code."""
         while self._read():
             pass
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=PATIENCE)
 
 
 @contextmanager

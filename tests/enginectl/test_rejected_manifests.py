@@ -167,7 +167,7 @@ def test_behind_its_own_webhooks_the_engine_brings_up_scales_and_takes_down(guar
 
 
 def test_who_is_not_the_engine_is_refused_by_its_webhooks(guarded_box: Box, engine: Engine, tmp_path: Path) -> None:
-    said = engine("sync", "-f", write(tmp_path, "x"), "--timeout", "20s")
+    said = engine("sync", "-f", write(tmp_path, "x"), "--timeout", "30m")
 
     assert said.code == Exit.STUCK
     assert "admission denied, creation/updation of resource: default/x-0-a is not allowed" in said.out + said.err

@@ -116,7 +116,7 @@ def test_nodes_that_will_come_are_assumed_if_asked_for(box: Box, engine: Engine,
 
 
 def test_a_scale_in_that_frees_room_for_a_waiting_pod_settles(box: Box, engine: Engine, manifest: Manifests) -> None:
-    assert engine("sync", "-f", manifest(4), "--timeout", "20s").code == Exit.STUCK
+    assert engine("sync", "-f", manifest(4), "--timeout", "40s").code == Exit.STUCK
 
     assert engine("diff", "-f", manifest(4)).code == Exit.DONE, "Nothing is changed, whatever waits."
     shown = engine("diff", "-f", manifest(3))

@@ -235,7 +235,7 @@ def test_every_command_ends_with_the_same_exit_code(box: Box, engine: Engine, tm
     commands = {
         "diff": ["diff", *situation.preview_options],
         "sync --dry-run": ["sync", "--dry-run"],
-        "sync": ["sync", "--yes", "--timeout", "40s" if situation.waits else "300s"],
+        "sync": ["sync", "--yes", "--timeout", "40s" if situation.waits else "30m"],
     }
     answers = {name: engine(*words, *files, *options) for name, words in commands.items()}
 

@@ -1,7 +1,5 @@
 """`engine run --shards` in several processes, and what other commands say about them."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,32 +13,25 @@ from tests.builders import clique, podcliqueset
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 from tests.stories.engine_processes import engines, terms
+from tests.waiting import until
 
 NAME = "grove-operator-leader-election"
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Ask again and again, for a minute at most."""
-    give_up_at = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.1)
-
-
 def test_a_process_takes_over_the_shards_of_a_killed_one_and_status_names_the_holders(box: Box, engine: Engine, tmp_path: Path) -> None:
     config, names = tmp_path / "config.yaml", [f"team-{number}" for number in range(6)]
-    config.write_text("leaderElection: {leaseDuration: 6s, renewDeadline: 4s, retryPeriod: 500ms}\n")
+    config.write_text("leaderElection: {leaseDuration: 15s, renewDeadline: 10s, retryPeriod: 500ms}\n")
     with engines(tmp_path, box.kubeconfig, 2, "-A", "--shards", "4", "--config", str(config)) as (first, second):
-        wait_until(lambda: [len(first.shards()), len(second.shards())] == [2, 2])
+        until(lambda: [len(first.shards()), len(second.shards())] == [2, 2])
         shown, refused = engine("status", "-A"), engine("sync", "-A", "--config", config, "--lock-timeout", "0")
         document = engine("status", "-A", "-o", "json").document
         for name in names:
             box.portal.call(box.cluster.client("user").create, NAMESPACE, "", {"metadata": {"name": name}})
             box.portal.call(box.cluster.client("user").create, PODCLIQUESET, name, podcliqueset(name, clique("worker", 1), namespace=name))
-        wait_until(lambda: len(box.names(POD)) > 2)
+        until(lambda: len(box.names(POD)) > 2)
         first.kill()
-        wait_until(lambda: len(second.shards()) == 4)
-        wait_until(lambda: len(box.names(POD)) == len(names))
+        until(lambda: len(second.shards()) == 4)
+        until(lambda: len(box.names(POD)) == len(names))
         writers = terms([first, second])
 
     assert "SHARD    HOLDER" in shown.out and "nobody" not in shown.out

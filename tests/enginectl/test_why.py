@@ -73,7 +73,7 @@ def domains(answer: CommandResult) -> dict[str, dict[str, Any]]:
 
 
 def test_a_joined_domain_is_shown_with_its_nodes_and_pods(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
-    done = engine("sync", "-f", written(tmp_path, pods=2), "--config", config, "--timeout", "60s")
+    done = engine("sync", "-f", written(tmp_path, pods=2), "--config", config, "--timeout", "30m")
     assert done.code == Exit.DONE, done
     box.wait_for(COMPUTE_DOMAIN, both_ready)
     text, found = engine("status"), domains(engine("status", "-o", "json"))
@@ -89,7 +89,7 @@ def test_a_joined_domain_is_shown_with_its_nodes_and_pods(box: Box, engine: Engi
 def test_unschedulable_pods_are_explained_by_the_domains_that_use_the_channels(
     box: Box, engine: Engine, config: Path, tmp_path: Path
 ) -> None:
-    assert engine("sync", "-f", written(tmp_path, "first", pods=3), "--config", config, "--timeout", "60s").code == Exit.DONE
+    assert engine("sync", "-f", written(tmp_path, "first", pods=3), "--config", config, "--timeout", "30m").code == Exit.DONE
     assert engine("sync", "-f", written(tmp_path, "second"), "--config", config, "--no-wait").code == Exit.DONE
     box.wait_for(kinds.POD, unschedulable, "second-0-worker")
     (pod,) = [name for name in box.names(kinds.POD) if name.startswith("second-")]
@@ -133,7 +133,7 @@ def test_a_domain_waits_for_a_driver_that_does_not_run(lame_box: Box, engine: En
 
 def test_a_shared_domain_names_the_others(box: Box, engine: Engine, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        assert engine("sync", "-f", written(tmp_path, name, domain="rack"), "--timeout", "60s").code == Exit.DONE
+        assert engine("sync", "-f", written(tmp_path, name, domain="rack"), "--timeout", "30m").code == Exit.DONE
     found = engine("status", "one", "-o", "json")
     why = engine("why", "computedomain/rack")
 
@@ -221,7 +221,7 @@ def test_what_cannot_be_explained_is_an_error_in_one_line(box: Box, engine: Engi
 
 
 def test_kinds_that_may_not_be_listed_are_named_and_the_rest_is_explained(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
-    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "60s").code == Exit.DONE
+    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "30m").code == Exit.DONE
     for plural in ("events", "nodes", "daemonsets", "resourceslices"):
         box.deny(verb="list", resource=plural)
     answer = engine("why", "computedomain/demo-0")
@@ -234,7 +234,7 @@ def test_kinds_that_may_not_be_listed_are_named_and_the_rest_is_explained(box: B
 
 
 def test_domains_that_may_not_be_listed_are_not_called_missing(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
-    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "60s").code == Exit.DONE
+    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "30m").code == Exit.DONE
     box.deny(verb="list", resource="computedomains")
     answer = engine("status")
 

@@ -17,8 +17,8 @@ from initc.environment import ACCOUNT, POD_INFO, Environment, read_environment
 from initc.wait import wait
 from resources.base.kinds import NAMESPACE, POD
 from sandbox.tests.actors.manifests import pod
+from tests.waiting import PATIENCE
 
-PATIENCE = 20.0
 """Seconds after which a test gives up on a thread."""
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from initc.main import main, required_pods
-from tests.initc.cluster import PATIENCE, Cluster
+from tests.initc.cluster import Cluster
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 CALL = "import sys, pathlib, initc.main; sys.exit(initc.main.main(sys.argv[2:], root=pathlib.Path(sys.argv[1])))"

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.prometheus.expressions import RULES, of_panels
+from tests.waiting import PATIENCE
 
 PROMTOOL = os.environ.get("PROMTOOL", "")
 
@@ -19,7 +20,7 @@ pytestmark = [
 
 def promtool(*words: str | Path) -> None:
     """Run promtool, which must be content."""
-    done = subprocess.run([PROMTOOL, *map(str, words)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([PROMTOOL, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -1,10 +1,10 @@
 """What our processes have done to the objects of one namespace, as the audit log of the API server tells it."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tests.controlplane.audit import AuditLog
 from tests.controlplane.cluster import ControlPlane
 
 ASIDE = ("events", "leases")
@@ -15,14 +15,10 @@ class Deeds:
     """The requests of the audited operator in a namespace, or those after another `Deeds`: `since` bytes of the log are left out."""
 
     def __init__(self, plane: ControlPlane, namespace: str, since: int = 0) -> None:
-        with plane.audit_log.open("rb") as lines:
-            lines.seek(since)
-            text = lines.read()
-        complete = text[: text.rfind(b"\n") + 1]
-        self.end = since + len(complete)
+        log = AuditLog(plane, since)
+        self._entries = [entry for entry in log.entries() if entry["objectRef"].get("namespace") == namespace]
+        self.end = log.end
         """How many bytes of the log have been read."""
-        entries = (json.loads(line) for line in complete.splitlines())
-        self._entries = [entry for entry in entries if entry.get("objectRef", {}).get("namespace") == namespace]
 
     @property
     def created(self) -> Counter[str]:

@@ -11,8 +11,8 @@ from tests.controlplane.installed_accounts import install_account
 from tests.stories import engine_processes
 from tests.stories.engine_processes import EngineProcess
 
-LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD = 6, 4, 1
-"""Seconds of the tests' Lease: shorter than by default, so that nobody waits."""
+LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD = 15, 10, 1
+"""Seconds of the tests' Lease. Shorter ones are lost on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ import anyio.from_thread
 from aiohttp import ClientConnectionResetError, ClientError, ClientSession, ClientTimeout, TCPConnector, web
 from yarl import URL
 
-from tests.controlplane.cluster import ControlPlane, free_port
+from tests.controlplane.cluster import ControlPlane
+from tests.ports import free_port
 from tests.reliability.audit import ASIDE
 
 HOP_BY_HOP = frozenset({"transfer-encoding", "content-length", "connection", "host"})

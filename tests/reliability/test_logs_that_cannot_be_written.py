@@ -18,8 +18,8 @@ from resources.base import kinds
 from sandbox.tests.commands.test_sandbox import up
 from tests.builders import clique, podcliqueset
 from tests.enginectl.calling import command, environment
-from tests.reliability.trial import until
 from tests.stories.pods import is_ready
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ async def test_a_set_comes_up_and_the_process_ends_in_order_although_no_line_can
     with up("--dir", str(tmp_path / "box")) as (_, kubeconfig), engine_run(kubeconfig, stderr) as process:
         async with connected(Source(str(kubeconfig)), SystemClock()) as client:
             await client.create(kinds.PODCLIQUESET, "default", podcliqueset("web", clique("worker", 2)))
-            with anyio.fail_after(60):
+            with anyio.fail_after(PATIENCE):
                 while True:
                     pods = (await client.list(kinds.POD, "default")).items
                     if len(pods) == 2 and all(map(is_ready, pods)):
@@ -58,7 +58,7 @@ async def test_a_set_comes_up_and_the_process_ends_in_order_although_no_line_can
                     await anyio.sleep(0.2)
 
             process.send_signal(signal.SIGTERM)
-            await until(lambda: process.poll() is not None)
+            await eventually(lambda: process.poll() is not None)
 
             assert process.returncode == Exit.TERMINATED
             lease = await client.get(kinds.LEASE, "default", "grove-operator-leader-election")

@@ -11,9 +11,7 @@ from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import images, is_leaving, is_ready, running
-
-PATIENCE = 180.0
-"""Seconds within which everything is as users have asked."""
+from tests.waiting import PATIENCE
 
 
 class Workload:

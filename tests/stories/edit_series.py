@@ -2,27 +2,29 @@
 
 from typing import Any
 
-import anyio
-
 from engine.resource import Body
 from engine.runtime.sync_report import Ending
 from providers.fabrics.nvidia.names import NAMED
 from resources.base import kinds, labels
 from tests.builders import claim_template, clique, group, podcliqueset, share
+from tests.controlplane.enforcement import SERVICE as PROBING_SERVICE
+from tests.controlplane.enforcement import Policy
 from tests.stories.edits import (
-    ADMISSION_BINDING,
-    ADMISSION_POLICY,
-    Act,
     Edit,
     EditSeries,
-    User,
     all_deleted,
     applied,
+    collected,
     cordoned,
     created,
     deleted,
+    enforced,
     evicted,
+    gone,
     held,
+    lifted,
+    limited,
+    orphaned,
     patched,
     released,
     scaled,
@@ -33,9 +35,6 @@ from tests.stories.graphs import graph, service
 from tests.stories.pods import running
 
 SERVICE: Body = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80}]}}
-USED: Body = {"status": {"hard": {"pods": "4"}, "used": {"pods": "2"}}}
-"""What the controller of quotas would write, which is not there."""
-FEW_PODS: Body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "4"}}}
 
 
 def web(version: int = 1, replicas: int = 1, **more: Any) -> Body:
@@ -69,45 +68,8 @@ def in_nowhere() -> Body:
     return {**body, "metadata": {"name": "far", "namespace": "nowhere"}}
 
 
-def refusing(name: str, namespace: str, resource: str, condition: str) -> Body:
-    """A policy of the API server against the creation of objects."""
-    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}]
-    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {"namespaceSelector": selector, "resourceRules": rules},
-            "validations": [{"expression": condition, "message": f"{name} here"}],
-        },
-    }
-
-
-def bound(name: str) -> Body:
-    """The binding that makes a policy take effect."""
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": name},
-        "spec": {"policyName": name, "validationActions": ["Deny"]},
-    }
-
-
-async def waited(user: User) -> None:
-    """Until the API server has taken note of a policy."""
-    await anyio.sleep(2)
-
-
-def lifted(name: str) -> Act:
-    """A policy is removed."""
-    return together(deleted(ADMISSION_BINDING, name), deleted(ADMISSION_POLICY, name), waited)
-
-
-NO_SERVICES, BINDING = refusing("no-services", "refused", "services", "false"), bound("no-services")
-NO_PODS = refusing("no-pods", "refused", "pods", "object.spec.containers.all(each, !each.image.endsWith(':2'))")
-POD_BINDING = bound("no-pods")
+NO_SERVICES = Policy("no-services", "refused", kinds.SERVICE, "false", "no-services here", PROBING_SERVICE)
+NO_PODS = Policy("no-pods", "refused", kinds.POD, "object.spec.containers.all(each, !each.image.endsWith(':2'))", "no-pods here")
 BAD_PORT: Body = {"containers": [{"name": "main", "image": "app:1", "ports": [{"containerPort": 1, "name": "Not a port"}]}]}
 GIANT: Body = running(3, resources={"requests": {"cpu": "900"}})
 
@@ -120,6 +82,19 @@ def claiming(replicas: int = 1) -> Body:
 
 LABEL = labels.MANAGED_BY
 SET = kinds.PODCLIQUESET
+OWNED = (
+    kinds.POD,
+    kinds.AUTOSCALER,
+    kinds.SERVICE,
+    kinds.SECRET,
+    kinds.SERVICE_ACCOUNT,
+    kinds.ROLE,
+    kinds.ROLE_BINDING,
+    kinds.PODGANG,
+    kinds.PODCLIQUE,
+    kinds.SCALING_GROUP,
+)
+"""The kinds of objects that a set consists of."""
 
 UPDATES = EditSeries(
     "updates",
@@ -136,7 +111,7 @@ UPDATES = EditSeries(
         Edit("a scaling group scaled out", scaled(kinds.SCALING_GROUP, "web-0-m", 3)),
         Edit("a scaling group scaled in", scaled(kinds.SCALING_GROUP, "web-0-m", 1)),
         Edit("an annotation of the set", patched(SET, "web", {"metadata": {"annotations": {"example.com/note": "1"}}})),
-        Edit("deleted with its dependents first", deleted(SET, "web", propagation="Foreground")),
+        Edit("deleted with its dependents first", together(deleted(SET, "web", propagation="Foreground"), collected(*OWNED))),
     ],
 )
 
@@ -148,7 +123,8 @@ DELETIONS = EditSeries(
         Edit("a pod of a scaling group", deleted(kinds.POD, "web-0-m-0")),
         Edit("all pods of a clique", all_deleted(kinds.POD, "web-0-front")),
         Edit("a Service", deleted(kinds.SERVICE, "web-0")),
-        Edit("a ServiceAccount", deleted(kinds.SERVICE_ACCOUNT, "web")),
+        # The controller of tokens deletes that of a deleted account.
+        Edit("a ServiceAccount", together(deleted(kinds.SERVICE_ACCOUNT, "web"), gone(kinds.SECRET, "web"))),
         Edit("a Role", deleted(kinds.ROLE, "grove.io:pcs:web")),
         Edit("a RoleBinding", deleted(kinds.ROLE_BINDING, "grove.io:pcs:web")),
         Edit("a token", deleted(kinds.SECRET, "web")),
@@ -252,7 +228,7 @@ TROUBLE = EditSeries(
         ),
         Edit(
             "a quota that the new pods exceed",
-            together(created(kinds.RESOURCE_QUOTA, FEW_PODS), patched(kinds.RESOURCE_QUOTA, "few", USED, "status"), scaled(SET, "one", 3)),
+            together(limited("few", pods=4, used=2), scaled(SET, "one", 3)),
             ending=Ending.STUCK,
             unknown=True,
             undo=together(deleted(kinds.RESOURCE_QUOTA, "few"), scaled(SET, "one", 1)),
@@ -274,18 +250,16 @@ REFUSED = EditSeries(
         ),
         Edit(
             "a policy refuses Services",
-            together(created(ADMISSION_POLICY, NO_SERVICES), created(ADMISSION_BINDING, BINDING), waited, scaled(SET, "one", 2)),
+            together(enforced(NO_SERVICES), scaled(SET, "one", 2)),
             ending=Ending.STUCK,
             unknown=True,
-            undo=together(
-                deleted(ADMISSION_BINDING, "no-services"), deleted(ADMISSION_POLICY, "no-services"), waited, scaled(SET, "one", 1)
-            ),
+            undo=together(lifted(NO_SERVICES), scaled(SET, "one", 1)),
         ),
         Edit(
             "a policy refuses the pods of a new template",
-            together(created(ADMISSION_POLICY, NO_PODS), created(ADMISSION_BINDING, POD_BINDING), waited, applied(small(2))),
+            together(enforced(NO_PODS), applied(small(2))),
             ending=Ending.STUCK,
-            undo=together(lifted("no-pods"), applied(small())),
+            undo=together(lifted(NO_PODS), applied(small())),
         ),
         Edit("a namespace that does not exist", manifests=[in_nowhere()], ending=Ending.STUCK),
     ],
@@ -336,7 +310,7 @@ NODES = EditSeries(
             ending=Ending.TIMED_OUT,
             undo=cordoned(OWN_NODE, is_cordoned=False),
         ),
-        Edit("a set is deleted and leaves everything", deleted(SET, "one", propagation="Orphan")),
+        Edit("a set is deleted and leaves everything", together(deleted(SET, "one", propagation="Orphan"), orphaned(SET, "one"))),
         Edit("the other set is changed beside what was left", manifests=[web(2)]),
     ],
 )

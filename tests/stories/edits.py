@@ -10,11 +10,9 @@ from engine.resource import Body
 from engine.runtime.sync_report import Ending
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
+from tests.controlplane.enforcement import Policy, limit_pods
+from tests.waiting import Objects, until_objects
 
-ADMISSION_POLICY = Kind("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False)
-ADMISSION_BINDING = Kind(
-    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
-)
 HOLD = "example.com/hold"
 
 
@@ -144,6 +142,41 @@ def all_deleted(kind: Kind, prefix: str) -> Act:
     return do
 
 
+def gone(kind: Kind, prefix: str) -> Act:
+    """A controller of Kubernetes answers: no object has a name that begins so any more."""
+
+    async def do(user: User) -> None:
+        await until_objects(user.client, kind, user.namespace, lambda objects: not any(name.startswith(prefix) for name in objects))
+
+    return do
+
+
+def collected(*of: Kind) -> Act:
+    """The garbage collector has answered to a deletion with dependents first: what has an owner is gone, or kept by a finalizer."""
+
+    async def do(user: User) -> None:
+        for kind in of:
+            await until_objects(user.client, kind, user.namespace, lambda objects: all(map(_is_collected, objects.values())))
+
+    return do
+
+
+def _is_collected(body: Body) -> bool:
+    return "deletionTimestamp" in body["metadata"] or "ownerReferences" not in body["metadata"]
+
+
+def orphaned(kind: Kind, name: str) -> Act:
+    """The garbage collector has answered to a deletion that leaves the dependents: they have no owner any more."""
+
+    async def do(user: User) -> None:
+        def is_done(objects: Objects) -> bool:
+            return name not in objects or "orphan" not in objects[name]["metadata"].get("finalizers", ())
+
+        await until_objects(user.client, kind, user.namespace, is_done)
+
+    return do
+
+
 def scaled(kind: Kind, name: str, replicas: int) -> Act:
     """`kubectl scale`."""
     return patched(kind, name, {"spec": {"replicas": replicas}}, "scale")
@@ -205,6 +238,21 @@ def released(kind: Kind, name: str) -> Act:
             return
 
     return do
+
+
+def enforced(policy: Policy) -> Act:
+    """An administrator's policy takes effect."""
+    return lambda user: policy.enforce(user.client)
+
+
+def lifted(policy: Policy) -> Act:
+    """The policy is removed."""
+    return lambda user: policy.lift(user.client)
+
+
+def limited(name: str, pods: int, used: int) -> Act:
+    """A quota of pods takes effect, of which so many are used."""
+    return lambda user: limit_pods(user.client, user.namespace, name, pods, used)
 
 
 def created(kind: Kind, body: Body) -> Act:

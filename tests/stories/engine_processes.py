@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.enginectl.calling import command, environment
+from tests.waiting import PATIENCE
 
 
 class EngineProcess:
@@ -44,11 +45,11 @@ class EngineProcess:
         self._process.wait()
 
     def end(self) -> None:
-        """`kill`, and wait until it has ended in order, or for 30 seconds."""
+        """`kill`, and wait until it has ended in order; it is killed if it does not."""
         if self.exit_code is None:
             self._process.terminate()
             try:
-                self._process.wait(timeout=30)
+                self._process.wait(timeout=PATIENCE)
             except subprocess.TimeoutExpired:
                 self.kill()
 

@@ -29,15 +29,13 @@ from resources.schema.crds import crds
 from tests.controlplane.accounts import LEASE, user_of
 from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.controlplane.schedulers.program import create, is_served, wait_until
-from tests.controlplane.schedulers.waiting import Objects, until
 from tests.stories.forecasts import assert_as_forecast, forecast_on
 from tests.stories.stage import DEFAULT
 from tests.stories.test_control_plane import Audit, connection
+from tests.waiting import PATIENCE, Objects, until_objects
 
 KAI = "kai-scheduler"
 KAI_SETUP = Configuration({DEFAULT: SCHEDULERS[DEFAULT], KAI: SCHEDULERS[KAI]}, KAI)
-PATIENCE = 60.0
-"""Seconds after which a sync that does not settle fails."""
 
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet", "statefulsets")
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
@@ -119,7 +117,7 @@ class GraphCluster:
 
     async def until(self, kind: Kind, true: Callable[[Objects], bool]) -> Objects:
         """Wait until that holds of the objects of a kind in the namespace, and return them."""
-        return await until(self.client, kind, self.namespace, true)
+        return await until_objects(self.client, kind, self.namespace, true)
 
     async def status(self, name: str) -> dict[str, Any]:
         """The status of a graph."""

@@ -37,6 +37,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.maps import binding
 from tests.mnnvl.sets import auto, gpu
 from tests.stories.graphs import graph, service
+from tests.waiting import PATIENCE
 
 CONFIGURATION = Configuration(
     SCHEDULERS,
@@ -50,7 +51,6 @@ INTERVAL = 1.0
 """Seconds between two passes of the loop, after which it also tries again what was refused."""
 POLL = 0.4
 """Seconds between two looks at the cluster: many scenarios share two processors with their API server."""
-PATIENCE = 60.0
 TAMPERED = "tampered"
 """The value that somebody gives to a label of ours."""
 

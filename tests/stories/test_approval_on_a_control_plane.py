@@ -56,7 +56,7 @@ async def test_a_plan_is_applied_as_it_was_shown_and_a_stale_one_writes_nothing(
     async with connection(control_plane, "admin") as admin:
         await define(admin, NAMESPACE)
         both = ("-f", manifest(tmp_path, 1), "-f", manifest(tmp_path, 1, "other"))
-        applied = await engine(control_plane, "sync", *both, "--timeout", "50s")
+        applied = await engine(control_plane, "sync", *both, "--timeout", "180s")
         assert applied.code == Exit.DONE, applied
         before, others = await revisions(admin), await pods(admin, "other")
 
@@ -65,7 +65,7 @@ async def test_a_plan_is_applied_as_it_was_shown_and_a_stale_one_writes_nothing(
         assert (saved.code, shown.code, await revisions(admin)) == (Exit.DONE, Exit.DONE, before), (saved, shown)
         assert "2 pods restarted" in saved.out and shown.out.endswith(saved.out)
 
-        updated = await engine(control_plane, "sync", "--plan", plan, "--timeout", "50s")
+        updated = await engine(control_plane, "sync", "--plan", plan, "--timeout", "180s")
         assert updated.code == Exit.DONE, updated
         assert images(await pods(admin, "web")) == {"example/worker:2"}
         assert {pod["metadata"]["uid"] for pod in await pods(admin, "other")} == {pod["metadata"]["uid"] for pod in others}

@@ -1,12 +1,10 @@
 """The same story on a real control plane: real admission, garbage collection and scheduling, and an audit log that tells what we asked."""
 
-import json
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
-import anyio
 import pytest
 from msgspec.structs import replace
 
@@ -29,9 +27,11 @@ from resources.reports.events import event_builder
 from resources.schema.crds import crds
 from tests.builders import clique, podcliqueset
 from tests.controlplane.accounts import LEASE, user_of
+from tests.controlplane.audit import AuditLog
 from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.stories.forecasts import assert_as_forecast, forecast_on
 from tests.stories.stage import SETUP
+from tests.waiting import PATIENCE, eventually, until_objects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -49,19 +49,14 @@ class Audit:
     """
 
     def __init__(self, plane: ControlPlane) -> None:
-        self._log = plane.audit_log
-        self._read = self._log.stat().st_size if self._log.exists() else 0
+        self._log = AuditLog(plane, plane.audit_log.stat().st_size if plane.audit_log.exists() else 0)
         self.writes: Counter[str] = Counter()
         self.trials = 0
         """How many creates of pods were dry runs."""
         self.refused: list[tuple[str, int]] = []
 
     def read(self) -> "Audit":
-        with self._log.open() as lines:
-            lines.seek(self._read)
-            # Discovery is about no object.
-            entries = [entry for entry in map(json.loads, lines) if "objectRef" in entry]
-            self._read = lines.tell()
+        entries = self._log.entries()
         reported = [entry for entry in entries if entry["objectRef"]["resource"] not in ("events", "leases")]
         trials = [entry for entry in reported if "dryRun=All" in entry["requestURI"]]
         self.trials = len(trials)
@@ -96,26 +91,26 @@ async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Configu
         forecast = await forecast_on(client, setup, namespace)
         where = replace(scope_of(setup), namespaces=(namespace,))
         engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, setup, events_of=event_builder(setup))
-        report = await sync(engine, Lease(client, clock, SYSTEM, LEASE, identify()), patience=120)
+        report = await sync(engine, Lease(client, clock, SYSTEM, LEASE, identify()), patience=PATIENCE)
     assert_as_forecast(forecast, report, rivalled=rivalled)
     return report
 
 
 async def define(admin: KubernetesClient, namespace: str = NAMESPACE, *more: dict[str, Any]) -> None:
-    """A namespace, and our kinds, with more if a story needs them, until they are served."""
+    """A namespace in which pods can be created, and our kinds, with more if a story needs them, until they are served and discovered."""
     await admin.create(kinds.NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     for definition in (*crds(), *more):
         await admin.patch(kinds.CRD, "", definition["metadata"]["name"], definition, how="apply", force=True)
-    listing = await admin.list(kinds.CRD)
-    missing = {definition["metadata"]["name"] for definition in listing.items if not _is_established(definition)}
-    with anyio.fail_after(60):
-        async with aclosing(admin.watch(kinds.CRD, since=listing.revision)) as events:
-            while missing:
-                _, definition = await anext(events)
-                if _is_established(definition):
-                    missing.discard(definition["metadata"]["name"])
+    await until_objects(admin, kinds.CRD, "", lambda definitions: all(map(_is_established, definitions.values())))
     for kind in kinds.OURS:
         await admin.list(kind)  # The first answer may be "too early", which the client waits out.
+    defined = {(each["spec"]["group"], each["spec"]["names"]["kind"]) for each in (*crds(), *more)}
+
+    async def are_discovered() -> bool:
+        return defined <= {(kind.group, kind.name) for kind in await admin.kinds()}
+
+    await eventually(are_discovered)
+    await until_objects(admin, kinds.SERVICE_ACCOUNT, namespace, lambda accounts: "default" in accounts)
 
 
 def _is_established(definition: dict[str, Any]) -> bool:

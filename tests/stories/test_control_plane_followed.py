@@ -1,7 +1,6 @@
 """`engine run` on a real control plane: it follows what is there, so that it asks for nothing twice and misses nothing."""
 
 import io
-import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,10 +24,12 @@ from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from tests.builders import clique, podcliqueset
 from tests.controlplane.accounts import LEASE, user_of
+from tests.controlplane.audit import AuditLog
 from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.stories.pods import is_ready
 from tests.stories.stage import SETUP
 from tests.stories.test_control_plane import Audit, connection, define
+from tests.waiting import until_objects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -56,27 +57,19 @@ async def leading(plane: ControlPlane) -> AsyncIterator[None]:
 
 async def until_ready(admin: KubernetesClient, pods: int) -> None:
     """So many pods are there, and all of them are ready."""
-    with anyio.fail_after(120):
-        while True:
-            listed = (await admin.list(kinds.POD, NAMESPACE)).items
-            if len(listed) == pods and all(map(is_ready, listed)):
-                return
-            await anyio.sleep(0.3)
+    await until_objects(admin, kinds.POD, NAMESPACE, lambda listed: len(listed) == pods and all(map(is_ready, listed.values())))
 
 
 async def until_gone(admin: KubernetesClient) -> None:
     """Neither sets nor pods are left."""
-    with anyio.fail_after(120):
-        while True:
-            if not any([(await admin.list(kind, NAMESPACE)).items for kind in (kinds.PODCLIQUESET, kinds.POD)]):
-                return
-            await anyio.sleep(0.3)
+    for kind in (kinds.PODCLIQUESET, kinds.POD):
+        await until_objects(admin, kind, NAMESPACE, lambda listed: not listed)
 
 
 def asked(plane: ControlPlane, verb: str) -> Counter[str]:
-    """How often the operator has asked that of each kind in our namespace."""
-    entries = map(json.loads, plane.audit_log.read_text().splitlines())
-    ours = (one["objectRef"] for one in entries if one["verb"] == verb and "objectRef" in one)
+    """How often the operator has asked that of each kind in our namespace. A kind that is not served is asked for about once a minute."""
+    answered = (one for one in AuditLog(plane).entries() if one["responseStatus"]["code"] != 404)
+    ours = (one["objectRef"] for one in answered if one["verb"] == verb)
     return Counter(one["resource"] for one in ours if one.get("namespace") == NAMESPACE)
 
 

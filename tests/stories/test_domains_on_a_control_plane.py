@@ -28,6 +28,7 @@ from tests.stories.domains import assert_invariants
 from tests.stories.fabric import FABRIC, templates_of
 from tests.stories.pods import clique_of, is_ready
 from tests.stories.test_control_plane import Audit, connection, define, synced
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -85,6 +86,17 @@ async def follow(watcher: KubernetesClient, kind: Kind, since: str, seen: list[M
                     seen.append(Moment(int(since), verb, {"kind": kind.name, **body}))
 
 
+async def caught_up(admin: KubernetesClient, seen: list[Moment]) -> None:
+    """Wait until the watches have shown everything that the server lists."""
+
+    async def have_caught_up() -> bool:
+        latest = {moment.of: moment for moment in seen}
+        existing = {f"{kind.name} {name}" for kind in FOLLOWED for name in await names(admin, kind)}
+        return {of for of, moment in latest.items() if moment.verb != "DELETED"} == existing
+
+    await eventually(have_caught_up)
+
+
 def first(seen: Iterable[Moment], of: str, *, deleting: bool = False, verb: str = "") -> int:
     """The revision at which it was made, was asked to go, or (`DELETED`) went."""
     return min(
@@ -139,6 +151,7 @@ async def test_domains_come_before_their_pods_follow_the_replicas_and_go_after_e
         assert left["metadata"]["uid"] == uids["demo-0"]
         await admin.delete(kinds.PODCLIQUESET, NAMESPACE, "demo", propagation="Background")
         await settled(None)
+        await caught_up(admin, seen)
 
         for index in range(3):
             domain, template = f"ComputeDomain demo-{index}", f"ResourceClaimTemplate demo-{index}"
@@ -189,6 +202,7 @@ async def test_N26_groups_have_domains_that_follow_the_replicas_and_a_clique_wit
         assert decode["metadata"]["labels"][GROUP] == "decode"
         await admin.delete(kinds.PODCLIQUESET, NAMESPACE, "served", propagation="Background")
         assert (await synced(plane, NAMESPACE, FABRIC)).ending is Ending.DONE
+        await caught_up(admin, seen)
 
         for name in (f"served-{index}-{of}" for index in range(2) for of in ("model", "decode")):
             pods_of_domain = members(seen, name)

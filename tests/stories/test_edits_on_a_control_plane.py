@@ -1,10 +1,9 @@
 """Forecasts beside the audit log of a real API server: for each edit, what `diff` says is written is what `sync` writes."""
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 import pytest
@@ -41,6 +40,7 @@ from resources.install.modes import Use
 from sandbox.tests.actors.test_on_a_real_server import until
 from tests.builders import applying
 from tests.controlplane.accounts import user_of
+from tests.controlplane.audit import AuditLog
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import started
 from tests.stories.edit_series import ALL_SERIES
@@ -48,11 +48,12 @@ from tests.stories.edits import Edit, EditSeries, User
 from tests.stories.forecasts import stable_name
 from tests.stories.stage import SETUP
 from tests.stories.test_control_plane import connection, define
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
-PATIENCE = 20.0
-"""Seconds that a sync may last which does not settle."""
+HOPELESS = 20.0
+"""Seconds that a sync may last which is to time out."""
 CODES = {Ending.DONE: Exit.DONE, Ending.STUCK: Exit.STUCK, Ending.TIMED_OUT: Exit.STUCK}
 """How a sync ends -> the exit code of the preview before it."""
 DEVICE_CLASS = "gpu.example.com"
@@ -83,11 +84,6 @@ class Passes(NoProgress):
         if result.outcome is Outcome.DONE and result.operation.verb is not Verb.STATUS:
             self.passes[-1].append(result.operation)
 
-    @property
-    def first(self) -> list[Operation]:
-        """What the first pass that wrote anything has written."""
-        return next((each for each in self.passes if each), [])
-
 
 def writes(operations: Iterable[Operation]) -> Counter[Write]:
     """The requests of operations, statuses apart: how often they are written depends on when pods become ready."""
@@ -112,28 +108,23 @@ class AuditedWrites:
     """The successful writes of an account, from the audit log, by namespace."""
 
     def __init__(self, plane: ControlPlane, user: str) -> None:
-        self._plane, self._user, self._read = plane, user, 0
+        self._log, self._user = AuditLog(plane), user
         self._found: dict[str, Counter[Write]] = {}
         self._kinds = {(kind.group, kind.plural): kind.name for kind in (*scope_of(SETUP).roots, *scope_of(SETUP).children)}
 
     def take(self, namespace: str) -> Counter[Write]:
         """What was written in a namespace since it was taken last."""
-        with self._plane.audit_log.open("rb") as log:
-            log.seek(self._read)
-            content = log.read()
-        complete = content[: content.rfind(b"\n") + 1]
-        self._read += len(complete)
-        for line in complete.splitlines():
-            self._note(json.loads(line))
+        for entry in self._log.entries():
+            self._note(entry)
         return self._found.pop(namespace, Counter())
 
-    def _note(self, entry: dict[str, object]) -> None:
-        reference = entry.get("objectRef")
-        if not isinstance(reference, dict) or entry["verb"] in ("get", "list", "watch") or "dryRun=All" in str(entry["requestURI"]):
+    def _note(self, entry: dict[str, Any]) -> None:
+        reference = entry["objectRef"]
+        if entry["verb"] in ("get", "list", "watch") or "dryRun=All" in entry["requestURI"]:
             return
         kind = self._kinds.get((reference.get("apiGroup", ""), reference["resource"]))
-        code = entry.get("responseStatus", {}).get("code", 0)  # type: ignore[attr-defined]
-        if kind is None or code >= 300 or reference.get("subresource") == "status" or self._user not in entry["user"]["username"]:  # type: ignore[index]
+        code = entry.get("responseStatus", {}).get("code", 0)
+        if kind is None or code >= 300 or reference.get("subresource") == "status" or self._user not in entry["user"]["username"]:
             return
         name = reference.get("name", "")
         stable = name.rpartition("-")[0] if kind == "Pod" else name
@@ -168,15 +159,14 @@ class Player:
     async def compare(self, series: EditSeries, user: User, edit: Edit) -> None:
         """Make the edit, and note how what was forecast differs from what is written."""
         await edit.do(user)
-        await anyio.sleep(0.3)  # The answers of Kubernetes' controllers to the edit itself, e.g. the token of a deleted account.
         intent = applying([user.located(body) for body in edit.manifests], await removals(user, edit))
         self.audit.take(series.namespace)
         code, forecast = await self.forecast(series, intent, self.reader if edit.seen_by_reader else self.client)
-        patience = 60.0 if not edit.goes_wrong else PATIENCE
+        patience = HOPELESS if edit.ending is Ending.TIMED_OUT else PATIENCE
         report, passes = await self.sync(series, intent, patience, self.reader if edit.done_by_reader else self.client)
         done = self.audit.take(series.namespace)
         about = f"{series.namespace}: {edit.name}"
-        self.differences.extend(f"{about}: {text}" for text in differences(edit, code, forecast, report, passes.first, done))
+        self.differences.extend(f"{about}: {text}" for text in differences(edit, code, forecast, report, passes.passes, done))
 
     async def forecast(self, series: EditSeries, intent: Intent, client: KubernetesClient) -> tuple[Exit, Forecast | None]:
         """What `engine diff` says: its exit code and forecast."""
@@ -187,7 +177,7 @@ class Player:
         return exit_code(seen.report, detailed=False), seen.forecast
 
     async def sync(
-        self, series: EditSeries, intent: Intent, patience: float = 60.0, client: KubernetesClient | None = None
+        self, series: EditSeries, intent: Intent, patience: float = PATIENCE, client: KubernetesClient | None = None
     ) -> tuple[SyncReport, Passes]:
         """What `engine sync` does, without a lease: the series are played at the same time."""
         wiring, provider, selection = self._wired(series, client or self.client)
@@ -208,37 +198,40 @@ async def removals(user: User, edit: Edit) -> dict[ResourceId, Removal]:
 
 
 def differences(
-    edit: Edit, code: Exit, forecast: Forecast | None, report: SyncReport, first: Iterable[Operation], done: Counter[Write]
+    edit: Edit, code: Exit, forecast: Forecast | None, report: SyncReport, passes: Iterable[Iterable[Operation]], done: Counter[Write]
 ) -> Iterator[str]:
     """How what was written differs from what was forecast, and the end of the sync from that of the preview.
 
-    How often a PodGang is patched depends on whether a pass sees that a pod is terminating: what is compared is that none is that was not
-    to be.
+    How often and when a PodGang is patched depends on whether a pass sees that a pod is terminating: what is compared is that none is that
+    was not to be.
     """
     if report.ending is not edit.ending:
         yield f"ended {report.ending}, not {edit.ending}: {report.error or report.failures[:1]}"
     expected = writes(forecast.operations()) if forecast is not None else Counter[Write]()
-    done = done.copy()
-    for write in [write for write in expected if write[:2] == ("patch", kinds.PODGANG.name)]:
-        expected[write] = done[write] = 0
+    patched_gangs = {write for write in expected if write[:2] == ("patch", kinds.PODGANG.name)}
+    expected, done = without(expected, patched_gangs), without(done, patched_gangs)
     if edit.unknown:
         if more := done - expected:
             yield f"written and not forecast: {listed(more)}"
         return
     if expected != done:
         yield f"forecast only {listed(expected - done)}; written only {listed(done - expected)}"
-    now, begun = first_writes(forecast), writes(first)  # Both before a pod that was deleted is gone.
+    forecast_passes = [[op for of_root in each.operations.values() for op in of_root] for each in forecast.passes] if forecast else []
+    now, begun = first_writes(forecast_passes, patched_gangs), first_writes(passes, patched_gangs)
     if now != begun:
         yield f"first pass: forecast only {listed(now - begun)}; written only {listed(begun - now)}"
     if code is not CODES.get(report.ending):
         yield f"diff ends with {code}, sync {report.ending}"
 
 
-def first_writes(forecast: Forecast | None) -> Counter[Write]:
-    """What the first pass that writes more than statuses writes."""
-    passes = forecast.passes if forecast is not None else ()
-    by_pass = (writes(op for operations in each.operations.values() for op in operations) for each in passes)
-    return next(filter(None, by_pass), Counter[Write]())
+def first_writes(passes: Iterable[Iterable[Operation]], ignored: Set[Write]) -> Counter[Write]:
+    """What the first pass that writes more than that and statuses writes besides."""
+    return next(filter(None, (without(writes(each), ignored) for each in passes)), Counter[Write]())
+
+
+def without(requests: Counter[Write], ignored: Set[Write]) -> Counter[Write]:
+    """The other requests."""
+    return Counter({write: number for write, number in requests.items() if write not in ignored})
 
 
 def listed(requests: Counter[Write]) -> str:

@@ -40,6 +40,7 @@ from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.enginectl.publications import publication
 from tests.stories.test_control_plane import connection
 from tests.stories.test_permissions_on_a_control_plane import prepare
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -58,15 +59,6 @@ async def working(*run: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterato
         tasks.cancel_scope.cancel()
 
 
-async def until(true: Callable[[], bool]) -> None:
-    """Wait for that. Raises `TimeoutError` after a minute."""
-    with anyio.fail_after(60):
-        while True:
-            if true():
-                return
-            await anyio.sleep(0.2)
-
-
 def review(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
     """A review without a name."""
     group = TOKEN_REVIEW.api_version if kind == TOKEN_REVIEW.name else ACCESS_REVIEW.api_version
@@ -75,7 +67,7 @@ def review(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 async def test_what_is_published_is_read_and_kept_with_exactly_what_is_allowed_for_it(enforcing_plane: ControlPlane) -> None:
     plane, account, clock = enforcing_plane, Account(SYSTEM, "publisher"), SystemClock()
-    needed, log = tuple(installation_permissions(Use.RUN)), logger(io.StringIO())
+    needed, log, requests = tuple(installation_permissions(Use.RUN)), logger(io.StringIO()), Requests(plane)
     settings = valid_settings({"network": {"domainDrainTimeout": "7m0s"}})
     wiring = Wiring(Options(config=Path("operator.yaml")), settings, configuration_of(settings), clock)
     grant(plane, needed, account, account.name)
@@ -86,11 +78,11 @@ async def test_what_is_published_is_read_and_kept_with_exactly_what_is_allowed_f
             publisher = Publisher(known.wiring, client, log, on_moved=lambda: None)
             publisher.holds(settings.leader_election.resource_name, True)
             async with working(publisher.run):
-                await until(lambda: Right("", "configmaps", "update") in Requests(plane).read().used[account.user])
+                await eventually(lambda: requests.read().used[account.user] >= rights(needed))
             body = await admin.get(kinds.CONFIG_MAP, "kube-public", "grove-engine")
         finally:
             await admin.delete(kinds.CONFIG_MAP, "kube-public", "grove-engine")
-    requests = Requests(plane).read()
+    requests.read()
 
     assert "7m0s" in body["data"]["config.yaml"]
     assert requests.denied[account.user] == set()
@@ -98,7 +90,7 @@ async def test_what_is_published_is_read_and_kept_with_exactly_what_is_allowed_f
 
 
 async def test_the_certificate_and_the_reviews_use_exactly_what_is_allowed_for_them(enforcing_plane: ControlPlane) -> None:
-    plane = enforcing_plane
+    plane, requests = enforcing_plane, Requests(enforcing_plane)
     looked_up = look_ups(EVERYTHING, Protection(enabled=True))
     endpoints = ServedEndpoints(
         NAMESPACE,
@@ -126,17 +118,18 @@ async def test_the_certificate_and_the_reviews_use_exactly_what_is_allowed_for_t
             # An empty Secret, as Grove's chart leaves one, is filled.
             await admin.create(kinds.SECRET, NAMESPACE, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}})
             async with working(certificate.run, caches.run):
-                await until(lambda: certificate.is_ready() and caches.is_filled())
+                await eventually(lambda: certificate.is_ready() and caches.is_filled())
                 await admin.delete(kinds.SECRET, NAMESPACE, SECRET)
-                await until(lambda: Right("", "secrets", "create") in Requests(plane).read().used[account.user])
+                await eventually(lambda: Right("", "secrets", "create") in requests.read().used[account.user])
                 await caches.read(look_up.kind.id(NAMESPACE, "missing") for look_up in looked_up)
                 await client.create(TOKEN_REVIEW, "", review(TOKEN_REVIEW.name, {"token": "unknown"}))
                 path = {"user": "ann", "nonResourceAttributes": {"path": "/debug/plan", "verb": "get"}}
                 await client.create(ACCESS_REVIEW, "", review(ACCESS_REVIEW.name, path))
+                await eventually(lambda: requests.read().used[account.user] >= rights(needed))
         finally:
             for webhook in WEBHOOKS:
                 await admin.delete(KIND[webhook.mutates], "", webhook.configuration)
-    requests = Requests(plane).read()
+    requests.read()
 
     assert requests.denied[account.user] == set()
     assert requests.used[account.user] == rights(needed)

@@ -12,15 +12,13 @@ from providers.recorder import COMPONENTS
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.enforcement import limit_pods
 from tests.stories.test_control_plane import connection, define, synced
-from tests.stories.test_reports_on_a_control_plane import QUOTA
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 NAMESPACE = "events"
 REPLICAS = 40
-FULL = {"pods": str(REPLICAS)}
-"""A quota that leaves room for no other pod."""
 
 
 async def events(admin: KubernetesClient, reason: str = "") -> list[dict[str, Any]]:
@@ -46,8 +44,7 @@ async def test_a_large_set_has_few_events_with_numbers_and_a_failure_is_counted_
         assert combined["message"].startswith(f"{COMBINED}Created Pod: web-")
         assert len(await events(admin)) <= MAX_SIMILAR + BURST
 
-        await admin.create(QUOTA, NAMESPACE, {"metadata": {"name": "full"}, "spec": {"hard": FULL}})
-        await admin.patch(QUOTA, NAMESPACE, "full", {"status": {"hard": FULL, "used": FULL}}, subresource="status")
+        await limit_pods(admin, NAMESPACE, "full", REPLICAS, used=REPLICAS)
         await admin.patch(kinds.PODCLIQUESET, NAMESPACE, "web", {"spec": {"replicas": REPLICAS + 1}}, subresource="scale")
         for _ in range(3):
             assert (await synced(control_plane, NAMESPACE)).ending is Ending.STUCK

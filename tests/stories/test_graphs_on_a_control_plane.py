@@ -66,10 +66,9 @@ async def nodes_of(cluster: GraphCluster, prefix: str) -> dict[str, str | None]:
     return {name: pod["spec"].get("nodeName") for name, pod in (await cluster.objects(kinds.POD)).items() if name.startswith(prefix)}
 
 
-async def why_not_placed(cluster: GraphCluster, gang: str) -> str:
-    """Wait until KAI has found no place for a gang, and return the reason in its PodGroup."""
-    groups = await cluster.until(kinds.KAI_POD_GROUP, lambda groups: gang in groups and bool(unschedulable(groups[gang])))
-    return unschedulable(groups[gang])
+async def until_not_placed(cluster: GraphCluster, gang: str, reason: str = "") -> None:
+    """Wait until KAI has found no place for a gang, for that reason."""
+    await cluster.until(kinds.KAI_POD_GROUP, lambda groups: gang in groups and bool(said := unschedulable(groups[gang])) and reason in said)
 
 
 def sub_groups(pod_group: Mapping[str, Any]) -> dict[str, int]:
@@ -110,7 +109,7 @@ async def test_kai_runs_no_pod_of_a_graph_until_all_of_its_gang_fit(plane: Contr
         await cluster.apply(chat("whole", 1, nodes=3))
         await cluster.sync(wait=False)
 
-        assert "sub-group whole-0-decode-0-decode-wkr requires 2 pods for gang scheduling" in await why_not_placed(cluster, "whole-0")
+        await until_not_placed(cluster, "whole-0", "sub-group whole-0-decode-0-decode-wkr requires 2 pods for gang scheduling")
         pods = await nodes_of(cluster, "whole-0-")
         assert (len(pods), set(pods.values())) == (4, {None})
         assert (await cluster.state("whole"))[0] == "pending"
@@ -128,7 +127,7 @@ async def test_a_gang_beyond_the_limit_of_its_queue_waits_until_the_limit_is_rai
         await cluster.until(kinds.POD, lambda pods: sum(pod["status"].get("phase") == "Running" for pod in pods.values()) == 3)
         await cluster.sync(wait=False)
 
-        assert "OverLimit" in await why_not_placed(cluster, "limited-0-decode-0")
+        await until_not_placed(cluster, "limited-0-decode-0", "OverLimit")
         assert set((await nodes_of(cluster, "limited-0-decode-1-")).values()) == {None}
 
         await cluster.client.patch(kinds.KAI_QUEUE, "", "sixteen", {"spec": queue("sixteen", gpus=32)["spec"]})
@@ -163,7 +162,7 @@ async def test_kai_puts_all_pods_of_a_replica_in_one_rack_if_a_binding_and_a_set
         await cluster.sync(wait=False)
         topology = await cluster.client.get(kinds.KAI_TOPOLOGY, "", "racked-hall")
         assert topology["spec"]["levels"] == [{"nodeLabel": RACK}]
-        assert await why_not_placed(cluster, "racked-0")
+        await until_not_placed(cluster, "racked-0")
         assert set((await nodes_of(cluster, "racked-")).values()) == {None}
 
         for node in ("node-0003", "node-0006"):

@@ -7,7 +7,6 @@ from typing import Any
 import anyio
 import pytest
 
-from engine.errors import ClusterError
 from engine.runtime.sync_report import Ending
 from enginectl.base.exit_codes import Exit
 from enginectl.wiring.configuration import configuration_of
@@ -18,9 +17,9 @@ from resources.settings import Settings
 from tests.builders import clique, podcliqueset
 from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.enforcement import POD, Policy, forbid_privileged_pods
 from tests.enginectl.calling import finished
 from tests.stories.test_control_plane import Audit, connection, define, synced
-from tests.stories.test_previews_on_a_control_plane import BINDING, POLICY
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -87,7 +86,7 @@ async def test_pod_security_deletes_no_pod_and_the_next_template_goes_on(control
     async with connection(control_plane, "admin") as admin:
         await define(admin, namespace)
         before = await up(control_plane, admin, namespace)
-        await admin.patch(kinds.NAMESPACE, "", namespace, {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}})
+        await forbid_privileged_pods(admin, namespace)
         await admin.patch(kinds.PODCLIQUESET, namespace, "web", template(web(namespace, NEW, securityContext={"privileged": True})))
         await refused(control_plane, admin, namespace, before, 'violates PodSecurity "baseline:latest": privileged')
 
@@ -99,51 +98,28 @@ async def test_pod_security_deletes_no_pod_and_the_next_template_goes_on(control
 
 
 async def test_a_policy_deletes_no_pod_and_the_update_goes_on_when_it_is_gone(control_plane: ControlPlane) -> None:
-    namespace, name = "policed", "no-new-images"
+    namespace = "policed"
+    refused_pod = {**POD, "spec": web(namespace, NEW)["spec"]["template"]["cliques"][0]["spec"]["podSpec"]}
+    no_new_images = Policy(
+        "no-new-images",
+        namespace,
+        kinds.POD,
+        f"object.spec.containers.all(c, c.image != '{NEW}')",
+        "not this image",
+        refused_pod,
+    )
     async with connection(control_plane, "admin") as admin:
         await define(admin, namespace)
         before = await up(control_plane, admin, namespace)
-        await forbid(admin, namespace, name)
-        pod = {"metadata": {"name": "probe"}, "spec": web(namespace, NEW)["spec"]["template"]["cliques"][0]["spec"]["podSpec"]}
-        with anyio.fail_after(60):  # A new policy takes effect a moment after it was stored.
-            while not await is_refused(admin, namespace, pod):
-                pass
+        await no_new_images.enforce(admin)
         await admin.patch(kinds.PODCLIQUESET, namespace, "web", template(web(namespace, NEW)))
         await refused(control_plane, admin, namespace, before, "not this image")
 
-        await admin.delete(BINDING, "", name)
-        await admin.delete(POLICY, "", name)
-        with anyio.fail_after(60):
-            while await is_refused(admin, namespace, pod):
-                pass
+        await no_new_images.lift(admin)
         assert (await synced(control_plane, namespace)).ending is Ending.DONE
 
         assert await images(admin, namespace) == {NEW}
         assert await condition(admin, namespace) == {}
-
-
-async def forbid(admin: KubernetesClient, namespace: str, name: str) -> None:
-    """A policy of an administrator: no pod with the new image in the namespace."""
-    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
-    spec = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-            "resourceRules": rules,
-        },
-        "validations": [{"expression": f"object.spec.containers.all(c, c.image != '{NEW}')", "message": "not this image"}],
-    }
-    await admin.create(POLICY, "", {"metadata": {"name": name}, "spec": spec})
-    await admin.create(BINDING, "", {"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}})
-
-
-async def is_refused(admin: KubernetesClient, namespace: str, pod: Mapping[str, Any]) -> bool:
-    """Whether the server refuses a pod."""
-    try:
-        await admin.create(kinds.POD, namespace, {"apiVersion": "v1", "kind": "Pod", **pod}, dry_run=True)
-    except ClusterError:
-        return True
-    return False
 
 
 async def test_a_typo_deletes_no_pod_and_its_correction_goes_on(control_plane: ControlPlane) -> None:
@@ -184,7 +160,7 @@ async def test_a_reader_sees_the_condition_and_is_told_once_that_the_server_was_
     async with connection(control_plane, "admin") as admin:
         await define(admin, namespace)
         before = await up(control_plane, admin, namespace)
-        await admin.patch(kinds.NAMESPACE, "", namespace, {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}})
+        await forbid_privileged_pods(admin, namespace)
         await admin.patch(kinds.PODCLIQUESET, namespace, "web", template(web(namespace, NEW, securityContext={"privileged": True})))
         await refused(control_plane, admin, namespace, before, "violates PodSecurity")
 

@@ -5,7 +5,6 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from time import monotonic, sleep
 
 import pytest
 
@@ -16,6 +15,7 @@ from tests.controlplane.installed_accounts import install_account
 from tests.enginectl.calling import started
 from tests.enginectl.serving.test_endpoints import Installed, Running
 from tests.providers.serving.talking import HOST
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.e2e
 
@@ -45,7 +45,7 @@ class Viewer:
         headers = ({"Authorization": f"Bearer {token}"} if token else {}) | ({"Host": host} if host else {})
         request = urllib.request.Request(f"https://{HOST}:{self.installed.ports['webhooks']}{path}", headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=20, context=context) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:
                 return answer.status, answer.read().decode(), ""
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode(), error.headers.get("WWW-Authenticate", "")
@@ -71,10 +71,8 @@ def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
                 running = Running(process)
                 running.logged("leading")
                 viewer = Viewer(plane, installed, running)
-                deadline, token = monotonic() + 60, viewer.token("reader")
-                while viewer.get("/debug/plan", token)[0] != 200:
-                    assert monotonic() < deadline, viewer.get("/debug/plan", token)
-                    sleep(0.5)
+                token = viewer.token("reader")
+                until(lambda: viewer.get("/debug/plan", token)[0] == 200, lambda: viewer.get("/debug/plan", token))
                 yield viewer
             finally:
                 process.kill()

@@ -1,6 +1,5 @@
 """People who only read, on a real control plane: their role is enough for every command that writes nothing, and none of them writes."""
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from resources.install.modes import Use
 from resources.settings import Settings
 from tests.builders import clique, podcliqueset
 from tests.controlplane.accounts import user_of
+from tests.controlplane.audit import AuditLog
 from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.enginectl.calling import finished
 from tests.stories.test_control_plane import connection, define, synced
@@ -34,8 +34,7 @@ COMMANDS = (
 
 def requests_of(plane: ControlPlane, user: str) -> list[dict[str, Any]]:
     """The audited requests of an account."""
-    entries = map(json.loads, plane.audit_log.read_text().splitlines())
-    return [entry for entry in entries if entry["user"]["username"] == f"system:serviceaccount:{SYSTEM}:{user}" and "objectRef" in entry]
+    return [entry for entry in AuditLog(plane).entries() if entry["user"]["username"] == f"system:serviceaccount:{SYSTEM}:{user}"]
 
 
 async def test_every_command_that_writes_nothing_works_with_the_role_of_readers(control_plane: ControlPlane, tmp_path: Path) -> None:

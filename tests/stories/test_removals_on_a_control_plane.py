@@ -11,10 +11,12 @@ import pytest
 import yaml
 
 from resources.base import applyset, kinds
+from resources.base.labels import PART_OF
 from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.enginectl.calling import CommandResult, finished
 from tests.stories.test_control_plane import connection, define
+from tests.waiting import PATIENCE, until_objects
 
 KUBECTL = shutil.which("kubectl", path=os.environ.get("KUBEBUILDER_ASSETS", "")) or shutil.which("kubectl")
 NAMESPACE = "pruned"
@@ -31,7 +33,7 @@ async def kubectl(plane: ControlPlane, folder: Path) -> subprocess.CompletedProc
     """`kubectl apply --prune` of our ApplySet."""
     words = ["apply", "-f", str(folder), "--prune", "--applyset=configmaps/team", "-n", NAMESPACE]
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder.parent), "KUBECTL_APPLYSET": "true"}
-    run = partial(subprocess.run, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    run = partial(subprocess.run, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
     return await anyio.to_thread.run_sync(run, [str(KUBECTL), "--kubeconfig", str(plane.kubeconfig("admin")), *words])
 
 
@@ -57,15 +59,18 @@ async def test_workloads_that_have_left_the_files_go_and_kubectl_leaves_our_appl
         assert 'managed by tooling "grove-engine" instead of "kubectl"' in refused.stderr
 
         (folder / "two.yaml").unlink()
-        pruned = await engine(control_plane, "sync", *prune, "--timeout", "60s", "--no-wait")
+        pruned = await engine(control_plane, "sync", *prune, "--timeout", "180s", "--no-wait")
         assert pruned.code == 0, pruned
-        deleted = await engine(control_plane, "sync", *prune, "--timeout", "60s", "--no-wait")
+        await until_objects(
+            admin, kinds.POD, NAMESPACE, lambda pods: {pod["metadata"]["labels"][PART_OF] for pod in pods.values()} <= {"one"}
+        )
+        deleted = await engine(control_plane, "sync", *prune, "--timeout", "180s", "--no-wait")
         assert deleted.code == 0, deleted
         assert [body["metadata"]["name"] for body in (await admin.list(kinds.PODCLIQUESET, NAMESPACE)).items] == ["one"]
         parent = await admin.get(kinds.CONFIG_MAP, NAMESPACE, "team")
         assert parent["metadata"]["annotations"][applyset.GROUP_KINDS] == "PodCliqueSet.grove.io"
 
-        gone = await engine(control_plane, "delete", "one", "--yes", "--timeout", "60s")
+        gone = await engine(control_plane, "delete", "one", "--yes", "--timeout", "180s")
         assert gone.code == 0, gone
         for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.POD, kinds.SERVICE, kinds.PODGANG):
             assert not (await admin.list(kind, NAMESPACE)).items

@@ -4,26 +4,18 @@ from typing import Any
 
 import pytest
 
-from engine.ids import Kind
 from engine.runtime.sync_report import Ending
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.enforcement import limit_pods
 from tests.stories.test_control_plane import Audit, connection, define, synced
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 NAMESPACE = "reported"
-QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas", status=True)
 LONG = "w" * 30
-
-
-async def allow(admin: KubernetesClient, pods: int) -> None:
-    """So many pods and no more: what the controller of quotas would find, and admission goes by."""
-    hard = {"pods": str(pods)}
-    await admin.create(QUOTA, NAMESPACE, {"metadata": {"name": "few"}, "spec": {"hard": hard}})
-    await admin.patch(QUOTA, NAMESPACE, "few", {"status": {"hard": hard, "used": {"pods": "0"}}}, subresource="status")
 
 
 async def errors(admin: KubernetesClient) -> list[dict[str, Any]]:
@@ -35,7 +27,7 @@ async def errors(admin: KubernetesClient) -> list[dict[str, Any]]:
 async def test_what_a_quota_refuses_is_told_and_taken_back_when_there_is_room(control_plane: ControlPlane) -> None:
     async with connection(control_plane, "admin") as admin:
         await define(admin, NAMESPACE)
-        await allow(admin, 1)
+        await limit_pods(admin, NAMESPACE, "few", 1)
         await admin.create(kinds.PODCLIQUESET, NAMESPACE, podcliqueset("web", clique(LONG, 3), namespace=NAMESPACE))
         assert (await synced(control_plane, NAMESPACE)).ending is Ending.STUCK
 
@@ -50,7 +42,7 @@ async def test_what_a_quota_refuses_is_told_and_taken_back_when_there_is_room(co
         assert (await synced(control_plane, NAMESPACE)).ending is Ending.STUCK
         assert (await errors(admin), audit.read().writes) == (reported, {"create pods": 2})
 
-        await admin.delete(QUOTA, NAMESPACE, "few")
+        await admin.delete(kinds.RESOURCE_QUOTA, NAMESPACE, "few")
         assert (await synced(control_plane, NAMESPACE)).ending is Ending.DONE
         assert await errors(admin) == []
         audit = Audit(control_plane)

@@ -57,7 +57,7 @@ async def test_what_is_forecast_of_pods_without_room_is_what_the_scheduler_does(
         async def ends(manifest: dict[str, Any]) -> CommandResult:
             """What is forecast of a manifest; a sync settles if and only if that is forecast."""
             shown = await run("diff", manifest)
-            code = (await run("sync", manifest, "--yes", "--timeout", "60s" if shown.code == Exit.DONE else "5s")).code
+            code = (await run("sync", manifest, "--yes", "--timeout", "180s" if shown.code == Exit.DONE else "5s")).code
             assert (shown.code, code) in ((Exit.DONE, Exit.DONE), (Exit.STUCK, Exit.STUCK)), shown
             return shown
 
@@ -78,7 +78,7 @@ async def test_what_is_forecast_of_pods_without_room_is_what_the_scheduler_does(
             await admin.create(kinds.POD, NAMESPACE, other(number))
         shown = await run("diff", workload("higher", 2))
         assert shown.code == Exit.DONE and "May not fit: pods of PodClique higher-0-a and 1 more" in shown.out
-        assert (await run("sync", workload("higher", 2), "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert (await run("sync", workload("higher", 2), "--yes", "--timeout", "180s")).code == Exit.DONE
 
 
 def other(number: int) -> dict[str, Any]:
@@ -101,4 +101,4 @@ async def test_a_named_domain_needs_a_node_for_each_of_its_pods(plane: ControlPl
         assert too_many.code == Exit.STUCK
         assert f"{NODES + 3} pods need {NODES + 3} nodes, one for each: {NODES} of {NODES} are free" in too_many.out
         assert (await run("sync", racked(NODES + 3), "--yes", "--timeout", "10s")).code == Exit.STUCK
-        assert (await run("sync", racked(NODES), "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert (await run("sync", racked(NODES), "--yes", "--timeout", "180s")).code == Exit.DONE

@@ -1,11 +1,9 @@
 """What is read from a real server's own words: its discovery, its access reviews, its scheduler and its controller of claims."""
 
 from collections.abc import Callable
-from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
-import anyio
 import pytest
 
 from engine.ids import Kind
@@ -23,6 +21,7 @@ from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.test_control_plane import connection, define
+from tests.waiting import until_objects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -30,6 +29,7 @@ NAMESPACE = "seen"
 FABRIC = Nvidia(auto=True)
 SETUP = Configuration({}, "", fabrics=(FABRIC,))
 Body = dict[str, Any]
+NO_DEVICE = "cannot allocate all claims"
 LATE = datetime(2100, 1, 1, tzinfo=UTC)
 
 
@@ -54,17 +54,9 @@ def template(uid: str) -> Body:
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec}
 
 
-async def until(admin: KubernetesClient, kind: Kind, well: Callable[[Body], bool]) -> Body:
-    """The first object of that kind, in our namespace, that is so."""
-    listing = await admin.list(kind, NAMESPACE)
-    if found := [body for body in listing.items if well(body)]:
-        return found[0]
-    with anyio.fail_after(60):
-        async with aclosing(admin.watch(kind, NAMESPACE, since=listing.revision)) as events:
-            async for _, body in events:
-                if well(body):
-                    return body
-    raise AssertionError(f"no {kind.name} is as it should be")
+async def until(admin: KubernetesClient, kind: Kind, well: Callable[[Body], bool]) -> None:
+    """Wait until an object of that kind, in our namespace, is so."""
+    await until_objects(admin, kind, NAMESPACE, lambda objects: any(map(well, objects.values())))
 
 
 async def diagnoses(admin: KubernetesClient) -> list[Diagnosis]:
@@ -76,8 +68,9 @@ async def diagnoses(admin: KubernetesClient) -> list[Diagnosis]:
 
 
 def has_no_room(body: Body) -> bool:
-    """Whether the scheduler has found no node for a pod."""
-    return any(one.get("reason") == "Unschedulable" for one in (body.get("status") or {}).get("conditions") or ())
+    """Whether the scheduler has found no node for a pod because of its claim, which a controller has created before."""
+    reported = (body.get("status") or {}).get("conditions") or ()
+    return any(one.get("reason") == "Unschedulable" and NO_DEVICE in one["message"] for one in reported)
 
 
 async def test_a_real_server_s_words_are_understood(control_plane: ControlPlane) -> None:
@@ -115,7 +108,7 @@ async def test_a_real_server_s_words_are_understood(control_plane: ControlPlane)
     assert [one.cause for one in early if "FailedResourceClaimCreation" in one.observation] == [
         "ResourceClaimTemplate demo-0 does not exist: ComputeDomain demo-0 does not exist"
     ]
-    (full,) = [one for one in capacity_notes if "cannot allocate all claims" in one.observation]
+    (full,) = [one for one in capacity_notes if NO_DEVICE in one.observation]
     assert full.observation.startswith("pod b: Pending") and f"{node} is used by pod {NAMESPACE}/a of this domain" in full.cause
     good = [
         "server version",

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import anyio
 import pytest
 from msgspec.structs import replace
 
@@ -20,7 +19,6 @@ from providers.kubernetes.kubeconfig import Source
 from resources.base import kinds
 from resources.install.modes import Use
 from resources.registry import BLUEPRINTS
-from sandbox.tests.actors.test_on_a_real_server import until
 from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.pods import is_bound, is_ready
@@ -29,6 +27,7 @@ from tests.stories.test_control_plane import Audit, connection, define, synced
 from tests.takeover.grove_operator import Grove
 from tests.takeover.stored_set import Options
 from tests.takeover.worlds import inference
+from tests.waiting import until_objects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -45,6 +44,7 @@ KINDS = (
     kinds.SECRET,
 )
 SELECTOR = "app.kubernetes.io/part-of=llm"
+CLIQUE = {"apiVersion": kinds.PODCLIQUE.api_version, "kind": kinds.PODCLIQUE.name}
 
 
 def workload() -> dict[str, Any]:
@@ -78,9 +78,18 @@ def until_pods_run(admin: KubernetesClient) -> Callable[[], Awaitable[None]]:
     """Waits until every pod that exists is ready."""
 
     async def pause() -> None:
-        await until(admin, kinds.POD, lambda pods: all(is_bound(pod) and is_ready(pod) for pod in pods.values()), NAMESPACE)
+        await until_objects(admin, kinds.POD, NAMESPACE, lambda pods: all(is_bound(pod) and is_ready(pod) for pod in pods.values()))
 
     return pause
+
+
+async def until_garbage_is_collected(admin: KubernetesClient) -> None:
+    """Wait until the garbage collector, which has seen everything that was changed before, has deleted a clique whose owner is gone."""
+    body = (await admin.list(kinds.PODCLIQUE, NAMESPACE)).items[0]
+    (owner,) = body["metadata"]["ownerReferences"]
+    metadata = {"name": "orphan", "ownerReferences": [{**owner, "uid": "8f0c3c5e-0000-4000-8000-000000000000"}]}
+    await admin.create(kinds.PODCLIQUE, NAMESPACE, {**CLIQUE, "metadata": metadata, "spec": body["spec"]})
+    await until_objects(admin, kinds.PODCLIQUE, NAMESPACE, lambda cliques: "orphan" not in cliques)
 
 
 async def test_a_set_of_the_operator_is_adopted_scaled_and_deleted_and_no_pod_is_lost(control_plane: ControlPlane) -> None:
@@ -98,7 +107,7 @@ async def test_a_set_of_the_operator_is_adopted_scaled_and_deleted_and_no_pod_is
         seen = audit.read()
         assert seen.refused == []
         assert {verb.partition(" ")[0] for verb in seen.writes} == {"patch"}
-        await anyio.sleep(5)  # The garbage collector acts within a second or two.
+        await until_garbage_is_collected(admin)
         after = await there(admin)
         assert uids(after) == uids(before)
         assert {name: body["spec"] for name, body in after.items() if name.startswith("Pod ")} == {

@@ -1,9 +1,7 @@
 """Bindings on a real control plane: real schemas and a real garbage collector around a topology that is kept, replaced and left behind."""
 
-from contextlib import aclosing
 from typing import Any
 
-import anyio
 import pytest
 from msgspec.structs import replace
 
@@ -14,6 +12,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.maps import MAP, Mapper, binding, definition
 from tests.stories.stage import SETUP
 from tests.stories.test_control_plane import Audit, connection, define, synced
+from tests.waiting import until_objects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -27,18 +26,6 @@ async def status(admin: KubernetesClient) -> tuple[Any, ...]:
     said = (await admin.get(kinds.TOPOLOGY_BINDING, "", "hall"))["status"]
     (condition,) = said["conditions"]
     return said["observedGeneration"], condition["reason"], [one["inSync"] for one in said["schedulerTopologyStatuses"]]
-
-
-async def gone(admin: KubernetesClient) -> None:
-    """Wait until no map is left."""
-    listing = await admin.list(MAP)
-    left = {one["metadata"]["name"] for one in listing.items}
-    with anyio.fail_after(60):
-        async with aclosing(admin.watch(MAP, since=listing.revision)) as events:
-            while left:
-                verb, one = await anext(events)
-                if verb == "DELETED":
-                    left.discard(one["metadata"]["name"])
 
 
 async def test_a_topology_is_kept_with_few_writes_and_goes_with_its_binding(control_plane: ControlPlane) -> None:
@@ -66,5 +53,5 @@ async def test_a_topology_is_kept_with_few_writes_and_goes_with_its_binding(cont
         assert [one["reason"] for one in events] == ["TopologyInSync"]
 
         await admin.delete(kinds.TOPOLOGY_BINDING, "", "hall")
-        await gone(admin)
+        await until_objects(admin, MAP, "", lambda maps: not maps)
         assert (await synced(control_plane, NAMESPACE, MAPPED)).ending is Ending.DONE

@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +21,7 @@ from tests.enginectl.serving.test_endpoints import Installed, Running
 from tests.providers.serving.talking import HOST
 from tests.resources.admission.graphs import graph, wide
 from tests.resources.admission.requests import binding, put, small
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.e2e
 
@@ -29,7 +29,6 @@ GROUP = "/apis/grove.io/v1alpha1"
 SETS = f"{GROUP}/namespaces/ml/podcliquesets"
 GRAPHS = "/apis/nvidia.com/v1alpha1/namespaces/ai/dynamographdeployments"
 PODCLIQUES = f"{GROUP}/namespaces/ml/podcliques"
-PATIENCE = 60.0
 CONFIGURATION: dict[str, Any] = {
     "authorizer": {"enabled": True, "exemptServiceAccountUserNames": [Account(SYSTEM, "engine-reviews").user]},
     "topologyAwareScheduling": {"enabled": True},
@@ -74,14 +73,6 @@ def register(plane: ControlPlane, installed: Installed) -> None:
     until(lambda: b"admission webhook" in plane.call(f"{GROUP}/clustertopologybindings?dryRun=All", binding("zone", "zone"))[1])
     until(lambda: b"terminationDelay" in plane.call(f"{SETS}?dryRun=All", small())[1])
     until(lambda: b'"nodeCount":2' in plane.call(f"{GRAPHS}?dryRun=All", graph({"decode": wide(nodes="2")}))[1])
-
-
-def until(holds: Any) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def call(plane: ControlPlane, path: str, body: Any = None, method: str = "") -> tuple[int, dict[str, Any]]:
@@ -130,6 +121,9 @@ def test_managed_objects_are_protected_and_the_engine_itself_is_exempt(plane: Co
     until(lambda: call(plane, PODCLIQUES)[1]["items"])
     name = call(plane, PODCLIQUES)[1]["items"][0]["metadata"]["name"]
 
+    # The other webhooks are in force; that of managed objects is a configuration of its own.
+    until(lambda: call(plane, f"{PODCLIQUES}/{name}?dryRun=All", method="DELETE")[0] == 403)
+
     deletion = call(plane, f"{PODCLIQUES}/{name}", method="DELETE")
     scaled = call(plane, f"{PODCLIQUES}/{name}/scale")
     scale = {**scaled[1], "spec": {"replicas": scaled[1]["spec"]["replicas"] + 1}}
@@ -145,7 +139,7 @@ def test_managed_objects_are_protected_and_the_engine_itself_is_exempt(plane: Co
 def test_kubectl_shows_each_warning_once(plane: ControlPlane) -> None:
     body = put(small(), {"metadata.name": "warned", "spec.template.cliques.0.spec.podSpec.restartPolicy": "Never"})
     command = [binary("kubectl"), "--kubeconfig", str(plane.kubeconfig()), "create", "--dry-run=server", "-f", "-"]
-    result = subprocess.run(command, input=json.dumps(body), text=True, capture_output=True, env=dict(os.environ), timeout=60)
+    result = subprocess.run(command, input=json.dumps(body), text=True, capture_output=True, env=dict(os.environ), timeout=PATIENCE)
 
     assert result.returncode == 0, result.stderr
     assert result.stderr.count("restartPolicy") == 1, result.stderr

@@ -8,6 +8,7 @@ from grove_sandbox.actors.options import ActorOptions
 from resources.base.kinds import NODE, POD
 from sandbox.tests.actors.manifests import node, pod
 from sandbox.tests.actors.stage import Stage, on, running
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -162,7 +163,7 @@ async def test_a_stopped_pod_with_a_finalizer_is_deleted_once_only() -> None:
 async def test_a_thousand_pods_come_up_without_a_second_passing() -> None:
     async with running("kubelet", "scheduler", options=ActorOptions(nodes=20)) as stage:
         await stage.create(*(pod(f"p-{number}") for number in range(1000)))
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE):
             while [await phase(stage, name) for name in ("p-0", "p-999")] != ["Running", "Running"]:
                 await stage.turn(0)
 

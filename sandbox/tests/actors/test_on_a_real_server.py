@@ -1,7 +1,7 @@
 """The actors on a real API server."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -20,34 +20,21 @@ from resources.base.kinds import CRD, NAMESPACE, NODE, POD, PODGANG, SERVICE_ACC
 from resources.schema.crds import crds
 from sandbox.tests.actors.manifests import gang, pod
 from tests.controlplane.cluster import ControlPlane
+from tests.waiting import Objects, until_objects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
-PATIENCE = 60
-"""Seconds of real time after which a wait fails."""
 
-Seen = Mapping[str, dict[str, Any]]
-
-
-async def until(client: Client, kind: Kind, true: Callable[[Seen], bool], namespace: str = "ml") -> None:
+async def until(client: Client, kind: Kind, true: Callable[[Objects], bool], namespace: str = "ml") -> None:
     """Return once that holds of the objects of a kind, by name."""
-    listing = await client.list(kind, namespace if kind.namespaced else "")
-    seen = {body["metadata"]["name"]: body for body in listing.items}
-    with anyio.fail_after(PATIENCE):
-        async with aclosing(client.watch(kind, namespace if kind.namespaced else "", since=listing.revision)) as events:
-            while not true(seen):
-                verb, body = await anext(events)
-                if verb == "DELETED":
-                    del seen[body["metadata"]["name"]]
-                elif verb != "BOOKMARK":
-                    seen[body["metadata"]["name"]] = body
+    await until_objects(client, kind, namespace, true)
 
 
 def says(body: Mapping[str, Any], type: str) -> Mapping[str, Any]:
     return conditions.find(body.get("status", {}).get("conditions") or (), type) or {}
 
 
-def are_ready(*names: str) -> Callable[[Seen], bool]:
+def are_ready(*names: str) -> Callable[[Objects], bool]:
     return lambda seen: all(name in seen and says(seen[name], "Ready").get("status") == "True" for name in names)
 
 
@@ -58,15 +45,19 @@ async def running(plane: ControlPlane, *names: str) -> AsyncGenerator[Client]:
     async with connected(Source(path=str(plane.kubeconfig())), clock, field_manager="sandbox") as client, defined(client):
         await client.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
         await until(client, SERVICE_ACCOUNT, lambda seen: "default" in seen)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run_actors, client, clock, names, ActorOptions(nodes=2))
-            await until(client, NODE, are_ready("node-0000", "node-0001"))
-            yield client
-            await client.delete(NAMESPACE, "", "ml")
-            await until(client, NAMESPACE, lambda seen: "ml" not in seen)
-            tasks.cancel_scope.cancel()
-        for node in ("node-0000", "node-0001"):
-            await client.delete(NODE, "", node)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(run_actors, client, clock, names, ActorOptions(nodes=2))
+                await until(client, NODE, are_ready("node-0000", "node-0001"))
+                try:
+                    yield client
+                finally:
+                    await client.delete(NAMESPACE, "", "ml")
+                    await until(client, NAMESPACE, lambda seen: "ml" not in seen)
+                tasks.cancel_scope.cancel()
+        finally:
+            for node in ("node-0000", "node-0001"):
+                await client.delete(NODE, "", node)
 
 
 @asynccontextmanager
@@ -79,10 +70,12 @@ async def defined(client: Client) -> AsyncGenerator[None]:
         except AlreadyExists:
             continue
     await until(client, CRD, lambda seen: says(seen["podgangs.scheduler.grove.io"], "Established").get("status") == "True")
-    yield
-    for name in made:
-        await client.delete(CRD, "", name)
-    await until(client, CRD, lambda seen: not seen.keys() & set(made))
+    try:
+        yield
+    finally:
+        for name in made:
+            await client.delete(CRD, "", name)
+        await until(client, CRD, lambda seen: not seen.keys() & set(made))
 
 
 async def test_a_gang_is_bound_started_in_order_and_deleted(api_server: ControlPlane) -> None:

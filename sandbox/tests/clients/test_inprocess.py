@@ -10,6 +10,7 @@ from engine.runtime.provider import Client
 from grove_sandbox.api.verbs import Api
 from grove_sandbox.clients.inprocess import InProcessClient
 from sandbox.tests.in_memory import CONFIG, POD, TOY, config, fresh, pod
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -95,7 +96,7 @@ async def test_subresources_are_read_and_posted_to() -> None:
 
 
 async def test_every_kind_is_named_once() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         kinds = await client().kinds()
 
     assert len({(kind.group, kind.name) for kind in kinds}) == len(kinds)

@@ -7,6 +7,7 @@ from pathlib import Path
 from enginectl.base.exit_codes import Exit
 from grove_sandbox.commands.demo_steps import EXAMPLE
 from tests.enginectl.calling import ROOT, finished, started
+from tests.waiting import PATIENCE
 
 
 def test_the_demo_can_be_stopped_at_any_time_and_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -14,7 +15,7 @@ def test_the_demo_can_be_stopped_at_any_time_and_leaves_nothing_behind(tmp_path:
         assert process.stderr
         assert process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
 
     assert (process.returncode, err.splitlines()[-1]) == (Exit.INTERRUPTED, "exit 130: interrupted")
     assert list(tmp_path.iterdir()) == []

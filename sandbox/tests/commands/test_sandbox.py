@@ -24,6 +24,7 @@ from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine, started
 from tests.enginectl.conftest import cluster
 from tests.resources.manifests import clique, pcs
+from tests.waiting import PATIENCE
 
 
 @contextmanager
@@ -48,7 +49,7 @@ def asked(kubeconfig: Path, path: str, body: Any = None) -> Iterator[HTTPRespons
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(cluster["server"] + path, data, headers)
-    with urllib.request.urlopen(request, context=context, timeout=20) as answer:
+    with urllib.request.urlopen(request, context=context, timeout=PATIENCE) as answer:
         yield answer
 
 
@@ -64,7 +65,7 @@ def test_once_it_names_its_kubeconfig_it_answers(tmp_path: Path) -> None:
 def test_a_signal_ends_it_in_one_line_and_takes_its_folder_along(number: signal.Signals, code: Exit) -> None:
     with up() as (process, kubeconfig):
         process.send_signal(number)
-        _, said = process.communicate(timeout=10)
+        _, said = process.communicate(timeout=PATIENCE)
 
     assert code == process.returncode
     assert "Traceback" not in said
@@ -74,7 +75,7 @@ def test_a_signal_ends_it_in_one_line_and_takes_its_folder_along(number: signal.
 def test_a_folder_of_the_user_is_left_where_it_is(tmp_path: Path) -> None:
     with up("--dir", str(tmp_path)) as (process, kubeconfig):
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=PATIENCE)
 
     assert kubeconfig.exists()
 
@@ -143,7 +144,7 @@ def test_actors_play_on_the_cluster_that_the_kubeconfig_names(tmp_path: Path) ->
             with asked(kubeconfig, "/api/v1/nodes?watch=true") as events:
                 met = {json.loads(events.readline())["object"]["metadata"]["name"] for _ in range(2)}
             actors.send_signal(signal.SIGINT)
-            _, said = actors.communicate(timeout=10)
+            _, said = actors.communicate(timeout=PATIENCE)
 
     assert met <= {"node-0000", "node-0001"}
     assert Exit.INTERRUPTED == actors.returncode

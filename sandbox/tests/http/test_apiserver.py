@@ -17,6 +17,7 @@ from grove_sandbox.http.access import Denial
 from grove_sandbox.http.faults import InjectedFault
 from grove_sandbox.process import Sandbox, sandbox
 from sandbox.tests.web import Web, web
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -302,7 +303,7 @@ async def test_a_watch_ends_in_good_order_when_the_server_goes(tmp_path: Path) -
 
 
 async def test_watches_do_not_hold_up_the_end_of_the_server(tmp_path: Path) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         async with sandbox(VirtualClock(), tmp_path, actors=()) as box:
             session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=ssl.create_default_context(cadata=box.authority.decode())))
             answer = await session.get(f"{box.url}{MAPS}?watch=true", headers={"Authorization": f"Bearer {box.token}"})

@@ -14,6 +14,7 @@ import pytest
 from engine.runtime.clock import SystemClock
 from grove_sandbox.http.access import Denial
 from grove_sandbox.process import Sandbox, sandbox
+from tests.waiting import PATIENCE
 
 BINARY = shutil.which("kubectl", path=os.environ.get("KUBEBUILDER_ASSETS", "")) or shutil.which("kubectl")
 
@@ -90,7 +91,7 @@ class Kubectl:
         """One command; `body` is what it reads from stdin."""
         command = [str(BINARY), "--kubeconfig", str(self.box.kubeconfig), "--cache-dir", str(self.folder / "cache"), *words]
         sent = json.dumps(body).encode() if body is not None else b""
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE):
             done = await anyio.run_process(command, input=sent, check=False)
         return Heard(done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -113,7 +114,7 @@ async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
 async def toys(kubectl: Kubectl) -> Kubectl:
     """The same, with a kind of its own and an object of it."""
     await kubectl("apply", "-f", "-", body=CRD)
-    await kubectl("wait", "--for=condition=Established", "crd/widgets.toys.example.com", "--timeout=10s")
+    await kubectl("wait", "--for=condition=Established", "crd/widgets.toys.example.com", "--timeout=180s")
     await kubectl("apply", "-f", "-", body=widget(parts=[{"name": "a"}, {"name": "b"}]))
     return kubectl
 
@@ -212,7 +213,7 @@ async def test_describe_tells_of_the_object_and_its_events(toys: Kubectl) -> Non
 
 async def test_wait_sees_a_condition_come(toys: Kubectl) -> None:
     async with anyio.create_task_group() as group:
-        group.start_soon(toys, "wait", "wd/first", "--for=condition=Ready", "--timeout=20s")
+        group.start_soon(toys, "wait", "wd/first", "--for=condition=Ready", "--timeout=180s")
         status = json.dumps({"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
         await toys("patch", "wd", "first", "--subresource=status", "--type=merge", "-p", status)
 
@@ -257,7 +258,7 @@ async def test_a_kind_that_is_gone_is_gone_for_kubectl_too(toys: Kubectl) -> Non
 
 async def test_a_watch_prints_each_change_as_a_line(toys: Kubectl) -> None:
     command = [str(BINARY), "--kubeconfig", str(toys.box.kubeconfig), "--cache-dir", str(toys.folder / "cache"), "get", "wd", "-w"]
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE):
         async with await anyio.open_process(command) as process:
             assert process.stdout is not None
             output = ""

@@ -18,6 +18,7 @@ from grove_sandbox.process import sandbox
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base.kinds import CRD, DEVICE_CLASS, NODE, PODCLIQUESET, RESOURCE_SLICE
 from sandbox.tests.web import web
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +36,7 @@ async def until_ready(client: InProcessClient, name: str) -> dict[str, Any]:
 
 
 async def test_each_actor_writes_under_a_name_of_its_own(tmp_path: Path) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         async with sandbox(SystemClock(), tmp_path, actors=("kubelet",), options=ActorOptions(nodes=1)) as box:
             node = await until_ready(box.client(), "node-0000")
 

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from resources.base.kinds import KAI_QUEUE, NAMESPACE
-from tests.controlplane.cluster import ControlPlane, free_port
+from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.schedulers.program import create, install_crds, responds, running
+from tests.ports import free_port
 
 NAMESPACES = ("kai-scheduler", "kai-resource-reservation", "kai-scale-adjust")
 PARENT = "cluster"

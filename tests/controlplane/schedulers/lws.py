@@ -12,8 +12,9 @@ import trustme
 from engine.ids import Kind
 from providers.kubernetes.wire import collection, member
 from resources.base.kinds import LEADER_WORKER_SET, NAMESPACE
-from tests.controlplane.cluster import ControlPlane, free_port, write_secret
+from tests.controlplane.cluster import ControlPlane, write_secret
 from tests.controlplane.schedulers.program import asset, create, documents, install_crds, responds, running, wait_until
+from tests.ports import free_port
 
 PROGRAM = "lws-manager"
 ADMISSION = "admissionregistration.k8s.io"

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,10 +17,8 @@ from engine import conditions
 from engine.ids import Kind
 from providers.kubernetes.wire import collection, decoded, member
 from resources.base.kinds import CRD
-from tests.controlplane.cluster import PATIENCE, Broken, ControlPlane, Missing
-
-INTERVAL = 0.1
-"""Seconds between two looks at something that is not ready."""
+from tests.controlplane.cluster import Broken, ControlPlane, Missing
+from tests.waiting import until
 
 
 def asset(name: str) -> Path:
@@ -40,7 +37,7 @@ def running(plane: ControlPlane, name: str, flags: Sequence[str], ready: Callabl
     """Run a program as the administrator while the block runs; the block starts when `ready` holds.
 
     Its log is NAME.log in the plane's folder. Raises `Missing` without the program, and `Broken` with the end of the log if the program
-    ends before it is ready or takes longer than `PATIENCE`.
+    ends before it is ready.
     """
     log = plane.folder / f"{name}.log"
     environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig())}
@@ -60,12 +57,8 @@ def running(plane: ControlPlane, name: str, flags: Sequence[str], ready: Callabl
 
 
 def wait_until(true: Callable[[], bool], failure: str, log: Path) -> None:
-    """Return once that holds. Raises `Broken` with the failure and the end of the log after `PATIENCE`."""
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        if time.monotonic() > deadline:
-            raise Broken(f"{failure} after {PATIENCE:.0f} seconds; {ending_of(log)}")
-        time.sleep(INTERVAL)
+    """Return once that holds. Fails with this text and the end of the log."""
+    until(true, lambda: f"{failure}; {ending_of(log)}")
 
 
 def ending_of(log: Path) -> str:
@@ -76,7 +69,7 @@ def ending_of(log: Path) -> str:
 def responds(url: str) -> bool:
     """Whether a GET of the URL is answered with 200."""
     try:
-        with urllib.request.urlopen(url, timeout=2) as answer:
+        with urllib.request.urlopen(url, timeout=20) as answer:
             return bool(answer.status == 200)
     except (OSError, urllib.error.HTTPError):
         return False

@@ -17,6 +17,7 @@ from engine.runtime.call_limit import CallLimit
 from engine.verb import Verb
 from grove_sandbox.clock import VirtualClock
 from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body, change, create, delay, leaf, plan, root
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -67,7 +68,7 @@ async def test_an_operation_starts_as_soon_as_its_own_dependencies_are_done() ->
     provider.gates[slow.key] = anyio.Event()
     provider.on_call = lambda key: provider.gates[slow.key].set() if "after-fast" in key else None
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         ended = await outcomes(provider, plan(slow, create("fast"), create("after-fast", "fast")))
 
     assert set(ended.values()) == {Outcome.DONE}
@@ -176,7 +177,7 @@ async def test_statuses_that_are_not_answered_keep_no_other_write_waiting() -> N
 
     provider.on_call = open_gates
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         ended = await outcomes(provider, plan(*changes, create("one"), create("last", "one")))
 
     assert set(ended.values()) == {Outcome.DONE}
@@ -376,7 +377,7 @@ async def test_when_cancelled_calls_in_progress_end_and_no_other_starts() -> Non
         with scope:
             await apply([plan(first, create("leaf-1"))], provider, VirtualClock(), concurrency=1, on_result=results.append)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             await anyio.wait_all_tasks_blocked()

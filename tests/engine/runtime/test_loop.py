@@ -24,6 +24,7 @@ from tests.engine.runtime.fakes import ROOT, SCOPE, create, leaf, root
 from tests.engine.runtime.leases import record
 from tests.engine.runtime.stage import Stage
 from tests.engine.runtime.toy import Toy, root_body
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +59,7 @@ async def running(stage: Stage, interval: float = 60.0, *, with_lease: bool = Tr
         group.start_soon(loop.run)
         yield loop
         loop.stop.cancel()
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE):
             await loop.ended.wait()
         group.cancel_scope.cancel()
 

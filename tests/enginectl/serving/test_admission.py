@@ -37,6 +37,7 @@ from tests.resources.admission.graphs import graph
 from tests.resources.admission.requests import SETUP, TOPOLOGY, binding, put, small, whole
 from tests.resources.admission.test_managed_rules import child
 from tests.resources.admission.test_review import review
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -205,7 +206,7 @@ class Cluster:
 
 async def until(holds: Any) -> None:
     """Let the other tasks run until something holds."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE):
         while not holds():
             await anyio.lowlevel.checkpoint()
 

@@ -20,9 +20,11 @@ from enginectl.base.exit_codes import Exit
 from resources.install.webhooks import VALIDATE_SET
 from tests.enginectl.box import Box
 from tests.enginectl.calling import finished, started
-from tests.providers.serving.talking import HOST, free_port
+from tests.ports import free_port
+from tests.providers.serving.talking import HOST
 from tests.resources.admission.requests import put, small
 from tests.resources.admission.test_review import review
+from tests.waiting import PATIENCE
 
 CONSTRAINED = put(small(), {"spec.template.topologyConstraint": {"topologyName": "racks", "pack": {"required": "zone"}}})
 
@@ -63,7 +65,7 @@ class Installed:
 
 def _opened(url: str, body: bytes | None = None, context: ssl.SSLContext | None = None) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url, body, timeout=20, context=context) as answer:
+        with urllib.request.urlopen(url, body, timeout=PATIENCE, context=context) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

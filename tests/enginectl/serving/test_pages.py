@@ -6,7 +6,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -19,6 +18,8 @@ from tests.enginectl.box import Box
 from tests.enginectl.serving.test_endpoints import Installed, installed, running
 from tests.providers.serving.talking import HOST
 from tests.stories.refusing import Quota
+from tests.waiting import PATIENCE
+from tests.waiting import until as eventually
 
 __all__ = ["installed"]  # A fixture.
 
@@ -31,7 +32,7 @@ def get(installed: Installed, path: str, **headers: str) -> tuple[int, str, dict
     """Status, text and headers of a path on the port of the metrics."""
     request = urllib.request.Request(f"http://{HOST}:{installed.ports['metrics']}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode(), dict(answer.headers)
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode(), dict(error.headers)
@@ -39,11 +40,8 @@ def get(installed: Installed, path: str, **headers: str) -> tuple[int, str, dict
 
 def until(installed: Installed, path: str, expected: str) -> str:
     """The text of a path, once it contains what is expected."""
-    give_up_at = monotonic() + 30
-    while expected not in (text := get(installed, path)[1]):
-        assert monotonic() < give_up_at, text[-2000:]
-        sleep(0.1)
-    return text
+    eventually(lambda: expected in get(installed, path)[1], lambda: get(installed, path)[1][-2000:])
+    return get(installed, path)[1]
 
 
 def test_the_pending_plan_is_that_of_diff_with_when_it_was_made(box: Box, installed: Installed, engine: Any) -> None:
@@ -130,7 +128,7 @@ def test_pages_can_only_be_read_and_say_so_to_browsers(box: Box, installed: Inst
         until(installed, "/", "PodCliqueSets: none")
         _, text, headers = get(installed, "/?refresh=1")
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(f"http://{HOST}:{installed.ports['metrics']}/", b"x", timeout=20)
+            urllib.request.urlopen(f"http://{HOST}:{installed.ports['metrics']}/", b"x", timeout=PATIENCE)
         refused.value.close()
         missing = get(installed, "/sets/default/nobody")
 

@@ -19,7 +19,9 @@ from enginectl.base.exit_codes import Exit
 from grove_sandbox.http.faults import InjectedFault
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, command, environment
-from tests.providers.serving.talking import HOST, free_port
+from tests.ports import free_port
+from tests.providers.serving.talking import HOST
+from tests.waiting import PATIENCE, until
 
 FIRST = ROOT / "examples" / "01-first-gang"
 CONFIGURATION = """
@@ -41,7 +43,7 @@ class Served:
 
     def get(self, path: str, port: int = 0, **headers: str) -> tuple[int, bytes]:
         """Status and body of a response."""
-        connection = http.client.HTTPConnection(HOST, port or self.probes, timeout=10)
+        connection = http.client.HTTPConnection(HOST, port or self.probes, timeout=PATIENCE)
         try:
             connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
             response = connection.getresponse()
@@ -59,16 +61,16 @@ class Served:
         return sums
 
     def wait_for(self, is_so: Callable[[], bool]) -> None:
-        """Ask until it is so, half a minute at most."""
-        deadline = time.monotonic() + 30
-        while True:
+        """Ask until it is so, while the process runs."""
+
+        def is_answered() -> bool:
             try:
-                if is_so():
-                    return
+                return is_so()
             except OSError:
                 assert self.process.poll() is None, "it has ended"
-            assert time.monotonic() < deadline, "it does not come to be"
-            time.sleep(0.05)
+                return False
+
+        until(is_answered)
 
 
 @contextmanager

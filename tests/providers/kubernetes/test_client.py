@@ -18,6 +18,7 @@ from engine.runtime.provider import Client, PatchType
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connection_pool import RequestLimits
 from tests.providers.kubernetes.loopback import Handler, client_of, json_response, kubeconfig, refused, serving
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -267,7 +268,7 @@ async def test_a_watch_is_reported_as_open_once_the_server_has_accepted_it_and_n
     async with serving(sending(then="silence")) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         async with aclosing(client.watch(POD, since="5", on_open=opened.set)) as stream, anyio.create_task_group() as tasks:
             tasks.start_soon(anext, stream)
-            with anyio.fail_after(5):
+            with anyio.fail_after(PATIENCE):
                 await opened.wait()
             tasks.cancel_scope.cancel()
 
@@ -327,7 +328,7 @@ async def test_leaving_a_watch_closes_its_connection(tmp_path: Path) -> None:
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         async with aclosing(client.watch(POD, since="5")) as stream:
             await anext(stream)
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE):
             await closed.wait()
 
 

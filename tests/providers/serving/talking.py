@@ -19,9 +19,10 @@ from providers.serving.message import JSON, HttpResponse, IncomingRequest, Route
 from providers.serving.server import serve
 from providers.serving.thread import in_thread
 from providers.serving.tls import server_context
+from tests.ports import free_port
+from tests.waiting import PATIENCE
 
 HOST = "127.0.0.1"
-PATIENCE = 20.0
 
 
 @dataclass
@@ -55,13 +56,6 @@ async def fail(_: IncomingRequest) -> HttpResponse:
 
 
 ROUTES: Routes = {("GET", "/echo"): echo, ("POST", "/echo"): echo, ("POST", "/count"): count, ("GET", "/fail"): fail}
-
-
-def free_port() -> int:
-    """A port on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ from providers.serving.message import HttpResponse, IncomingRequest
 from providers.serving.server import serve
 from providers.serving.sockets import CannotBind
 from providers.serving.thread import Stopped, in_thread
-from tests.providers.serving.talking import HOST, Answer, Events, elsewhere, free_port, limited, read_answer, read_answers, request, served
+from tests.ports import free_port
+from tests.providers.serving.talking import HOST, Answer, Events, elsewhere, limited, read_answer, read_answers, request, served
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -157,7 +159,7 @@ async def test_a_client_that_speaks_no_tls_or_stalls_in_the_handshake_disturbs_n
     async with served(limited(handshake=2.0), tls=True) as server:
 
         def client(data: bytes) -> bytes:
-            with socket.create_connection((HOST, server.address.port), timeout=20) as connection:
+            with socket.create_connection((HOST, server.address.port), timeout=PATIENCE) as connection:
                 connection.sendall(data)
                 read = b"".join(iter(lambda: connection.recv(1000), b""))
                 return read
@@ -251,7 +253,7 @@ async def test_requests_beyond_the_limit_wait_for_their_turn_and_are_refused_whe
         def client() -> tuple[Answer, Answer]:
             with closing(server.connect()) as first:
                 first.sendall(request("/hold"))
-                held.wait(20)
+                held.wait(PATIENCE)
                 second = server.say(request("/go"))
                 return second, second
 
@@ -307,7 +309,7 @@ async def test_at_the_end_requests_in_progress_are_answered_and_idle_connections
 
             thread = threading.Thread(target=client)
             thread.start()
-            await elsewhere(held.wait, 20)
+            await elsewhere(held.wait, PATIENCE)
         assert await elsewhere(idle.recv, 1) == b""
         thread.join(20)
 
@@ -328,7 +330,7 @@ async def test_at_the_end_a_request_that_takes_longer_than_the_grace_is_cut_off(
         async with served(routes={("GET", "/hang"): hang}, grace=0.1) as server:
             connection = opened.enter_context(closing(server.connect()))
             connection.sendall(request("/hang"))
-            await elsewhere(held.wait, 20)
+            await elsewhere(held.wait, PATIENCE)
 
         assert (await elsewhere(read_answer, connection)).status == 0
 
@@ -353,7 +355,7 @@ async def test_every_interface_is_reached_over_ipv4_and_the_client_has_its_ipv4_
     address = Address("probes", ALL_INTERFACES, free_port(), {("GET", "/peer"): peer})
 
     def client() -> Answer:
-        with closing(socket.create_connection((HOST, address.port), timeout=20)) as connection:
+        with closing(socket.create_connection((HOST, address.port), timeout=PATIENCE)) as connection:
             connection.sendall(request("/peer"))
             return read_answer(connection)
 

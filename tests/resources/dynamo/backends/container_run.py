@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import PATIENCE
+
 RECORDED = (
     "python3",
     "python",
@@ -141,7 +143,7 @@ def run(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        timeout=60,
+        timeout=PATIENCE,
     )
     return ContainerRun(_calls(record.read_bytes()), done.returncode, done.stderr.decode(errors="replace"), home)
 
