@@ -24,10 +24,14 @@ class Wait(Struct, frozen=True):
     """For a deferred operation: whether somebody else has to act first; otherwise a later pass does it."""
     reason: Reason | None = None
     """What it waits for, as one word; None if there is no word for it."""
+    to_do: str = ""
+    """What somebody has to do, where that is known better than from the reason."""
 
     @property
     def remedy(self) -> str:
-        """What somebody has to do; empty if nobody has to act, or if `why` says all."""
+        """What somebody has to do; empty if nobody has to act, if `why` says all, or if no more is known than `why` says."""
+        if self.to_do:
+            return self.to_do
         return REMEDIES.get(self.reason, "").format(name=self.id.name) if self.blocked and self.reason else ""
 
 

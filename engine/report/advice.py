@@ -13,6 +13,7 @@ from engine.verb import Verb
 SAID: Final = frozenset({Reason.KEPT, Reason.IN_USE})
 """The reasons whose texts say what to do."""
 NEW: Final = "correct what is named above, or let an administrator do it, and run the command again"
+NAMED: Final = "correct what it names, or let an administrator do it"
 
 
 def explained_by(root: ResourceId) -> str:
@@ -24,6 +25,11 @@ def explained_by(root: ResourceId) -> str:
 def is_new(forecast: Forecast, root: ResourceId) -> bool:
     """Whether the forecast creates the root."""
     return any(operation.verb is Verb.CREATE and operation.id == root for operation in forecast.operations_of(root))
+
+
+def needed(wait: Wait) -> str:
+    """What somebody has to do about one object; empty if its text says it, or if nobody has to act."""
+    return wait.remedy or (NAMED if wait.blocked and wait.reason not in SAID else "")
 
 
 def advice(wait: Wait, forecast: Forecast, root: ResourceId) -> str:

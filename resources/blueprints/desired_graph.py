@@ -239,7 +239,7 @@ def _replaced(
         removed = _removed(id, f"{what}: {why}")
         return replace(plan, resources=(*plan.resources, removed), notes=(*plan.notes, f"{what}: {why}"), gate=gate)
     remedy = f'allow it with --allow-replace or the annotation {labels.ALLOW_REPLACE}: "true" on {graph.id.kind} {graph.name}'
-    return replace(plan, deferred=(Wait(id, f"{what}; {remedy}; because {why}", blocked=True),))
+    return replace(plan, deferred=(Wait(id, f"{what}: {why}", blocked=True, to_do=remedy),))
 
 
 def _scaled(target: ResourceId, replicas: int) -> Resource:

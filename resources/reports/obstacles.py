@@ -5,14 +5,16 @@ from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
-from engine.observed import Observed
+from engine.observed import Observed, World
 from engine.plan import Plan
 from engine.reason import Reason
 from resources.base import kinds, labels
 from resources.base.fields import mapping
 from resources.model.pod_facts import PodFacts
+from resources.ports.configuration import Configuration
 from resources.reports.obstacle import RunObstacle, explaining
 from resources.reports.pod_obstacles import pod_obstacle
 from resources.reports.set_pods import SetPods
@@ -52,10 +54,30 @@ def standstill(observed: Observed, plan: Plan, id: ResourceId, now: datetime, un
     if id.kind == kinds.POD.name:
         pod = pods.by_name.get(id.name)
         return Standstill(tuple(_present(pods, [pod] if pod else [], now)))
-    members, waits = _members(pods, observed, id), _waits(observed, plan, id)
+    members, waits = _members(pods, observed, id), _waits(pods, observed, plan, id, now)
     own, updates = _gang_obstacles(pods, observed, id), _update_obstacles(pods, observed, waits, members, now)
     obstacles = tuple(dict.fromkeys((*own, *_present(pods, members, now), *updates)))
     return Standstill(obstacles, tuple(wait for wait in waits if wait.id != id))
+
+
+def unknown_kinds(world: World, configuration: Configuration) -> frozenset[str]:
+    """The kinds of which not all objects are observed: without fabrics, nobody's claims but those of the sets are listed."""
+    return frozenset(world.incomplete) | (frozenset() if configuration.fabrics else {kinds.RESOURCE_CLAIM.name})
+
+
+def advised(waits: Iterable[WaitSince], pods: SetPods, now: datetime) -> tuple[WaitSince, ...]:
+    """The waits with what to do about each PodClique that waits: about the pod that its text names."""
+    return tuple(
+        replace(wait, advice=_advice(pods, wait.id.name, now)) if wait.id.kind == kinds.PODCLIQUE.name and not wait.advice else wait
+        for wait in waits
+    )
+
+
+def _advice(pods: SetPods, podclique: str, now: datetime) -> str:
+    """What to do about the first pod of a PodClique, by name, whose status says why it is not ready; empty if nobody has to act."""
+    pod = next((pod for pod in pods.by_clique.get(podclique, ()) if not pod.ready and pod.reason), None)
+    obstacle = pod_obstacle(pods, pod, now) if pod else None
+    return obstacle.advice if obstacle else ""
 
 
 def _present(pods: SetPods, members: Iterable[PodFacts], now: datetime) -> Iterator[RunObstacle]:
@@ -70,9 +92,10 @@ def _members(pods: SetPods, observed: Observed, id: ResourceId) -> list[PodFacts
     return [pod for pod in pods.facts if pod.live.labels.get(label) == id.name] if label else []
 
 
-def _waits(observed: Observed, plan: Plan, id: ResourceId) -> tuple[WaitSince, ...]:
+def _waits(pods: SetPods, observed: Observed, plan: Plan, id: ResourceId, now: datetime) -> tuple[WaitSince, ...]:
     """What is deferred or pending for the objects that an object consists of; of a set, everything."""
-    return tuple(wait for wait in waits_of(observed, plan) if id == observed.root.id or _belongs(observed, wait, id))
+    waits = (wait for wait in waits_of(observed, plan) if id == observed.root.id or _belongs(observed, wait, id))
+    return advised(waits, pods, now)
 
 
 def _belongs(observed: Observed, wait: WaitSince, id: ResourceId) -> bool:

@@ -13,6 +13,8 @@ from resources.reports.container_obstacles import container_obstacles, end_text,
 from resources.reports.obstacle import RunObstacle, explaining, pod_obstacle_of
 from resources.reports.set_pods import SetPods
 
+CLAIM_SOURCES: Final = {"resourceClaimTemplateName": kinds.RESOURCE_CLAIM_TEMPLATE, "resourceClaimName": kinds.RESOURCE_CLAIM}
+"""Field of a claim of a pod -> the kind of the object that it names."""
 OVERDUE: Final = timedelta(minutes=2)
 """How long after the end of its grace period a pod may be there without a special reason."""
 NODE_ADVICE: Final = "look after the node; if it is lost for good, delete its Node object, then the pod goes"
@@ -77,10 +79,16 @@ def _unscheduled(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
     """A pod without a node: claims that it lacks, and what the scheduler says."""
     if pod.node or pod.scheduled:
         return
-    missing, unallocated = list(_missing_templates(pods, pod)), list(_unallocated_claims(pods, pod))
+    missing, unallocated = list(_missing_claims(pods, pod)), list(_unallocated_claims(pods, pod))
+    gang = pod.live.labels.get(labels.PODGANG, "")
+    incomplete = pods.incomplete(pods.reference(kinds.PODGANG, gang))
     condition = find(mapping(pod.live.body.get("status")).get("conditions") or (), "PodScheduled") or {}
     if missing:
         yield pod_obstacle_of(pod, "ClaimMissing", "; ".join(filter(None, (*missing, pod.reason))), "create it, or correct its name")
+    elif incomplete:
+        counts = "; ".join(f"{group} has {count} of {minimum} pods" for group, (count, minimum) in incomplete.items())
+        text = "; ".join(filter(None, (f"its gang {gang} is incomplete: {counts}", pod.reason)))
+        yield pod_obstacle_of(pod, "GangIncomplete", text, explaining("podgang", gang, pod.live.id.namespace))
     elif condition.get("status") == "False":
         message = str(condition.get("message") or pod.reason or "no node suits it")
         yield pod_obstacle_of(pod, "Unschedulable", "; ".join((message, *unallocated)), SCHEDULE_ADVICE)
@@ -90,13 +98,13 @@ def _unscheduled(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
         yield pod_obstacle_of(pod, "Unscheduled", text, f"if that lasts, see whether {scheduler} runs")
 
 
-def _missing_templates(pods: SetPods, pod: PodFacts) -> Iterator[str]:
-    """The ResourceClaimTemplates that a pod names and that do not exist."""
-    kind = kinds.RESOURCE_CLAIM_TEMPLATE
-    for claim in mappings(mapping(pod.live.body.get("spec")).get("resourceClaims")) if kind.name not in pods.unlisted else ():
-        name = claim.get("resourceClaimTemplateName")
-        if isinstance(name, str) and pods.reference(kind, name) is None:
-            yield f"{kind.name} {name} does not exist"
+def _missing_claims(pods: SetPods, pod: PodFacts) -> Iterator[str]:
+    """The ResourceClaimTemplates, and the ResourceClaims, that a pod names and that do not exist."""
+    for claim in mappings(mapping(pod.live.body.get("spec")).get("resourceClaims")):
+        for field, kind in CLAIM_SOURCES.items():
+            name = claim.get(field)
+            if isinstance(name, str) and kind.name not in pods.unlisted and pods.reference(kind, name) is None:
+                yield f"{kind.name} {name} does not exist"
 
 
 def _unallocated_claims(pods: SetPods, pod: PodFacts) -> Iterator[str]:

@@ -39,9 +39,20 @@ class SetPods(Struct, frozen=True, eq=False):
         id = kind.id(self.observed.root.id.namespace, name)
         return self.observed.references.objects.get(id) or self.observed.find(id)
 
+    def incomplete(self, gang: Live | None) -> Mapping[str, tuple[int, int]]:
+        """Pod group of a PodGang -> the numbers of its pods and of its minimum, for those with fewer than that."""
+        return _below({name: len(self.by_clique.get(name, ())) for name in _minimums(gang)}, _minimums(gang))
+
     def lacking(self, gang: Live | None) -> Mapping[str, tuple[int, int]]:
         """Pod group of a PodGang -> the numbers of its scheduled pods and of its minimum, for those with fewer than that."""
-        groups = mappings(mapping(gang.body.get("spec")).get("podgroups")) if gang is not None else ()
-        minimums = {str(group.get("name")): group.get("minReplicas") for group in groups}
-        scheduled = {name: sum(pod.scheduled for pod in self.by_clique.get(name, ())) for name in minimums}
-        return {name: (scheduled[name], least) for name, least in minimums.items() if isinstance(least, int) and scheduled[name] < least}
+        return _below({name: sum(pod.scheduled for pod in self.by_clique.get(name, ())) for name in _minimums(gang)}, _minimums(gang))
+
+
+def _minimums(gang: Live | None) -> Mapping[str, int]:
+    """Pod group of a PodGang -> its minimum."""
+    groups = mappings(mapping(gang.body.get("spec")).get("podgroups")) if gang is not None else ()
+    return {str(group.get("name")): least for group in groups if isinstance(least := group.get("minReplicas"), int)}
+
+
+def _below(counts: Mapping[str, int], minimums: Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
+    return {name: (counts[name], least) for name, least in minimums.items() if counts[name] < least}

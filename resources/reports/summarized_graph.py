@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.plan import Plan, Wait
+from engine.report.advice import needed
 from resources.base.fields import mapping
 from resources.dynamo import orchestrator
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
@@ -87,7 +88,7 @@ def _replicas(service: GraphService, state: ServiceState) -> int:
 def _wait_since(observed: Observed, wait: Wait) -> WaitSince:
     """The wait with the time since when its object is in its present state; None if the object does not exist."""
     live = _live(observed, wait.id)
-    return WaitSince(wait.id, wait.why, unchanged_since(live) if live else None, wait.until, wait.remedy, wait.reason)
+    return WaitSince(wait.id, wait.why, unchanged_since(live) if live else None, wait.until, needed(wait), wait.reason)
 
 
 def _live(observed: Observed, id: ResourceId) -> Live | None:

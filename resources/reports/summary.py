@@ -11,6 +11,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed, moment
 from engine.plan import Alarm, Plan, Wait, changed
 from engine.reason import Reason
+from engine.report.advice import needed
 from engine.report.model import error_text
 from resources.base import labels
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE
@@ -184,7 +185,7 @@ def waits_of(observed: Observed, plan: Plan) -> tuple[WaitSince, ...]:
 def wait_since(observed: Observed, wait: Wait, unready: Mapping[str, datetime] = ALL_READY) -> WaitSince:
     """The wait with the time when it began; None if its object does not exist. `unready`: the result of `_unready_since`."""
     live = observed.find(wait.id)
-    return WaitSince(wait.id, wait.why, _onset(observed, live, unready) if live else None, wait.until, wait.remedy, wait.reason)
+    return WaitSince(wait.id, wait.why, _onset(observed, live, unready) if live else None, wait.until, needed(wait), wait.reason)
 
 
 def _onset(observed: Observed, live: Live, unready: Mapping[str, datetime]) -> datetime:

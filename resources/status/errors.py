@@ -1,7 +1,7 @@
 """Errors: the field `lastErrors` of a status, which lists the failed API calls for the children of an object."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from engine.answer import FailedCall
 from engine.ids import ResourceId
@@ -16,6 +16,9 @@ MAX_ERRORS = 20
 
 MAX_DESCRIPTION = 1024
 """Characters in one description: servers quote what they were sent."""
+
+
+CORRECT: Final = "correct what the error names, unless it has passed; a later pass tries again"
 
 
 class Codes(NamedTuple):
@@ -71,7 +74,7 @@ def unconfirmed(lives: Iterable[Live]) -> Iterator[Wait]:
         if (live.body.get("status") or {}).get("lastErrors"):
             (first, *_) = live.body["status"]["lastErrors"]
             why = f"lists an error of an earlier run, which is removed after a successful pass: {first.get('description', '')}"
-            yield Wait(live.id, why)
+            yield Wait(live.id, why, to_do=CORRECT)
 
 
 def by_part(failed_calls: Iterable[FailedCall], part_of: Callable[[ResourceId], str]) -> Mapping[str, tuple[FailedCall, ...]]:

@@ -245,10 +245,17 @@ def test_every_command_ends_with_the_same_exit_code(box: Box, engine: Engine, tm
         if answer.code == Exit.STUCK:
             assert CAUSE.search(answer.out), f"{name} does not say what is left, and why:\n{answer.out}"
             assert ACTION.search(answer.out), f"{name} does not say what has to be done:\n{answer.out}"
+    if codes["sync"] is Exit.STUCK and box.names(kinds.PODCLIQUESET):
+        for words in (["status"], ["why", "podcliqueset/demo"]):
+            shown = engine(*words, *options).out
+            assert STATE.search(shown), f"{words[0]} does not say what is left, and why:\n{shown}"
+            assert ACTION.search(shown), f"{words[0]} does not say what has to be done:\n{shown}"
 
 
 CAUSE = re.compile(r"^ *(! blocked|left|· pending|failed:|\? later) +\S+ ?\S*/\S+:? +\S+", re.MULTILINE)
 """An object, and why it is left."""
+STATE = re.compile(r"^  (\w+/default/\S+( does not run \(\w+\))?|blocked): +\S+", re.MULTILINE)
+"""The same as `status` and `why` have it."""
 ACTION = re.compile(r"(; do:|^ *do:?) +(engine |\w+)", re.MULTILINE)
 """What a user or an administrator does."""
 

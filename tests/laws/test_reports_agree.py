@@ -9,7 +9,8 @@ from hypothesis import strategies as some
 from engine.ids import ResourceId
 from resources.base import kinds, labels
 from resources.model.pod_facts import facts_of
-from resources.reports.obstacles import standstill
+from resources.reports.obstacles import advised, standstill
+from resources.reports.set_pods import SetPods
 from resources.reports.summary import lives_of, state_of, summary
 from tests.laws.fabric_worlds import history, manifests, rack
 
@@ -29,7 +30,8 @@ def test_agreement_a_set_waits_for_the_same_in_both_and_what_is_not_ready_is_exp
     for observed in world.roots:
         root, plan = observed.root.id, plans[observed.root.id]
         whole = standstill(observed, plan, root, toy.now)
-        expected = tuple(wait for wait in summary(observed, plan).waits if wait.id != root)
+        waits = advised(summary(observed, plan).waits, SetPods.of(observed), toy.now)
+        expected = tuple(wait for wait in waits if wait.id != root)
         assert tuple(sorted(whole.waits, key=repr)) == tuple(sorted(expected, key=repr))
         if state_of(observed, plan) in AT_REST:
             assert whole.runs, whole.obstacles

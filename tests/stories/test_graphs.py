@@ -177,8 +177,8 @@ async def test_a_change_that_the_set_does_not_allow_is_blocked_and_made_if_it_is
         before = cluster.there(kinds.PODCLIQUESET)["chat"]["metadata"]["uid"]
 
         blocked = await cluster.sync(manifests=[graph(decode=service(nodes=3), other=service())], wait=False)
-        (why,) = {wait.why for plan in blocked.plans for wait in plan.blocked}
-        assert "must be replaced" in why and "--allow-replace" in why
+        (wait,) = {wait for plan in blocked.plans for wait in plan.blocked}
+        assert "must be replaced" in wait.why and "--allow-replace" in wait.remedy
         assert cluster.there(kinds.PODCLIQUESET)["chat"]["metadata"]["uid"] == before
 
         annotations = {"engine.grove.io/allow-replace": "true"}

@@ -34,7 +34,7 @@ from resources.ports.checks import DiagnosingFabric, Diagnosis, Query, QueryResu
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.explanation import Explanation, explain
-from resources.reports.obstacles import Standstill, standstill
+from resources.reports.obstacles import Standstill, standstill, unknown_kinds
 from resources.reports.provenance import Sources, provenance
 from resources.reports.summary import WorkloadSummary
 
@@ -122,7 +122,7 @@ async def object_report(wiring: Wiring, client: Client, kind: Kind, id: Resource
         tuple(domain_users(id, statuses, result.world.roots, wiring.configuration)) if statuses else (),
         tuple(notes_about(id, result, wiring.configuration)),
         workload_of(id, result, wiring.configuration),
-        standstill_of(explanation, graph.nested if graph else (), result),
+        standstill_of(explanation, graph.nested if graph else (), result, wiring.configuration),
         is_ours(wiring.configuration, kind),
     )
 
@@ -135,15 +135,16 @@ def workload_of(id: ResourceId, result: Pass, configuration: Configuration) -> W
     return next((workload for workload in workloads if workload.id == id and workload.created_at is not None), None)
 
 
-def standstill_of(explanation: Explanation, nested: Collection[ResourceId], result: Pass) -> Standstill:
+def standstill_of(explanation: Explanation, nested: Collection[ResourceId], result: Pass, configuration: Configuration) -> Standstill:
     """What keeps the object from running, in the sets that own it or, for a graph, of which it consists."""
     plans = {plan.root: plan for plan in result.planned.plans}
     standstills: list[Standstill] = []
+    unlisted = unknown_kinds(result.world, configuration)
     for observed in result.world.roots:
         root = observed.root.id
         if root.kind == kinds.PODCLIQUESET.name and root in plans and (root in explanation.roots or root in nested):
             about = root if root in nested else explanation.id
-            standstills.append(standstill(observed, plans[root], about, result.now, result.world.incomplete))
+            standstills.append(standstill(observed, plans[root], about, result.now, unlisted))
     obstacles = tuple(obstacle for each in standstills for obstacle in each.obstacles)
     return Standstill(obstacles, () if nested else tuple(wait for each in standstills for wait in each.waits))
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.observed import Observed, unlisted_texts
 from engine.plan import Plan
@@ -14,6 +15,8 @@ from resources.domains.status import domain_statuses
 from resources.ports.configuration import Configuration
 from resources.reports.binding_summary import BindingSummary, binding_summary
 from resources.reports.graph_summary import GraphSummary
+from resources.reports.obstacles import advised, unknown_kinds
+from resources.reports.set_pods import SetPods
 from resources.reports.summary import WorkloadSummary, summary
 
 
@@ -43,12 +46,15 @@ def cluster_status(result: Pass, configuration: Configuration, name: str = "", n
             for graph in graph_summaries(result, configuration)
             if name in ("", graph.id.name) and namespace in ("", graph.id.namespace)
         ),
-        tuple(workload(observed, plan, configuration) for observed, plan in asked if observed.root.id.kind == PODCLIQUESET.name),
+        tuple(workload(observed, plan, result, configuration) for observed, plan in asked if observed.root.id.kind == PODCLIQUESET.name),
         tuple(binding_summary(observed, plan) for observed, plan in asked if observed.root.id.kind == TOPOLOGY_BINDING.name),
         unlisted_texts(result.world.incomplete),
     )
 
 
-def workload(observed: Observed, plan: Plan, configuration: Configuration) -> WorkloadSummary:
+def workload(observed: Observed, plan: Plan, result: Pass, configuration: Configuration) -> WorkloadSummary:
     """The summary of a set, with its domains. The plan has the notes of previews."""
-    return summary(observed, plan, domain_statuses(observed, plan, configuration))
+    whole = summary(observed, plan, domain_statuses(observed, plan, configuration))
+    if not whole.waits:
+        return whole
+    return replace(whole, waits=advised(whole.waits, SetPods.of(observed, unknown_kinds(result.world, configuration)), result.now))

@@ -10,6 +10,7 @@ from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import Operation
 from engine.paths import spell
+from engine.report.advice import needed
 from engine.report.fields import changed_fields, field_text, shown_fields
 from engine.report.json import change_entry, moment_text, wait_entry
 from engine.report.printable import Line, clipped, printable
@@ -195,6 +196,8 @@ def sync_lines(explanation: Explanation, verbose: bool, *, settled: bool = True)
     for word, wait in waits:
         until = f" (until {moment_text(wait.until)})" if wait.until else ""
         yield Line(f"  {word}: {clipped(wait.why, MAX_TEXT)}{until}", word)
+        if to_do := needed(wait):
+            yield Line(f"    do: {clipped(to_do, MAX_ADVICE)}", "faint")
     if settled and explanation.live is not None and explanation.desired_by and not (explanation.operations or waits):
         yield Line("  in sync", "good")
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from engine.ids import ResourceId
 from engine.report.alike import blurred, grouped
 from engine.report.json import moment_text
@@ -24,7 +26,9 @@ def standstill_lines(standstill: Standstill, id: ResourceId, now: datetime, *, v
 
     Pods with the same reason share a line unless `verbose`.
     """
-    yield from wait_lines(tuple(wait for wait in standstill.waits if wait.id != id), now, verbose)
+    advice = {obstacle.advice for obstacle in standstill.obstacles}
+    waits = (wait for wait in standstill.waits if wait.id != id)
+    yield from wait_lines(tuple(replace(wait, advice="") if wait.advice in advice else wait for wait in waits), now, verbose)
     groups = grouped(standstill.obstacles, lambda each: (each.reason, each.about.kind, blurred(each.text), verbose and each))
     for group in groups if verbose else groups[:MAX_LISTED]:
         yield from _obstacle_lines(group, id, now)

@@ -117,14 +117,16 @@ def binding_row(binding: BindingSummary, now: datetime) -> tuple[str, ...]:
 
 def wait_lines(waits: Sequence[WaitSince], now: datetime, verbose: bool) -> Iterator[Line]:
     """The objects that are not settled, why, and since when. Objects of one kind with one reason share a line unless `verbose`."""
-    waits = tuple(dict.fromkeys(waits))
+    waits, previous = tuple(dict.fromkeys(waits)), ""
     for wait_groups in [[(wait,)] for wait in waits] if verbose else groups_by_reason(waits):
         onset = min((wait.since for group in wait_groups for wait in group if wait.since), default=None)
         since = f", since {age(now, onset)}" if onset else ""
         reason = spread(wait.why for wait in wait_groups[0])
         yield Line(f"  {names_of(wait_groups)}: {clipped(reason, MAX_REASON)}{since}", "faint")
-        if wait_groups[0][0].advice:
-            yield Line(f"    do: {clipped(wait_groups[0][0].advice, MAX_ADVICE)}", "faint")
+        advice = wait_groups[0][0].advice
+        if advice and advice != previous:
+            yield Line(f"    do: {clipped(advice, MAX_ADVICE)}", "faint")
+        previous = advice
 
 
 def groups_by_reason(waits: Iterable[WaitSince]) -> Iterable[list[tuple[WaitSince, ...]]]:
@@ -181,5 +183,12 @@ def binding_entry(binding: BindingSummary) -> dict[str, Any]:
 def wait_entries(waits: Iterable[WaitSince]) -> list[dict[str, Any]]:
     """The objects that are not settled in the JSON document."""
     return [
-        {"object": identity(wait.id), "why": wait.why, "since": moment_text(wait.since), "until": moment_text(wait.until)} for wait in waits
+        {
+            "object": identity(wait.id),
+            "why": wait.why,
+            "advice": wait.advice,
+            "since": moment_text(wait.since),
+            "until": moment_text(wait.until),
+        }
+        for wait in waits
     ]

@@ -11,7 +11,9 @@ from engine.ids import ResourceId
 from engine.plan import Wait
 from engine.reason import Reason
 from resources.base import kinds, labels
-from resources.reports.obstacles import Standstill, standstill
+from resources.reports.obstacles import Standstill, advised, standstill
+from resources.reports.set_pods import SetPods
+from resources.reports.summary import waits_of
 from tests.builders import clique, group, podcliqueset
 from tests.laws.rack import Rack
 from tests.mnnvl.asking import root, up
@@ -176,6 +178,43 @@ def test_claims_that_lack_devices_and_templates_that_do_not_exist_are_named() ->
     del toy.objects[kinds.RESOURCE_CLAIM_TEMPLATE.id("default", "demo-0")]
     assert why(toy, pod) == ("ClaimMissing", f"ResourceClaimTemplate demo-0 does not exist; Unschedulable: {MESSAGE}")
     assert why(toy, pod, unlisted=("ResourceClaimTemplate",))[0] == "Unschedulable"
+
+
+def test_a_claim_that_does_not_exist_is_named_where_all_claims_are_known() -> None:
+    spec = {"containers": [{"name": "main", "image": "i"}], "resourceClaims": [{"name": "d", "resourceClaimName": "none"}]}
+    toy = up(podcliqueset("demo", clique("a", pod_spec=spec)))
+    pod = pod_of(toy, "demo-0-a")
+    place(toy, pod, unscheduled())
+
+    assert why(toy, pod) == ("ClaimMissing", f"ResourceClaim none does not exist; Unschedulable: {MESSAGE}")
+    assert why(toy, pod, unlisted=("ResourceClaim",)) == ("Unschedulable", MESSAGE)
+
+
+def test_a_pod_whose_gang_lacks_pods_waits_for_them_and_not_for_nodes() -> None:
+    toy = up(podcliqueset("demo", clique("a", 2)))
+    pod, other = sorted(toy.pods())
+    place(toy, pod, unscheduled())
+    del toy.objects[other]
+
+    (obstacle,) = of(toy, "Pod", pod.name).obstacles
+    assert (obstacle.reason, obstacle.text) == (
+        "GangIncomplete",
+        f"its gang demo-0 is incomplete: demo-0-a has 1 of 2 pods; Unschedulable: {MESSAGE}",
+    )
+    assert obstacle.advice == "engine why podgang/demo-0 -n default"
+
+
+def test_a_summary_says_what_to_do_about_the_first_pod_of_a_clique_that_does_not_run() -> None:
+    toy = up(podcliqueset("demo", clique("a", 2)))
+    for pod in toy.pods():
+        place(toy, pod, unscheduled())
+    world = toy.world()
+    observed = next(observed for observed in world.roots if observed.root.id == DEMO)
+    plan = next(plan for plan in toy.plans_of(world) if plan.root == DEMO)
+
+    waits = advised(waits_of(observed, plan), SetPods.of(observed), toy.now)
+    (wait,) = (wait for wait in waits if wait.id.kind == "PodClique")
+    assert wait.advice == "free or add nodes with what the message names, or ask for less"
 
 
 def scaled() -> Rack:

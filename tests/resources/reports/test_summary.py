@@ -3,11 +3,14 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from engine.ids import ResourceId
 from engine.observed import Observed, live, slice_of
 from engine.operation import Cause, Operation
 from engine.plan import Objection, Plan, Wait
-from engine.reason import Reason
+from engine.reason import BLOCKERS, Reason
+from engine.report.advice import SAID
 from engine.verb import Verb
 from resources.reports.summary import GangSummary, WaitSince, summary
 
@@ -70,6 +73,13 @@ def test_a_wait_begins_when_its_object_stopped_being_ready_or_was_deleted() -> N
         WaitSince(pod_id("r"), "no room", None, None),
         WaitSince(pod_id("s"), "taken", None, None, "delete or rename it", Reason.NAME_CONFLICT),
     )
+
+
+@pytest.mark.parametrize("reason", [None, *sorted(BLOCKERS)], ids=str)
+def test_whatever_is_blocked_says_what_to_do(reason: Reason | None) -> None:
+    (wait,) = summary(observed(), Plan(ROOT, deferred=(Wait(pod_id("s"), "why", blocked=True, reason=reason),))).waits
+
+    assert wait.advice or reason in SAID
 
 
 def test_the_wait_of_a_clique_begins_when_its_first_pod_stopped_being_ready() -> None:
