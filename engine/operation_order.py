@@ -1,14 +1,15 @@
 """Operation order: the operations of a plan in an order that respects every edge, and one writer at a time for a shared object."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Final
 
 from msgspec.structs import replace
 
+from engine.answer import FailedCall
 from engine.blueprint import Desired
 from engine.graph import edges_of
 from engine.ids import ResourceId
-from engine.operation import Operation
+from engine.operation import Operation, operation_key
 from engine.plan import Plan, Wait, noteworthy, without
 from engine.verb import Verb
 
@@ -17,6 +18,8 @@ REMOVES = (Verb.DELETE, Verb.RELEASE)
 
 WRITES = (Verb.CREATE, Verb.REPLACE, Verb.PATCH, Verb.SCALE)
 """The verbs of operations that operations on dependents come after."""
+FailedCallsOf = Callable[[ResourceId], Iterable[FailedCall]]
+"""Returns the failed calls of a root, as far as they are known."""
 RANKS: Final[Mapping[Verb, int]] = {Verb.STATUS: 2, Verb.DELETE: 1, Verb.REPLACE: 1, Verb.RELEASE: 1}
 """Who writes first: the root that uses the object, then the one that removes it, then the one that reports on it. Other verbs: 0."""
 
@@ -67,28 +70,50 @@ def _with_edges(
     return replace(operation, after=frozenset(after)) if after else operation
 
 
-def with_one_writer(plans: Sequence[Plan]) -> Sequence[Plan]:
+def none_failed(root: ResourceId) -> Iterable[FailedCall]:
+    """No failed calls, where none are known."""
+    return ()
+
+
+def with_one_writer(plans: Sequence[Plan], failed_calls_of: FailedCallsOf = none_failed) -> Sequence[Plan]:
     """The plans; of an object that several of them write, creates apart, only one of them does, and the others wait. Else the same object.
 
-    Plans with objections do not count: they are not carried out.
+    Plans with objections do not count: they are not carried out. A root whose write failed, or what it comes after, gives way to the
+    others: it may fail again and again.
     """
     writers = _writers(noteworthy(plans))
-    if not any(len(roots) > 1 for roots in writers.values()):
+    contended = {id: operations for id, operations in writers.items() if len(operations) > 1}
+    if not contended:
         return plans
-    firsts = {id: min(roots, key=lambda root: (roots[root], root)) for id, roots in writers.items() if len(roots) > 1}
+    by_root = {plan.root: plan for plan in plans}
+    failing = {root: _failing(by_root[root], failed_calls_of(root)) for root in {root for roots in contended.values() for root in roots}}
+
+    def precedence(root: ResourceId, first: Operation) -> tuple[bool, int, ResourceId]:
+        return first.key in failing[root], RANKS.get(first.verb, 0), root
+
+    firsts = {id: min(operations, key=lambda root: precedence(root, operations[root])) for id, operations in contended.items()}
     return tuple(_waiting(plan, firsts) if not plan.objections else plan for plan in plans)
 
 
-def _writers(plans: Iterable[Plan]) -> dict[ResourceId, dict[ResourceId, int]]:
-    """Object -> the roots whose plans write it, each with the rank of its first write."""
-    writers: dict[ResourceId, dict[ResourceId, int]] = {}
+def _writers(plans: Iterable[Plan]) -> dict[ResourceId, dict[ResourceId, Operation]]:
+    """Object -> the roots whose plans write it, each with its first write by rank."""
+    writers: dict[ResourceId, dict[ResourceId, Operation]] = {}
     for plan in plans:
         for operation in plan.operations if not plan.objections else ():
             if operation.verb is not Verb.CREATE:
                 roots = writers.setdefault(operation.id, {})
-                rank = RANKS.get(operation.verb, 0)
-                roots[plan.root] = min(rank, roots.get(plan.root, rank))
+                known = roots.get(plan.root, operation)
+                roots[plan.root] = min(known, operation, key=lambda each: RANKS.get(each.verb, 0))
     return writers
+
+
+def _failing(plan: Plan, failed_calls: Iterable[FailedCall]) -> Set[str]:
+    """The keys of the operations of a plan that failed when they were last tried, and of those that come after one of them."""
+    failing = {operation_key(call.verb, call.id) for call in failed_calls if call.error is not None}
+    for operation in plan.operations if failing else ():
+        if not failing.isdisjoint(operation.after):
+            failing.add(operation.key)
+    return failing
 
 
 def _waiting(plan: Plan, firsts: Mapping[ResourceId, ResourceId]) -> Plan:

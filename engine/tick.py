@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine import guard
+from engine.answer import FailedCall
 from engine.blueprint import Blueprint, incomplete_kinds
 from engine.focus import EVERYTHING, NO_OTHERS, Focus, Others, within
 from engine.guard import Limits
@@ -75,12 +76,16 @@ def plan_all(
     plans = with_orphans(with_removals(ordinary, world, removals), blueprints, world, configuration)
     focused = within(plans, world, focus)
     budgeted = guard.within_budget(focused.plans, focused.roots, limits)
-    plans = as_tuple(with_one_writer(budgeted))
+    plans = as_tuple(with_one_writer(budgeted, partial(_failed_calls_of, world)))
     noted = recording(record, world, plans, removals)
     objections = (*guard.refuse_unowned_cluster(world, blueprints), *noted.objections)
     if objections or not noted.plans:
         return Plans(plans, objections, focused.others)
     return Plans((*noted.plans, *plans), (), focused.others, first=noted.plans[0].root if noted.is_first else None)
+
+
+def _failed_calls_of(world: World, root: ResourceId) -> Sequence[FailedCall]:
+    return next((observed.failed_calls or () for observed in world.roots if observed.root.id == root), ())
 
 
 class _LastPlans(Struct, frozen=True, eq=False):
