@@ -23,7 +23,7 @@ class DividedStore:
 
     def __init__(self, target: Target, count: int) -> None:
         self.target, self.kind = target, target.kind
-        self.namespace, self.labels = target.namespace, target.labels
+        self.namespace, self.labels = target.namespace, target.sent
         self._count = count
         self._parts: dict[int, LiveStore] = {}
         self._feeds: dict[int, PartFeed] = {}

@@ -72,10 +72,12 @@ async def _list_any_version(client: Client, target: Target, keep: Keep) -> Liste
 async def _list(client: Client, target: Target, keep: Keep) -> ListedLives:
     """The objects in exactly the target's version."""
     if _lists_raw(client):
-        lives, revision = await client.lives(*target, keep if target.kind != kinds.SECRET else _masking(keep))
-        return ListedLives(lives, revision, target.kind)
-    listing = await client.list(target.kind, target.namespace, labels=target.labels)
-    return ListedLives([typed(target.kind, item) for item in listing.items], listing.revision, target.kind)
+        kept = keep if target.kind != kinds.SECRET else _masking(keep)
+        lives, revision = await client.lives(target.kind, target.namespace, target.sent, kept)
+    else:
+        listing = await client.list(target.kind, target.namespace, labels=target.sent)
+        lives, revision = [typed(target.kind, item) for item in listing.items], listing.revision
+    return ListedLives([live for live in lives if target.contains(live)] if target.finalizers else lives, revision, target.kind)
 
 
 def _lists_raw(client: Client) -> TypeGuard[RawListingClient]:

@@ -15,7 +15,7 @@ from engine.runtime.provider import Client
 from engine.verb import Verb
 from engine.world_update import LiveChange
 from providers.listing import ListedLives, keeper, list_lives, typed
-from providers.snapshot import Target, is_labelled
+from providers.snapshot import Target
 
 NEVER_BACK = ""
 """The revision of a deletion that an answer to us reported: that uid never comes back."""
@@ -42,7 +42,7 @@ class LiveStore:
         self.target = target
         self.kind = target.kind
         """In the version that the server has: an older one if it does not serve ours."""
-        self.namespace, self.labels = target.namespace, target.labels
+        self.namespace, self.labels = target.namespace, target.sent
         self.lives: dict[ResourceId, Live] = {}
         self.version = 0
         """The number of changes so far."""
@@ -113,7 +113,7 @@ class LiveStore:
     def apply(self, event: str, body: dict[str, Any]) -> None:
         """Apply an event of the watch."""
         live = typed(self.kind, body)
-        if event == "DELETED":
+        if event == "DELETED" or (self.target.finalizers and not self.target.contains(live)):
             self._delete(live.id, live.uid, live.revision)
         else:
             self._put(self._compressed(live))
@@ -127,7 +127,7 @@ class LiveStore:
 
     def correct(self, known: Live | None, current: Live | None) -> None:
         """Apply what a GET returned; `known` is what the store held when it was sent."""
-        if current is not None and is_labelled(current, self.labels):
+        if current is not None and self.target.contains(current):
             self._report(self._compressed(current))
         elif known is not None:
             is_same = current is not None and current.uid == known.uid

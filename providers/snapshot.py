@@ -36,13 +36,25 @@ class Target(NamedTuple):
     kind: Kind
     namespace: str
     labels: str
+    finalizers: tuple[str, ...] = ()
+    """Objects with one of these are in the list as well, whatever their labels are."""
+
+    @property
+    def sent(self) -> str:
+        """The label selector that the server is asked with."""
+        return "" if self.finalizers else self.labels
+
+    def contains(self, live: Live) -> bool:
+        """Whether an object of this kind and namespace is in the list."""
+        return is_labelled(live, self.labels) or has_finalizer(live, self.finalizers)
 
 
 def targets(scope: Scope) -> Iterator[Target]:
     """The lists that cover a scope. A kind that is a child and a reference is listed once, without a selector."""
     for kind in scope.children:
         if kind not in scope.references:
-            yield from (Target(kind, namespace, scope.selector) for namespace in scope.namespaces or ("",))
+            finalizers = scope.finalizers.get(kind, ())
+            yield from (Target(kind, namespace, scope.selector, finalizers) for namespace in scope.namespaces or ("",))
     for kind in dict.fromkeys((*scope.references, *scope.roots)):
         yield from (Target(kind, namespace, "") for namespace in (scope.namespaces if kind.namespaced else ()) or ("",))
 
@@ -83,8 +95,19 @@ def is_of(live: Live, kinds: Sequence[Kind]) -> bool:
 
 
 def children_among(lives: Iterable[Live], scope: Scope) -> tuple[Live, ...]:
-    """The objects that are of a kind of children and carry our children's labels."""
-    return tuple(live for live in lives if is_labelled(live, scope.selector) and is_of(live, scope.children))
+    """The objects that are of a kind of children and carry our children's labels, or one of our finalizers on a kind that is ours."""
+    ours = {(kind.group, kind.name): finalizers for kind, finalizers in scope.finalizers.items()}
+    return tuple(
+        live
+        for live in lives
+        if is_of(live, scope.children)
+        and (is_labelled(live, scope.selector) or has_finalizer(live, ours.get((live.id.group, live.id.kind), ())))
+    )
+
+
+def has_finalizer(live: Live, finalizers: Collection[str]) -> bool:
+    """Whether the object has one of these finalizers."""
+    return bool(finalizers) and not set(finalizers).isdisjoint(live.body["metadata"].get("finalizers") or ())
 
 
 def is_labelled(live: Live, selector: str) -> bool:

@@ -24,7 +24,7 @@ class Scope(Struct, frozen=True):
     roots: tuple[Kind, ...]
     children: tuple[Kind, ...]
     selector: str
-    """Label selector of our children. Roots and references are listed without a selector."""
+    """Label selector of our children. Roots, references and children with `finalizers` are listed without a selector."""
     namespaces: tuple[str, ...] = ()
     """Empty: all namespaces."""
     references: tuple[Kind, ...] = ()
@@ -34,6 +34,9 @@ class Scope(Struct, frozen=True):
 
     Cluster-scoped references are listed in any case.
     """
+    finalizers: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict)
+    """Kinds of children that nobody else makes -> our finalizers: an object that has one counts although it has lost our labels. No list
+    would show it, and only we can let it go."""
 
 
 class Observation(Struct, frozen=True, eq=False):

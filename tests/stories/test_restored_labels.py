@@ -77,3 +77,43 @@ async def test_run_restores_the_labels_of_a_service_that_names_another_set() -> 
             await cluster.settle()
 
         assert identities(cluster, kinds.SERVICE) == before
+
+
+@pytest.mark.parametrize("how", ["sync", "run"])
+@pytest.mark.parametrize("kind", [kinds.PODCLIQUE, kinds.SCALING_GROUP], ids=lambda kind: kind.name)
+async def test_what_our_finalizer_holds_is_found_without_labels_although_nothing_wants_it_any_more(kind: Kind, how: str) -> None:
+    async with stage() as cluster:
+        await cluster.apply(WORKLOAD)
+        await cluster.sync()
+        await unlabel(cluster, kind)
+        await cluster.scale(kinds.PODCLIQUESET, "web", 1)
+
+        await synced(cluster, how)
+        assert {name for each in KINDS for name in cluster.there(each) if name.startswith("web-1")} == set()
+
+        await unlabel(cluster, kind)
+        await cluster.delete(kinds.PODCLIQUESET, "web")
+        await synced(cluster, how)
+        assert not any(cluster.there(each) for each in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.POD))
+
+
+async def synced(cluster: Stage, how: str) -> None:
+    """A new process of ours does what is to do."""
+    if how == "sync":
+        assert (await cluster.sync()).ending is Ending.DONE
+        return
+    async with cluster.running():
+        await cluster.settle()
+
+
+async def test_a_podclique_of_others_is_left_alone() -> None:
+    async with stage() as cluster:
+        spec = {"roleName": "x", "replicas": 1, "podSpec": {"containers": [{"name": "main", "image": "i"}]}}
+        metadata = {"name": "theirs", "namespace": "default", "finalizers": ["example.com/theirs"]}
+        body = {"apiVersion": kinds.PODCLIQUE.api_version, "kind": kinds.PODCLIQUE.name, "metadata": metadata, "spec": spec}
+        await cluster.kubectl.create(kinds.PODCLIQUE, "default", body)
+        before = identities(cluster, kinds.PODCLIQUE)
+
+        assert (await cluster.look()).world.orphans == ()
+        await synced(cluster, "run")
+        assert identities(cluster, kinds.PODCLIQUE) == before

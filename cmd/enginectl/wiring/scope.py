@@ -44,7 +44,9 @@ def scope_of(configuration: Configuration, selection: Selection = EVERYTHING) ->
     blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in selection.roots]
     children = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.children(configuration)))
     references = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.references(configuration)))
-    return Scope(selection.roots, children, _selector_of_all(blueprints), selection.namespaces, references)
+    policies = {name: policy for blueprint in blueprints for name, policy in blueprint.policies(configuration).items()}
+    ours = {kind: policies[kind.name].finalizers for kind in children if kind.name in policies and kind not in references}
+    return Scope(selection.roots, children, _selector_of_all(blueprints), selection.namespaces, references, finalizers=ours)
 
 
 def _selector_of_all(blueprints: Iterable[Blueprint]) -> str:
