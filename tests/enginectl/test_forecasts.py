@@ -1,8 +1,10 @@
 """Forecasts on the command line: exit code 9, how far they look, and every pass of them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from enginectl.base.exit_codes import Exit
@@ -23,7 +25,15 @@ def test_a_set_that_cannot_settle_exits_with_9(box: Box, engine: Engine) -> None
     assert {answer.code for answer in answers} == {Exit.STUCK}
     assert {answer.last for answer in answers} == {"exit 9: would not settle"}
     assert "STUCK: the remaining steps need manual action" in answers[0].out and "Service/first-0" in answers[0].out
-    assert engine("diff", "-f", FIRST, "--next").code == Exit.DONE
+
+
+@pytest.mark.parametrize("options", [(), ("--next",)], ids=["whole", "next"])
+def test_what_is_blocked_exits_with_9_whether_the_end_is_shown_or_not(box: Box, engine: Engine, options: Sequence[str]) -> None:
+    box.create(kinds.SERVICE, manifest(kinds.SERVICE, "default", "first-0", labels.default("first"), spec={"clusterIP": "None"}))
+
+    for words in ((), ("--detailed-exitcode",), ("-o", "json")):
+        answer = engine("diff", "-f", FIRST, *options, *words)
+        assert answer.code == Exit.STUCK
 
 
 def test_a_set_that_merely_waits_for_a_pod_exits_with_0(box: Box, engine: Engine, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ async def diff(
     write_outputs(Material(seen.report, at, places_of(request.roots)), outputs, verbose=verbose)
     if verbose:
         report_errors(seen.result.planned.plans, verbose=True)
-    code = exit_code(seen.report, detailed=detailed, only_next=request.only_next)
+    code = exit_code(seen.report, detailed=detailed)
     if saving is None:
         return code
     from enginectl.actions.saved_preview import save
@@ -47,12 +47,12 @@ def write_report(wiring: Wiring, report: Report, now: datetime, format: ReportFo
     write_outputs(Material(report, now), Outputs(format), verbose=wiring.options.verbose)
 
 
-def exit_code(report: Report, *, detailed: bool, only_next: bool = False) -> Exit:
-    """The exit code of a preview. Changes count only with `detailed`; with `only_next` it says nothing about the end."""
+def exit_code(report: Report, *, detailed: bool) -> Exit:
+    """The exit code of a preview. Changes count only with `detailed`."""
     conditions = {
         Exit.FAILED: report.faulty,
         Exit.DENIED: report.denied,
-        Exit.STUCK: bool(report.unsettled) and not only_next,
+        Exit.STUCK: bool(report.unsettled),
         Exit.INCOMPLETE: bool(report.incomplete),
         Exit.CHANGES: detailed and report.changes > 0,
     }
