@@ -25,9 +25,13 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Start the cyclic collector, without the objects that exist now: modules and tests, which stay until the process ends."""
+    """Start the cyclic collector, without the objects that exist now: modules and tests, which stay until the process ends.
+
+    It runs rarely: laws make many objects and hardly any cycles.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 10, 10)
     gc.enable()
 
 

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import anyio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from engine.approval.approval import Approval
@@ -17,6 +17,7 @@ from resources.admission.request import Act, Request
 from resources.approval.recognition import RECOGNITION
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
+from tests.laws.cases import cases
 from tests.laws.test_forecast_laws import ROOT, fabric_histories, histories
 from tests.stories.approvals import approve, approve_then_sync, sync_within
 from tests.stories.fabric import rack
@@ -47,7 +48,7 @@ async def live_through(cluster: Stage, history: list[Body]) -> None:
 
 
 @given(histories())
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@cases(5)
 def test_what_was_approved_is_done(history: list[Body]) -> None:
     async def story() -> None:
         async with stage(nodes=30) as cluster:
@@ -57,7 +58,7 @@ def test_what_was_approved_is_done(history: list[Body]) -> None:
 
 
 @given(fabric_histories())
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@cases(4)
 def test_what_was_approved_is_done_with_domains(history: list[Body]) -> None:
     async def story() -> None:
         async with rack(nodes=30) as cluster:
@@ -106,7 +107,7 @@ def may_be_made(approval: Approval, operation: Operation, ended: set[str]) -> bo
 
 
 @given(histories(), some.sampled_from(EDITS))
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@cases(8)
 def test_whatever_changes_between_nothing_is_done_that_was_not_approved(history: list[Body], what: str) -> None:
     async def story() -> None:
         async with stage(nodes=30) as cluster:

@@ -16,6 +16,7 @@ from engine.verb import Verb
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds, labels
 from resources.registry import BLUEPRINTS
+from tests.laws.cases import cases
 from tests.laws.fabric_worlds import calm, disturb, edit_membership, history, manifests, memberships, pass_, rack, scale, users
 from tests.laws.rack import Rack
 from tests.laws.test_tick_laws import spelled_out
@@ -172,7 +173,7 @@ def test_neutrality_fields_that_the_driver_and_others_set_on_domains_are_left_al
 
 
 @given(manifests(), CHANCE, some.sampled_from((*sorted(REFERENCES - {"ClusterTopologyBinding"}), "Pod", "PodClique")), some.booleans())
-@settings(max_examples=30)
+@cases(20)
 def test_incomplete_lists_objects_of_unlisted_kinds_and_domains_they_may_use_are_not_written(
     sets: Bodies, chance: random.Random, unlisted: str, in_part: bool
 ) -> None:

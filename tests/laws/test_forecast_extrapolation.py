@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as some
 from msgspec.structs import replace
 
@@ -32,6 +32,7 @@ from resources.preview.facts import FirstPass
 from resources.preview.forecasting import forecast_of, from_sample, simulated
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
+from tests.laws.cases import cases
 from tests.laws.toy import CONFIGURATION, REFERENCES, START
 from tests.mnnvl.sets import gpu
 from tests.stories.forecasts import stable_name
@@ -113,7 +114,7 @@ FAILING = {"name": "main", "ready": False, "state": CRASHED, "lastState": {"term
 
 
 @given(some.data())
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@cases(6)
 def test_an_extended_forecast_is_the_simulated_one(data: Any) -> None:
     first = data.draw(large_sets())
     if data.draw(some.integers(0, 4)) == 0:

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from engine.forecast.simulation import forecast
@@ -22,6 +22,7 @@ from resources.base import kinds
 from resources.forecast.cluster import ModelledCluster
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
+from tests.laws.cases import cases
 from tests.laws.toy import Toy
 from tests.mnnvl.sets import gpu
 from tests.stories.fabric import rack
@@ -115,7 +116,7 @@ async def live_through(cluster: Stage, history: list[Body]) -> None:
 
 @pytest.mark.parametrize("part", range(2))
 @given(history=histories())
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@cases(8)
 def test_forecast_everything_that_sync_does_and_nothing_else(part: int, history: list[Body]) -> None:
     async def story() -> None:
         async with stage(nodes=30) as cluster:
@@ -125,7 +126,7 @@ def test_forecast_everything_that_sync_does_and_nothing_else(part: int, history:
 
 
 @given(fabric_histories())
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@cases(8)
 def test_forecast_with_domains(history: list[Body]) -> None:
     async def story() -> None:
         async with rack(nodes=FULL) as cluster:
@@ -149,7 +150,7 @@ class RecordingToy(Toy):
 
 @pytest.mark.parametrize("part", range(4))
 @given(history=histories())
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@cases(12)
 def test_forecast_in_a_toy_cluster(part: int, history: list[Body]) -> None:
     toy = RecordingToy()
     for number, manifest in enumerate(history):

@@ -3,12 +3,13 @@
 from typing import Any
 
 import anyio
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as some
 
 from engine.ids import Kind
 from engine.runtime.sync_report import Ending
 from resources.base import kinds, labels
+from tests.laws.cases import cases
 from tests.laws.test_forecast_laws import FULL, fabric_histories, histories
 from tests.mnnvl.sets import named
 from tests.stories.fabric import rack
@@ -68,7 +69,7 @@ async def assert_settles(cluster: Stage, *manifests: Body) -> None:
 
 
 @given(histories(), some.data())
-@settings(max_examples=14, deadline=None, suppress_health_check=list(HealthCheck))
+@cases(9)
 def test_what_is_forecast_in_the_middle_of_a_rollout_is_what_is_left_of_it(history: list[Body], data: Any) -> None:
     async def story() -> None:
         async with stage(nodes=30) as cluster:
@@ -81,7 +82,7 @@ def test_what_is_forecast_in_the_middle_of_a_rollout_is_what_is_left_of_it(histo
 
 
 @given(fabric_histories(), some.data())
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@cases(6)
 def test_what_is_forecast_in_the_middle_of_a_rollout_with_domains_is_what_is_left_of_it(history: list[Body], data: Any) -> None:
     async def story() -> None:
         async with rack(nodes=FULL) as cluster:
@@ -108,7 +109,7 @@ def shared_histories(draw: Any) -> list[list[Body]]:
 
 
 @given(shared_histories(), some.data())
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@cases(6)
 def test_what_is_forecast_of_sets_that_share_a_domain_is_what_is_done(history: list[list[Body]], data: Any) -> None:
     async def story() -> None:
         async with rack(nodes=FULL) as cluster:

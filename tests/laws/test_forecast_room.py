@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from engine.forecast.forecast import End, Forecast
@@ -19,6 +19,7 @@ from resources.preview.forecasting import forecast_of
 from resources.preview.needs import needs
 from resources.preview.shown import shown
 from tests.builders import applying, clique, podcliqueset
+from tests.laws.cases import cases
 from tests.mnnvl.sets import OPTED_OUT, gpu
 from tests.stories.fabric import rack
 from tests.stories.forecasts import comparison
@@ -81,7 +82,7 @@ async def assert_ends_as_forecast(cluster: Stage, manifest: Body) -> End:
 
 
 @given(histories(), some.integers(1, 4), some.lists(some.integers(0, 20), min_size=3, max_size=3))
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@cases(10)
 def test_a_set_settles_if_and_only_if_that_is_forecast(history: list[Body], nodes: int, cuts: list[int]) -> None:
     async def story() -> None:
         async with stage(nodes=nodes, capacity=CAPACITY) as cluster:

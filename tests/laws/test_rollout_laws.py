@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from engine.answer import TrialOutcome, Trials, TrialVerdict
@@ -15,6 +15,7 @@ from engine.operation import Operation
 from engine.verb import Verb
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
+from tests.laws.cases import cases
 from tests.laws.test_tick_laws import some_of
 from tests.laws.toy import Toy
 
@@ -84,7 +85,7 @@ def images(toy: Toy) -> set[str]:
 
 @pytest.mark.parametrize(("replicas", "minimum"), [(1, 1), (2, 1), (3, 2), (2, 2)])
 @given(seed=some.integers(0, 2**32))
-@settings(max_examples=15, deadline=None)
+@cases(8)
 def test_an_update_replaces_one_unit_at_a_time_and_ends_whatever_fails_meanwhile(replicas: int, minimum: int, seed: int) -> None:
     chance = random.Random(seed)
     toy = up(demo(1, replicas, minimum))
@@ -111,7 +112,7 @@ def test_an_update_replaces_one_unit_at_a_time_and_ends_whatever_fails_meanwhile
 
 
 @given(seed=some.integers(0, 2**32))
-@settings(max_examples=15, deadline=None)
+@cases(15)
 def test_with_spare_pods_an_update_keeps_min_available(seed: int) -> None:
     chance = random.Random(seed)
     toy = up(podcliqueset("demo", clique("a", 3, minAvailable=2, pod_spec=image(1))))
@@ -137,7 +138,7 @@ VERDICTS = (TrialOutcome.ACCEPTED, *TrialOutcome)
 
 
 @given(seed=some.integers(0, 2**32))
-@settings(max_examples=10, deadline=None)
+@cases(10)
 def test_no_running_pod_is_deleted_for_a_template_that_the_server_has_refused_or_not_been_asked_about(seed: int) -> None:
     chance, said = random.Random(seed), dict[str, TrialVerdict]()
     toy = up(demo(1, 2, 1, sets=2))
@@ -166,7 +167,7 @@ def test_no_running_pod_is_deleted_for_a_template_that_the_server_has_refused_or
 
 
 @given(seed=some.integers(0, 2**32))
-@settings(max_examples=20, deadline=None)
+@cases(12)
 def test_an_edit_in_the_middle_of_an_update_wins(seed: int) -> None:
     chance = random.Random(seed)
     toy = up(demo(1, 2, 1, sets=2))
@@ -289,7 +290,7 @@ def hashes(toy: Toy) -> set[str]:
 
 
 @given(seed=some.integers(0, 2**32))
-@settings(max_examples=15, deadline=None)
+@cases(10)
 def test_taking_over_from_another_operator_replaces_nothing_wherever_it_is_interrupted(seed: int) -> None:
     chance = random.Random(seed)
     toy = up(demo(1, 2, 1, sets=2))

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import anyio
-from hypothesis import HealthCheck, example, given, note, settings
+from hypothesis import example, given, note
 from hypothesis import strategies as some
 
 from engine.runtime.lease import Durations
+from tests.laws.cases import cases
 from tests.stories.replicas import Fleet, Replica, fleet, holders, pods_ready, populate, replicas_in, scale_in
 from tests.stories.stage import Stage, stage
 
@@ -132,7 +133,7 @@ async def recover(cluster: Stage, replicas: Fleet, shards: int, names: list[str]
     assert holders(cluster, shards) == before
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@cases(14)
 @given(some.integers(2, 5), some.integers(1, 5), some.integers(1, 4), some.lists(FAULTS, max_size=8))
 @example(2, 2, 2, LATE_WRITES)
 def test_whatever_happens_to_replicas_no_two_write_in_one_namespace_and_every_namespace_has_a_writer_again(

@@ -4,7 +4,7 @@ import random
 from datetime import timedelta
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from engine.ids import ResourceId
@@ -12,6 +12,7 @@ from engine.memo import Memo
 from engine.plan import Plan
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
+from tests.laws.cases import cases
 from tests.laws.test_tick_laws import some_of
 from tests.laws.toy import Toy
 
@@ -92,7 +93,7 @@ def test_a_breached_clique_is_pending_until_its_gang_is_recycled() -> None:
 
 
 @given(seed=some.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@cases(25)
 def test_interrupted_anywhere_the_whole_gang_is_recycled_once(seed: int) -> None:
     chance = random.Random(seed)
     minimum = chance.choice([1, 2, 3])
@@ -183,7 +184,7 @@ def test_services_gangs_and_groups_outlive_a_recycling() -> None:
 
 
 @given(seed=some.integers(0, 2**32))
-@settings(max_examples=25, deadline=None)
+@cases(25)
 def test_until_its_wake_time_a_plan_stays_the_same(seed: int) -> None:
     chance = random.Random(seed)
     toy = up(demo())

@@ -4,7 +4,7 @@ import random
 from datetime import timedelta
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from engine import world
@@ -18,6 +18,7 @@ from engine.verb import Verb
 from resources.base import kinds
 from resources.registry import BLUEPRINTS
 from tests.builders import claim_template, clique, group, podcliqueset, share
+from tests.laws.cases import cases
 from tests.laws.toy import Toy
 
 ROOT = kinds.PODCLIQUESET.id("default", "demo")
@@ -66,7 +67,7 @@ def up(manifest: dict[str, Any]) -> Toy:
 
 
 @given(sets())
-@settings(max_examples=60, deadline=None)
+@cases(40)
 def test_fixpoint_once_settled_there_is_nothing_to_do(manifest: dict[str, Any]) -> None:
     toy = up(manifest)
 
@@ -74,7 +75,7 @@ def test_fixpoint_once_settled_there_is_nothing_to_do(manifest: dict[str, Any]) 
 
 
 @given(sets())
-@settings(max_examples=60, deadline=None)
+@cases(40)
 def test_fixpoint_after_a_plan_is_applied_only_states_are_left(manifest: dict[str, Any]) -> None:
     toy = Toy()
     toy.put(manifest)
@@ -88,7 +89,7 @@ def test_fixpoint_after_a_plan_is_applied_only_states_are_left(manifest: dict[st
 
 
 @given(sets(), some.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@cases(40)
 def test_order_shuffling_the_observed_objects_changes_nothing(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     disturb(toy, chance)
@@ -101,7 +102,7 @@ def test_order_shuffling_the_observed_objects_changes_nothing(manifest: dict[str
 
 
 @given(sets(), some.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@cases(40)
 def test_memo_with_and_without_it_every_plan_is_the_same(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     memo = Memo()
@@ -115,7 +116,7 @@ def test_memo_with_and_without_it_every_plan_is_the_same(manifest: dict[str, Any
 
 
 @given(sets(), some.randoms(use_true_random=False))
-@settings(max_examples=80, deadline=None)
+@cases(45)
 def test_crash_anywhere_ends_in_the_same_objects_none_created_twice(manifest: dict[str, Any], chance: random.Random) -> None:
     expected = names(up(manifest))
     toy = Toy()
@@ -144,7 +145,7 @@ def some_of(plan: Plan, chance: random.Random) -> list[Operation]:
 
 
 @given(sets(), some.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@cases(40)
 def test_deletion_removes_everything_and_nothing_that_a_pod_still_uses(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     toy.delete(ROOT)
@@ -174,7 +175,7 @@ def claims_in_use(toy: Toy) -> set[str]:
 
 
 @given(sets(), some.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@cases(40)
 def test_claims_exist_before_the_pods_that_use_them_and_outlive_them(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     scalable = sorted(id for id in toy.objects if id.kind in ("PodClique", "PodCliqueScalingGroup", "PodCliqueSet"))
@@ -199,7 +200,7 @@ def is_explained(operation: Operation) -> bool:
 
 
 @given(sets(), some.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@cases(40)
 def test_honesty_every_operation_and_every_wait_has_a_reason(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     disturb(toy, chance)
@@ -209,7 +210,7 @@ def test_honesty_every_operation_and_every_wait_has_a_reason(manifest: dict[str,
 
 
 @given(sets(), some.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@cases(40)
 def test_preconditions_a_delete_carries_the_observed_uid_and_a_patch_the_revision(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     disturb(toy, chance)
@@ -222,7 +223,7 @@ def test_preconditions_a_delete_carries_the_observed_uid_and_a_patch_the_revisio
 
 
 @given(sets())
-@settings(max_examples=40, deadline=None)
+@cases(30)
 def test_neutrality_fields_of_others_are_left_alone(manifest: dict[str, Any]) -> None:
     toy = up(manifest)
     for id in list(toy.objects):
@@ -234,7 +235,7 @@ def test_neutrality_fields_of_others_are_left_alone(manifest: dict[str, Any]) ->
 
 
 @given(sets(), some.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@cases(30)
 def test_an_incomplete_list_leads_to_no_write_of_its_kind_and_no_unintended_delete(manifest: dict[str, Any], chance: random.Random) -> None:
     toy = up(manifest)
     disturb(toy, chance)

@@ -4,13 +4,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from engine.ids import ResourceId
 from providers.fabrics.nvidia.names import CLAIM, COMPUTE_DOMAIN, NAMED
 from resources.base import kinds, labels
 from tests.builders import group
+from tests.laws.cases import cases
 from tests.laws.fabric_worlds import pass_, scale, settle
 from tests.laws.rack import Rack
 from tests.mnnvl.sets import auto, gpu, gpus, named
@@ -95,7 +96,7 @@ def uids(toy: Rack) -> dict[ResourceId, str]:
 
 
 @given(MOMENTS, some.integers(0, 1))
-@settings(max_examples=25, deadline=None)
+@cases(14)
 def test_an_update_ends_whenever_a_domain_is_deleted_in_it(moment: int, index: int) -> None:
     toy = up(demo(1, replicas=2))
     edit(toy, demo(2, replicas=2))
@@ -110,7 +111,7 @@ def test_an_update_ends_whenever_a_domain_is_deleted_in_it(moment: int, index: i
 
 
 @given(MOMENTS)
-@settings(max_examples=20, deadline=None)
+@cases(10)
 def test_a_recycled_replica_of_a_group_comes_back_whenever_the_domain_is_deleted(moment: int) -> None:
     toy = up(demo())
     crash(toy, *of_clique(toy, "demo-0-g-1-b"))
@@ -125,7 +126,7 @@ def test_a_recycled_replica_of_a_group_comes_back_whenever_the_domain_is_deleted
 
 
 @given(MOMENTS)
-@settings(max_examples=20, deadline=None)
+@cases(10)
 def test_a_recycled_replica_of_the_set_comes_back_whenever_the_domain_is_deleted(moment: int) -> None:
     toy = up(demo())
     crash(toy, *of_clique(toy, "demo-0-a"))
