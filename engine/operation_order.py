@@ -18,8 +18,8 @@ REMOVES = (Verb.DELETE, Verb.RELEASE)
 
 WRITES = (Verb.CREATE, Verb.REPLACE, Verb.PATCH, Verb.SCALE)
 """The verbs of operations that operations on dependents come after."""
-FailedCallsOf = Callable[[ResourceId], Iterable[FailedCall]]
-"""Returns the failed calls of a root, as far as they are known."""
+FailedCalls = Callable[[], Mapping[ResourceId, Iterable[FailedCall]]]
+"""Returns the failed calls of each root, as far as they are known. Called only where several roots write one object."""
 RANKS: Final[Mapping[Verb, int]] = {Verb.STATUS: 2, Verb.DELETE: 1, Verb.REPLACE: 1, Verb.RELEASE: 1}
 """Who writes first: the root that uses the object, then the one that removes it, then the one that reports on it. Other verbs: 0."""
 
@@ -70,12 +70,7 @@ def _with_edges(
     return replace(operation, after=frozenset(after)) if after else operation
 
 
-def none_failed(root: ResourceId) -> Iterable[FailedCall]:
-    """No failed calls, where none are known."""
-    return ()
-
-
-def with_one_writer(plans: Sequence[Plan], failed_calls_of: FailedCallsOf = none_failed) -> Sequence[Plan]:
+def with_one_writer(plans: Sequence[Plan], failed_calls: FailedCalls = dict) -> Sequence[Plan]:
     """The plans; of an object that several of them write, creates apart, only one of them does, and the others wait. Else the same object.
 
     Plans with objections do not count: they are not carried out. A root whose write failed, or what it comes after, gives way to the
@@ -85,8 +80,8 @@ def with_one_writer(plans: Sequence[Plan], failed_calls_of: FailedCallsOf = none
     contended = {id: operations for id, operations in writers.items() if len(operations) > 1}
     if not contended:
         return plans
-    by_root = {plan.root: plan for plan in plans}
-    failing = {root: _failing(by_root[root], failed_calls_of(root)) for root in {root for roots in contended.values() for root in roots}}
+    by_root, calls = {plan.root: plan for plan in plans}, failed_calls()
+    failing = {root: _failing(by_root[root], calls.get(root, ())) for root in {root for roots in contended.values() for root in roots}}
 
     def precedence(root: ResourceId, first: Operation) -> tuple[bool, int, ResourceId]:
         return first.key in failing[root], RANKS.get(first.verb, 0), root

@@ -76,7 +76,7 @@ def plan_all(
     plans = with_orphans(with_removals(ordinary, world, removals), blueprints, world, configuration)
     focused = within(plans, world, focus)
     budgeted = guard.within_budget(focused.plans, focused.roots, limits)
-    plans = as_tuple(with_one_writer(budgeted, partial(_failed_calls_of, world)))
+    plans = as_tuple(with_one_writer(budgeted, partial(_failed_calls, world)))
     noted = recording(record, world, plans, removals)
     objections = (*guard.refuse_unowned_cluster(world, blueprints), *noted.objections)
     if objections or not noted.plans:
@@ -84,8 +84,9 @@ def plan_all(
     return Plans((*noted.plans, *plans), (), focused.others, first=noted.plans[0].root if noted.is_first else None)
 
 
-def _failed_calls_of(world: World, root: ResourceId) -> Sequence[FailedCall]:
-    return next((observed.failed_calls or () for observed in world.roots if observed.root.id == root), ())
+def _failed_calls(world: World) -> Mapping[ResourceId, Sequence[FailedCall]]:
+    """The failed calls of each root."""
+    return {observed.root.id: observed.failed_calls or () for observed in world.roots}
 
 
 class _LastPlans(Struct, frozen=True, eq=False):
