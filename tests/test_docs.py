@@ -160,3 +160,29 @@ def test_the_messages_that_the_user_guide_explains_are_ours() -> None:
 
     assert len(explained()) >= 20
     assert sorted(part for part in parts if part not in code) == []
+
+
+COMPUTED = {
+    "operations.md": r"^\| `\w+` \| (?:counter|gauge|histogram) \|.*?$",
+    "permissions.md": r"^<!-- permissions -->$.*?^<!-- end -->$",
+    "performance.md": r"^<!-- (?P<section>bench-cluster|bench-cluster-profile|growth) -->$.*?^<!-- /(?P=section) -->$",
+    "policy.md": r"^\| `\w+` \| `(?:string|int|bool|[A-Z]\w+|\w+\(.*?\))` \|.*?$",
+}
+"""Tables that are computed, or held equal to code line by line: metrics, permissions, benchmarks, types of policies."""
+MOST_WORDS = 50_000
+
+
+def words(page: Path) -> int:
+    """The words of a page outside of computed tables; what has neither letter nor digit, e.g. the bars of tables, is none."""
+    computed = COMPUTED.get(page.relative_to(ROOT / "docs").as_posix(), r"(?!)")
+    return len(re.findall(r"\S*\w\S*", re.sub(computed, "", page.read_text(), flags=re.MULTILINE | re.DOTALL)))
+
+
+def test_the_documentation_without_its_decisions_is_short() -> None:
+    counted = {page: words(page) for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts}
+
+    assert sum(counted.values()) <= MOST_WORDS, sorted(((number, page.name) for page, number in counted.items()), reverse=True)
+
+
+def test_every_page_with_computed_tables_has_them() -> None:
+    assert all(re.search(table, (ROOT / "docs" / page).read_text(), re.MULTILINE | re.DOTALL) for page, table in COMPUTED.items())
