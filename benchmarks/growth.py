@@ -33,6 +33,7 @@ from engine.runtime.execution import WriterMemory
 from engine.runtime.passes import Engine, Pass, observe_and_plan
 from enginectl.wiring.scope import scope_of
 from providers.watching import WatchingCluster
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
 SIZES: Final = (1_000, 5_000, 20_000)
@@ -84,16 +85,16 @@ class Rest:
 class Workload:
     """What `engine run` does between two passes and in one, without writing."""
 
-    def __init__(self, engine: Engine, provider: WatchingCluster, server: ServerProcess) -> None:
+    def __init__(self, engine: Engine[Configuration], provider: WatchingCluster, server: ServerProcess) -> None:
         self._engine, self._provider, self._server = engine, provider, server
         self._memory = WriterMemory()
 
-    async def plan(self) -> tuple[Pass, float]:
+    async def plan(self) -> tuple[Pass[Configuration], float]:
         """One pass without its writes, and its CPU seconds."""
         before = time.process_time()
         return await observe_and_plan(self._engine, self._memory), time.process_time() - before
 
-    async def settle(self, objects: int) -> Pass:
+    async def settle(self, objects: int) -> Pass[Configuration]:
         """Plan until there are so many children and nothing is planned for them. Raises `RuntimeError` if something is."""
         while True:
             current, _ = await self.plan()

@@ -40,6 +40,7 @@ from providers.listing import ListedLives, keeper
 from providers.live_store import LiveStore
 from providers.snapshot import observation, targets
 from resources.base import kinds
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 
@@ -134,7 +135,7 @@ class _Run:
             self.cluster.load(listed)
         self.engine = Engine(self.cluster, self.clock, scope, BLUEPRINTS, CONFIGURATION, events_of=event_builder(CONFIGURATION))
         self.memory = WriterMemory()
-        self.last: Pass | None = None
+        self.last: Pass[Configuration] | None = None
 
     async def settle(self) -> None:
         """Make passes until nothing is left to write and no event is waiting."""

@@ -23,6 +23,7 @@ from engine.runtime.clock import SystemClock
 from engine.runtime.passes import Pass
 from engine.tick import plan_all
 from providers.metrics.metrics import EngineMetrics
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
 
@@ -38,7 +39,7 @@ def main() -> None:
     existing, memo = _with_statuses(world.assemble(BLUEPRINTS, roots, objects, {})), Memo()
     metrics = EngineMetrics(SystemClock())
 
-    def show(current: Pass) -> None:
+    def show(current: Pass[Configuration]) -> None:
         """What the loop does with a pass that has nothing to do."""
         metrics.observer.planned(current, ())
         metrics.observer.passed(current, ())
@@ -52,7 +53,7 @@ def main() -> None:
     report("size", len(metrics.text()[0]), "bytes")
 
 
-def _pass(existing: World, memo: Memo) -> Pass:
+def _pass(existing: World, memo: Memo) -> Pass[Configuration]:
     planned = plan_all(BLUEPRINTS, existing, NOW, CONFIGURATION, memo, Limits())
     return Pass(NOW, 0.0, existing, planned, frozenset(), CONFIGURATION)
 

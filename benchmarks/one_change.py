@@ -28,6 +28,7 @@ from providers.live_store import LiveStore
 from providers.snapshot import targets
 from providers.watching import Feed, WatchingCluster
 from resources.base.kinds import POD
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
 SIZES = (10, 100, 1_000)
@@ -99,7 +100,7 @@ async def measure(sets: int) -> None:
     report(f"{sets} sets, nothing changed", unchanged * 1000, "ms")
 
 
-async def a_pass(engine: Engine, memory: WriterMemory) -> float:
+async def a_pass(engine: Engine[Configuration], memory: WriterMemory) -> float:
     """The CPU seconds of one pass. Raises `RuntimeError` if it has something to do."""
     began = time.process_time()
     current = await observe_and_plan(engine, memory)

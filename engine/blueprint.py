@@ -1,8 +1,9 @@
 """Blueprint: the objects that one kind of root should have; Desired: its answer."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
@@ -34,48 +35,6 @@ class Desired(Struct, frozen=True, eq=False):
     """The creates that the API server must have accepted before something is deleted because of them."""
 
 
-class Blueprint(Protocol):
-    """The objects that one kind of root should have. Pure."""
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of root."""
-        ...
-
-    def children(self, configuration: Any) -> tuple[Kind, ...]:
-        """The kinds of objects that it may create under this configuration. Lists, watches and permissions are derived from it."""
-        ...
-
-    def references(self, configuration: Any) -> tuple[Kind, ...]:
-        """The kinds of which it reads all objects, whoever owns them, under this configuration."""
-        ...
-
-    @property
-    def selector(self) -> str:
-        """The label selector that matches all its children."""
-        ...
-
-    def reads(self, configuration: Any) -> Mapping[str, frozenset[str]]:
-        """Kind of child -> the kinds whose live objects it depends on: while one could not be listed, the child is left alone."""
-        ...
-
-    def policies(self, configuration: Any) -> Mapping[str, Policy]:
-        """Kind of child -> the policy with the finalizers that we set and release on it; kinds without finalizers are absent."""
-        ...
-
-    def root_of(self, child: Live) -> ResourceId | None:
-        """The root that the labels of the child name."""
-        ...
-
-    def part_of(self, root: ResourceId, child: ResourceId) -> str:
-        """The key of the slice (the part of the root) that the child belongs to."""
-        ...
-
-    def desire(self, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Desired:
-        """All objects that should exist now."""
-        ...
-
-
 class NestedRoot(Struct, frozen=True, eq=False):
     """A root that another root consists of."""
 
@@ -87,52 +46,94 @@ class NestedRoot(Struct, frozen=True, eq=False):
     """What has been read from its manifest, for the memo of its blueprint (`Memo.remember`)."""
 
 
-@runtime_checkable
-class ComposingBlueprint(Protocol):
-    """A `Blueprint` whose roots consist of roots of other kinds, besides objects."""
-
-    def nested_roots(self, observed: Observed, configuration: Any, memo: Memo) -> tuple[NestedRoot, ...]:
-        """The roots that this root consists of; the same objects as before if nothing has changed."""
-        ...
+C = TypeVar("C")
+"""The configuration of an installation, which the engine passes on and never reads."""
+C_co = TypeVar("C_co", covariant=True)
+C_contra = TypeVar("C_contra", contravariant=True)
 
 
-@runtime_checkable
-class LookingBlueprint(Protocol):
-    """A `Blueprint` whose roots name objects of kinds that are not listed, because there are too many of them or they are secret."""
+class Blueprint(ABC, Generic[C_contra]):
+    """The objects that one kind of root should have, under a configuration of the type C. Pure.
 
-    def lookups(self, id: ResourceId, body: Body, configuration: Any, memo: Memo) -> tuple[ResourceId, ...]:
-        """The objects that a root of this body names. The body is not validated. The memo is that of `desire`."""
-        ...
+    What is not abstract a blueprint leaves out if its roots have no such thing.
+    """
 
-    def lookup_kinds(self, configuration: Any) -> tuple[Kind, ...]:
-        """The kinds of objects that roots may name, under this configuration. Permissions are derived from it."""
-        ...
+    kind: Kind
+    """The kind of root."""
+    selector: str
+    """The label selector that matches all its children."""
+
+    @abstractmethod
+    def children(self, configuration: C_contra) -> tuple[Kind, ...]:
+        """The kinds of objects that it may create under this configuration. Lists, watches and permissions are derived from it."""
+
+    def references(self, configuration: C_contra) -> tuple[Kind, ...]:
+        """The kinds of which it reads all objects, whoever owns them, under this configuration. By default none."""
+        return ()
+
+    def reads(self, configuration: C_contra) -> Mapping[str, frozenset[str]]:
+        """Kind of child -> the kinds whose live objects it depends on: while one could not be listed, the child is left alone.
+
+        By default none.
+        """
+        return {}
+
+    def policies(self, configuration: C_contra) -> Mapping[str, Policy]:
+        """Kind of child -> the policy with the finalizers that we set and release on it; kinds without finalizers are absent.
+
+        By default none.
+        """
+        return {}
+
+    @abstractmethod
+    def root_of(self, child: Live) -> ResourceId | None:
+        """The root that the labels of the child name."""
+
+    @abstractmethod
+    def part_of(self, root: ResourceId, child: ResourceId) -> str:
+        """The key of the slice (the part of the root) that the child belongs to."""
+
+    @abstractmethod
+    def desire(self, observed: Observed, now: datetime, configuration: C_contra, memo: Memo) -> Desired:
+        """All objects that should exist now."""
+
+    def nested_kinds(self) -> tuple[Kind, ...]:
+        """The kinds of roots that its roots propose as parts of themselves. By default none: then `nested_roots` is not called."""
+        return ()
+
+    def nested_roots(self, observed: Observed, configuration: C_contra, memo: Memo) -> tuple[NestedRoot, ...]:
+        """The roots that this root consists of; the same objects as before if nothing has changed. By default none."""
+        return ()
+
+    def lookup_kinds(self, configuration: C_contra) -> tuple[Kind, ...]:
+        """The kinds of objects that roots name and that are not listed, because there are too many or they are secret.
+
+        Permissions are derived from it. By default none: then `lookups` is not called.
+        """
+        return ()
+
+    def lookups(self, id: ResourceId, body: Body, configuration: C_contra, memo: Memo) -> tuple[ResourceId, ...]:
+        """The objects of these kinds that a root of this body names. The body is not validated. The memo is that of `desire`."""
+        return ()
+
+    def mentioned(self, observed: Observed, configuration: C_contra) -> Iterable[ResourceId]:
+        """The objects of this root whose names only its observed objects tell, whether they exist or not. By default none."""
+        return ()
+
+    def in_use(self, orphans: Sequence[Live], world: World, configuration: C_contra) -> frozenset[str]:
+        """The uids of those of these objects, none of which has a root, that other objects still use. By default none.
+
+        The others neither are owned by them nor have the labels of the same root.
+        """
+        return frozenset()
 
 
-@runtime_checkable
-class MentioningBlueprint(Protocol):
-    """A `Blueprint` whose roots have objects that name others, whose names are not known otherwise."""
-
-    def mentioned(self, observed: Observed, configuration: Any) -> Iterable[ResourceId]:
-        """The objects of this root that its observed objects name, whether they exist or not."""
-        ...
-
-
-@runtime_checkable
-class UsedBlueprint(Protocol):
-    """A `Blueprint` whose objects may be used by objects that neither are owned by them nor have the labels of the same root."""
-
-    def in_use(self, orphans: Sequence[Live], world: World, configuration: Any) -> frozenset[str]:
-        """The uids of those of these objects, none of which has a root, that other objects still use."""
-        ...
-
-
-def root_of(blueprints: Sequence[Blueprint], child: Live) -> ResourceId | None:
+def root_of(blueprints: Sequence[Blueprint[C]], child: Live) -> ResourceId | None:
     """The root, of any kind, that the labels of the child name."""
     return next((root for blueprint in blueprints if (root := blueprint.root_of(child))), None)
 
 
-def incomplete_kinds(blueprint: Blueprint, incomplete: Collection[str], configuration: Any) -> frozenset[str]:
+def incomplete_kinds(blueprint: Blueprint[C], incomplete: Collection[str], configuration: C) -> frozenset[str]:
     """Of the kinds that could not be listed completely, those that roots of this kind depend on."""
     if not incomplete:
         return frozenset()
@@ -141,11 +142,11 @@ def incomplete_kinds(blueprint: Blueprint, incomplete: Collection[str], configur
 
 
 def relevant_incomplete(
-    blueprints: Iterable[Blueprint],
+    blueprints: Iterable[Blueprint[C]],
     incomplete: Mapping[str, Unlisted],
     unserved: Collection[str],
     present: Collection[str],
-    configuration: Any,
+    configuration: C,
 ) -> dict[str, Unlisted]:
     """Of the kinds that could not be listed completely, those that matter, with the reasons. `present` are the names of the kinds of roots
     that exist or are proposed.
@@ -153,7 +154,7 @@ def relevant_incomplete(
     A kind does not matter if only roots depend on it that do not exist, and whose objects have no finalizers of ours.
     """
 
-    def matters(blueprint: Blueprint) -> bool:
+    def matters(blueprint: Blueprint[C]) -> bool:
         kind = blueprint.kind
         if kind.key in unserved:
             return False

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence, Set
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, root_of
+from engine.blueprint import Blueprint, C, root_of
 from engine.ids import ResourceId
 from engine.memo import as_tuple
 from engine.observed import Live, Observed, World
@@ -46,7 +46,7 @@ def within_budget(plans: Sequence[Plan], roots: Iterable[Observed], limits: Limi
     )
 
 
-def refuse_unowned_cluster(world: World, blueprints: Sequence[Blueprint]) -> tuple[Objection, ...]:
+def refuse_unowned_cluster(world: World, blueprints: Sequence[Blueprint[C]]) -> tuple[Objection, ...]:
     """An objection if there are children but no root: probably the wrong cluster or a missing CRD, not a request to delete everything.
 
     Children count if no observed root has the kind that their labels name. Children that are being deleted, and what they own,

@@ -1,11 +1,10 @@
 """Orphans: objects that are being deleted, whose root no longer exists, and that only our finalizer still holds."""
 
 from collections.abc import Iterator, Sequence, Set
-from typing import Any
 
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, UsedBlueprint, incomplete_kinds
+from engine.blueprint import Blueprint, C, incomplete_kinds
 from engine.ids import ResourceId
 from engine.memo import as_tuple
 from engine.observed import Live, World
@@ -18,7 +17,7 @@ from engine.verb import Verb
 WHY = "is being deleted, and its root no longer exists"
 
 
-def with_orphans(plans: Sequence[Plan], blueprints: Sequence[Blueprint], world: World, configuration: Any) -> tuple[Plan, ...]:
+def with_orphans(plans: Sequence[Plan], blueprints: Sequence[Blueprint[C]], world: World, configuration: C) -> tuple[Plan, ...]:
     """The plans with the operations on orphans: the objects that they own are deleted, then our finalizers are released.
 
     The operations are in the plan of the root that an orphan's labels name; if there is none, in a new plan. Operations on objects
@@ -45,7 +44,7 @@ def _extended(plan: Plan, cleanup: Sequence[Operation], released_last: Set[str])
     return replace(plan, operations=(*plan.operations, *due))
 
 
-def _cleanups(blueprints: Sequence[Blueprint], world: World, configuration: Any) -> dict[ResourceId, tuple[Operation, ...]]:
+def _cleanups(blueprints: Sequence[Blueprint[C]], world: World, configuration: C) -> dict[ResourceId, tuple[Operation, ...]]:
     """The operations on orphans by the root that their labels name."""
     lives = list(world.rootless())
     orphans = [live for live in lives if live.deleting_since is not None]
@@ -58,7 +57,7 @@ def _cleanups(blueprints: Sequence[Blueprint], world: World, configuration: Any)
     cleanups: dict[ResourceId, tuple[Operation, ...]] = {}
     for blueprint in blueprints:
         policies, reads = blueprint.policies(configuration), blueprint.reads(configuration)
-        used = blueprint.in_use(orphans, world, configuration) if isinstance(blueprint, UsedBlueprint) else frozenset()
+        used = blueprint.in_use(orphans, world, configuration)
         kinds = _kinds_by_root(blueprint, lives)
         for live in orphans:
             root, policy = blueprint.root_of(live), policies.get(live.id.kind)
@@ -71,7 +70,7 @@ def _cleanups(blueprints: Sequence[Blueprint], world: World, configuration: Any)
     return cleanups
 
 
-def _kinds_by_root(blueprint: Blueprint, lives: Sequence[Live]) -> dict[ResourceId, set[str]]:
+def _kinds_by_root(blueprint: Blueprint[C], lives: Sequence[Live]) -> dict[ResourceId, set[str]]:
     """Root that labels name -> the kinds of the objects with these labels."""
     kinds: dict[ResourceId, set[str]] = {}
     for live in lives:

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
-from typing import Any
 
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, ComposingBlueprint, NestedRoot
+from engine.blueprint import Blueprint, C, NestedRoot
 from engine.ids import Kind, ResourceId
 from engine.memo import PARTS, Memo, blueprint_memo, selected
 from engine.observed import Live, Observed, World, live, slice_of
@@ -59,13 +58,13 @@ def proposed_root(manifest: Body) -> Live:
     return live(overlay(manifest, {"metadata": {"uid": "", "resourceVersion": "", **times}}))
 
 
-def compose(world: World, blueprints: Sequence[Blueprint], configuration: Any, memo: Memo) -> World:
+def compose(world: World, blueprints: Sequence[Blueprint[C]], configuration: C, memo: Memo) -> World:
     """The world as if every composing root had applied the manifests of its nested roots.
 
     A nested root that exists gets the manifest as its proposal, a missing one is added without a uid. One that the composing root does
     not control is foreign to it and stays as it is. What has not changed since the last call is the same object as then.
     """
-    composing = _composing(tuple(blueprints))
+    composing = {blueprint.kind.name: blueprint for blueprint in blueprints if blueprint.nested_kinds()}
     if not selected(world.roots, _is_of_kind(frozenset(composing))):
         return world
     roots = {observed.root.id: observed for observed in world.roots}
@@ -81,12 +80,6 @@ def compose(world: World, blueprints: Sequence[Blueprint], configuration: Any, m
         roots[id] = _with_foreign(outer, [other.root for other in proposed if not _is_of(other, outer)], scope)
         roots.update((inner.root.id, inner) for inner in proposed if _is_of(inner, outer))
     return replace(world, roots=tuple(roots[id] for id in sorted(roots)))
-
-
-@lru_cache(maxsize=4)
-def _composing(blueprints: tuple[Blueprint, ...]) -> Mapping[str, ComposingBlueprint]:
-    """Kind of root -> its blueprint, for the kinds whose roots consist of other roots. Remembered: the structural check is slow."""
-    return {blueprint.kind.name: blueprint for blueprint in blueprints if isinstance(blueprint, ComposingBlueprint)}
 
 
 @lru_cache(maxsize=4)

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine import guard
 from engine.answer import FailedCall
-from engine.blueprint import Blueprint, incomplete_kinds
+from engine.blueprint import Blueprint, C, incomplete_kinds
 from engine.focus import EVERYTHING, NO_OTHERS, Focus, Others, within
 from engine.guard import Limits
 from engine.ids import ResourceId
@@ -40,7 +39,7 @@ class Plans(Struct, frozen=True, eq=False):
     """The plan that is carried out before all others; None: there is none."""
 
 
-def tick(blueprint: Blueprint, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Plan:
+def tick(blueprint: Blueprint[C], observed: Observed, now: datetime, configuration: C, memo: Memo) -> Plan:
     """The plan of one root, before the guards have judged it. Statuses contain `NOW` instead of `now`."""
 
     def make() -> Plan:
@@ -55,10 +54,10 @@ def tick(blueprint: Blueprint, observed: Observed, now: datetime, configuration:
 
 
 def plan_all(
-    blueprints: Sequence[Blueprint],
+    blueprints: Sequence[Blueprint[C]],
     world: World,
     now: datetime,
-    configuration: Any,
+    configuration: C,
     memo: Memo,
     limits: Limits,
     *,
@@ -94,11 +93,11 @@ class _LastPlans(Struct, frozen=True, eq=False):
 
     roots: tuple[Observed, ...]
     plans: Revised[Plan]
-    configuration: Any
+    configuration: object
 
 
 def _ordinary_plans(
-    blueprints: Sequence[Blueprint], world: World, now: datetime, configuration: Any, memo: Memo, left_out: Set[ResourceId]
+    blueprints: Sequence[Blueprint[C]], world: World, now: datetime, configuration: C, memo: Memo, left_out: Set[ResourceId]
 ) -> tuple[Plan, ...]:
     """The plan of each root; of those in `left_out` an empty one. The plans of the last call are kept where nothing has changed."""
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
@@ -122,7 +121,7 @@ def _ordinary_plans(
     return plans
 
 
-def _due(last: _LastPlans, roots: tuple[Observed, ...], now: datetime, configuration: Any) -> list[int] | None:
+def _due(last: _LastPlans, roots: tuple[Observed, ...], now: datetime, configuration: object) -> list[int] | None:
     """The positions of the roots whose plans must be computed anew; None: of all, because these are other roots.
 
     A plan that could not be computed is always tried again.
@@ -155,13 +154,13 @@ def _may_expire(plan: Plan) -> bool:
     return plan.error is not None or plan.wake_at is not None
 
 
-def _with_relevant_incomplete(blueprint: Blueprint, observed: Observed, configuration: Any) -> Observed:
+def _with_relevant_incomplete(blueprint: Blueprint[C], observed: Observed, configuration: C) -> Observed:
     """The observation with only those incomplete kinds that the root depends on: permissions for other kinds are not required."""
     relevant = incomplete_kinds(blueprint, observed.incomplete, configuration)
     return observed if relevant == observed.incomplete else replace(observed, incomplete=relevant)
 
 
-def _plan_or_error(blueprint: Blueprint, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Plan:
+def _plan_or_error(blueprint: Blueprint[C], observed: Observed, now: datetime, configuration: C, memo: Memo) -> Plan:
     """The plan of one root. If our own code fails on it, nothing is planned for it, and other roots are not affected."""
     try:
         return tick(blueprint, observed, now, configuration, memo)

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.answer import NOT_MADE, FailedCall, Trials
-from engine.blueprint import Blueprint, root_of
+from engine.blueprint import Blueprint, C, root_of
 from engine.ids import ResourceId
 from engine.memo import Revised
 from engine.observed import EMPTY, Live, Observed, Slice, Unlisted, World, slice_of
@@ -30,7 +30,7 @@ def empty() -> World:
 
 
 def assemble(
-    blueprints: Sequence[Blueprint],
+    blueprints: Sequence[Blueprint[C]],
     roots: Iterable[Live],
     children: Iterable[Live],
     incomplete: Mapping[str, Unlisted],
@@ -137,7 +137,7 @@ class _Candidates(Struct, eq=False):
 
 
 def _grouped(
-    blueprints: Sequence[Blueprint], roots: Sequence[Live], children: Iterable[Live], known: _Known
+    blueprints: Sequence[Blueprint[C]], roots: Sequence[Live], children: Iterable[Live], known: _Known
 ) -> tuple[list[_Group], list[Live]]:
     """The roots with their children, and the orphans."""
     labelled, rootless = _by_label(blueprints, children, {root.uid for root in roots}, known)
@@ -148,7 +148,7 @@ def _grouped(
 
 
 def _by_label(
-    blueprints: Sequence[Blueprint], children: Iterable[Live], root_uids: Set[str], known: _Known
+    blueprints: Sequence[Blueprint[C]], children: Iterable[Live], root_uids: Set[str], known: _Known
 ) -> tuple[dict[ResourceId, _Candidates], list[Live]]:
     """The children by the root that their labels name, and those whose labels name none; without shared ones."""
     labelled: dict[ResourceId, _Candidates] = {}
@@ -195,7 +195,7 @@ def _by_descent(root: Live, own: Iterable[Live], candidates: Iterable[Live]) -> 
     return descendants, others
 
 
-def _move_to_owners(blueprints: Sequence[Blueprint], groups: Sequence[_Group], rootless: Sequence[Live]) -> set[Live]:
+def _move_to_owners(blueprints: Sequence[Blueprint[C]], groups: Sequence[_Group], rootless: Sequence[Live]) -> set[Live]:
     """Move to its group every object that a root owns although its labels name another root or none. Returns the moved objects."""
     lives = [*rootless, *(live for group in groups for live in group.foreign)]
     candidates = [(live, owner.uid) for live in lives if (owner := live.controller)]
@@ -215,7 +215,7 @@ def _move_to_owners(blueprints: Sequence[Blueprint], groups: Sequence[_Group], r
     return moved
 
 
-def _observed(blueprint: Blueprint, group: _Group, shared: _Shared, previous: Observed | None) -> Observed:
+def _observed(blueprint: Blueprint[C], group: _Group, shared: _Shared, previous: Observed | None) -> Observed:
     """The observation of one root: `previous` itself if nothing has changed, otherwise a new one with the unchanged slices of it."""
     root = group.root
     current = Observed(
@@ -232,7 +232,7 @@ def _observed(blueprint: Blueprint, group: _Group, shared: _Shared, previous: Ob
     return previous if previous is not None and _is_unchanged(previous, current) else current
 
 
-def _slices(blueprint: Blueprint, group: _Group, previous: Observed | None) -> Mapping[str, Slice]:
+def _slices(blueprint: Blueprint[C], group: _Group, previous: Observed | None) -> Mapping[str, Slice]:
     """The objects of a root by the key of their part, in the order of the keys."""
     if previous is not None and group.are_own_unchanged and not group.mislabelled:
         return previous.slices
@@ -240,7 +240,7 @@ def _slices(blueprint: Blueprint, group: _Group, previous: Observed | None) -> M
     return {key: _known_or_new_slice(parts[key], previous.slice(key) if previous else EMPTY) for key in sorted(parts)}
 
 
-def _by_part(blueprint: Blueprint, root: ResourceId, lives: Iterable[Live]) -> dict[str, list[Live]]:
+def _by_part(blueprint: Blueprint[C], root: ResourceId, lives: Iterable[Live]) -> dict[str, list[Live]]:
     """The objects of a root by the key of the part that they belong to."""
     parts: dict[str, list[Live]] = {}
     for live in lives:
@@ -267,7 +267,7 @@ def _is_unchanged(previous: Observed, current: Observed) -> bool:
     )
 
 
-def with_foreign(world: World, blueprints: Sequence[Blueprint], foreign: Mapping[ResourceId, Sequence[Live]]) -> World:
+def with_foreign(world: World, blueprints: Sequence[Blueprint[C]], foreign: Mapping[ResourceId, Sequence[Live]]) -> World:
     """The world with objects that were looked up by name. `foreign`: root -> the objects that have names which it needs.
 
     Those that the root owns by its chain of controllers are its own: a list by label does not find them, because their labels were
@@ -283,7 +283,7 @@ def with_foreign(world: World, blueprints: Sequence[Blueprint], foreign: Mapping
     return replace(world, roots=tuple(roots))
 
 
-def _with_foreign(blueprint: Blueprint, observed: Observed, lives: Iterable[Live]) -> Observed:
+def _with_foreign(blueprint: Blueprint[C], observed: Observed, lives: Iterable[Live]) -> Observed:
     unlisted = {live.id: live for live in lives if observed.find(live.id) is None}
     listed = [live for slice in observed.slices.values() for live in slice.objects.values()]
     # Listed objects that an unlisted one controls counted as foreign until now.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, root_of
+from engine.blueprint import Blueprint, C, root_of
 from engine.ids import OwnerRef, ResourceId
 from engine.memo import revised, selected
 from engine.observed import Live, Observed, World, has_strays, slice_of
@@ -32,7 +32,7 @@ class LiveChange(NamedTuple):
 
 
 def updated(
-    blueprints: Sequence[Blueprint],
+    blueprints: Sequence[Blueprint[C]],
     world: World,
     changes: Iterable[LiveChange],
     failed_calls: FailedCalls,
@@ -154,7 +154,7 @@ class _Root:
 class _Update:
     """Takes changes, and finds the root that each one is about."""
 
-    def __init__(self, blueprints: Sequence[Blueprint], world: World) -> None:
+    def __init__(self, blueprints: Sequence[Blueprint[C]], world: World) -> None:
         self._blueprints, self._world = blueprints, world
         self._by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
         self._changed: dict[int, _Root] = {}

@@ -4,5 +4,6 @@ from engine.blueprint import Blueprint
 from resources.blueprints.dynamo_graph import DynamoGraphBlueprint
 from resources.blueprints.podcliqueset import PodCliqueSetBlueprint
 from resources.blueprints.topology_binding import TopologyBindingBlueprint
+from resources.ports.configuration import Configuration
 
-BLUEPRINTS: tuple[Blueprint, ...] = (PodCliqueSetBlueprint(), TopologyBindingBlueprint(), DynamoGraphBlueprint())
+BLUEPRINTS: tuple[Blueprint[Configuration], ...] = (PodCliqueSetBlueprint(), TopologyBindingBlueprint(), DynamoGraphBlueprint())

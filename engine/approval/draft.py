@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.approval.approval import Allowance, Approval, RootState, root_state
 from engine.approval.recognition import ObjectKey, Recognition, content_digest
-from engine.blueprint import Blueprint
+from engine.blueprint import Blueprint, C
 from engine.focus import concerned
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
@@ -33,15 +33,15 @@ MOST_LOOKED_AT = 1_600
 """Replaceable objects that are looked at for such losses, each of them once for each loss: of large sets only halves are lost."""
 
 
-class PlanInputs(Struct, frozen=True, eq=False):
+class PlanInputs(Struct, Generic[C], frozen=True, eq=False):
     """What plans are computed with, besides the world."""
 
-    blueprints: Sequence[Blueprint]
-    configuration: Any
+    blueprints: Sequence[Blueprint[C]]
+    configuration: C
     recognition: Recognition
 
 
-def approval_of(world: World, planned: Plans, forecast: Forecast | None, intent: Intent, now: datetime, rules: PlanInputs) -> Approval:
+def approval_of(world: World, planned: Plans, forecast: Forecast | None, intent: Intent, now: datetime, rules: PlanInputs[C]) -> Approval:
     """The approval of these plans, of everything that the forecast has, and of creating again whatever is lost meanwhile.
 
     `world` and `planned` are those of the first pass; without a forecast nothing follows it.
@@ -120,7 +120,7 @@ def has_content(operation: Operation) -> bool:
 
 
 def _desired(
-    worlds: Iterable[World], intent: Intent, operations: Iterable[Operation], names: Names, now: datetime, rules: PlanInputs
+    worlds: Iterable[World], intent: Intent, operations: Iterable[Operation], names: Names, now: datetime, rules: PlanInputs[C]
 ) -> dict[str, frozenset[str]]:
     """How objects may look: as operations make them, and as they are desired before the first pass and after the last one.
 
@@ -140,7 +140,7 @@ def _desired(
     return {key: frozenset(values) for key, values in sorted(digests.items())}
 
 
-def _resources(world: World, intent: Intent, now: datetime, rules: PlanInputs) -> Iterator[Resource]:
+def _resources(world: World, intent: Intent, now: datetime, rules: PlanInputs[C]) -> Iterator[Resource]:
     """The resources of the roots in focus that are wanted, or would be if nothing kept them from being created."""
     included, memo = concerned(world, intent.focus), Memo(intent.memo)
     by_kind = {blueprint.kind.name: blueprint for blueprint in rules.blueprints}

@@ -4,13 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Generic
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.answer import NOT_MADE, FailedCall
-from engine.blueprint import Blueprint, root_of
+from engine.blueprint import Blueprint, C, root_of
 from engine.canonical import digest
 from engine.focus import concerned
 from engine.forecast.cluster_model import Assumption, ClusterModel
@@ -117,11 +117,11 @@ def _random_name(live: Live) -> Iterator[tuple[str, str]]:
 
 
 def forecast(
-    blueprints: Sequence[Blueprint],
+    blueprints: Sequence[Blueprint[C]],
     world: World,
     intent: Intent,
     now: datetime,
-    configuration: Any,
+    configuration: C,
     model: ClusterModel,
     *,
     limits: Limits = Limits(),  # noqa: B008
@@ -142,16 +142,16 @@ class _Roles(Struct, frozen=True, eq=False):
     is_reference: bool
 
 
-class _Simulation:
+class _Simulation(Generic[C]):
     """A cluster in memory, in which the engine makes its passes."""
 
     def __init__(
         self,
-        blueprints: Sequence[Blueprint],
+        blueprints: Sequence[Blueprint[C]],
         world: World,
         intent: Intent,
         now: datetime,
-        configuration: Any,
+        configuration: C,
         model: ClusterModel,
         limits: Limits,
     ) -> None:

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from engine.blueprint import C
 from engine.runtime.memory import Memory
 from engine.runtime.passes import Engine, Pass
 
@@ -15,7 +16,7 @@ LONGEST_REST = 2.0
 """Seconds after which the next pass may begin in any case."""
 
 
-def shortest_pause(current: Pass, executing: float = 0.0) -> float:
+def shortest_pause(current: Pass[object], executing: float = 0.0) -> float:
     """Seconds between this pass and the next one, whatever changes. `executing`: how long its operations and events took.
 
     While everything changes, planning leaves three quarters of its processor to requests and to the rest of the machine, and a pass finds
@@ -37,7 +38,14 @@ class Backoff:
         self._pause = SHORTEST_PAUSE
 
     def pause(
-        self, engine: Engine, memory: Memory, current: Pass, *, changed: bool, idle: bool = False, shortest: float = SHORTEST_PAUSE
+        self,
+        engine: Engine[C],
+        memory: Memory,
+        current: Pass[object],
+        *,
+        changed: bool,
+        idle: bool = False,
+        shortest: float = SHORTEST_PAUSE,
     ) -> float:
         """Seconds until the next pass, at least as many as this pass took: less when something is due or time changes a plan.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 import anyio
 from msgspec import field
 
-from engine.blueprint import incomplete_kinds
+from engine.blueprint import C, incomplete_kinds
 from engine.event import RootEvents, RootWarning
 from engine.ids import ResourceId
 from engine.operation import Operation, Outcome, Result
@@ -34,7 +34,7 @@ class WriterMemory(Memory, eq=False):
     """The events of the last pass, which are published while the next one is carried out."""
 
 
-def choose(current: Pass, memory: Memory, at: float) -> tuple[Plan, ...]:
+def choose(current: Pass[object], memory: Memory, at: float) -> tuple[Plan, ...]:
     """The plans with the operations to execute now; `at` is a time of a monotonic clock. Plans without any are left out.
 
     Also left out are operations that are suspended (`Rejections`), and statuses that still change (`Debounce`).
@@ -53,18 +53,18 @@ def _statuses(plans: Iterable[Plan]) -> list[Operation]:
     return [operation for plan in plans for operation in plan.operations if operation.verb is Verb.STATUS]
 
 
-def _is_final(plan: Plan, current: Pass) -> bool:
+def _is_final(plan: Plan, current: Pass[object]) -> bool:
     """Whether only statuses are left to write, nothing is pending and nothing has changed: then the statuses will not change either."""
     return plan.root not in current.changed and not plan.pending and all(operation.verb is Verb.STATUS for operation in plan.operations)
 
 
-def has_unrecorded_warnings(current: Pass, memory: WriterMemory) -> bool:
+def has_unrecorded_warnings(current: Pass[object], memory: WriterMemory) -> bool:
     """Whether the pass found something that `execute` would record as a Warning event."""
     by_root = warnings_of(current.world, current.planned.plans)
     return any(not warnings <= memory.warnings for warnings in by_root.values())
 
 
-def note_unexecuted(memory: Memory, current: Pass) -> None:
+def note_unexecuted(memory: Memory, current: Pass[object]) -> None:
     """Take note of a pass that is not executed: calls that failed and are no longer needed, because somebody else made them, are forgotten.
 
     Only of roots that this process has carried out a plan for: of others it does not know which calls fail.
@@ -74,9 +74,9 @@ def note_unexecuted(memory: Memory, current: Pass) -> None:
 
 
 async def execute(
-    engine: Engine,
+    engine: Engine[C],
     memory: WriterMemory,
-    current: Pass,
+    current: Pass[object],
     chosen: Sequence[Plan],
     *,
     on_result: Callable[[Result], None] = ignore_result,
@@ -123,7 +123,7 @@ async def execute(
     return results
 
 
-async def _publish(engine: Engine, memory: WriterMemory, *, flush: bool = False) -> None:
+async def _publish(engine: Engine[C], memory: WriterMemory, *, flush: bool = False) -> None:
     """Publish the events that are not published yet. `flush`: also what waits to be added up with others."""
     events, memory.unpublished = memory.unpublished, []
     engine.on_events(await memory.events.publish(engine.provider, engine.clock, events, engine.log, flush=flush))

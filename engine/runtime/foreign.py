@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import anyio
 
-from engine.blueprint import Blueprint, MentioningBlueprint
+from engine.blueprint import Blueprint, C
 from engine.errors import ClusterError, Unauthorized
 from engine.ids import ResourceId
 from engine.memo import differences
@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
 
 
 def unlisted(
-    blueprints: Sequence[Blueprint], world: World, plans: Iterable[Plan], configuration: Any, *, also_new: bool = True
+    blueprints: Sequence[Blueprint[C]], world: World, plans: Iterable[Plan], configuration: C, *, also_new: bool = True
 ) -> Iterator[Candidate]:
     """What a pass looks up that knows no earlier one: the objects that the plans create, now or later, and those that others mention.
 
@@ -52,7 +52,7 @@ def unlisted(
         if observed.root.uid:
             needed += [wait.id for wait in plan.deferred if not _is_known(blueprint, observed, wait.id)]
         yield from (Candidate(plan.root, id, needed=True) for id in needed)
-        if needed and isinstance(blueprint, MentioningBlueprint):
+        if needed:
             mentioned = (id for id in blueprint.mentioned(observed, configuration) if not _is_known(blueprint, observed, id))
             yield from (Candidate(plan.root, id, needed=False) for id in mentioned)
 
@@ -76,7 +76,7 @@ def disappeared(previous: World, world: World, deleted: Set[str]) -> Iterator[Ca
                         yield Candidate(now.root.id, id, needed=False)
 
 
-def _is_known(blueprint: Blueprint, observed: Observed, id: ResourceId) -> bool:
+def _is_known(blueprint: Blueprint[C], observed: Observed, id: ResourceId) -> bool:
     """Whether the pass knows the object, or cannot know it."""
     keys, own = id.keys(), observed.slice(blueprint.part_of(observed.root.id, id)).objects
     reference = observed.references.objects.get(id)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Generic
 
 from msgspec.structs import replace
 
+from engine.blueprint import C
 from engine.observed import World
 from engine.operation import Result
 from engine.plan import Plan
@@ -14,14 +16,14 @@ from engine.shards import Shard
 from engine.tick import Plans
 
 
-class JoinedPasses:
+class JoinedPasses(Generic[C]):
     """The last pass over each shard that this process holds, for an observer that wants to know of all of them."""
 
-    def __init__(self, observer: LoopObserver) -> None:
+    def __init__(self, observer: LoopObserver[C]) -> None:
         self._observer = observer
-        self._last: dict[Shard, Pass] = {}
+        self._last: dict[Shard, Pass[C]] = {}
 
-    def observer(self, shard: Shard) -> LoopObserver:
+    def observer(self, shard: Shard) -> LoopObserver[C]:
         """The observer of the loop of that shard."""
         return _ShardObserver(self, shard)
 
@@ -29,12 +31,12 @@ class JoinedPasses:
         """Leave out the shard from now on: somebody else holds it."""
         self._last.pop(shard, None)
 
-    def planned(self, shard: Shard, current: Pass, chosen: Sequence[Plan]) -> None:
+    def planned(self, shard: Shard, current: Pass[C], chosen: Sequence[Plan]) -> None:
         """Tell the observer of a pass over one shard, joined with the last passes over the others."""
         self._last[shard] = current
         self._observer.planned(self._joined(current), chosen)
 
-    def passed(self, current: Pass, results: Sequence[Result]) -> None:
+    def passed(self, current: Pass[C], results: Sequence[Result]) -> None:
         """Tell the observer that a pass has ended."""
         self._observer.passed(self._joined(current), results)
 
@@ -42,11 +44,11 @@ class JoinedPasses:
         """Tell the observer that a pass has ended with an error."""
         self._observer.failed(error)
 
-    def _joined(self, current: Pass) -> Pass:
+    def _joined(self, current: Pass[C]) -> Pass[C]:
         return current if len(self._last) < 2 else joined(current, self._last.values())
 
 
-def joined(current: Pass, passes: Iterable[Pass]) -> Pass:
+def joined(current: Pass[C], passes: Iterable[Pass[C]]) -> Pass[C]:
     """All these passes as one, with the time, the duration and the references of `current`."""
     every = list(passes)
     worlds = [each.world for each in every]
@@ -63,20 +65,20 @@ def joined(current: Pass, passes: Iterable[Pass]) -> Pass:
     return replace(current, world=world, planned=Plans(plans, objections), changed=frozenset().union(*(each.changed for each in every)))
 
 
-class _ShardObserver:
+class _ShardObserver(Generic[C]):
     """The `LoopObserver` of one shard's loop. Leadership is reported for the process as a whole, by whoever holds the leases."""
 
-    def __init__(self, passes: JoinedPasses, shard: Shard) -> None:
+    def __init__(self, passes: JoinedPasses[C], shard: Shard) -> None:
         self._passes, self._shard = passes, shard
 
     def leading(self, leads: bool) -> None:
         """Not called by the loop of a shard."""
 
-    def planned(self, current: Pass, chosen: Sequence[Plan]) -> None:
+    def planned(self, current: Pass[C], chosen: Sequence[Plan]) -> None:
         """Pass it on, joined with those of the other shards."""
         self._passes.planned(self._shard, current, chosen)
 
-    def passed(self, current: Pass, results: Sequence[Result]) -> None:
+    def passed(self, current: Pass[C], results: Sequence[Result]) -> None:
         """Pass it on, joined with those of the other shards."""
         self._passes.passed(current, results)
 

@@ -1,14 +1,13 @@
 """Lookups: objects that roots name and that are read one by one, because their kinds are not listed."""
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
 import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, LookingBlueprint
+from engine.blueprint import Blueprint, C
 from engine.errors import ClusterError, Forbidden, Unauthorized
 from engine.ids import ResourceId
 from engine.memo import Memo, blueprint_memo
@@ -31,12 +30,6 @@ class _Answer(Struct, frozen=True, eq=False):
     at: float
 
 
-@lru_cache(maxsize=4)
-def _looking(blueprints: tuple[Blueprint, ...]) -> Mapping[str, LookingBlueprint]:
-    """Kind of root -> its blueprint, for the kinds whose roots name objects. Remembered: the structural check is slow."""
-    return {blueprint.kind.name: blueprint for blueprint in blueprints if isinstance(blueprint, LookingBlueprint)}
-
-
 class Lookups:
     """The objects that roots name, as they were last read."""
 
@@ -52,10 +45,10 @@ class Lookups:
         """The token of the observation of which everything is wanted that its roots name, and nothing else; None: of none."""
 
     def want(
-        self, blueprints: Sequence[Blueprint], observation: Observation, manifests: Sequence[Body], configuration: Any, memo: Memo
+        self, blueprints: Sequence[Blueprint[C]], observation: Observation, manifests: Sequence[Body], configuration: C, memo: Memo
     ) -> None:
         """Take what the roots of an observation and the manifests name, and forget everything else. The memo is that of passes."""
-        looking = _looking(tuple(blueprints))
+        looking = {blueprint.kind.name: blueprint for blueprint in blueprints if blueprint.lookup_kinds(configuration)}
         changes = observation.changes_since(self._observed)
         self._observed = observation.token if not manifests else None
         if changes is not None and not manifests and not any(change.id.kind in looking for change in changes):
@@ -69,7 +62,7 @@ class Lookups:
         self._forbidden = {id: error for id, error in self._forbidden.items() if id in wanted}
 
     def _names(
-        self, blueprint: LookingBlueprint, id: ResourceId, source: Live | Body, configuration: Any, memo: Memo
+        self, blueprint: Blueprint[C], id: ResourceId, source: Live | Body, configuration: C, memo: Memo
     ) -> tuple[Live | Body, _Names]:
         """The object that a root was read from, and what it names: computed once for each object."""
         known = self._named.get(id)

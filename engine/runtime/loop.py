@@ -6,10 +6,12 @@ With shards there is a loop for each shard that the process holds, and one set o
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import Generic
 
 import anyio
 from msgspec.structs import replace
 
+from engine.blueprint import C
 from engine.errors import EngineError
 from engine.observed import unlisted_texts
 from engine.operation import Outcome
@@ -40,20 +42,20 @@ LONGEST_RETRY_PAUSE = 60.0
 RELOAD_INTERVAL = 5.0
 """Seconds between two looks at the configuration."""
 
-Reload = Callable[[Engine], Awaitable[Engine | None]]
+Reload = Callable[[Engine[C]], Awaitable[Engine[C] | None]]
 """Returns the given engine with another configuration if that has changed, otherwise None. It logs what it refuses."""
 
 
 async def run(
-    engine: Engine,
+    engine: Engine[C],
     lease: Lease | None,
     log: Log,
     *,
     interval: float = 60.0,
     stop: anyio.CancelScope | None = None,
     progress: Progress | None = None,
-    reload: Reload | None = None,
-    observer: LoopObserver | None = None,
+    reload: Reload[C] | None = None,
+    observer: LoopObserver[C] | None = None,
     shards: int = 1,
 ) -> None:
     """Make passes while the lease is ours, at least every `interval` seconds and sooner while objects change, until `stop` is cancelled.
@@ -81,7 +83,7 @@ async def run(
                 await _run_as_leader(loop, lease)
 
 
-async def _run_as_leader(loop: "_Loop", lease: Lease) -> None:
+async def _run_as_leader(loop: "_Loop[C]", lease: Lease) -> None:
     """Acquire the lease and make passes while it is ours, for ever."""
     claim, on_wait = ShardClaim(lease), loop.progress.waiting_for_lease
     while True:
@@ -103,7 +105,7 @@ async def _run_as_leader(loop: "_Loop", lease: Lease) -> None:
         await lease.clock.sleep(lease.durations.retry)
 
 
-async def follow_configuration(engine: Engine, reload: Reload, use: Callable[[Engine], None], log: Log) -> None:
+async def follow_configuration(engine: Engine[C], reload: Reload[C], use: Callable[[Engine[C]], None], log: Log) -> None:
     """Call `use` with every new configuration, for ever. `engine` has the configuration that is in use now."""
     while True:
         await engine.clock.sleep(RELOAD_INTERVAL)
@@ -117,20 +119,20 @@ async def follow_configuration(engine: Engine, reload: Reload, use: Callable[[En
             use(engine)
 
 
-class _Sharded:
+class _Sharded(Generic[C]):
     """The loops of the shards that this process holds."""
 
-    def __init__(self, template: "_Loop") -> None:
+    def __init__(self, template: "_Loop[C]") -> None:
         self.template = template
         """Its engine has the configuration in use, and all namespaces."""
         self.passes = JoinedPasses(template.observer)
         self.planning = anyio.CapacityLimiter(1)
         """Plans are computed one shard at a time: they would only take processor time from each other."""
-        self.loops: dict[Shard, _Loop] = {}
+        self.loops: dict[Shard, _Loop[C]] = {}
         self.part_of: Callable[[Shard], Provider] | None = None
         """Returns the provider of a shard; None: all shards use that of the template."""
 
-    def reconfigure(self, engine: Engine) -> None:
+    def reconfigure(self, engine: Engine[C]) -> None:
         """Use a new configuration for all shards."""
         self.template.engine = engine
         for shard, loop in self.loops.items():
@@ -139,7 +141,7 @@ class _Sharded:
             scope = loop.engine.scope if scope == loop.engine.scope else scope
             loop.reconfigure(replace(engine, provider=loop.engine.provider, scope=scope, planning=self.planning))
 
-    def _engine_of(self, shard: Shard) -> Engine:
+    def _engine_of(self, shard: Shard) -> Engine[C]:
         """The engine for a shard, with a provider of its own."""
         engine = self.template.engine
         provider = self.part_of(shard) if self.part_of is not None else engine.provider
@@ -160,7 +162,7 @@ class _Sharded:
             self.passes.forget(shard)
 
 
-async def _run_sharded(sharded: _Sharded, lease: Lease, count: int, reload: Reload | None) -> None:
+async def _run_sharded(sharded: _Sharded[C], lease: Lease, count: int, reload: Reload[C] | None) -> None:
     """Hold a share of the shards and make passes over each of them, for ever."""
     loop = sharded.template
     provider = loop.engine.provider
@@ -173,16 +175,16 @@ async def _run_sharded(sharded: _Sharded, lease: Lease, count: int, reload: Relo
         await hold_shards(lease, count, sharded.work, loop.log, observer=loop.observer, on_wait=loop.progress.waiting_for_lease)
 
 
-class _Loop:
+class _Loop(Generic[C]):
     """The state of one loop. It is kept when the lease is lost, for it is only memory."""
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Engine[C],
         log: Log,
         interval: float,
         progress: Progress,
-        observer: LoopObserver,
+        observer: LoopObserver[C],
         *,
         leaving: anyio.Event | None = None,
     ) -> None:
@@ -196,7 +198,7 @@ class _Loop:
         self.internal_errors = InternalErrors(log)
         self.blocked: set[tuple[str, str]] = set()
         """What was logged as `blocked` and still applies: the root, or empty for all of them, and the reason."""
-        self.reconfigured: Engine | None = None
+        self.reconfigured: Engine[C] | None = None
         """The engine with the configuration to use from the next pass on; None if it has not changed."""
         self.is_reconfigured = anyio.Event()
         self.rest = 0.0
@@ -204,7 +206,7 @@ class _Loop:
         self.leaving = leaving or anyio.Event()
         """Set when the passes are to end after the current one."""
 
-    def reconfigure(self, engine: Engine) -> None:
+    def reconfigure(self, engine: Engine[C]) -> None:
         """Use the configuration of that engine from the next pass on."""
         self.reconfigured = engine
         self.is_reconfigured.set()
@@ -293,7 +295,7 @@ class _Loop:
         self.observer.passed(current, results)
         return seconds
 
-    def _log_blocked(self, current: Pass) -> None:
+    def _log_blocked(self, current: Pass[C]) -> None:
         """Log why something cannot be done before a user or operator acts: once, not in every pass."""
         blocked = {
             ("", f"{kind} objects could not be listed completely: {why}") for kind, why in unlisted_texts(current.world.incomplete).items()

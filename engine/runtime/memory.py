@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, root_of
+from engine.blueprint import Blueprint, C, root_of
 from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.memo import Memo
@@ -126,7 +126,7 @@ class Memory(Struct, eq=False):
         self.memo, self.world, self.lookups = Memo(), None, Lookups()
 
 
-def extent(blueprints: Sequence[Blueprint], memory: Memory, observation: Observation, intent: Intent, now: datetime) -> int:
+def extent(blueprints: Sequence[Blueprint[C]], memory: Memory, observation: Observation, intent: Intent, now: datetime) -> int:
     """How many objects the roots have that a pass over this observation plans anew; all that were observed if that is not known."""
     everything, world = len(observation.children), memory.world
     changes, failed = observation.changes_since(memory.observed), memory.failed_calls.changed_since(memory.failures)
@@ -139,7 +139,7 @@ def extent(blueprints: Sequence[Blueprint], memory: Memory, observation: Observa
     return sum(world.roots[position].count() for position in expired.union(*roots))
 
 
-def _roots_of(blueprints: Sequence[Blueprint], world: World, change: LiveChange) -> Iterator[int]:
+def _roots_of(blueprints: Sequence[Blueprint[C]], world: World, change: LiveChange) -> Iterator[int]:
     """The positions of the root that has changed, and of the root that the labels of the object name. None of a root that is gone."""
     live = change.new or change.old
     own = position_of(world, change.id)

@@ -1,14 +1,15 @@
 """Observers: what the loop tells whoever shows its work: probes, metrics, the page of plans."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Generic, Protocol, runtime_checkable
 
+from engine.blueprint import C, C_contra
 from engine.operation import Result
 from engine.plan import Plan
 from engine.runtime.passes import Pass
 
 
-class LoopObserver(Protocol):
+class LoopObserver(Protocol[C_contra]):
     """Called by the loop, in its own thread; a call must return at once and raise nothing."""
 
     def leading(self, leads: bool) -> None:
@@ -18,14 +19,14 @@ class LoopObserver(Protocol):
         """
         ...
 
-    def planned(self, current: Pass, chosen: Sequence[Plan]) -> None:
+    def planned(self, current: Pass[C_contra], chosen: Sequence[Plan]) -> None:
         """A pass has observed and planned; the operations of `chosen` are executed now.
 
         With shards each has passes of its own. `current` then joins this one and the last ones of the other shards of this process.
         """
         ...
 
-    def passed(self, current: Pass, results: Sequence[Result]) -> None:
+    def passed(self, current: Pass[C_contra], results: Sequence[Result]) -> None:
         """The pass has ended, with these results of its operations."""
         ...
 
@@ -43,10 +44,10 @@ class LeaseObserver(Protocol):
         ...
 
 
-class Observers:
+class Observers(Generic[C]):
     """A `LoopObserver` and `LeaseObserver` that tells several others."""
 
-    def __init__(self, *observers: LoopObserver) -> None:
+    def __init__(self, *observers: LoopObserver[C]) -> None:
         self._observers = observers
 
     def leading(self, leads: bool) -> None:
@@ -54,12 +55,12 @@ class Observers:
         for observer in self._observers:
             observer.leading(leads)
 
-    def planned(self, current: Pass, chosen: Sequence[Plan]) -> None:
+    def planned(self, current: Pass[C], chosen: Sequence[Plan]) -> None:
         """Tell all."""
         for observer in self._observers:
             observer.planned(current, chosen)
 
-    def passed(self, current: Pass, results: Sequence[Result]) -> None:
+    def passed(self, current: Pass[C], results: Sequence[Result]) -> None:
         """Tell all."""
         for observer in self._observers:
             observer.passed(current, results)

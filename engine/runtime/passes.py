@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Generic
 
 import anyio
 import anyio.to_thread
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, relevant_incomplete
+from engine.blueprint import Blueprint, C, C_co, relevant_incomplete
 from engine.event import EventBuilder, Publication, ignore_publication, no_events
 from engine.guard import Limits
 from engine.ids import ResourceId
@@ -37,14 +37,14 @@ MANY_OBJECTS = 2000
 """With more objects than these to plan anew plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
 
 
-class Engine(Struct, frozen=True):
+class Engine(Struct, Generic[C], frozen=True):
     """The fixed arguments of every pass."""
 
     provider: Provider
     clock: Clock
     scope: Scope
-    blueprints: Sequence[Blueprint]
-    configuration: Any
+    blueprints: Sequence[Blueprint[C]]
+    configuration: C
     limits: Limits = Limits()
     concurrency: int | None = None
     """How many operations are sent at the same time at most; None: as many as the API server answers in good time."""
@@ -64,7 +64,7 @@ class Engine(Struct, frozen=True):
     """How many plans are computed in threads at a time, in the whole process; None: it makes one pass at a time."""
 
 
-class Pass(Struct, frozen=True, eq=False):
+class Pass(Struct, Generic[C_co], frozen=True, eq=False):
     """The first half of a pass: the observed world and the plans for it."""
 
     now: datetime
@@ -74,7 +74,7 @@ class Pass(Struct, frozen=True, eq=False):
     planned: Plans
     changed: frozenset[ResourceId]
     """The roots for which something has changed since the previous pass."""
-    configuration: Any = None
+    configuration: C_co
     """What was planned with."""
     memo: Memo = field(default_factory=Memo)
     """What was computed, for a forecast that begins with this pass. It belongs to the maker of the passes."""
@@ -97,7 +97,7 @@ class Pass(Struct, frozen=True, eq=False):
         return earliest(plan.wake_at for plan in noteworthy(self.planned.plans) if plan.wake_at and plan.wake_at > self.now)
 
 
-async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTHING) -> Pass:
+async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = NOTHING) -> Pass[C]:
     """List what is in scope and plan for it with this intent. An object that no list shows is read by its name before it counts as absent.
 
     Raises `Unauthorized`, `Unreachable` when nothing can be listed, and transient errors of reading a foreign object.
@@ -114,12 +114,12 @@ async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTH
     now, observed_at = engine.clock.now(), engine.clock.monotonic()
     previous = memory.world
 
-    async def planned() -> Pass:
+    async def planned() -> Pass[C]:
         is_long = extent(engine.blueprints, memory, observation, intent, now) > MANY_OBJECTS
         compute = partial(_plan, engine, memory, observation, intent, now)
         return await anyio.to_thread.run_sync(compute, limiter=engine.planning) if is_long else compute()
 
-    async def planned_again(earlier: Pass) -> Pass:
+    async def planned_again(earlier: Pass[C]) -> Pass[C]:
         again = await planned()
         return replace(again, changed=earlier.changed | again.changed)
 
@@ -138,13 +138,13 @@ async def observe_and_plan(engine: Engine, memory: Memory, intent: Intent = NOTH
     return replace(result, took=engine.clock.monotonic() - began - asking, observing=observed_at - began)
 
 
-async def _look_up_namespaces(engine: Engine, memory: Memory, current: Pass) -> bool:
+async def _look_up_namespaces(engine: Engine[C], memory: Memory, current: Pass[C]) -> bool:
     """Look up the namespaces in which something is created. Returns whether the pass has to be planned anew."""
     names = namespaces_with_creates(noteworthy(current.planned.plans)) | memory.namespaces.closed.keys()
     return await memory.namespaces.look_up(engine.provider, sorted(names), engine.clock.monotonic())
 
 
-async def _look_up(engine: Engine, memory: Memory, previous: World | None, current: Pass, asked: set[Candidate]) -> bool:
+async def _look_up(engine: Engine[C], memory: Memory, previous: World | None, current: Pass[C], asked: set[Candidate]) -> bool:
     """Look up the objects that may exist although no list by label shows them, except those that this pass has `asked` for.
 
     Returns whether one does: then the pass has to be planned anew, and what it needs then may have lost its labels, too.
@@ -172,7 +172,7 @@ async def _look_up(engine: Engine, memory: Memory, previous: World | None, curre
     return seen.is_new
 
 
-def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Intent, now: datetime) -> Pass:
+def _plan(engine: Engine[C], memory: Memory, observation: Observation, intent: Intent, now: datetime) -> Pass[C]:
     """The pass over an observation, with `took` still 0. Remembers the observed world, without the intent."""
     previous, failures = memory.world, memory.failed_calls.version
     memory.world, memory.observed, memory.failures = _world(engine, memory, observation, intent), observation.token, failures
@@ -198,7 +198,7 @@ def _plan(engine: Engine, memory: Memory, observation: Observation, intent: Inte
     return Pass(now, 0.0, world, planned, _changed(world, memory.world, previous), engine.configuration, memory.memo)
 
 
-def _world(engine: Engine, memory: Memory, observation: Observation, intent: Intent) -> World:
+def _world(engine: Engine[C], memory: Memory, observation: Observation, intent: Intent) -> World:
     """The observed world: that of the last pass with what has changed since, if it is known what has, else assembled from everything."""
     incomplete, failed_calls, last = _incomplete(engine, observation, intent.manifests), memory.failed_calls.known, memory.world
     if last is not None and (last.incomplete, last.unserved) == (incomplete, observation.unserved):
@@ -233,7 +233,7 @@ def _changed(world: World, observed: World, previous: World | None) -> frozenset
     return changed | ({each.root.id for each in world.roots} - {each.root.id for each in observed.roots})
 
 
-def _incomplete(engine: Engine, observation: Observation, manifests: Sequence[Body]) -> Mapping[str, Unlisted]:
+def _incomplete(engine: Engine[C], observation: Observation, manifests: Sequence[Body]) -> Mapping[str, Unlisted]:
     """The kinds that could not be listed completely and that matter for the roots that exist or are proposed."""
     if not observation.incomplete:
         return NOTHING_UNLISTED
@@ -251,7 +251,7 @@ def _is_unchanged(observed: Observed, previous: Observed | None) -> bool:
     )
 
 
-async def preview(engine: Engine, intent: Intent = NOTHING, verdicts: Verdicts | None = None) -> Pass:
+async def preview(engine: Engine[C], intent: Intent = NOTHING, verdicts: Verdicts | None = None) -> Pass[C]:
     """What a `sync` would observe and plan first: the same pass. Writes nothing. `verdicts` keeps what the server says of new templates.
 
     Raises `Unauthorized`, and `Unreachable` when nothing can be listed.

@@ -7,12 +7,14 @@ between.
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import Generic
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 from msgspec.structs import replace
 
 from engine.approval.ledger import Ledger
+from engine.blueprint import C
 from engine.errors import ClusterError, EngineError, LeaseTaken, TimedOut
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
@@ -48,7 +50,7 @@ MAX_INCOMPLETE = 5
 
 
 async def sync(
-    engine: Engine,
+    engine: Engine[C],
     lease: Lease | None,
     intent: Intent = NOTHING,
     *,
@@ -60,7 +62,7 @@ async def sync(
     log: Log | None = None,
     ledger: Ledger | None = None,
     verdicts: Verdicts | None = None,
-) -> SyncReport:
+) -> SyncReport[C]:
     """Make passes until every root is settled; those that write hold the lease (None: no lease is used).
 
     It writes and waits for the roots in the focus of the intent only, for removed ones until they are gone. `wait=False`: end when nothing
@@ -89,12 +91,12 @@ async def sync(
     return session.report(interrupted=scope.cancelled_caught)
 
 
-class _Session:
+class _Session(Generic[C]):
     """The state of one session."""
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Engine[C],
         lease: Lease | None,
         intent: Intent,
         wait: bool,
@@ -119,7 +121,7 @@ class _Session:
         self.memory = WriterMemory(Memo(intent.memo), verdicts=verdicts or Verdicts())
         self.backoff = Backoff(LONGEST_PAUSE)
         self.internal_errors = InternalErrors(log) if log else None
-        self.last_pass: Pass | None = None
+        self.last_pass: Pass[C] | None = None
         self.results: list[Result] = []
         self.roots: dict[str, ResourceId] = {}
         """Key of each operation that was to be executed -> the root whose plan it was in."""
@@ -238,7 +240,7 @@ class _Session:
             for operation in plan.operations
         )
 
-    def _note(self, current: Pass, chosen: Sequence[Plan]) -> None:
+    def _note(self, current: Pass[C], chosen: Sequence[Plan]) -> None:
         """Count the pass and report its plans, of which the chosen ones are to be executed."""
         self.last_pass = current
         self.incomplete_passes = self.incomplete_passes + 1 if current.world.incomplete else 0
@@ -253,7 +255,7 @@ class _Session:
             self.ledger.note(result)
         self.progress.applied(result)
 
-    async def _pause(self, current: Pass, *, changed: bool) -> None:
+    async def _pause(self, current: Pass[C], *, changed: bool) -> None:
         """Wait until the next pass; while somebody else has the lease, as long as candidates for it wait."""
         seconds = self.backoff.pause(self.engine, self.memory, current, changed=changed)
         if self.lease is not None and (self.lease_taken or self.transient_error):
@@ -261,7 +263,7 @@ class _Session:
         self.progress.idle(current.planned.plans, seconds)
         await self.engine.clock.sleep(seconds)
 
-    async def _observe_and_plan(self) -> Pass:
+    async def _observe_and_plan(self) -> Pass[C]:
         """Observe and plan. After the first pass, transient errors are retried for as long as the session lasts."""
         pause = SHORTEST_PAUSE
         while True:
@@ -279,7 +281,7 @@ class _Session:
             await self.engine.clock.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
 
-    def _limited(self, current: Pass) -> Pass:
+    def _limited(self, current: Pass[C]) -> Pass[C]:
         """The pass with what was approved; everything else in it is deferred."""
         if self.ledger is None:
             return current
@@ -289,7 +291,7 @@ class _Session:
             self.progress.unapproved(new)
         return limited
 
-    def _nothing_to_wait_for(self, current: Pass) -> bool:
+    def _nothing_to_wait_for(self, current: Pass[C]) -> bool:
         """Whether nothing is worth waiting for, given that nothing is left to do now."""
         if current.planned.objections:
             return True
@@ -315,9 +317,9 @@ class _Session:
             raise TimedOut("the time was over before the cluster could be observed; nothing was written")
         self.timed_out, self.error = True, self.transient_error
 
-    def report(self, *, interrupted: bool) -> SyncReport:
+    def report(self, *, interrupted: bool) -> SyncReport[C]:
         """What the session did and what is left."""
-        last_pass = self.last_pass or Pass(self.engine.clock.now(), 0.0, empty(), Plans(()), frozenset())
+        last_pass = self.last_pass or Pass(self.engine.clock.now(), 0.0, empty(), Plans(()), frozenset(), self.engine.configuration)
         return SyncReport(
             last_pass,
             tuple(self.results),

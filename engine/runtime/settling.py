@@ -15,13 +15,13 @@ RELEASED_WITHIN: Final = timedelta(minutes=2)
 """How long after its deletion an object is waited for that finalizers of others keep."""
 
 
-def is_removing(current: Pass, intent: Intent) -> bool:
+def is_removing(current: Pass[object], intent: Intent) -> bool:
     """Whether a root that the intent removes is being deleted and still exists."""
     roots = current.world.roots
     return any(is_removed(observed, intent.removals) and observed.root.deleting_since is not None for observed in roots)
 
 
-def with_observed(current: Pass) -> Iterator[tuple[Plan, Observed]]:
+def with_observed(current: Pass[object]) -> Iterator[tuple[Plan, Observed]]:
     """Each plan of a root with the observation it was made from. Plans for orphans have none and are left out."""
     by_root = {observed.root.id: observed for observed in current.world.roots}
     return ((plan, by_root[plan.root]) for plan in current.planned.plans if plan.root in by_root)

@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import Struct, field
 
+from engine.blueprint import C
 from engine.errors import ClusterError, EngineError, LeaseTaken, NotFound, Unreachable
 from engine.runtime.lease import LEASE, Lease, held
 from engine.runtime.lease_holder import CurrentHolder, LeaseHolder, layout_of
@@ -44,7 +45,7 @@ async def hold_shards(
     work: ShardWork,
     log: Log,
     *,
-    observer: LoopObserver,
+    observer: LoopObserver[C],
     on_wait: Callable[[LeaseHolder], None],
 ) -> None:
     """Hold a share of the shards and do the work of each, for ever. `first` is the lease of shard 0."""
@@ -62,7 +63,7 @@ async def hold_shards(
 class _Replica:
     """The state of a replica while the number of shards is its own."""
 
-    def __init__(self, first: Lease, count: int, work: ShardWork, log: Log, observer: LoopObserver) -> None:
+    def __init__(self, first: Lease, count: int, work: ShardWork, log: Log, observer: LoopObserver[C]) -> None:
         self.first, self.count = first, count
         self.work, self.log, self.observer = work, log, observer
         self.holders = tuple(CurrentHolder() for _ in range(count))

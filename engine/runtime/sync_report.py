@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Generic
 
 from msgspec import Struct, field
 
 from engine.approval.ledger import Excess
+from engine.blueprint import C_co
 from engine.errors import EngineError, is_refusal
 from engine.ids import ResourceId
 from engine.observed import unlisted_texts
@@ -33,10 +35,10 @@ class Ending(StrEnum):
     DONE = "done"
 
 
-class SyncReport(Struct, frozen=True, eq=False):
+class SyncReport(Struct, Generic[C_co], frozen=True, eq=False):
     """What a session did, and what is left."""
 
-    last_pass: Pass
+    last_pass: Pass[C_co]
     """Its plans are what is left to do and to wait for."""
     results: tuple[Result, ...]
     interrupted: bool = False

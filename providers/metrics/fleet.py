@@ -12,6 +12,7 @@ from engine.plan import Plan
 from engine.runtime.passes import Pass
 from providers.metrics.families import BY_FIGURE
 from providers.metrics.instruments import samples
+from resources.ports.configuration import Configuration
 from resources.reports.figures import Figure, figures
 
 
@@ -23,7 +24,7 @@ class FleetMetrics:
     """
 
     def __init__(self) -> None:
-        self._last: Pass | None = None
+        self._last: Pass[Configuration] | None = None
         self._counted: dict[ResourceId, tuple[Plan, Counter[Figure]]] = {}
         self._totals: Counter[Figure] = Counter()
         # Two requests may ask at once, each in a thread of its own.
@@ -34,11 +35,11 @@ class FleetMetrics:
         if not leads:
             self._last = None
 
-    def planned(self, current: Pass, chosen: Sequence[Plan]) -> None:
+    def planned(self, current: Pass[Configuration], chosen: Sequence[Plan]) -> None:
         """Keep the pass."""
         self._last = current
 
-    def passed(self, current: Pass, results: Sequence[Result]) -> None:
+    def passed(self, current: Pass[Configuration], results: Sequence[Result]) -> None:
         """Nothing: what was done is observed by the next pass."""
 
     def failed(self, error: Exception) -> None:
@@ -63,7 +64,7 @@ class FleetMetrics:
         totals.update(("objections", objection.rule) for objection in (current.planned.objections if current else ()))
         return totals
 
-    def _count(self, current: Pass) -> None:
+    def _count(self, current: Pass[Configuration]) -> None:
         """Bring the totals up to date with a pass."""
         observed = {each.root.id: each for each in current.world.roots}
         plans = {plan.root: plan for plan in current.planned.plans}

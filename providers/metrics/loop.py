@@ -14,6 +14,7 @@ from engine.verb import Verb
 from providers.metrics import families
 from providers.metrics.families import CONTROLLER
 from providers.metrics.instruments import counter, gauge, histogram
+from resources.ports.configuration import Configuration
 
 SUCCESS, REQUEUE, ERROR = "success", "requeue_after", "error"
 """The results of a pass, in controller-runtime's words."""
@@ -59,13 +60,13 @@ class LoopMetrics:
         """Set whether the Lease of that name is ours."""
         self._leader.labels(lease).set(holds)
 
-    def planned(self, current: Pass, chosen: Sequence[Plan]) -> None:
+    def planned(self, current: Pass[Configuration], chosen: Sequence[Plan]) -> None:
         """Observe how long observing and planning took."""
         self._phases.labels("observe").observe(current.observing)
         self._phases.labels("plan").observe(max(0.0, current.took - current.observing))
         self._executing_since = self._clock.monotonic()
 
-    def passed(self, current: Pass, results: Sequence[Result]) -> None:
+    def passed(self, current: Pass[Configuration], results: Sequence[Result]) -> None:
         """Count the pass and its operations."""
         executing = self._clock.monotonic() - self._executing_since
         self._phases.labels("execute").observe(executing)
@@ -94,7 +95,7 @@ class LoopMetrics:
             self._errors.labels(CONTROLLER).inc()
 
 
-def result_of(current: Pass, results: Sequence[Result]) -> str:
+def result_of(current: Pass[Configuration], results: Sequence[Result]) -> str:
     """`error` if an operation has failed, `success` if everything that was planned has been done and nothing is deferred."""
     outcomes = Counter(result.outcome for result in results)
     if outcomes[Outcome.FAILED]:

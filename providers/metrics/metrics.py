@@ -14,6 +14,7 @@ from providers.metrics.loop import LoopMetrics
 from providers.metrics.process import ProcessMetrics
 from providers.metrics.requests import RequestMetrics
 from providers.metrics.reviews import ReviewMetrics
+from resources.ports.configuration import Configuration
 
 OPENMETRICS = "application/openmetrics-text"
 
@@ -36,7 +37,7 @@ class EngineMetrics:
         GCCollector(registry=self.registry)
 
     @property
-    def observer(self) -> LoopObserver:
+    def observer(self) -> LoopObserver[Configuration]:
         """What the loop tells its passes to."""
         return Observers(self.passes, self.fleet)
 

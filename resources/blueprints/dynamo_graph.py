@@ -6,11 +6,11 @@ What a graph means is imported for the first graph: it is a fifth of the engine,
 from collections.abc import Mapping
 from datetime import datetime
 
-from engine.blueprint import Desired, NestedRoot
+from engine.blueprint import Blueprint, Desired, NestedRoot
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.resource import Body, Policy
+from engine.resource import Body
 from resources.base import kinds, labels
 from resources.ports.configuration import KAI_SCHEDULER, ONLY, Configuration
 
@@ -26,8 +26,8 @@ CHILDREN = (
 """The kinds of objects that a graph can own, besides its PodCliqueSet."""
 
 
-class DynamoGraphBlueprint:
-    """The blueprint of DynamoGraphDeployments (see `engine.blueprint`: `Blueprint`, `ComposingBlueprint`, `LookingBlueprint`)."""
+class DynamoGraphBlueprint(Blueprint[Configuration]):
+    """The blueprint of DynamoGraphDeployments."""
 
     kind: Kind = kinds.DYNAMO_GRAPH
     selector: str = labels.GRAPH_SELECTOR
@@ -43,10 +43,6 @@ class DynamoGraphBlueprint:
     def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:
         """Kind -> the kinds that must be listed completely first: the status of a graph reports on what runs it."""
         return {self.kind.key: frozenset({kinds.PODCLIQUESET.key, *(kind.key for kind in CHILDREN)})}
-
-    def policies(self, configuration: Configuration) -> Mapping[str, Policy]:
-        """Empty: no object of a graph has a finalizer of ours."""
-        return {}
 
     def root_of(self, child: Live) -> ResourceId | None:
         """The graph that the labels of the child name; None if they name none."""
@@ -66,6 +62,10 @@ class DynamoGraphBlueprint:
     def lookup_kinds(self, configuration: Configuration) -> tuple[Kind, ...]:
         """Secrets, claims and, if KAI is enabled, its queues."""
         return (kinds.SECRET, kinds.PVC, *((kinds.KAI_QUEUE,) if KAI_SCHEDULER in configuration.schedulers else ()))
+
+    def nested_kinds(self) -> tuple[Kind, ...]:
+        """PodCliqueSets."""
+        return (kinds.PODCLIQUESET,)
 
     def nested_roots(self, observed: Observed, configuration: Configuration, memo: Memo) -> tuple[NestedRoot, ...]:
         """The PodCliqueSet of the graph, if Grove runs it."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import cast
 
-from engine.blueprint import Desired
+from engine.blueprint import Blueprint, Desired
 from engine.errors import GraphError
 from engine.graph import graph
 from engine.ids import Kind, ResourceId
@@ -59,8 +59,8 @@ GANG_READS = frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang"})
 """The kinds from which a scheduler's objects for gangs are computed."""
 
 
-class PodCliqueSetBlueprint:
-    """The blueprint of PodCliqueSets (see `engine.blueprint.Blueprint`)."""
+class PodCliqueSetBlueprint(Blueprint[Configuration]):
+    """The blueprint of PodCliqueSets."""
 
     kind: Kind = kinds.PODCLIQUESET
     selector: str = labels.SELECTOR

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import cast
 
-from engine.blueprint import Desired
+from engine.blueprint import Blueprint, Desired
 from engine.graph import graph, part
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
@@ -26,8 +26,8 @@ PROPOSED = Policy(exact=(("spec",),), partial=(("metadata", "labels"),))
 """The policy of a binding that a manifest proposes: its spec replaces the stored one, its labels (e.g. that of an ApplySet) stay."""
 
 
-class TopologyBindingBlueprint:
-    """The blueprint of ClusterTopologyBindings (see `engine.blueprint.Blueprint`)."""
+class TopologyBindingBlueprint(Blueprint[Configuration]):
+    """The blueprint of ClusterTopologyBindings."""
 
     kind: Kind = kinds.TOPOLOGY_BINDING
     selector: str = labels.SELECTOR
@@ -43,10 +43,6 @@ class TopologyBindingBlueprint:
     def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:
         """Kind -> the kinds that must be listed completely first: the binding's status reports on all topology objects."""
         return {self.kind.key: frozenset(kind.key for kind in self.children(configuration))}
-
-    def policies(self, configuration: Configuration) -> Mapping[str, Policy]:
-        """Empty: the garbage collector deletes what a binding owns."""
-        return {}
 
     def root_of(self, child: Live) -> ResourceId | None:
         """None: no label names a binding."""

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, LookingBlueprint
+from engine.blueprint import Blueprint
 from engine.ids import Kind
 from resources.base import kinds
 from resources.children.identity import RULES as POD_RULES
@@ -56,7 +56,7 @@ _Need = tuple[Kind, tuple[str, ...], str]
 
 
 def permissions(
-    blueprints: Iterable[Blueprint], configuration: Configuration, lease: LeasePlace | str | None = None, use: Use = Use.RUN
+    blueprints: Iterable[Blueprint[Configuration]], configuration: Configuration, lease: LeasePlace | str | None = None, use: Use = Use.RUN
 ) -> tuple[Permission, ...]:
     """The permissions that the engine needs for the objects of workloads, for its events and for its Lease (None: it holds none).
 
@@ -110,7 +110,7 @@ def _lease(place: LeasePlace) -> Iterator[Permission]:
     yield Permission(kinds.LEASE, ("get", "update"), namespace=place.namespace, names=place.names)
 
 
-def _workload_needs(blueprints: Iterable[Blueprint], configuration: Configuration, use: Use) -> Iterator[_Need]:
+def _workload_needs(blueprints: Iterable[Blueprint[Configuration]], configuration: Configuration, use: Use) -> Iterator[_Need]:
     """What the blueprints need; a kind may occur several times."""
     for blueprint in blueprints:
         yield from _observed(blueprint, configuration, use)
@@ -118,19 +118,18 @@ def _workload_needs(blueprints: Iterable[Blueprint], configuration: Configuratio
             yield from _written(blueprint, configuration, use)
 
 
-def _observed(blueprint: Blueprint, configuration: Configuration, use: Use) -> Iterator[_Need]:
+def _observed(blueprint: Blueprint[Configuration], configuration: Configuration, use: Use) -> Iterator[_Need]:
     """Roots, children and references are listed. Who only reads may ask about each of them, but does not see Secrets."""
     verbs = ("get", *LISTS[use]) if use is Use.READ else LISTS[use]
     for kind in (blueprint.kind, *blueprint.children(configuration), *blueprint.references(configuration)):
         if use is not Use.READ or kind != kinds.SECRET:
             yield kind, verbs, ""
-    if isinstance(blueprint, LookingBlueprint):
-        for kind in blueprint.lookup_kinds(configuration):
-            if use is not Use.READ or kind != kinds.SECRET:
-                yield kind, ("get",), ""
+    for kind in blueprint.lookup_kinds(configuration):
+        if use is not Use.READ or kind != kinds.SECRET:
+            yield kind, ("get",), ""
 
 
-def _written(blueprint: Blueprint, configuration: Configuration, use: Use) -> Iterator[_Need]:
+def _written(blueprint: Blueprint[Configuration], configuration: Configuration, use: Use) -> Iterator[_Need]:
     """What is written to roots and children. An object is read by name after a write without an answer, and if its name is taken."""
     root, children = blueprint.kind, blueprint.children(configuration)
     proposed = ("create", "patch") if use is Use.SYNC else ()
@@ -153,7 +152,7 @@ def _written(blueprint: Blueprint, configuration: Configuration, use: Use) -> It
         yield from _escalation()
 
 
-def _owners(blueprint: Blueprint, configuration: Configuration) -> Iterator[Kind]:
+def _owners(blueprint: Blueprint[Configuration], configuration: Configuration) -> Iterator[Kind]:
     """The kinds of objects that control others: the root, and our own kinds below it."""
     children = blueprint.children(configuration)
     if blueprint.kind != kinds.TOPOLOGY_BINDING or children:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from msgspec import Struct
 
@@ -14,6 +13,7 @@ from engine.operation import Operation
 from engine.plan import Plan, Wait
 from engine.report.model import error_text
 from engine.resource import Stance
+from resources.ports.configuration import Configuration
 from resources.reports.summary import parent_of
 
 
@@ -56,9 +56,9 @@ class Explanation(Struct, frozen=True, eq=False):
 def explain(
     world: World,
     plans: Mapping[ResourceId, Plan],
-    blueprints: Mapping[str, Blueprint],
+    blueprints: Mapping[str, Blueprint[Configuration]],
     id: ResourceId,
-    configuration: Any,
+    configuration: Configuration,
     now: datetime,
     other: Live | None = None,
 ) -> Explanation:
@@ -103,9 +103,9 @@ def _live(observed: Observed, id: ResourceId) -> Live | None:
 def _desired_by(
     candidates: Sequence[Observed],
     plans: Mapping[ResourceId, Plan],
-    blueprints: Mapping[str, Blueprint],
+    blueprints: Mapping[str, Blueprint[Configuration]],
     id: ResourceId,
-    configuration: Any,
+    configuration: Configuration,
     now: datetime,
 ) -> Iterator[DesiredBy]:
     """The roots that have the object in their desired graph. Roots without a plan, with problems or with an internal error have none."""

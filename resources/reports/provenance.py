@@ -4,16 +4,17 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from engine.blueprint import Blueprint, ComposingBlueprint
+from engine.blueprint import Blueprint
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.observed import Live, Observed, live
+from engine.observed import Live, live
 from engine.proposal import propose
 from engine.resource import Body, Path, Resource
 from engine.world import empty
 from resources.base import kinds, labels
 from resources.base.fields import mapping
 from resources.domains import requests
+from resources.ports.configuration import Configuration
 
 MAX_WORK: Final = 20_000
 """The largest product of the number of a root's fields and the cost of rendering it: beyond it the computation takes too long."""
@@ -27,7 +28,9 @@ Sources = Mapping[Path, tuple[Path, ...]]
 """Field of the object -> the fields of its root that it depends on."""
 
 
-def provenance(blueprint: Blueprint, root: Live, subject: Live | Resource, part: str, now: datetime, configuration: Any) -> Sources:
+def provenance(
+    blueprint: Blueprint[Configuration], root: Live, subject: Live | Resource, part: str, now: datetime, configuration: Configuration
+) -> Sources:
     """The sources of an object's fields; empty if the root exceeds `MAX_WORK` or does not produce the object.
 
     The root is rendered as if none of its objects existed, once unchanged and once for each field with that field changed. A field that
@@ -95,12 +98,14 @@ def _changed(value: Any, path: Path, new: Any) -> Any:
     return [_changed(entry, rest, new) if number == index else entry for number, entry in enumerate(value)]
 
 
-def _rendered(blueprint: Blueprint, manifest: Body, key: tuple[str, ...], now: datetime, configuration: Any) -> Mapping[Path, Any] | None:
+def _rendered(
+    blueprint: Blueprint[Configuration], manifest: Body, key: tuple[str, ...], now: datetime, configuration: Configuration
+) -> Mapping[Path, Any] | None:
     """The fields of the object with this `_key`, rendered for a new root of that manifest; None without such an object, or with faults."""
     (observed,) = propose(empty(), [manifest]).roots
     try:
         desired = blueprint.desire(observed, now, configuration, Memo())
-        nested = _nested_manifests(blueprint, observed, configuration)
+        nested = [each.body for each in blueprint.nested_roots(observed, configuration, Memo())]
     except Exception:  # A manifest with one changed field may be inconsistent in any way.
         return None
     if desired.problems:
@@ -109,13 +114,6 @@ def _rendered(blueprint: Blueprint, manifest: Body, key: tuple[str, ...], now: d
     bodies = [(_key(resource.id, _labels_of(resource)), resource.body) for resource in resources]
     bodies += [(_key(live(body).id, {}), body) for body in nested]
     return next((dict(_leaves(body)) for match, body in bodies if match == key), None)
-
-
-def _nested_manifests(blueprint: Blueprint, observed: Observed, configuration: Any) -> list[Body]:
-    """The manifests of the roots that the root consists of."""
-    if not isinstance(blueprint, ComposingBlueprint):
-        return []
-    return [nested.body for nested in blueprint.nested_roots(observed, configuration, Memo())]
 
 
 def _key(id: ResourceId, keys: Mapping[str, str]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from enginectl.wiring.configuration import Wiring, wire
 from enginectl.wiring.configuration_watch import ConfigurationWatch, can_be_followed
 from enginectl.wiring.scope import EVERYTHING, scope_of
 from providers.snapshot import EMPTY
+from resources.ports.configuration import Configuration
 from tests.enginectl.box import Box
 from tests.enginectl.calling import started
 from tests.waiting import PATIENCE
@@ -88,7 +89,7 @@ class Reloading:
         scope: Scope = scope_of(self.wiring.configuration)
         self.engine = Engine(EMPTY, self.wiring.clock, scope, (), self.wiring.configuration)
 
-    async def after(self, text: str) -> Engine | None:
+    async def after(self, text: str) -> Engine[Configuration] | None:
         """What two looks come to when the file has this content."""
         self.file.write_text(text)
         return await self.reload(self.engine) or await self.reload(self.engine)

@@ -14,6 +14,7 @@ from engine.runtime.sync_report import SyncReport
 from engine.tick import Plans
 from enginectl.actions.planning import first_pass_of
 from resources.approval.recognition import RECOGNITION
+from resources.ports.configuration import Configuration
 from resources.preview.forecasting import forecast_of
 from resources.registry import BLUEPRINTS
 from tests.stories.forecasts import Comparison, patched_fields, signature
@@ -41,7 +42,7 @@ class StrictLedger(Ledger):
         return result
 
 
-async def sync_within(cluster: Stage, approval: Approval) -> SyncReport:
+async def sync_within(cluster: Stage, approval: Approval) -> SyncReport[Configuration]:
     """`engine sync` within the approval."""
     return await cluster.sync(manifests=approval.manifests, ledger=Ledger(approval, RECOGNITION))
 

@@ -66,14 +66,14 @@ async def forecast_then_sync(
     return comparison(forecast, report)
 
 
-def comparison(forecast: Forecast | None, report: SyncReport) -> Comparison:
+def comparison(forecast: Forecast | None, report: SyncReport[Configuration]) -> Comparison:
     """A forecast beside the report of what was done."""
     done = [result.operation for result in report.results if result.outcome is Outcome.DONE]
     expected = list(forecast.operations()) if forecast else []
     return Comparison(forecast, signature(expected), signature(done), patched_fields(expected), patched_fields(done), report.ending)
 
 
-Sync = Callable[..., Awaitable[SyncReport]]
+Sync = Callable[..., Awaitable[SyncReport[Configuration]]]
 
 
 def compared(sync: Sync) -> Sync:
@@ -83,7 +83,7 @@ def compared(sync: Sync) -> Sync:
     to fail, nor one to recover that had failed, if the session waits until everything is settled, and if every call succeeds on the way.
     """
 
-    async def sync_as_forecast(cluster: Stage, *arguments: Any, **options: Any) -> SyncReport:
+    async def sync_as_forecast(cluster: Stage, *arguments: Any, **options: Any) -> SyncReport[Configuration]:
         is_left_alone = (
             not arguments and options.keys() <= {"manifests", "removals", "limits"} and not cluster.busy and not is_failing(cluster)
         )
@@ -99,7 +99,7 @@ def compared(sync: Sync) -> Sync:
     return sync_as_forecast
 
 
-def assert_as_forecast(forecast: Forecast | None, report: SyncReport, *, rivalled: bool = False) -> None:
+def assert_as_forecast(forecast: Forecast | None, report: SyncReport[Configuration], *, rivalled: bool = False) -> None:
     """What a session did is what was forecast, if it settled everything and every call succeeded: then the assumptions have held.
 
     `rivalled`: some of it may have been done by somebody else.

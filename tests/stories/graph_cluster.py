@@ -89,7 +89,7 @@ class GraphCluster:
         """`kubectl delete`, without waiting."""
         await self.client.delete(kind, self.namespace, name, propagation="Background")
 
-    async def sync(self, **options: Any) -> SyncReport:
+    async def sync(self, **options: Any) -> SyncReport[Configuration]:
         """`engine sync` in a process of its own. If it settles everything, it has done what `engine diff` forecast just before."""
         clock = SystemClock()
         async with connection(self.plane, user_of(self.plane, self.configuration, Use.SYNC)) as client:
@@ -146,7 +146,7 @@ class GraphCluster:
             await self.until(kind, lambda objects: not objects)
 
 
-def remarks(report: SyncReport) -> list[str]:
+def remarks(report: SyncReport[Configuration]) -> list[str]:
     """Everything that a sync could not do or waited for, and what it reported, each with its reason."""
     waits = (f"{wait.id}: {wait.why}" for plan in report.plans for wait in (*plan.pending, *plan.deferred))
     alarms = (alarm.text for plan in report.plans for alarm in plan.alarms)

@@ -183,7 +183,7 @@ NEVER_RESTORED = (kinds.PVC, kinds.KAI_TOPOLOGY, kinds.PODCLIQUESET)
 """Kinds that have no labels which the engine restores."""
 
 
-def blueprints_of(part: Part) -> tuple[Blueprint, ...]:
+def blueprints_of(part: Part) -> tuple[Blueprint[Configuration], ...]:
     """The blueprints of a part's workloads."""
     return tuple(blueprint for blueprint in BLUEPRINTS if blueprint.kind in part.roots)
 
@@ -240,7 +240,7 @@ class Scenario:
     """Whether the process goes on at the end until the scenario is over."""
     log: io.StringIO = field(default_factory=io.StringIO)
     """What our process logs and reports."""
-    engine: Engine | None = None
+    engine: Engine[Configuration] | None = None
     lease: Lease | None = None
 
     async def play(self) -> None:
@@ -318,7 +318,7 @@ class Scenario:
             finally:
                 stop.cancel()
 
-    def _engine(self, client: Any, clock: SystemClock, log: Log) -> Engine:
+    def _engine(self, client: Any, clock: SystemClock, log: Log) -> Engine[Configuration]:
         selection = Selection((self.namespace,), self.part.roots)
         return Engine(
             WatchingCluster(client, clock, log),

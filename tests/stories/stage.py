@@ -131,19 +131,19 @@ class Stage:
         self._started += 1
         return self.process
 
-    async def sync(self, process: Process | None = None, **options: Any) -> SyncReport:
+    async def sync(self, process: Process | None = None, **options: Any) -> SyncReport[Configuration]:
         """`engine sync` in a process of its own, to its end."""
         return await self.until_ended(lambda: self.syncing(process, **options))
 
     async def syncing(
         self, process: Process | None = None, *, limits: Limits | None = None, lease: Lease | None = None, **options: Any
-    ) -> SyncReport:
+    ) -> SyncReport[Configuration]:
         """The same, for when somebody else turns the clock."""
         ours = process or self.start()
         intent = applying(options.pop("manifests", ()), options.pop("removals", {}), options.pop("record", None))
         return await sync(self._engine(ours, limits or Limits()), lease or self.lease_for(ours), intent, **options)
 
-    def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine:  # noqa: B008
+    def _engine(self, ours: Process, limits: Limits = Limits()) -> Engine[Configuration]:  # noqa: B008
         scope = scope_of(self.setup, self.reads)
         return Engine(
             Eyes(ours, self.clock),
@@ -167,13 +167,13 @@ class Stage:
         *,
         record: Record | None = None,
         ours: Process | None = None,
-    ) -> Pass:
+    ) -> Pass[Configuration]:
         """What `engine diff` (as if the manifests were applied and the roots removed) sees now, in this process or one of its own."""
         return await preview(self._engine(ours or Process(InProcessClient(self.api))), applying(manifests, removals, record))
 
     @asynccontextmanager
     async def running(
-        self, process: Process | None = None, *, reload: Reload | None = None, metrics: EngineMetrics | None = None
+        self, process: Process | None = None, *, reload: Reload[Configuration] | None = None, metrics: EngineMetrics | None = None
     ) -> AsyncIterator[Process]:
         """`engine run` in the background, for as long as the block lasts. No pass of it may fail in a way that nobody has foreseen.
 
@@ -225,9 +225,9 @@ class Stage:
         watched = (kind for kind in (*SCOPE.roots, *CHILDREN) if self.serves(kind))
         return [(name, body["metadata"]["resourceVersion"]) for kind in watched for name, body in self.there(kind).items()]
 
-    async def until_ended(self, session: Callable[[], Awaitable[SyncReport]]) -> SyncReport:
+    async def until_ended(self, session: Callable[[], Awaitable[SyncReport[Configuration]]]) -> SyncReport[Configuration]:
         """Let time pass until the session has ended. Raises what it raises."""
-        ended: list[SyncReport | Exception] = []
+        ended: list[SyncReport[Configuration] | Exception] = []
 
         async def attend() -> None:
             try:

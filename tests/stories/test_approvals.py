@@ -52,7 +52,9 @@ class Interference(NoProgress):
         self.excess += excess
 
 
-async def sync_with(cluster: Stage, approval: Approval, act: Callable[[], object], after: int = 1) -> tuple[SyncReport, Interference]:
+async def sync_with(
+    cluster: Stage, approval: Approval, act: Callable[[], object], after: int = 1
+) -> tuple[SyncReport[object], Interference]:
     """A sync within the approval, in the middle of which something happens."""
     interference = Interference(after, act)
     ledger = Ledger(approval, RECOGNITION)
@@ -106,7 +108,7 @@ async def test_what_nobody_approved_is_left_and_what_was_approved_goes_on() -> N
         await cluster.apply(web(2))
         approval, _ = await approve(cluster)
         ledger, progress = Ledger(approval, RECOGNITION), Interference(1, lambda: None)
-        ended: list[SyncReport] = []
+        ended: list[SyncReport[object]] = []
 
         async def attend() -> None:
             options: dict[str, Any] = {"ledger": ledger, "progress": progress, "patience": 120.0}

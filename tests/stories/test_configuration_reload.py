@@ -17,6 +17,7 @@ from enginectl.wiring.scope import EVERYTHING, Selection
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from providers.schedulers.kai import QUEUE
 from resources.base import kinds
+from resources.ports.configuration import Configuration
 from tests.builders import clique, podcliqueset
 from tests.mnnvl.sets import gpu
 from tests.stories.fabric import playing
@@ -41,7 +42,7 @@ class Followed:
         self.log = _Recording(logger(self.stream, format="json"))
         reload = reload_of(wiring, selection, self.log)
         assert reload is not None
-        self.reload: Reload = reload
+        self.reload: Reload[Configuration] = reload
 
     async def write(self, text: str) -> None:
         """Replace the file, and give the process time to notice it."""

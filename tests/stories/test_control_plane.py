@@ -80,7 +80,9 @@ async def connection(plane: ControlPlane, user: str) -> AsyncIterator[Kubernetes
         yield client
 
 
-async def synced(plane: ControlPlane, namespace: str = NAMESPACE, setup: Configuration = SETUP, *, rivalled: bool = False) -> SyncReport:
+async def synced(
+    plane: ControlPlane, namespace: str = NAMESPACE, setup: Configuration = SETUP, *, rivalled: bool = False
+) -> SyncReport[object]:
     """`engine sync` with connections and a memory of its own, by an account that may do exactly what that needs.
 
     If all of it succeeds, it has done what `engine diff` forecast just before. `rivalled`: somebody else does the same meanwhile, so that

@@ -17,6 +17,7 @@ from providers.watching import WatchingCluster
 from resources.base import kinds
 from resources.base.kinds import POD
 from resources.install.modes import Use
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from tests.controlplane.accounts import LEASE, user_of
@@ -40,7 +41,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         yield made
 
 
-async def passed(plane: ControlPlane) -> SyncReport:
+async def passed(plane: ControlPlane) -> SyncReport[Configuration]:
     """`engine sync --no-wait` as the operator."""
     clock = SystemClock()
     async with connection(plane, user_of(plane, FABRIC, Use.SYNC)) as client:

@@ -178,7 +178,7 @@ class Player:
 
     async def sync(
         self, series: EditSeries, intent: Intent, patience: float = PATIENCE, client: KubernetesClient | None = None
-    ) -> tuple[SyncReport, Passes]:
+    ) -> tuple[SyncReport[object], Passes]:
         """What `engine sync` does, without a lease: the series are played at the same time."""
         wiring, provider, selection = self._wired(series, client or self.client)
         passes = Passes()
@@ -198,7 +198,12 @@ async def removals(user: User, edit: Edit) -> dict[ResourceId, Removal]:
 
 
 def differences(
-    edit: Edit, code: Exit, forecast: Forecast | None, report: SyncReport, passes: Iterable[Iterable[Operation]], done: Counter[Write]
+    edit: Edit,
+    code: Exit,
+    forecast: Forecast | None,
+    report: SyncReport[object],
+    passes: Iterable[Iterable[Operation]],
+    done: Counter[Write],
 ) -> Iterator[str]:
     """How what was written differs from what was forecast, and the end of the sync from that of the preview.
 

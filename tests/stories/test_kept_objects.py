@@ -14,6 +14,7 @@ from engine.runtime.passes import Pass
 from engine.runtime.sync_report import Ending
 from enginectl.actions.planning import first_pass_of
 from resources.base import kinds, labels
+from resources.ports.configuration import Configuration
 from resources.preview.forecasting import forecast_of
 from tests.builders import claim_template, clique, podcliqueset, share
 from tests.stories.graphs import graph, service
@@ -48,7 +49,7 @@ def ours(cluster: Stage) -> Iterator[tuple[Kind, dict[str, Any]]]:
                 yield kind, labelled[0]
 
 
-async def forecast(cluster: Stage) -> tuple[Pass, Forecast | None]:
+async def forecast(cluster: Stage) -> tuple[Pass[Configuration], Forecast | None]:
     """What `diff` sees and forecasts."""
     current = await cluster.look()
     return current, forecast_of(first_pass_of(current))

@@ -15,6 +15,7 @@ from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
 from enginectl.actions.planning import first_pass_of
 from resources.base import applyset, kinds, labels
+from resources.ports.configuration import Configuration
 from resources.preview.forecasting import forecast_of
 from tests.builders import applying, clique, group, podcliqueset
 from tests.stories.forecasts import comparison, forecast_then_sync
@@ -170,7 +171,7 @@ def named(cluster: Stage) -> str:
     return str(parents["team"]["metadata"]["annotations"][applyset.GROUP_KINDS]) if "team" in parents else ""
 
 
-def writes(report: SyncReport) -> list[tuple[str, str]]:
+def writes(report: SyncReport[Configuration]) -> list[tuple[str, str]]:
     """Verb and kind of what was written, in order, statuses apart; each pair once."""
     operations = (result.operation for result in report.results if result.operation.verb is not Verb.STATUS)
     return list(dict.fromkeys((str(each.verb), each.id.kind) for each in operations))

@@ -12,6 +12,7 @@ from engine.runtime.sync_report import Ending, SyncReport
 from engine.shards import shard_of
 from enginectl.wiring.scope import ROOTS, Selection
 from resources.base import kinds
+from resources.ports.configuration import Configuration
 from tests.builders import clique, podcliqueset
 from tests.stories.process import Process
 from tests.stories.replicas import NAME, everywhere, fleet, holders, pods_ready, populate
@@ -104,7 +105,7 @@ async def test_a_sync_takes_the_leases_of_its_namespaces_and_disturbs_no_other()
         assert layout_in(cluster) == 3
 
 
-async def sync_in(cluster: Stage, process: Process, namespace: str, **options: Any) -> SyncReport:
+async def sync_in(cluster: Stage, process: Process, namespace: str, **options: Any) -> SyncReport[Configuration]:
     """`engine sync -n NAMESPACE`."""
     cluster.reads = Selection((namespace,), tuple(kind for kind in ROOTS if kind.namespaced))
     return await cluster.sync(process, lease=lease_for(cluster, process, "a-sync"), **options)

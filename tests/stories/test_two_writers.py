@@ -12,6 +12,7 @@ import pytest
 from engine.errors import LeaseTaken
 from engine.runtime.sync_report import Ending, SyncReport
 from resources.base import kinds
+from resources.ports.configuration import Configuration
 from tests.builders import clique, group, podcliqueset
 from tests.stories.process import Killed, Process
 from tests.stories.stage import Stage, stage
@@ -31,7 +32,7 @@ class Sync:
         self.process = cluster.start()
         self.lease = cluster.lease_for(self.process)
         self.stop = anyio.CancelScope()
-        self.report: SyncReport | None = None
+        self.report: SyncReport[Configuration] | None = None
         self.error: Exception | None = None
         self.ended_at = 0.0
         self.others_held: list[str] = []

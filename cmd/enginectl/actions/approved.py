@@ -63,7 +63,7 @@ def refuse(deviations: Sequence[Deviation], at: datetime, format: OutputFormat, 
     """Tell every deviation that was found at this time, and return the exit code of a plan that is not applied."""
     if format is OutputFormat.JSON:
         entries = [deviation_entry(each) for each in deviations]
-        nothing_done = SyncReport(Pass(at, 0.0, empty(), Plans(()), frozenset()), ())
+        nothing_done = SyncReport(Pass(at, 0.0, empty(), Plans(()), frozenset(), None), ())
         terminal.print_json({**sync_document(nothing_done, Report(())), "ending": str(Ending.UNAPPROVED), "unapproved": entries})
     elif quiet:
         for deviation in deviations:

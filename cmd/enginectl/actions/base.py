@@ -28,6 +28,7 @@ from enginectl.wiring.scope import Selection
 from providers.overlaid import OverlaidProvider
 from providers.snapshot import Snapshot
 from resources.base.fields import mapping, mappings
+from resources.ports.configuration import Configuration
 from resources.preview.forecasting import can_be_forecast, restricted, simulated
 
 BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -97,7 +98,7 @@ def duration_of(forecast: Forecast | None) -> timedelta:
     return forecast.passes[-1].after if forecast is not None and forecast.passes else timedelta()
 
 
-def notes_about(current: Pass, forecast: Forecast | None) -> Iterator[tuple[ResourceId, tuple[str, ...]]]:
+def notes_about(current: Pass[Configuration], forecast: Forecast | None) -> Iterator[tuple[ResourceId, tuple[str, ...]]]:
     """What keeps a root of the base from being settled: then the change is compared with what exists nevertheless."""
     for plan in current.planned.plans:
         last = forecast.plans.get(plan.root) if forecast is not None else plan

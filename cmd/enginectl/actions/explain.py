@@ -93,7 +93,9 @@ async def kinds_called(client: Client, wiring: Wiring, word: str) -> list[Kind]:
     return matches
 
 
-async def object_report(wiring: Wiring, client: Client, kind: Kind, id: ResourceId, result: Pass, *, with_sources: bool) -> ObjectReport:
+async def object_report(
+    wiring: Wiring, client: Client, kind: Kind, id: ResourceId, result: Pass[Configuration], *, with_sources: bool
+) -> ObjectReport:
     """What the pass says about the object, and the diagnoses of its domains. `with_sources` renders the root once per field."""
     apis = await served_apis(client)
     query = Query(kind, id.namespace, id.name)
@@ -127,7 +129,7 @@ async def object_report(wiring: Wiring, client: Client, kind: Kind, id: Resource
     )
 
 
-def workload_of(id: ResourceId, result: Pass, configuration: Configuration) -> WorkloadSummary | None:
+def workload_of(id: ResourceId, result: Pass[Configuration], configuration: Configuration) -> WorkloadSummary | None:
     """The summary of the set of that id, as `engine status` has it; None if the object is no set."""
     if id.kind != kinds.PODCLIQUESET.name:
         return None
@@ -135,7 +137,9 @@ def workload_of(id: ResourceId, result: Pass, configuration: Configuration) -> W
     return next((workload for workload in workloads if workload.id == id and workload.created_at is not None), None)
 
 
-def standstill_of(explanation: Explanation, nested: Collection[ResourceId], result: Pass, configuration: Configuration) -> Standstill:
+def standstill_of(
+    explanation: Explanation, nested: Collection[ResourceId], result: Pass[Configuration], configuration: Configuration
+) -> Standstill:
     """What keeps the object from running, in the sets that own it or, for a graph, of which it consists."""
     plans = {plan.root: plan for plan in result.planned.plans}
     standstills: list[Standstill] = []
@@ -155,7 +159,7 @@ def is_ours(configuration: Configuration, kind: Kind) -> bool:
     return kind.key in {other.key for other in (*scope.roots, *scope.children, *scope.references)}
 
 
-def notes_about(id: ResourceId, result: Pass, configuration: Configuration) -> Iterator[str]:
+def notes_about(id: ResourceId, result: Pass[Configuration], configuration: Configuration) -> Iterator[str]:
     """If the object is a PodClique: the annotations for domains that it has and its template has not."""
     if id.kind == kinds.PODCLIQUE.name:
         additions = (added for observed in result.world.roots for added in added_annotations(observed, configuration))
@@ -178,7 +182,7 @@ def domains_of(configuration: Configuration, explanation: Explanation, world: Wo
                     yield domain
 
 
-def lost_domains(explanation: Explanation, result: Pass, wiring: Wiring) -> Iterator[ResourceId]:
+def lost_domains(explanation: Explanation, result: Pass[Configuration], wiring: Wiring) -> Iterator[ResourceId]:
     """The domains that the pod is cut off from; its claim may name the template of a domain that does not exist any more."""
     if explanation.id.kind == kinds.POD.name:
         owners = set(explanation.roots)
@@ -199,13 +203,13 @@ def relevant(explanation: Explanation, domain: ResourceId, diagnoses: Iterable[D
             yield diagnosis
 
 
-def statuses_of(configuration: Configuration, id: ResourceId, result: Pass) -> Iterator[tuple[Observed, DomainStatus]]:
+def statuses_of(configuration: Configuration, id: ResourceId, result: Pass[Configuration]) -> Iterator[tuple[Observed, DomainStatus]]:
     """If the object is a domain: each set that uses it, with the status of the domain from the view of that set."""
     if any((id.group, id.kind) == (fabric.kind.group, fabric.kind.name) for fabric in configuration.fabrics):
         yield from ((observed, status) for observed, status in all_statuses(configuration, result) if status.id == id)
 
 
-def all_statuses(configuration: Configuration, result: Pass) -> Iterator[tuple[Observed, DomainStatus]]:
+def all_statuses(configuration: Configuration, result: Pass[Configuration]) -> Iterator[tuple[Observed, DomainStatus]]:
     """Each set with the status of each of its domains."""
     plans = {plan.root: plan for plan in result.planned.plans}
     for observed in result.world.roots:
@@ -214,7 +218,7 @@ def all_statuses(configuration: Configuration, result: Pass) -> Iterator[tuple[O
             yield from ((observed, status) for status in domain_statuses(observed, plan, configuration))
 
 
-def sources_of(configuration: Configuration, explanation: Explanation, result: Pass) -> Sources:
+def sources_of(configuration: Configuration, explanation: Explanation, result: Pass[Configuration]) -> Sources:
     """Field of the object -> the fields of the first root that desires it; empty if none does.
 
     The root of a nested root is the one that it is part of; a root that a user has made has none.

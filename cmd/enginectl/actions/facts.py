@@ -16,6 +16,7 @@ from enginectl.actions import requirements
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity, islands_of
 from resources.placement.cluster_room import RoomNode
+from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric, IslandFabric, NodeExclusiveFabric
 from resources.preview.facts import NEW_NODES, NO_FACTS, NO_ROOM, Facts, FirstPass, RoomFacts
 from resources.preview.needs import Needs, needs
@@ -46,7 +47,12 @@ class FactReader(Struct, frozen=True):
 
 
 async def read_facts(
-    engine: Engine, first: FirstPass, forecast: Forecast | None = None, known: Facts = NO_FACTS, *, assume_nodes: bool = False
+    engine: Engine[Configuration],
+    first: FirstPass,
+    forecast: Forecast | None = None,
+    known: Facts = NO_FACTS,
+    *,
+    assume_nodes: bool = False,
 ) -> Facts:
     """The facts that this pass and its forecast need, from what the engine reads, with those that are known already.
 
@@ -126,14 +132,14 @@ async def capacity_of(fabric: Fabric, reader: FactReader, nodes: Sequence[RoomNo
     return NodeCapacity(fabric.eligible_nodes(inventory), taken, islands)
 
 
-async def notices_of(engine: Engine, first: FirstPass) -> list[str]:
+async def notices_of(engine: Engine[Configuration], first: FirstPass) -> list[str]:
     """What the cluster lacks that the configuration or the manifests need."""
     asked = {str(manifest["kind"]) for manifest in first.intent.manifests}
     missing = await missing_kinds(engine, first.world.unserved, asked)
     return [note for note in (missing, await requirements.missing_if_known(engine.configuration, engine.provider)) if note]
 
 
-async def missing_kinds(engine: Engine, unserved: frozenset[str], asked: Collection[str]) -> str:
+async def missing_kinds(engine: Engine[Configuration], unserved: frozenset[str], asked: Collection[str]) -> str:
     """What to do about root kinds that the cluster does not serve and that the user may miss; empty if there are none."""
     if unserved.isdisjoint(kind.key for kind in engine.scope.roots):
         return ""

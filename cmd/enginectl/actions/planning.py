@@ -17,13 +17,14 @@ from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
 from enginectl.wiring.cluster import DEFAULT_LIMITS
 from resources.base.kinds import SECRET
+from resources.ports.configuration import Configuration
 from resources.preview.facts import FirstPass
 from resources.preview.shown import Shown, shown
 
 
 async def first_pass(
-    engine: Engine, intent: Intent = NOTHING, objections: tuple[Objection, ...] = (), verdicts: Verdicts | None = None
-) -> tuple[Pass, FirstPass]:
+    engine: Engine[Configuration], intent: Intent = NOTHING, objections: tuple[Objection, ...] = (), verdicts: Verdicts | None = None
+) -> tuple[Pass[Configuration], FirstPass]:
     """The pass that a sync would make first, and the same as previews show it.
 
     `objections`: what speaks against the command as a whole, besides what the guards say. `verdicts`: see `plan_once`.
@@ -35,7 +36,7 @@ async def first_pass(
     return current, replace(first, is_record=isinstance(engine.provider, RecordedProvider))
 
 
-def first_pass_of(current: Pass, intent: Intent = NOTHING, limits: Limits = DEFAULT_LIMITS) -> FirstPass:
+def first_pass_of(current: Pass[Configuration], intent: Intent = NOTHING, limits: Limits = DEFAULT_LIMITS) -> FirstPass:
     """A pass that was planned with this intent, as previews show it: Secrets that the user may not list are assumed."""
     read = replace(intent, memo=current.memo)
     first = FirstPass(current.now, current.world, current.planned, current.configuration, read, limits)
@@ -46,7 +47,7 @@ def first_pass_of(current: Pass, intent: Intent = NOTHING, limits: Limits = DEFA
     return with_assumed_secrets(first)
 
 
-async def planned_pass(engine: Engine) -> Pass:
+async def planned_pass(engine: Engine[Configuration]) -> Pass[Configuration]:
     """One pass for a command that shows what exists, with what `diff` shows of its plans. What the cluster lacks is named on stderr."""
     current, first = await first_pass(engine)
     seen = shown(first, None, await read_facts(engine, first))
@@ -54,7 +55,7 @@ async def planned_pass(engine: Engine) -> Pass:
     return shown_pass(current, seen)
 
 
-def shown_pass(current: Pass, seen: Shown) -> Pass:
+def shown_pass(current: Pass[Configuration], seen: Shown) -> Pass[Configuration]:
     """The pass with the plans that are shown, and with what counts as not listed. Its objects are those that were observed."""
     return replace(current, planned=seen.planned, world=replace(current.world, incomplete=seen.incomplete))
 
@@ -65,12 +66,12 @@ def write_notices(notices: Iterable[str]) -> None:
         terminal.note(notice)
 
 
-def report_of_pass(current: Pass) -> Report:
+def report_of_pass(current: Pass[Configuration]) -> Report:
     """The report of the last pass of a session: what is left to do, without the remarks of a preview."""
     return Shown(current.planned, None, current.world.incomplete).report
 
 
-def shown_of_pass(current: Pass) -> Shown:
+def shown_of_pass(current: Pass[Configuration]) -> Shown:
     """What is shown of a pass that a loop has made. Nothing is assumed: it is what the loop planned with."""
     return shown(FirstPass(current.now, current.world, current.planned, current.configuration))
 

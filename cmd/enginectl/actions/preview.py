@@ -31,6 +31,7 @@ from enginectl.input.targets import require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
+from resources.ports.configuration import Configuration
 from resources.preview.facts import NO_FACTS, NO_TRIAL, Facts, FirstPass, TrialResult
 from resources.preview.forecasting import forecast_of
 from resources.preview.shown import Shown, shown
@@ -75,7 +76,7 @@ class Preview(Struct, frozen=True, eq=False):
     first: FirstPass
     """The first pass as it was planned, with the manifests that admission accepts."""
     facts: Facts
-    result: Pass
+    result: Pass[Configuration]
     """The pass as it is shown: with remarks, and with the faults of the manifests that admission rejects."""
     report: Report
     selection: Selection
@@ -161,7 +162,7 @@ async def preview_of(
 
 async def shown_and_facts(
     wiring: Wiring,
-    engine: Engine,
+    engine: Engine[Configuration],
     first: FirstPass,
     known: Facts = NO_FACTS,
     *,
@@ -210,14 +211,14 @@ async def tried(provider: Provider, first: FirstPass) -> TrialResult:
     return await try_out(provider, shown(first).report)
 
 
-async def judged(report: Report, observed: Pass, policies: Policies) -> Report:
+async def judged(report: Report, observed: Pass[Configuration], policies: Policies) -> Report:
     """The report of this pass with what the policies say about it; the report itself if there are none."""
     if not policies.rules:
         return report
     return await to_thread.run_sync(lambda: _judged(report, observed, policies))
 
 
-def _judged(report: Report, observed: Pass, policies: Policies) -> Report:
+def _judged(report: Report, observed: Pass[Configuration], policies: Policies) -> Report:
     from providers.policies.process import expressions_of_child  # Needs an extra, as everything of that folder does.
     from resources.plan_policies.judge import judge
     from resources.plan_policies.plan_data import plan_data

@@ -36,6 +36,7 @@ from resources.install.publication import (
     published,
     value_of,
 )
+from resources.ports.configuration import Configuration
 
 INTERVAL: Final = 30.0
 """Seconds between two looks at the object."""
@@ -104,10 +105,10 @@ class Publisher:
             self._is_changed.set()
         self._leads = leads
 
-    def planned(self, current: Pass, chosen: Sequence[Plan]) -> None:
+    def planned(self, current: Pass[Configuration], chosen: Sequence[Plan]) -> None:
         """Passes do not matter here."""
 
-    def passed(self, current: Pass, results: Sequence[Result]) -> None:
+    def passed(self, current: Pass[Configuration], results: Sequence[Result]) -> None:
         """Passes do not matter here."""
 
     def failed(self, error: Exception) -> None:

@@ -21,7 +21,7 @@ from resources.install.permissions import Permission, installation_permissions, 
 from resources.install.publication import place_of, published
 from resources.install.roles import Account, account_objects, public_objects, reader_role, writer_roles
 from resources.install.webhooks import WEBHOOKS
-from resources.ports.configuration import WAITER_IMAGE
+from resources.ports.configuration import WAITER_IMAGE, Configuration
 from resources.registry import BLUEPRINTS
 from resources.schema.formats import label_faults, subdomain_faults
 
@@ -92,5 +92,5 @@ def endpoints_of(wiring: Wiring, account: Account) -> ServedEndpoints:
     )
 
 
-def _blueprints(graphs: bool) -> tuple[Blueprint, ...]:
+def _blueprints(graphs: bool) -> tuple[Blueprint[Configuration], ...]:
     return tuple(blueprint for blueprint in BLUEPRINTS if graphs or blueprint.kind != kinds.DYNAMO_GRAPH)

@@ -38,7 +38,7 @@ Use = Callable[[Wiring], None]
 
 def reload_of(
     wiring: Wiring, selection: Selection, log: ReplaceableLog, *on_use: Use, installed: LeaderElection | None = None
-) -> Reload | None:
+) -> Reload[Configuration] | None:
     """What follows the configuration file; None if there is none, or if it can be read only once.
 
     `on_use` are told of what is used. `installed`: the leader election of the installation, for what the file leaves out.
@@ -85,7 +85,7 @@ class ConfigurationReload:
         """Why the cluster does not allow the candidate, as it was logged."""
         self._check_at = 0.0
 
-    async def __call__(self, engine: Engine) -> Engine | None:
+    async def __call__(self, engine: Engine[Configuration]) -> Engine[Configuration] | None:
         """The engine with the configuration of the file if that has changed; None otherwise. Logs what changes, and what is refused."""
         if (file := self._watch.changed()) is not None:
             self._read(file)
@@ -151,7 +151,7 @@ class ConfigurationReload:
             self._log.warning("configuration refused, the previous one stays in use", reason=f"{self._path}: {message}")
         self._refusal = message
 
-    def _adopt(self, candidate: _Candidate, engine: Engine) -> Engine | None:
+    def _adopt(self, candidate: _Candidate, engine: Engine[Configuration]) -> Engine[Configuration] | None:
         """Use the candidate from now on. None if it changes nothing that plans depend on."""
         fields = changed_fields(self._wiring.settings, candidate.settings)
         used = [field for field in fields if not is_in(field, NEEDS_RESTART)]

@@ -32,6 +32,7 @@ from providers.cluster import Cluster
 from providers.profiling.profiler import profiled
 from providers.read_only import ReadOnlyProvider
 from resources.install.publication import CALLED, NAME, NAMESPACE
+from resources.ports.configuration import Configuration
 from resources.preview.pod_patterns import with_patterns
 from resources.preview.shown import Shown
 
@@ -92,12 +93,12 @@ async def run_loop(
     return Exit.DONE
 
 
-def show(current: Pass) -> ShownPass:
+def show(current: Pass[Configuration]) -> ShownPass:
     """A pass of the loop, as previews show it."""
     return shown_to_people(current, shown_of_pass(current))
 
 
-async def foreseen(wiring: Wiring, selection: Selection, current: Pass, client: Client) -> ShownPass:
+async def foreseen(wiring: Wiring, selection: Selection, current: Pass[Configuration], client: Client) -> ShownPass:
     """A pass of the loop with its forecast, as `diff` shows it. The facts that it needs are read with this client; nothing is written."""
     from enginectl.actions.preview import shown_and_facts  # Only for who asks.
 
@@ -106,7 +107,7 @@ async def foreseen(wiring: Wiring, selection: Selection, current: Pass, client: 
     return shown_to_people(current, seen)
 
 
-def shown_to_people(current: Pass, seen: Shown) -> ShownPass:
+def shown_to_people(current: Pass[Configuration], seen: Shown) -> ShownPass:
     """A pass with what is shown of it."""
     return ShownPass(shown_pass(current, seen), with_patterns(seen.report), seen.notices)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from engine.blueprint import LookingBlueprint, relevant_incomplete
+from engine.blueprint import relevant_incomplete
 from engine.errors import ClusterError, Unauthorized
 from engine.memo import Memo
 from engine.observed import Live, unlisted_texts
@@ -52,7 +52,7 @@ async def named_objects(provider: Provider, roots: Iterable[Live], configuration
 
     Raises transient errors.
     """
-    looking = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS if isinstance(blueprint, LookingBlueprint)}
+    looking = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS if blueprint.lookup_kinds(configuration)}
     looking_roots = (root for root in roots if root.id.kind in looking)
     ids = {id for root in looking_roots for id in looking[root.id.kind].lookups(root.id, root.body, configuration, Memo())}
     named: list[Live] = []

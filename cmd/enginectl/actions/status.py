@@ -27,6 +27,7 @@ from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of
 from providers.read_only import ReadOnlyProvider
+from resources.ports.configuration import Configuration
 
 VERSION = 2
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
@@ -85,7 +86,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus:
     return worst(codes | {code for code, applies in ((Exit.FAILED, has_errors), (Exit.INCOMPLETE, incomplete)) if applies})
 
 
-def limited(result: Pass, focus: Focus) -> Pass:
+def limited(result: Pass[Configuration], focus: Focus) -> Pass[Configuration]:
     """The pass with the roots in focus only."""
     focused = within(result.planned.plans, result.world, focus)
     planned = replace(result.planned, plans=focused.plans, others=focused.others)

@@ -45,6 +45,7 @@ from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of, purpose_of
 from enginectl.wiring.scope import Selection
 from providers.read_only import ReadOnlyProvider
+from resources.ports.configuration import Configuration
 from resources.preview.pod_patterns import with_patterns
 
 CODES = {
@@ -166,7 +167,7 @@ async def sync(
     return code
 
 
-def with_stuck(result: SyncReport, *, assume_nodes: bool) -> SyncReport:
+def with_stuck(result: SyncReport[Configuration], *, assume_nodes: bool) -> SyncReport[Configuration]:
     """The report; if the time was over although nothing failed, with the roots that more time would not settle."""
     if result.ending is not Ending.TIMED_OUT or result.mid_pass:
         return result
@@ -197,7 +198,7 @@ def report_objections(objections: Sequence[Objection]) -> None:
         terminal.error(f"denied by {objection.rule}: {objection.message}")
 
 
-def write(wiring: Wiring, result: SyncReport, format: OutputFormat, judgement: Judgement) -> None:
+def write(wiring: Wiring, result: SyncReport[Configuration], format: OutputFormat, judgement: Judgement) -> None:
     """Write what was done and what is left. The JSON document has what policies said as well; people were told before."""
     verbose, remaining = wiring.options.verbose, with_patterns(report_of_pass(result.last_pass))
     if format is OutputFormat.JSON:
@@ -208,7 +209,7 @@ def write(wiring: Wiring, result: SyncReport, format: OutputFormat, judgement: J
         report_errors(result.plans, verbose=True)
 
 
-def write_quietly(result: SyncReport, format: OutputFormat, code: Exit, judgement: Judgement) -> None:
+def write_quietly(result: SyncReport[Configuration], format: OutputFormat, code: Exit, judgement: Judgement) -> None:
     """Write what was changed to stdout, and what is wrong to stderr; nothing at all if nothing was changed and nothing is wrong."""
     if format is OutputFormat.TEXT:
         terminal.print_lines(change_lines(result))

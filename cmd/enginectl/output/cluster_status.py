@@ -31,7 +31,7 @@ class ClusterStatus(Struct, frozen=True):
     """Kind -> why it could not be listed completely."""
 
 
-def cluster_status(result: Pass, configuration: Configuration, name: str = "", namespace: str = "") -> ClusterStatus:
+def cluster_status(result: Pass[Configuration], configuration: Configuration, name: str = "", namespace: str = "") -> ClusterStatus:
     """The state of all roots, or of those of that name and in that namespace."""
 
     def is_asked(observed: Observed) -> bool:
@@ -52,7 +52,7 @@ def cluster_status(result: Pass, configuration: Configuration, name: str = "", n
     )
 
 
-def workload(observed: Observed, plan: Plan, result: Pass, configuration: Configuration) -> WorkloadSummary:
+def workload(observed: Observed, plan: Plan, result: Pass[Configuration], configuration: Configuration) -> WorkloadSummary:
     """The summary of a set, with its domains. The plan has the notes of previews."""
     whole = summary(observed, plan, domain_statuses(observed, plan, configuration))
     if not whole.waits:

@@ -12,7 +12,7 @@ from resources.ports.configuration import Configuration
 from resources.reports.graph_summary import GraphSummary
 
 
-def graph_summaries(result: Pass, configuration: Configuration) -> tuple[GraphSummary, ...]:
+def graph_summaries(result: Pass[Configuration], configuration: Configuration) -> tuple[GraphSummary, ...]:
     """The summaries of all graphs, sorted by namespace and name."""
     plans = {plan.root: plan for plan in result.planned.plans}
     graphs = (observed for observed in result.world.roots if observed.root.id.kind == DYNAMO_GRAPH.name)

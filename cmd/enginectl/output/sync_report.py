@@ -24,7 +24,7 @@ REFUSED = "correct the manifest, or the quota, policy or webhook that refuses it
 CONTINUE = "of the last plan left; run the command again to continue."
 
 
-def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterator[Line]:
+def sync_lines(sync: SyncReport[object], remaining: Report, *, verbose: bool) -> Iterator[Line]:
     """What was applied, what failed, and what the last plan still has."""
     settled = sync.ending is Ending.DONE and all(root.silent for root in remaining.roots)
     yield Line(f"Applied: {applied_text(sync, verbose=verbose) or ('nothing, everything is in sync' if settled else 'nothing')}.", "head")
@@ -53,7 +53,7 @@ def sync_lines(sync: SyncReport, remaining: Report, *, verbose: bool) -> Iterato
         yield from others_lines(remaining.others)
 
 
-def stuck_roots(sync: SyncReport) -> list[ResourceId]:
+def stuck_roots(sync: SyncReport[object]) -> list[ResourceId]:
     """The roots of a sync that ended stuck whose plans do not say what to do, in their order."""
     if sync.ending is not Ending.STUCK:
         return []
@@ -61,17 +61,17 @@ def stuck_roots(sync: SyncReport) -> list[ResourceId]:
     return [plan.root for plan in plans if plan.root in sync.stuck or not all(wait.remedy for wait in plan.blocked)][:MAX_FAILURES]
 
 
-def is_cut_short(sync: SyncReport) -> bool:
+def is_cut_short(sync: SyncReport[object]) -> bool:
     """Whether it ended before its last plan was carried out, by a signal or because the time was over."""
     return sync.interrupted or (sync.timed_out and sync.mid_pass)
 
 
-def changes(sync: SyncReport) -> Iterator[Result]:
+def changes(sync: SyncReport[object]) -> Iterator[Result]:
     """What was applied, statuses apart: they report and change nothing."""
     return (result for result in sync.results if result.outcome is Outcome.DONE and result.operation.verb is not Verb.STATUS)
 
 
-def change_lines(sync: SyncReport) -> Iterator[Line]:
+def change_lines(sync: SyncReport[object]) -> Iterator[Line]:
     """A line for each change that was applied, with its workload, its sentence and its reason."""
     for result in changes(sync):
         operation = result.operation
@@ -80,7 +80,7 @@ def change_lines(sync: SyncReport) -> Iterator[Line]:
         yield Line(f"{operation.verb} {object}{workload}: {clipped(operation.why, MAX_ERROR)} ({operation.reason})", operation.verb)
 
 
-def error_texts(sync: SyncReport) -> Iterator[str]:
+def error_texts(sync: SyncReport[object]) -> Iterator[str]:
     """What is wrong, a text for each: failures, faults, guards, what is blocked, and after a timeout what is left, with the alarms."""
     for result in sync.failures[:MAX_FAILURES]:
         yield f"{result.operation.verb} {result.operation.id}: {clipped(str(result.error), MAX_ERROR)}"
@@ -107,7 +107,7 @@ def error_texts(sync: SyncReport) -> Iterator[str]:
         yield f"{sync.lease_taken}: what is left to write is left to it"
 
 
-def applied_text(sync: SyncReport, *, verbose: bool = False) -> str:
+def applied_text(sync: SyncReport[object], *, verbose: bool = False) -> str:
     """How many operations of each verb were applied, e.g. `12 created, 3 patched`; empty if none.
 
     Statuses are counted with `verbose`, or where nothing else was applied.
@@ -118,7 +118,7 @@ def applied_text(sync: SyncReport, *, verbose: bool = False) -> str:
     return ", ".join(filter(None, texts))
 
 
-def sync_document(sync: SyncReport, remaining: Report) -> SyncDocument:
+def sync_document(sync: SyncReport[object], remaining: Report) -> SyncDocument:
     """Every operation with its outcome, and what the last plan still has, as a JSON document."""
     return {
         "version": VERSION,

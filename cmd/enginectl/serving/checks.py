@@ -10,6 +10,7 @@ from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
 from enginectl.serving.heartbeat import LONGEST_PAUSE, Heartbeat
 from providers.cache_state import CacheState
+from resources.ports.configuration import Configuration
 
 MAX_KINDS = 10
 """Kinds that an answer names; of others the number is given."""
@@ -95,10 +96,10 @@ class LeadershipCheck:
         """Take note."""
         self.leads = leads
 
-    def planned(self, current: Pass, chosen: Sequence[Plan]) -> None:
+    def planned(self, current: Pass[Configuration], chosen: Sequence[Plan]) -> None:
         """Nothing."""
 
-    def passed(self, current: Pass, results: Sequence[Result]) -> None:
+    def passed(self, current: Pass[Configuration], results: Sequence[Result]) -> None:
         """Nothing."""
 
     def failed(self, error: Exception) -> None:

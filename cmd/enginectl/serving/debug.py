@@ -16,6 +16,7 @@ from enginectl.serving.last_pass import LoopState
 from providers.serving.message import JSON, HttpResponse, IncomingRequest, Routes
 from providers.serving.routing import refusal
 from resources.install.roles import PLAN_URL
+from resources.ports.configuration import Configuration
 
 HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
@@ -23,16 +24,16 @@ HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosnif
 class ShownPass(Struct, frozen=True, eq=False):
     """A pass as `engine diff` shows it."""
 
-    current: Pass
+    current: Pass[Configuration]
     """The pass, with what is remarked about its roots."""
     report: Report
     notices: tuple[str, ...] = ()
     """What is missing in the cluster or could not be read, about no root in particular."""
 
 
-Show = Callable[[Pass], ShownPass]
+Show = Callable[[Pass[Configuration]], ShownPass]
 """Returns a pass of the loop as it is shown."""
-Foresee = Callable[[Pass], Awaitable[ShownPass]]
+Foresee = Callable[[Pass[Configuration]], Awaitable[ShownPass]]
 """Returns a pass of the loop with what follows it: the cluster is read, and a forecast is made, for this call, one at a time."""
 ReadState = Callable[[], LoopState]
 WhoLeads = Callable[[], Awaitable[str]]
@@ -76,7 +77,7 @@ async def why_no_plan(state: LoopState, who_leads: WhoLeads) -> str:
     return f"this process does not lead, so it makes no plan; the lease is {f'held by {holder}' if holder else 'held by nobody'}"
 
 
-def pass_entry(current: Pass, state: LoopState) -> dict[str, Any]:
+def pass_entry(current: Pass[Configuration], state: LoopState) -> dict[str, Any]:
     """When the plan was made, how many seconds observing and planning took, and what becomes of it."""
     return {
         "at": moment_text(current.now),

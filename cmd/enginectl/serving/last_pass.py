@@ -15,6 +15,7 @@ from engine.plan import Plan
 from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
 from engine.verb import Verb
+from resources.ports.configuration import Configuration
 
 KEPT: Final = 200
 """How many operations are remembered."""
@@ -38,7 +39,7 @@ class LoopState(Struct, frozen=True, eq=False):
     """What was known of the loop at one moment. It is never changed, so it can be read in any thread."""
 
     leads: bool = False
-    current: Pass | None = None
+    current: Pass[Configuration] | None = None
     """The last pass; None before the first one, and while this process does not lead."""
     is_executing: bool = False
     """Whether the operations of the pass are being executed."""
@@ -62,12 +63,12 @@ class LastPass:
         """Forget the plan when another process plans."""
         self.state = LoopState(leads, done=self.state.done)
 
-    def planned(self, current: Pass, chosen: Sequence[Plan]) -> None:
+    def planned(self, current: Pass[Configuration], chosen: Sequence[Plan]) -> None:
         """Keep the pass."""
         self._root_of = {operation.key: plan.root for plan in chosen for operation in plan.operations}
         self.state = replace(self.state, current=current, is_executing=bool(chosen), error="")
 
-    def passed(self, current: Pass, results: Sequence[Result]) -> None:
+    def passed(self, current: Pass[Configuration], results: Sequence[Result]) -> None:
         """Keep the last results."""
         now = self._clock.now()
         shown = islice((result for result in reversed(results) if result.operation.verb is not Verb.STATUS), KEPT)

@@ -23,13 +23,18 @@ class LoopViews:
     """The last pass of one loop, and the routes that show it. `foresee` reads with a client. `with_pages`: pages for people too."""
 
     def __init__(
-        self, wiring: Wiring, show: Show, foresee: Callable[[Pass, Client], Awaitable[ShownPass]], *, with_pages: bool = False
+        self,
+        wiring: Wiring,
+        show: Show,
+        foresee: Callable[[Pass[Configuration], Client], Awaitable[ShownPass]],
+        *,
+        with_pages: bool = False,
     ) -> None:
         self._wiring, self._show, self._foresee, self._with_pages = wiring, show, foresee, with_pages
         self._last = LastPass(wiring.clock)
 
     @property
-    def observer(self) -> LoopObserver:
+    def observer(self) -> LoopObserver[Configuration]:
         """What the loop tells its passes to."""
         return self._last
 
@@ -41,7 +46,7 @@ class LoopViews:
 
         foreseeing = anyio.Lock()
 
-        async def foresee(current: Pass) -> ShownPass:
+        async def foresee(current: Pass[Configuration]) -> ShownPass:
             async with foreseeing:
                 return await self._foresee(current, client)
 

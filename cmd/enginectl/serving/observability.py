@@ -10,6 +10,7 @@ from enginectl.serving.probes import probe_routes
 from providers.cache_state import CachingProvider
 from providers.metrics.metrics import EngineMetrics
 from providers.serving.message import Routes
+from resources.ports.configuration import Configuration
 
 
 class Observability:
@@ -25,7 +26,7 @@ class Observability:
         self.metrics.process.heartbeat_age = self.heartbeat.age
 
     @property
-    def observer(self) -> LoopObserver:
+    def observer(self) -> LoopObserver[Configuration]:
         """What the loop tells its passes to."""
         return Observers(self.metrics.observer, self.leadership)
 

@@ -57,7 +57,7 @@ def page_routes(sources: Sources) -> Routes:
     """The routes of the pages. They are written in a worker thread, one at a time."""
     limit = anyio.CapacityLimiter(1)
 
-    async def foreseen_for(request: IncomingRequest, current: Pass | None) -> ShownPass | None:
+    async def foreseen_for(request: IncomingRequest, current: Pass[Configuration] | None) -> ShownPass | None:
         return await sources.foresee(current) if current is not None and asks_for_forecast(request) else None
 
     async def overview(request: IncomingRequest) -> HttpResponse:

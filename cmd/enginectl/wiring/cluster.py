@@ -16,6 +16,7 @@ from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection, scope_of
 from providers.snapshot import EMPTY as EMPTY_CLUSTER
 from providers.snapshot import Snapshot, read
+from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
 LIVE, EMPTY = "live", "empty"
@@ -51,7 +52,7 @@ def engine_of(
     *,
     clock: Clock | None = None,
     tries: bool = True,
-) -> Engine:
+) -> Engine[Configuration]:
     """The engine that passes over the selection run with.
 
     `clock`, if given, is used instead of that of the wiring. `tries`: whether the server is asked to check pods of new templates.
@@ -70,7 +71,7 @@ def engine_of(
     )
 
 
-def with_events(engine: Engine) -> Engine:
+def with_events(engine: Engine[Configuration]) -> Engine[Configuration]:
     """The engine of a command that writes: it publishes Kubernetes Events, which previews and readers do not."""
     from resources.reports.events import event_builder
 

@@ -49,7 +49,7 @@ def scope_of(configuration: Configuration, selection: Selection = EVERYTHING) ->
     return Scope(selection.roots, children, _selector_of_all(blueprints), selection.namespaces, references, finalizers=ours)
 
 
-def _selector_of_all(blueprints: Iterable[Blueprint]) -> str:
+def _selector_of_all(blueprints: Iterable[Blueprint[Configuration]]) -> str:
     """The selector that matches the children of all these roots, whose selectors differ in the value of one label."""
     selectors = list(dict.fromkeys(blueprint.selector for blueprint in blueprints))
     if len(selectors) == 1:

@@ -1,10 +1,9 @@
 """A toy blueprint whose roots consist of other roots: a bundle wants the roots that it names, and scales their leaves."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from engine.blueprint import Desired, NestedRoot
+from engine.blueprint import Blueprint, Desired, NestedRoot
 from engine.graph import graph, part
 from engine.ids import Kind, Owner, ResourceId
 from engine.memo import Memo
@@ -17,27 +16,15 @@ from tests.engine.runtime.toy import Toy, root_body
 BUNDLE = Kind("example.io", "v1", "Bundle", "bundles", status=True)
 
 
-class Bundles:
-    """A `Blueprint`, a `ComposingBlueprint` and a `LookingBlueprint`."""
+class Bundles(Blueprint[object]):
+    """Its roots consist of other roots, and name objects that are not listed."""
 
     kind: Kind = BUNDLE
     selector = "app=ours"
 
-    def children(self, configuration: Any) -> tuple[Kind, ...]:
+    def children(self, configuration: object) -> tuple[Kind, ...]:
         """None."""
         return ()
-
-    def references(self, configuration: Any) -> tuple[Kind, ...]:
-        """None."""
-        return ()
-
-    def reads(self, configuration: Any) -> Mapping[str, frozenset[str]]:
-        """None."""
-        return {}
-
-    def policies(self, configuration: Any) -> Mapping[str, Policy]:
-        """None."""
-        return {}
 
     def root_of(self, child: Live) -> ResourceId | None:
         """None: a bundle has no children."""
@@ -47,16 +34,20 @@ class Bundles:
         """The only part."""
         return ""
 
-    def lookup_kinds(self, configuration: Any) -> tuple[Kind, ...]:
+    def lookup_kinds(self, configuration: object) -> tuple[Kind, ...]:
         """The kind of leaves."""
         return (LEAF,)
 
-    def lookups(self, id: ResourceId, body: Body, configuration: Any, memo: Memo) -> tuple[ResourceId, ...]:
+    def lookups(self, id: ResourceId, body: Body, configuration: object, memo: Memo) -> tuple[ResourceId, ...]:
         """The leaf that `spec.needs` names."""
         needs = body["spec"].get("needs")
         return (LEAF.id(id.namespace, needs),) if needs else ()
 
-    def nested_roots(self, observed: Observed, configuration: Any, memo: Memo) -> tuple[NestedRoot, ...]:
+    def nested_kinds(self) -> tuple[Kind, ...]:
+        """The kind of a toy's roots."""
+        return (ROOT,)
+
+    def nested_roots(self, observed: Observed, configuration: object, memo: Memo) -> tuple[NestedRoot, ...]:
         """A root for each entry of `spec.roots`, unless what the bundle needs is known to be missing."""
         if None in observed.looked_up.values():
             return ()
@@ -64,7 +55,7 @@ class Bundles:
         key = str(sorted(roots.items()))
         return memo.recall("roots", (key,), lambda: tuple(NestedRoot(root_body(name, **spec)) for name, spec in sorted(roots.items())))
 
-    def desire(self, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Desired:
+    def desire(self, observed: Observed, now: datetime, configuration: object, memo: Memo) -> Desired:
         """The bundle itself, the removal of roots that it no longer names, and the number of replicas of `spec.scaled`."""
         root, manifest = observed.root.id, _manifest(observed)
         frame = {key: manifest[key] for key in ("apiVersion", "kind", "spec")} | {
@@ -84,7 +75,7 @@ class Bundles:
 class NestableToy(Toy):
     """The toy blueprint, for roots that may be part of a bundle."""
 
-    def desire(self, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Desired:
+    def desire(self, observed: Observed, now: datetime, configuration: object, memo: Memo) -> Desired:
         """The same, with the bundle as the owner of the root."""
         desired = super().desire(observed, now, configuration, memo)
         if observed.proposer is None:

@@ -24,18 +24,18 @@ class Stage:
         self.provider = FakeProvider(*bodies)
         self.clock = VirtualClock()
         self.leases = Leases()
-        self.engine = Engine(self.provider, self.clock, SCOPE, (Toy(),), None)
+        self.engine: Engine[int | None] = Engine(self.provider, self.clock, SCOPE, (Toy(),), None)
         self.lease = Lease(cast(Client, self.leases), self.clock, "default", "engine", "us")
         self.background: Callable[[], Coroutine[Any, Any, None]] = lambda: make_ready(self.provider, self.clock)
 
-    async def sync(self, **options: Any) -> SyncReport:
+    async def sync(self, **options: Any) -> SyncReport[object]:
         """Run a session to its end in virtual time."""
         intent = applying(options.pop("manifests", ()))
         return await self.play(lambda: sync(self.engine, self.lease, intent, **options))
 
-    async def play(self, session: Callable[[], Awaitable[SyncReport]]) -> SyncReport:
+    async def play(self, session: Callable[[], Awaitable[SyncReport[object]]]) -> SyncReport[object]:
         """Run this session to its end in virtual time, beside the background task."""
-        reports: list[SyncReport] = []
+        reports: list[SyncReport[object]] = []
 
         async def run() -> None:
             reports.append(await session())

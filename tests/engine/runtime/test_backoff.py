@@ -11,10 +11,10 @@ from engine.tick import Plans
 from engine.world import empty
 
 
-def planned_in(seconds: float, *, observing: float = 0.0) -> Pass:
+def planned_in(seconds: float, *, observing: float = 0.0) -> Pass[None]:
     """A pass whose planning took so long, after so many seconds of observing."""
     world: World = empty()
-    return Pass(datetime(2026, 1, 1, tzinfo=UTC), observing + seconds, world, Plans(()), frozenset(), observing=observing)
+    return Pass(datetime(2026, 1, 1, tzinfo=UTC), observing + seconds, world, Plans(()), frozenset(), None, observing=observing)
 
 
 @pytest.mark.parametrize(

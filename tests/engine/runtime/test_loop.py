@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 class Running:
     """A loop on a stage, and its log."""
 
-    def __init__(self, stage: Stage, interval: float, lease: Lease | None, reload: Reload | None) -> None:
+    def __init__(self, stage: Stage, interval: float, lease: Lease | None, reload: Reload[int | None] | None) -> None:
         self.stage = stage
         self.reload = reload
         self.lease = lease
@@ -52,7 +52,9 @@ class Running:
 
 
 @asynccontextmanager
-async def running(stage: Stage, interval: float = 60.0, *, with_lease: bool = True, reload: Reload | None = None) -> AsyncIterator[Running]:
+async def running(
+    stage: Stage, interval: float = 60.0, *, with_lease: bool = True, reload: Reload[int | None] | None = None
+) -> AsyncIterator[Running]:
     loop = Running(stage, interval, stage.lease if with_lease else None, reload)
     async with anyio.create_task_group() as group:
         group.start_soon(stage.background)
@@ -263,7 +265,7 @@ async def test_a_new_configuration_is_used_at_once_and_nothing_computed_from_the
     stage.engine = Engine(stage.provider, stage.clock, SCOPE, (Configured(),), 1)
     configurations = iter([None, 3])
 
-    async def reload(engine: Engine) -> Engine | None:
+    async def reload(engine: Engine[int | None]) -> Engine[int | None] | None:
         configuration = next(configurations, None)
         return replace(engine, configuration=configuration) if configuration is not None else None
 
@@ -277,7 +279,7 @@ async def test_a_new_configuration_is_used_at_once_and_nothing_computed_from_the
 async def test_a_defect_while_the_configuration_is_read_is_logged_and_ends_nothing() -> None:
     stage = Stage(root_body(leaves=1))
 
-    async def reload(engine: Engine) -> Engine | None:
+    async def reload(engine: Engine[int | None]) -> Engine[int | None] | None:
         raise KeyError("a defect")
 
     async with running(stage, reload=reload) as loop:

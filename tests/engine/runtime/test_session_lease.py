@@ -315,12 +315,12 @@ async def test_another_holder_is_waited_for_as_long_as_both_timeouts_allow(
     stage = Stage(root_body(leaves=1))
     errors = list[Exception]()
 
-    async def attempt() -> SyncReport:
+    async def attempt() -> SyncReport[object]:
         try:
             return await sync(stage.engine, stage.lease, patience=patience, lock_timeout=lock_timeout)
         except LeaseTaken as error:
             errors.append(error)
-            return cast(SyncReport, None)
+            return cast(SyncReport[object], None)
 
     stage.background = renewing(stage, "other", after=0)
     stage.leases.keep(record("other", stage.clock))

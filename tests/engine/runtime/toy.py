@@ -4,38 +4,26 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from engine.blueprint import Desired
+from engine.blueprint import Blueprint, Desired
 from engine.graph import graph, part
 from engine.ids import Kind, Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.plan import Alarm, Wait
-from engine.resource import NOW, Policy, Resource, Stance
+from engine.resource import NOW, Resource, Stance
 from engine.runtime.clock import Clock
 from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body
 
 
-class Toy:
-    """A `Blueprint`."""
+class Toy(Blueprint[object]):
+    """Its roots want a number of leaves."""
 
     kind: Kind = ROOT
     selector = "app=ours"
 
-    def children(self, configuration: Any) -> tuple[Kind, ...]:
+    def children(self, configuration: object) -> tuple[Kind, ...]:
         """Leaves."""
         return (LEAF,)
-
-    def reads(self, configuration: Any) -> Mapping[str, frozenset[str]]:
-        """A leaf depends on no other kind."""
-        return {}
-
-    def policies(self, configuration: Any) -> Mapping[str, Policy]:
-        """None."""
-        return {}
-
-    def references(self, configuration: Any) -> tuple[Kind, ...]:
-        """None."""
-        return ()
 
     def root_of(self, child: Live) -> ResourceId | None:
         """The root that the leaf's label names."""
@@ -46,7 +34,7 @@ class Toy:
         """All leaves are in one part."""
         return ""
 
-    def desire(self, observed: Observed, now: datetime, configuration: Any, memo: Memo) -> Desired:
+    def desire(self, observed: Observed, now: datetime, configuration: object, memo: Memo) -> Desired:
         """As many leaves as `spec.leaves`, with the alarm `spec.alarm`. `spec.nonsense` is a user's mistake, `spec.crash` a defect."""
         root = observed.root.id
         manifest = observed.proposal or observed.root.body
