@@ -3,7 +3,7 @@
 The nouns, in reading order:
 
 - `ids`: `Kind`, `ResourceId`, `Owner`: the kind of an object, its identity, its owner.
-- `resource`: `Resource`: the desired state of one object, with its `Stance` (WANT, HOLD, DROP) and `Policy`.
+- `resource`: `Resource`: the desired state of one object (`Want`, `Scaled`, `Hold` or `Drop`), with its `Policy`.
 - `graph`: `Part`, `Graph`: all resources of a root, unique and in order.
 - `observed`: `Live`, `Slice`, `Observed`, `World`: the objects that exist.
 - `blueprint`: `Blueprint`: what one kind of root means; it returns `Desired`.

@@ -9,7 +9,7 @@ from engine.operation import BoundOwner, Cause, Change, Expect, Operation, owner
 from engine.part_context import PartContext
 from engine.plan import Wait
 from engine.reason import BLOCKERS, Reason
-from engine.resource import Body, Policy, Resource, Stance
+from engine.resource import Body, Drop, Hold, Policy, Resource, Scaled, Want
 from engine.verb import Verb
 
 Action = Operation | Wait
@@ -24,16 +24,16 @@ COLLECTED = frozenset({"foregroundDeletion", "orphan"})
 def actions_on(resource: Resource, live: Live | None, context: PartContext) -> Iterable[Action]:
     """What to do about one resource; `live` is its object, None if it does not exist."""
     kind = resource.id.kind
-    if resource.stance is Stance.HOLD:
+    if isinstance(resource, Hold):
         return (Wait(resource.id, resource.why, blocked=resource.blocked, reason=resource.reason if resource.reason in BLOCKERS else None),)
-    if resource.scale is not None:
+    if isinstance(resource, Scaled):
         return _scale(resource, live, context)
     if not context.incomplete.isdisjoint(resource.id.keys()):
         return (Wait(resource.id, f"{kind} objects could not be listed completely", blocked=True, reason=Reason.NOT_LISTED),)
     if live is None:
-        return (_create(resource, context),) if resource.stance is Stance.WANT else ()
+        return (_create(resource, context),) if isinstance(resource, Want) else ()
     unlisted = context.unlisted(resource.id)
-    if resource.stance is Stance.DROP:
+    if isinstance(resource, Drop):
         if unlisted:
             why = f"is deleted once {unlisted} objects can be listed completely"
             return (Wait(resource.id, why, blocked=True, reason=Reason.NOT_LISTED),)
@@ -47,7 +47,7 @@ def actions_on(resource: Resource, live: Live | None, context: PartContext) -> I
     return operations
 
 
-def _terminating(resource: Resource, live: Live) -> Wait:
+def _terminating(resource: Want | Drop, live: Live) -> Wait:
     """What is said of an object that is needed and is being deleted: it is blocked while finalizers of others keep it."""
     kept_by = keepers(live, resource.policy)
     if not kept_by:
@@ -68,7 +68,7 @@ def keepers(live: Live, policy: Policy) -> tuple[str, ...]:
     return tuple(each for each in finalizers if each not in policy.finalizers and each not in COLLECTED)
 
 
-def _create(resource: Resource, context: PartContext) -> Action:
+def _create(resource: Want, context: PartContext) -> Action:
     """Create the object, or wait because the cluster does not serve its kind, or because a foreign object has its name.
 
     That is blocked, unless the foreign object is being deleted.
@@ -91,14 +91,14 @@ def not_served(id: ResourceId, body: Body) -> Wait:
     return Wait(id, f"the cluster does not serve {id.kind} of {body['apiVersion']}", blocked=True, reason=Reason.NOT_SERVED)
 
 
-def _name_taken(resource: Resource, foreign: Live, root: Live) -> str:
+def _name_taken(resource: Want, foreign: Live, root: Live) -> str:
     """The reason why an object is not created: a foreign object has its name."""
     owner = resource.owners[0].id if resource.owners else root.id
     place = f"{foreign.id.namespace}/" if foreign.id.namespace else ""
     return f"{foreign.id.kind} {place}{foreign.id.name} already exists but is not controlled by {owner.kind} {place}{owner.name}"
 
 
-def _update(resource: Resource, live: Live, context: PartContext) -> Sequence[Operation]:
+def _update(resource: Want, live: Live, context: PartContext) -> Sequence[Operation]:
     """At most one write: each is bound to the observed revision, so the status is written once the object itself is in sync."""
     body = live.body
     if not resource.policy.create_only:
@@ -118,15 +118,15 @@ def _update(resource: Resource, live: Live, context: PartContext) -> Sequence[Op
     return ()
 
 
-def _scale(resource: Resource, live: Live | None, context: PartContext) -> Sequence[Operation]:
+def _scale(resource: Scaled, live: Live | None, context: PartContext) -> Sequence[Operation]:
     """Set the number of replicas of an existing object; what does not exist yet is created with it."""
     if live is None or live.deleting_since is not None:
         return ()
     replicas = (live.body.get("spec") or {}).get("replicas")
-    if replicas == resource.scale:
+    if replicas == resource.replicas:
         return ()
-    change = Change(("spec", "replicas"), replicas, resource.scale, context.absent)
-    body = {"spec": {"replicas": resource.scale}}
+    change = Change(("spec", "replicas"), replicas, resource.replicas, context.absent)
+    body = {"spec": {"replicas": resource.replicas}}
     return (
         Operation(
             Verb.SCALE,
@@ -149,7 +149,7 @@ def _reason_to_scale(change: Change) -> Reason:
     return Reason.SCALED_OUT if (change.old or 0) < change.new else Reason.SCALED_IN
 
 
-def _compare_finalizers(resource: Resource, body: Body, difference: Difference, context: PartContext) -> None:
+def _compare_finalizers(resource: Want, body: Body, difference: Difference, context: PartContext) -> None:
     """Add our missing finalizers to the difference; finalizers of others stay."""
     finalizers = body["metadata"].get("finalizers") or []
     missing = [finalizer for finalizer in resource.policy.finalizers if finalizer not in finalizers]
@@ -157,7 +157,7 @@ def _compare_finalizers(resource: Resource, body: Body, difference: Difference, 
         difference.add(("metadata", "finalizers"), finalizers or None, [*finalizers, *missing], context.absent)
 
 
-def _compare_owners(resource: Resource, live: Live, body: Body, difference: Difference, context: PartContext) -> None:
+def _compare_owners(resource: Want, live: Live, body: Body, difference: Difference, context: PartContext) -> None:
     """Add our missing owner references to the difference; those of others stay."""
     uids = {owner.uid for owner in live.owners}
     owners = context.bound_owners(resource)
@@ -167,7 +167,7 @@ def _compare_owners(resource: Resource, live: Live, body: Body, difference: Diff
         difference.add(("metadata", "ownerReferences"), old or None, [*old, *missing], context.absent)
 
 
-def _patch(resource: Resource, live: Live, difference: Difference, why: str, context: PartContext) -> Operation:
+def _patch(resource: Want, live: Live, difference: Difference, why: str, context: PartContext) -> Operation:
     reason = _reason_to_patch(resource, difference.changes, context)
     cause = Cause.DRIFT if reason is Reason.DRIFTED else Cause.INTENT
     return Operation(
@@ -185,10 +185,8 @@ def _patch(resource: Resource, live: Live, difference: Difference, why: str, con
     )
 
 
-def _reason_to_patch(resource: Resource, changes: Sequence[Change], context: PartContext) -> Reason:
+def _reason_to_patch(resource: Want, changes: Sequence[Change], context: PartContext) -> Reason:
     """Why an object is patched: DRIFTED if only what others did is repaired."""
-    if resource.stance is Stance.DROP:
-        return _reason_to_remove(resource)
     intents = [change for change in changes if change.cause is Cause.INTENT]
     if not intents:
         return Reason.DRIFTED
@@ -198,13 +196,13 @@ def _reason_to_patch(resource: Resource, changes: Sequence[Change], context: Par
     return own.pop() if len(own) == 1 else Reason.TEMPLATE_CHANGED
 
 
-def _own_reason(resource: Resource, change: Change) -> Reason:
+def _own_reason(resource: Want, change: Change) -> Reason:
     """The reason of a change of the desired state."""
     reasons = (reason for path, reason in resource.own_reasons if change.path[: len(path)] == path)
     return next(reasons, Reason.TEMPLATE_CHANGED)
 
 
-def _status(resource: Resource, live: Live, difference: Difference) -> Operation:
+def _status(resource: Want, live: Live, difference: Difference) -> Operation:
     return Operation(
         Verb.STATUS,
         resource.id,
@@ -220,7 +218,7 @@ def _status(resource: Resource, live: Live, difference: Difference) -> Operation
     )
 
 
-def _replace(resource: Resource, live: Live, changes: tuple[Change, ...], context: PartContext) -> Operation:
+def _replace(resource: Want, live: Live, changes: tuple[Change, ...], context: PartContext) -> Operation:
     reason = _reason_to_patch(resource, changes, context)
     return Operation(
         Verb.REPLACE,
@@ -231,13 +229,12 @@ def _replace(resource: Resource, live: Live, changes: tuple[Change, ...], contex
         owners=context.bound_owners(resource),
         changes=changes,
         expect=Expect(live.uid),
-        intended=resource.intended,
         reason=reason,
         seal=resource.policy.seal,
     )
 
 
-def _drop(resource: Resource, live: Live, context: PartContext) -> Iterable[Action]:
+def _drop(resource: Drop, live: Live, context: PartContext) -> Iterable[Action]:
     """Delete the object or, if it is shared and has other owners, remove our owner references only."""
     owners = context.bound_owners(resource)
     our_uids = {owner.uid for owner in owners}
@@ -249,14 +246,28 @@ def _drop(resource: Resource, live: Live, context: PartContext) -> Iterable[Acti
         return ()
     difference = Difference()
     difference.add(("metadata", "ownerReferences"), old, kept, Cause.INTENT)
-    return (_patch(resource, live, difference, resource.why, context),)
+    return (
+        Operation(
+            Verb.PATCH,
+            resource.id,
+            resource.why,
+            Cause.INTENT,
+            body=difference.patch,
+            changes=difference.changes,
+            expect=Expect(live.uid, live.revision),
+            controller=live.controller,
+            target={},
+            reason=_reason_to_remove(resource),
+            seal=resource.policy.seal,
+        ),
+    )
 
 
-def _reason_to_remove(resource: Resource) -> Reason:
+def _reason_to_remove(resource: Drop) -> Reason:
     return resource.reason or (Reason.TEMPLATE_CHANGED if resource.intended else Reason.ORPHANED)
 
 
-def _delete(resource: Resource, live: Live, owners: tuple[BoundOwner, ...]) -> Iterable[Action]:
+def _delete(resource: Drop, live: Live, owners: tuple[BoundOwner, ...]) -> Iterable[Action]:
     """Delete the object unless it is being deleted, then release our finalizers: at once or, with `release_last`, after all others."""
     if live.deleting_since is None:
         yield _removal(Verb.DELETE, resource, live, {}, owners)
@@ -274,7 +285,7 @@ def _delete(resource: Resource, live: Live, owners: tuple[BoundOwner, ...]) -> I
         yield _terminating(resource, live)
 
 
-def _removal(verb: Verb, resource: Resource, live: Live, body: Body, owners: tuple[BoundOwner, ...]) -> Operation:
+def _removal(verb: Verb, resource: Drop, live: Live, body: Body, owners: tuple[BoundOwner, ...]) -> Operation:
     # That we are the last owner, or that the object's state calls for a delete, is only true of the observed revision.
     bind_revision = verb is Verb.DELETE and (resource.policy.shared or resource.bind_revision)
     return Operation(

@@ -10,7 +10,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Slice
 from engine.operation import BoundOwner, Cause, Unknown
 from engine.reason import Reason
-from engine.resource import Resource
+from engine.resource import Resource, Want
 
 GROWTH = (Reason.SCALED_OUT, Reason.CLIQUE_CREATED)
 """Reasons to create what a root has not had before."""
@@ -37,7 +37,7 @@ class PartContext(Struct, frozen=True):
         """The root, an object of the slice, or one that is elsewhere."""
         return self.root if id == self.root.id else self.slice.objects.get(id) or self.elsewhere.get(id)
 
-    def reason_to_create(self, resource: Resource) -> Reason:
+    def reason_to_create(self, resource: Want) -> Reason:
         """Why an object of this part does not exist: the desired state has changed, or somebody has deleted it.
 
         The blueprint may know better, except for a root that is carried out for the first time.

@@ -20,7 +20,7 @@ from engine.operation_order import ordered
 from engine.part_context import PartContext
 from engine.plan import Plan, Wait
 from engine.reason import Reason
-from engine.resource import Body, Resource, Stance
+from engine.resource import Body, Drop, Resource
 
 LATER: Final = "9999"
 """After every time that an object can have."""
@@ -140,7 +140,7 @@ def _actions(part: Part, context: PartContext) -> Iterable[Action]:
         known = context.find(id)
         live = known if known is not None and known.uid else None  # A proposed root has no uid.
         actions = list(actions_on(resource, live, context))
-        if live is None and resource.stance is not Stance.DROP:
+        if live is None and not isinstance(resource, Drop):
             actions = _after_owners(resource, actions, not_created)
         yield from actions
     for live in context.slice.objects.values():

@@ -1,10 +1,10 @@
-"""Resource: the desired state of one object."""
+"""Resource: the desired state of one object, one type for each stance."""
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.ids import Owner, ResourceId
 from engine.quantity import NOTHING_OMITTED, Omitted
@@ -81,42 +81,76 @@ class EventGroup(Struct, frozen=True):
     """The message if something could not be deleted; the error follows."""
 
 
-class Resource(Struct, frozen=True, eq=False):
-    """One desired object. Compared by identity, so that unchanged parts are recognised without comparing their content.
+class _Common(Struct, frozen=True, eq=False):
+    """What the desired state of every object has. Compared by identity, so that unchanged parts are recognised without a look at them."""
 
-    `body` is the manifest without owner references and status; `status`, if given, is written to the subresource;
-    `after` names the resources that are created first (and, when deleting, deleted later).
-    """
+    stance: ClassVar[Stance]
 
     id: ResourceId
-    body: Body
     why: str
     owners: tuple[Owner, ...] = ()
     after: frozenset[ResourceId] = frozenset()
-    stance: Stance = Stance.WANT
+    """The resources that are created first and, when deleting, deleted later."""
     policy: Policy = PLAIN
+    reason: Reason | None = None
+    """Why it is deleted, held back or, if it does not exist, created; None: the planner derives it from what is observed."""
+
+
+class Want(_Common, frozen=True, eq=False, kw_only=True):
+    """An object to create, or to make match."""
+
+    stance: ClassVar[Stance] = Stance.WANT
+    body: Body
+    """The manifest without owner references and status."""
     status: Body | None = None
+    """What is written to the status subresource; None: nothing is."""
+    status_why: str = "its status is out of date"
+    """What the status says, for people."""
     urgent: bool = False
     """Whether the status reports the beginning of something and must be written without delay, because its time is that of the write."""
     provisional: bool = False
     """Whether the status will soon change by itself, because the object is still coming up: where many are, it is written later."""
-    intended: bool = True
-    """For DROP: whether a user asked for it (fewer replicas, a deleted parent); unintended deletes count against the budget."""
-    event_group: EventGroup | None = None
-    """For DROP: the unit that the object is deleted with."""
-    blocked: bool = False
-    """For HOLD: whether somebody else has to act before it can be created or changed; otherwise a later pass does it."""
-    bind_revision: bool = False
-    """For DROP: the delete is only valid for the observed revision; if the object has changed since, it is planned anew."""
-    scale: int | None = None
-    """The number of replicas of an object that belongs to somebody else: set through its scale subresource, once the object exists."""
-    reason: Reason | None = None
-    """Why it is deleted, held back or, if it does not exist, created; None: the planner derives it from what is observed."""
-    status_why: str = "its status is out of date"
-    """What the status says, for people."""
     own_reasons: tuple[tuple[Path, Reason], ...] = ()
     """Paths that change for a reason of their own. A patch has such a reason if nothing else changes in the desired state; any other
     patch has TEMPLATE_CHANGED. A label or an annotation with such a reason is never taken for drift."""
+
+
+class Scaled(_Common, frozen=True, eq=False, kw_only=True):
+    """An object of another controller of which only the number of replicas is wanted: set through its scale subresource, once it exists."""
+
+    stance: ClassVar[Stance] = Stance.WANT
+    replicas: int
+
+
+class Hold(_Common, frozen=True, eq=False, kw_only=True):
+    """An object to leave as it is, whether it exists or not; `why` says what has to happen first."""
+
+    stance: ClassVar[Stance] = Stance.HOLD
+    body: Body = field(default_factory=dict)
+    """The manifest that it is to match afterwards; empty if that is not known yet."""
+    blocked: bool = False
+    """Whether a user or another controller has to act before it can be created or changed; otherwise a later pass does it."""
+
+
+class Drop(_Common, frozen=True, eq=False, kw_only=True):
+    """An object to delete."""
+
+    stance: ClassVar[Stance] = Stance.DROP
+    intended: bool = True
+    """Whether a user asked for it (fewer replicas, a deleted parent); unintended deletes count against the budget."""
+    event_group: EventGroup | None = None
+    """The unit that the object is deleted with."""
+    bind_revision: bool = False
+    """Whether the delete is only valid for the observed revision; if the object has changed since, it is planned anew."""
+
+
+Resource = Want | Scaled | Hold | Drop
+"""The desired state of one object."""
+
+
+def held(resource: Want | Hold, why: str, *, blocked: bool = False) -> Hold:
+    """The object, left as it is for that reason. `blocked`: until a user or another controller acts."""
+    return Hold(resource.id, why, resource.owners, resource.after, resource.policy, resource.reason, body=resource.body, blocked=blocked)
 
 
 class Now:

@@ -129,7 +129,8 @@ def defined(path: str) -> bool:
     module, _, name = path.rpartition(".")
     source = next((source for source in SOURCES if source.module == module), None)
     top = ast.parse(source.text).body if source is not None else []
-    return any(getattr(node, "name", None) == name for node in top)
+    assigned = (target for node in top if isinstance(node, ast.Assign) for target in node.targets)
+    return any(getattr(node, "name", None) == name for node in top) or any(ast.unparse(target) == name for target in assigned)
 
 
 def test_the_glossary_is_short() -> None:

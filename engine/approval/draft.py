@@ -19,7 +19,7 @@ from engine.memo import Memo, blueprint_memo
 from engine.observed import Live, Observed, World, slice_of
 from engine.operation import Operation
 from engine.plan import Plan
-from engine.resource import Body, Resource, Stance
+from engine.resource import Body, Drop, Hold, Scaled, Want
 from engine.tick import Plans
 from engine.verb import Verb
 
@@ -134,20 +134,20 @@ def _desired(
             digests.setdefault(names.subject(operation.id).text, set()).add(content_digest(recognition, content_of(operation)))
     for world in (each for observed in worlds for each in (observed, *_with_losses(observed, recognition))):
         for resource in _resources(world, intent, now, rules):
-            body: Body = resource.body if resource.scale is None else {"spec": {"replicas": resource.scale}}
-            subject = recognition.subject(resource.id, (resource.body.get("metadata") or {}).get("labels") or {})
+            body: Body = {"spec": {"replicas": resource.replicas}} if isinstance(resource, Scaled) else resource.body
+            subject = recognition.subject(resource.id, (body.get("metadata") or {}).get("labels") or {})
             digests.setdefault(subject.text, set()).add(content_digest(recognition, body))
     return {key: frozenset(values) for key, values in sorted(digests.items())}
 
 
-def _resources(world: World, intent: Intent, now: datetime, rules: PlanInputs[C]) -> Iterator[Resource]:
+def _resources(world: World, intent: Intent, now: datetime, rules: PlanInputs[C]) -> Iterator[Want | Scaled | Hold]:
     """The resources of the roots in focus that are wanted, or would be if nothing kept them from being created."""
     included, memo = concerned(world, intent.focus), Memo(intent.memo)
     by_kind = {blueprint.kind.name: blueprint for blueprint in rules.blueprints}
     for observed in (each for each in world.roots if each.root.id in included):
         desired = by_kind[observed.root.id.kind].desire(observed, now, rules.configuration, blueprint_memo(memo, observed.root.id))
         if not desired.problems:
-            yield from (resource for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP)
+            yield from (resource for resource in desired.graph.resources.values() if not isinstance(resource, Drop))
 
 
 class Loss(NamedTuple):

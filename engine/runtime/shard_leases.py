@@ -113,7 +113,7 @@ class ShardClaim:
         return self._count
 
 
-class Hold(Struct, frozen=True):
+class HeldLeases(Struct, frozen=True):
     """The leases of several shards that are held together."""
 
     leaderships: Mapping[int, Leadership]
@@ -130,7 +130,7 @@ async def held_together(
     *,
     patience: float | None,
     on_wait: Callable[[LeaseHolder], None],
-) -> AsyncIterator[Hold]:
+) -> AsyncIterator[HeldLeases]:
     """Hold the leases of several shards while the block runs; like `held` otherwise. `needed` returns their indices for a number of shards.
 
     They are acquired in ascending order, so that two processes never wait for each other; `patience` is for all of them together.
@@ -151,7 +151,7 @@ async def held_together(
                 await require_layout(claim.first, leaderships, count)
             except LayoutChanged:
                 continue
-            yield Hold(leaderships)
+            yield HeldLeases(leaderships)
             return
 
 

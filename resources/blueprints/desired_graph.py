@@ -11,7 +11,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.paths import overlay
 from engine.plan import Wait
-from engine.resource import Policy, Resource, Stance
+from engine.resource import Drop, Policy, Resource, Scaled
 from resources.admission.admit import admit
 from resources.admission.graph_version import set_version, update_memo
 from resources.admission.request import Act, Request
@@ -244,11 +244,11 @@ def _replaced(
 
 def _scaled(target: ResourceId, replicas: int) -> Resource:
     count = "1 replica" if replicas == 1 else f"{replicas} replicas"
-    return Resource(target, {}, f"its service asks for {count}", policy=Policy(nested=True), scale=replicas)
+    return Scaled(target, f"its service asks for {count}", policy=Policy(nested=True), replicas=replicas)
 
 
 def _removed(id: ResourceId, why: str) -> Resource:
-    return Resource(id, {}, why, stance=Stance.DROP, policy=Policy(nested=True))
+    return Drop(id, why, policy=Policy(nested=True))
 
 
 def _removed_sets(observed: Observed, why: str) -> Iterator[Resource]:
@@ -287,4 +287,4 @@ def _undesired(observed: Observed, graph: InferenceGraph, configuration: Configu
         elif live.id.kind == kinds.PVC.name:
             yield unchanged(live, "is no longer in spec.pvcs; it is kept, with its data, until the graph is deleted")
         else:
-            yield Resource(live.id, {}, "the graph no longer needs it", stance=Stance.DROP)
+            yield Drop(live.id, "the graph no longer needs it")

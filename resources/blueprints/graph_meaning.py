@@ -15,7 +15,7 @@ from engine.observed import Live, Observed
 from engine.paths import overlay
 from engine.plan import Alarm, Wait
 from engine.reason import Reason
-from engine.resource import Body, Policy, Resource, Stance
+from engine.resource import Body, Drop, Hold, Policy, Resource, Want
 from resources.admission.admit import admit
 from resources.admission.graph_version import GraphVersion
 from resources.admission.request import Act, Decision, Request
@@ -159,23 +159,23 @@ def _invalid(observed: Observed, body: Body, problems: tuple[str, ...]) -> Desir
     )
 
 
-def _held(observed: Observed, why: str) -> Iterator[Resource]:
+def _held(observed: Observed, why: str) -> Iterator[Hold]:
     """The objects of the graph as they are."""
-    return (Resource(live.id, {}, why, stance=Stance.HOLD) for live in observed.slice(ONLY).objects.values())
+    return (Hold(live.id, why) for live in observed.slice(ONLY).objects.values())
 
 
-def _root(observed: Observed, body: Body, status: Body | None) -> Resource:
+def _root(observed: Observed, body: Body, status: Body | None) -> Want:
     """The graph itself; its spec is written only if a manifest proposes it."""
     root, proposal = observed.root, observed.proposal
     metadata = {"name": root.id.name, "namespace": root.id.namespace}
     frame = {"apiVersion": kinds.DYNAMO_GRAPH.api_version, "kind": kinds.DYNAMO_GRAPH.name, "metadata": metadata}
     if proposal is None:
-        return Resource(root.id, frame, "managed", policy=KNOWN, status=status)
+        return Want(root.id, "managed", body=frame, policy=KNOWN, status=status)
     proposed = proposal.get("metadata") or {}
     given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
     finalizers = {} if root.uid else {"finalizers": list(KNOWN.finalizers)}
     manifest = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": body["spec"]}
-    return Resource(root.id, manifest, "proposed by a manifest", policy=PROPOSED, status=status)
+    return Want(root.id, "proposed by a manifest", body=manifest, policy=PROPOSED, status=status)
 
 
 def _teardown(observed: Observed) -> Desired:
@@ -187,15 +187,15 @@ def _teardown(observed: Observed) -> Desired:
     why = f"{root.id.name} is being deleted"
     if orphans_its_children(root):
         why = f"{why} with --cascade=orphan; waits for the garbage collector to release what it owns"
-        return Desired(graph_of([part(ONLY, [Resource(root.id, {}, why, stance=Stance.HOLD), *_held(observed, why)])]))
+        return Desired(graph_of([part(ONLY, [Hold(root.id, why), *_held(observed, why)])]))
     lives = list(observed.slice(ONLY).objects.values())
-    removed = [Resource(live.id, {}, why, after=_first(live, lives), stance=Stance.DROP, reason=Reason.SET_DELETED) for live in lives]
-    nested = [Resource(id, {}, why, stance=Stance.DROP, policy=Policy(nested=True), reason=Reason.SET_DELETED) for id in observed.nested]
+    removed = [Drop(live.id, why, after=_first(live, lives), reason=Reason.SET_DELETED) for live in lives]
+    nested = [Drop(id, why, policy=Policy(nested=True), reason=Reason.SET_DELETED) for id in observed.nested]
     remaining = len(removed) + len(nested)
     if remaining:
-        last = Resource(root.id, {}, f"{why}; waits for {remaining} object{'s' if remaining > 1 else ''} to be gone", stance=Stance.HOLD)
+        last: Resource = Hold(root.id, f"{why}; waits for {remaining} object{'s' if remaining > 1 else ''} to be gone")
     else:
-        last = Resource(root.id, {}, why, stance=Stance.DROP, policy=KNOWN, reason=Reason.SET_DELETED)
+        last = Drop(root.id, why, policy=KNOWN, reason=Reason.SET_DELETED)
     terminating = tuple(Wait(live.id, "is being deleted") for live in lives if live.deleting_since is not None)
     return Desired(graph_of([part(ONLY, [last, *removed, *nested])]), pending=terminating)
 

@@ -21,7 +21,7 @@ from engine.paths import get
 from engine.plan import Alarm, Wait
 from engine.proposal import proposed_root
 from engine.reason import Reason
-from engine.resource import Body, Policy, Resource, Stance
+from engine.resource import Body, Drop, Hold, Policy, Resource, Want
 from engine.verb import Verb
 from resources.admission.graph_version import set_version
 from resources.admission.set_version import VERSION
@@ -82,7 +82,7 @@ def replaces_runners(observed: Observed, components: Iterable[Resource]) -> bool
 def gate_of_components(observed: Observed, components: Sequence[Resource]) -> UpdateGate:
     """The gate before these components, and the removal of others, replace pods that run."""
     lives, replaces = observed.slice(ONLY).objects, replaces_runners(observed, components)
-    tried = [each for each in components if _brings_pods(each, lives.get(each.id), replaces=replaces)]
+    tried = [each for each in components if isinstance(each, Want) and _brings_pods(each, lives.get(each.id), replaces=replaces)]
     return update_gate(tuple(_component_trials(tried)), observed.trials, "")
 
 
@@ -93,19 +93,19 @@ def held_back(resource: Resource, live: Live | None, *, replaces: bool) -> Resou
     """
     if live is None:
         return None if replaces else resource
-    if resource.stance is Stance.HOLD or (resource.stance is Stance.DROP and not _is_replaced(resource)):
+    if isinstance(resource, Hold) or (isinstance(resource, Drop) and not _is_replaced(resource)):
         return resource
-    if resource.stance is Stance.WANT and _is_component(resource.id) and "replicas" in resource.body["spec"]:
+    if isinstance(resource, Want) and _is_component(resource.id) and "replicas" in resource.body["spec"]:
         kept = unchanged(live)
         body = {**kept.body, "spec": {"replicas": resource.body["spec"]["replicas"]}}
         return replace(resource, body=body, policy=replace(KEPT, seeded=resource.policy.seeded))
     return unchanged(live)
 
 
-def unchanged(live: Live, why: str = "is left as it is") -> Resource:
+def unchanged(live: Live, why: str = "is left as it is") -> Want:
     """An object of the graph as it is."""
     body = {"apiVersion": live.body["apiVersion"], "kind": live.id.kind, "metadata": {"name": live.id.name, "namespace": live.id.namespace}}
-    return Resource(live.id, body, why, policy=Policy(create_only=True))
+    return Want(live.id, why, body=body, policy=Policy(create_only=True))
 
 
 def _set_runs(observed: Observed) -> bool:
@@ -130,25 +130,25 @@ def _has_replicas(component: Live) -> bool:
 
 def _is_replaced(component: Resource) -> bool:
     """Whether the component, or what it has, goes because of an edit and not because fewer replicas are asked for."""
-    return component.stance is Stance.DROP and component.reason is not Reason.SCALED_IN
+    return isinstance(component, Drop) and component.reason is not Reason.SCALED_IN
 
 
-def _brings_pods(component: Resource, live: Live | None, *, replaces: bool) -> bool:
+def _brings_pods(component: Want, live: Live | None, *, replaces: bool) -> bool:
     """Whether pods of the component come in place of running ones: of its own, or of what it replaces."""
-    if component.stance is not Stance.WANT or not _is_component(component.id):
+    if not _is_component(component.id):
         return False
     if live is None:
         return replaces
     return _has_replicas(live) and any(change.path[:2] in PODS for change in _changes(component, live))
 
 
-def _changes(component: Resource, live: Live) -> Sequence[Change]:
+def _changes(component: Want, live: Live) -> Sequence[Change]:
     return compare(component.body, live.body, Rules(component.policy, Cause.INTENT)).changes
 
 
-def _component_trials(components: Iterable[Resource]) -> Iterator[Trial]:
+def _component_trials(components: Iterable[Want]) -> Iterator[Trial]:
     """One for each template of a service: its LeaderWorkerSets have the same templates but for the marks of each replica."""
-    services: dict[tuple[str, str], Resource] = {}
+    services: dict[tuple[str, str], Want] = {}
     for component in components:
         if _is_component(component.id):
             services.setdefault((component.id.kind, component.body["metadata"]["labels"][COMPONENT]), component)

@@ -13,7 +13,7 @@ from engine.ids import ResourceId
 from engine.observed import Slice, timestamp
 from engine.plan import Alarm, Wait
 from engine.reason import Because, Reason, Verdict
-from engine.resource import Resource, Stance
+from engine.resource import Drop, Resource
 from resources.blueprints.parts import CHILD_KINDS
 from resources.children import absence, scheduler_gang
 from resources.domains import replica_domains
@@ -87,7 +87,7 @@ def desired_replica(
     """The desired objects of a replica. `has_token` says whether its pods can watch the pods that they start after."""
     facts = (state, turn, has_token, domains, gang_blockers, holds, failed_calls)
     view, desired, removed = _resources(*facts)
-    complete = not removed and all(resource.id in view.lives.objects for resource in desired if resource.stance is not Stance.DROP)
+    complete = not removed and all(resource.id in view.lives.objects for resource in desired if not isinstance(resource, Drop))
     own_domains = (domain for domain in domains.requested if not domain.request.shared)
     leaving = pending_deletions(view.lives.objects[resource.id] for resource in removed if resource.id in view.lives.objects)
     pending = (*replica_domains.pending(own_domains), *_pending(view, state.terminations.until), *leaving)

@@ -15,7 +15,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.paths import get
 from engine.reason import Because, Reason
-from engine.resource import Body, Policy, Resource
+from engine.resource import Body, Policy, Want
 from resources.admission.admitted_set import AdmittedSet
 from resources.base import kinds, labels, names
 from resources.base.fields import cliques_of, mapping
@@ -36,7 +36,7 @@ PROPOSED = Policy(exact=(("spec",),), partial=KNOWN.partial, finalizers=(labels.
 """The policy of a set that a manifest proposes: its spec replaces the stored one."""
 
 
-def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None) -> Resource:
+def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None) -> Want:
     """The desired PodCliqueSet: as a manifest proposes it, as it is stored, or with defaults and finalizer if it is new."""
     root = observed.root
     metadata = {"name": root.id.name, "namespace": root.id.namespace}
@@ -48,13 +48,13 @@ def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None
         spec = _respelled(admitted.body["spec"], mapping(root.body.get("spec")))
         body = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": spec}
         if observed.proposer is not None:
-            return Resource(root.id, body, _part_of(observed.proposer), (_owner(observed.proposer),), policy=PROPOSED, status=status)
-        return Resource(root.id, body, "proposed by a manifest", policy=PROPOSED, status=status)
+            return Want(root.id, _part_of(observed.proposer), (_owner(observed.proposer),), body=body, policy=PROPOSED, status=status)
+        return Want(root.id, "proposed by a manifest", body=body, policy=PROPOSED, status=status)
     if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
-        return Resource(root.id, frame, "managed", policy=KNOWN, status=status, urgent=begins(status), status_why=summary_text(status))
+        return Want(root.id, "managed", body=frame, policy=KNOWN, status=status, urgent=begins(status), status_why=summary_text(status))
     annotations = admitted.body["metadata"].get("annotations") or {}
     body = {**frame, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}, "spec": admitted.body["spec"]}
-    return Resource(root.id, body, "new: receives its defaults and the finalizer", policy=KNOWN, status=status)
+    return Want(root.id, "new: receives its defaults and the finalizer", body=body, policy=KNOWN, status=status)
 
 
 def _respelled(spec: Body, stored: Body) -> Body:

@@ -9,7 +9,7 @@ from engine.graph import graph, part
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.resource import Body, Policy, Resource
+from engine.resource import Body, Policy, Want
 from resources.base import kinds, labels
 from resources.model.topology import backend_topologies, topology_aware_schedulers
 from resources.ports.configuration import Configuration
@@ -75,13 +75,13 @@ def _spec(body: Body) -> ClusterTopologyBindingSpec:
     return cast(ClusterTopologyBinding, parse(kinds.TOPOLOGY_BINDING, {"spec": body.get("spec")}, strict=False)).spec
 
 
-def _root(observed: Observed, binding_status: Body | None) -> Resource:
+def _root(observed: Observed, binding_status: Body | None) -> Want:
     """The binding itself; its spec is written only if a manifest proposes it."""
     root, proposal = observed.root, observed.proposal
     frame = {"apiVersion": kinds.TOPOLOGY_BINDING.api_version, "kind": kinds.TOPOLOGY_BINDING.name, "metadata": {"name": root.id.name}}
     if proposal is None:
-        return Resource(root.id, frame, "managed", policy=KNOWN, status=binding_status)
+        return Want(root.id, "managed", body=frame, policy=KNOWN, status=binding_status)
     proposed = proposal.get("metadata") or {}
     given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
     body = {**frame, "metadata": {"name": root.id.name, **given}, "spec": proposal["spec"]}
-    return Resource(root.id, body, "proposed by a manifest", policy=PROPOSED, status=binding_status)
+    return Want(root.id, "proposed by a manifest", body=body, policy=PROPOSED, status=binding_status)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from engine.ids import Owner
-from engine.resource import Policy, Resource
+from engine.resource import Policy, Want
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest, omitted_fields
 from resources.model.template import Template
@@ -11,7 +11,7 @@ from resources.model.template import Template
 RULES = [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]
 
 
-def render(template: Template) -> Iterator[Resource]:
+def render(template: Template) -> Iterator[Want]:
     """One ServiceAccount, Role, RoleBinding and token Secret for each set."""
     yield _service_account(template)
     yield _role(template)
@@ -23,7 +23,7 @@ def _owners(template: Template) -> tuple[Owner, ...]:
     return (Owner(template.id, kinds.PODCLIQUESET.api_version),)
 
 
-def _service_account(template: Template) -> Resource:
+def _service_account(template: Template) -> Want:
     root, namespace = template.id.name, template.id.namespace
     name = names.service_account(root)
     body = manifest(
@@ -34,17 +34,17 @@ def _service_account(template: Template) -> Resource:
         automountServiceAccountToken=True,
     )
     policy = Policy(omitted=omitted_fields(kinds.SERVICE_ACCOUNT))
-    return Resource(kinds.SERVICE_ACCOUNT.id(namespace, name), body, "ServiceAccount of the set's pods", _owners(template), policy=policy)
+    return Want(kinds.SERVICE_ACCOUNT.id(namespace, name), "ServiceAccount of the set's pods", _owners(template), body=body, policy=policy)
 
 
-def _role(template: Template) -> Resource:
+def _role(template: Template) -> Want:
     root, namespace = template.id.name, template.id.namespace
     name = names.role(root)
     body = manifest(kinds.ROLE, namespace, name, labels.child(root, "pod-role", name.replace(":", "-")), rules=RULES)
-    return Resource(kinds.ROLE.id(namespace, name), body, "allows the set's pods to watch each other", _owners(template))
+    return Want(kinds.ROLE.id(namespace, name), "allows the set's pods to watch each other", _owners(template), body=body)
 
 
-def _role_binding(template: Template) -> Resource:
+def _role_binding(template: Template) -> Want:
     root, namespace = template.id.name, template.id.namespace
     name = names.role(root)
     account = {"kind": "ServiceAccount", "name": names.service_account(root), "namespace": namespace}
@@ -56,17 +56,17 @@ def _role_binding(template: Template) -> Resource:
         roleRef={"apiGroup": kinds.ROLE.group, "kind": kinds.ROLE.name, "name": name},
         subjects=[account],
     )
-    return Resource(
+    return Want(
         kinds.ROLE_BINDING.id(namespace, name),
-        body,
         "grants the Role to the ServiceAccount",
         _owners(template),
+        body=body,
         after=frozenset({kinds.ROLE.id(namespace, name), kinds.SERVICE_ACCOUNT.id(namespace, names.service_account(root))}),
         policy=Policy(immutable=(("roleRef",),), omitted=omitted_fields(kinds.ROLE_BINDING)),
     )
 
 
-def _token_secret(template: Template) -> Resource:
+def _token_secret(template: Template) -> Want:
     root, namespace = template.id.name, template.id.namespace
     name = names.token_secret(root)
     account = names.service_account(root)
@@ -78,11 +78,11 @@ def _token_secret(template: Template) -> Resource:
         annotations={"kubernetes.io/service-account.name": account},
         type="kubernetes.io/service-account-token",
     )
-    return Resource(
+    return Want(
         kinds.SECRET.id(namespace, name),
-        body,
         "token of the ServiceAccount",
         _owners(template),
+        body=body,
         after=frozenset({kinds.SERVICE_ACCOUNT.id(namespace, account)}),
         policy=Policy(immutable=(("type",),), omitted=omitted_fields(kinds.SECRET)),
     )

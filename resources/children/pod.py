@@ -11,7 +11,7 @@ from engine.canonical import digest
 from engine.ids import Owner
 from engine.operation import BoundOwner, Cause, Operation, Trial
 from engine.reason import Because, Reason
-from engine.resource import Body, Path, Policy, Resource, Stance
+from engine.resource import Body, Drop, Hold, Path, Policy, Resource, Want, held
 from engine.verb import Verb
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest
@@ -56,7 +56,7 @@ def _of_clique(view: View, clique: CliqueView, base: GangView, gang: SchedulerGa
         template = _template(view, clique, placement, _spec(view, clique, is_gate_open))
         for new in clique.assignment.new:
             created = _after_scheduler_gang(_new_pod(view, clique, new, template, parents), gang)
-            yield _blocked(created, view.holds[clique.clique.name]) if clique.clique.name in view.holds else created
+            yield held(created, view.holds[clique.clique.name], blocked=True) if clique.clique.name in view.holds else created
     for pod in clique.assignment.surplus:
         yield _deleted(pod, Because(Reason.SCALED_IN, f"{clique.name} is scaled to {clique.replicas}"))
     for pod in clique.assignment.ended:
@@ -96,7 +96,7 @@ def _template(view: View, clique: CliqueView, placement: LabelsAndAnnotations, s
     return _Template({**given, **placement.labels, **ours}, {**annotations, **placement.annotations}, spec)
 
 
-def _new_pod(view: View, clique: CliqueView, new: NewPod, template: _Template, parents: Sequence[Parent]) -> Resource:
+def _new_pod(view: View, clique: CliqueView, new: NewPod, template: _Template, parents: Sequence[Parent]) -> Want | Hold:
     """A pod to create. The init container that waits for the parents is added after the claims: it is last, and uses none of them."""
     claims = resource_claim.uses_of_pod(view, clique, new.index)
     spec = resource_claim.with_claims(template.spec, claims)
@@ -111,64 +111,60 @@ def _new_pod(view: View, clique: CliqueView, new: NewPod, template: _Template, p
         spec={**spec, "hostname": names.hostname(clique.name, new.index)},
     )
     body["metadata"]["generateName"] = f"{clique.name}-"
-    pod = replace(_pod(view, clique, body, f"pod {new.index} of {clique.name}"), reason=absence.of_pod(view, clique, new.index))
-    pod = _after_claims(pod, claims)
+    wanted = replace(_pod(view, clique, body, f"pod {new.index} of {clique.name}"), reason=absence.of_pod(view, clique, new.index))
+    pod = _after_claims(wanted, claims)
     pod = _after_domains(pod, tuple(view.domains_of(clique)))
     return _after_identity(view, clique, _deferred_without_gang(view, clique, pod), parents)
 
 
-def _after_claims(pod: Resource, claims: Sequence[ClaimUse]) -> Resource:
+def _after_claims(pod: Want | Hold, claims: Sequence[ClaimUse]) -> Want | Hold:
     """The pod, created after the claims that it uses; deferred while one of them cannot be created."""
     if not claims:
         return pod
     pod = replace(pod, after=pod.after.union(claim.id for claim in claims))
     blocker = next((f"needs {claim.id.name}: {claim.blocker}" for claim in claims if claim.blocker), "")
-    return _blocked(pod, blocker) if blocker else pod
+    return held(pod, blocker, blocked=True) if blocker else pod
 
 
-def _after_domains(pod: Resource, domains: Sequence[Domain]) -> Resource:
+def _after_domains(pod: Want | Hold, domains: Sequence[Domain]) -> Want | Hold:
     """The pod, created after the fabric domains that it joins; deferred while one of them accepts no pod (R31)."""
     if not domains:
         return pod
     pod = replace(pod, after=pod.after.union(domain.id for domain in domains if domain.resource is not None))
     blocking = next((domain for domain in domains if domain.blocker), None)
-    return replace(pod, stance=Stance.HOLD, why=blocking.blocker, blocked=blocking.blocked) if blocking else pod
+    return held(pod, blocking.blocker, blocked=blocking.blocked) if blocking else pod
 
 
-def _deferred_without_gang(view: View, clique: CliqueView, pod: Resource) -> Resource:
+def _deferred_without_gang(view: View, clique: CliqueView, pod: Want | Hold) -> Want | Hold:
     """The pod; deferred while its gang cannot be created: without its gang it might be scheduled outside of the gang's topology domain."""
     blocker = view.template.topology.blocker
     if not blocker or kinds.PODGANG.id(view.namespace, clique.gang) in view.lives.objects:
         return pod
-    return _blocked(pod, f"PodGang {clique.gang} cannot be created: {blocker}")
+    return held(pod, f"PodGang {clique.gang} cannot be created: {blocker}", blocked=True)
 
 
-def _after_scheduler_gang(pod: Resource, gang: SchedulerGang | None) -> Resource:
+def _after_scheduler_gang(pod: Want | Hold, gang: SchedulerGang | None) -> Want | Hold:
     """The pod, created after the scheduler's object for its gang; deferred while that object cannot be created."""
     if gang is None:
         return pod
     pod = replace(pod, after=pod.after | {gang.id})
     blocker = gang.pod_blocker
-    if blocker is None or (pod.blocked and not blocker.blocked):
+    if blocker is None or (isinstance(pod, Hold) and pod.blocked and not blocker.blocked):
         return pod
-    return replace(pod, stance=Stance.HOLD, why=blocker.why, blocked=blocker.blocked)
+    return held(pod, blocker.why, blocked=blocker.blocked)
 
 
-def _after_identity(view: View, clique: CliqueView, pod: Resource, parents: Sequence[Parent]) -> Resource:
+def _after_identity(view: View, clique: CliqueView, pod: Want | Hold, parents: Sequence[Parent]) -> Want | Hold:
     """The pod, created after the objects that let its init container watch the parents; deferred while the token is missing."""
     if not parents:
         return pod
     pod = replace(pod, after=pod.after | startup.identity(view))
-    return pod if view.has_token else replace(pod, stance=Stance.HOLD, why=startup.why_deferred(view, clique, parents), blocked=False)
-
-
-def _blocked(pod: Resource, why: str) -> Resource:
-    return replace(pod, stance=Stance.HOLD, why=why, blocked=True)
+    return pod if view.has_token else held(pod, startup.why_deferred(view, clique, parents))
 
 
 def _serving_pod(
     view: View, clique: CliqueView, pod: PodFacts, clique_labels: dict[str, str], placement: LabelsAndAnnotations, is_gate_open: bool
-) -> Resource:
+) -> Want:
     """An existing pod. It keeps the hash that it was created with.
 
     An outdated pod also keeps its labels and annotations: selectors for labels of the new version must not match it.
@@ -198,22 +194,22 @@ def _hash(clique: CliqueView, pod: PodFacts) -> str:
     return clique.clique.hash if clique.is_current(pod) else pod.hash or clique.hash
 
 
-def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str) -> Resource:
+def _pod(view: View, clique: CliqueView, body: dict[str, Any], why: str) -> Want:
     """The resource of a pod, which is created after its gang and the headless Service."""
     name = body["metadata"]["name"]
     gang = kinds.PODGANG.id(view.namespace, clique.gang)
     service = kinds.SERVICE.id(view.namespace, names.headless_service(view.root, view.index))
     owner = Owner(clique.id, kinds.PODCLIQUE.api_version)
-    return Resource(kinds.POD.id(view.namespace, name), body, why, (owner,), after=frozenset({gang, service}), policy=POLICY)
+    return Want(kinds.POD.id(view.namespace, name), why, (owner,), body=body, after=frozenset({gang, service}), policy=POLICY)
 
 
-def _replaced(pod: PodFacts, because: Because) -> Resource:
+def _replaced(pod: PodFacts, because: Because) -> Drop:
     """The deletion of an outdated pod. One that is not ready is deleted only in the observed revision: it may have become ready since."""
     return replace(_deleted(pod, because), bind_revision=not pod.ready)
 
 
-def _deleted(pod: PodFacts, because: Because) -> Resource:
-    return Resource(pod.live.id, {}, because.text, stance=Stance.DROP, reason=because.reason)
+def _deleted(pod: PodFacts, because: Because) -> Drop:
+    return Drop(pod.live.id, because.text, reason=because.reason)
 
 
 def _spec(view: View, clique: CliqueView, is_gate_open: bool) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.reason import Reason
-from engine.resource import Policy, Resource
+from engine.resource import Policy, Want
 from resources.base import kinds, labels
 from resources.base.fields import manifest
 from resources.children import absence
@@ -29,14 +29,14 @@ OUTDATED = Policy(seal=labels.TEMPLATE_HASH, finalizers=(labels.CLIQUE_FINALIZER
 """The policy of an outdated clique: its spec is neither compared nor written."""
 
 
-def render(view: View) -> Iterator[Resource]:
+def render(view: View) -> Iterator[Want]:
     """The cliques of a replica. `spec.replicas` is sent on creation only: afterwards users and autoscalers own it."""
     for clique in view.cliques:
         if view.keeps(clique):
             yield _podclique(view, clique)
 
 
-def _podclique(view: View, clique: CliqueView) -> Resource:
+def _podclique(view: View, clique: CliqueView) -> Want:
     """An outdated clique keeps its spec and hash until it is replaced; only labels and annotations follow the template."""
     spec = {} if clique.outdated else {"spec": _spec(view, clique)}
     clique_status = status.of(view, clique)
@@ -49,11 +49,11 @@ def _podclique(view: View, clique: CliqueView) -> Resource:
         finalizers=POLICY.finalizers,
         **spec,
     )
-    return Resource(
+    return Want(
         clique.id,
-        body,
         f"clique {clique.clique.name} of replica {view.index}" + (f", in {clique.group.name}" if clique.group else ""),
         (clique.owner,),
+        body=body,
         policy=OUTDATED if clique.outdated else POLICY,
         status=clique_status,
         urgent=begins(clique_status),

@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.paths import overlay
 from engine.reason import Reason
-from engine.resource import Body, Policy, Resource, Stance
+from engine.resource import Body, Hold, Policy, Want
 from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of, manifest
 from resources.children import absence
@@ -22,24 +22,24 @@ POLICY = Policy(
 )
 
 
-def render(view: View) -> Iterator[Resource]:
+def render(view: View) -> Iterator[Want | Hold]:
     """The gangs of a replica. A gang refers to its pods before they exist: their names are computed."""
     for gang in view.gangs:
         yield _podgang(view, gang)
 
 
-def _podgang(view: View, gang: GangView) -> Resource:
+def _podgang(view: View, gang: GangView) -> Want | Hold:
     topology = view.template.topology
     if topology.blocker and gang.live is None:
         why = f"its topology constraints are not known: {topology.blocker}"
-        return Resource(gang.id, {}, why, (view.owner,), stance=Stance.HOLD, blocked=True)
+        return Hold(gang.id, why, (view.owner,), blocked=True)
     why = f"{'base' if gang.is_base else 'scaled'} gang of replica {view.index}"
     follows = absence.follows_pods(view, gang)
-    return Resource(
+    return Want(
         gang.id,
-        _with_termination(view, gang, body_of(view, gang)),
         why,
         (view.owner,),
+        body=_with_termination(view, gang, body_of(view, gang)),
         policy=POLICY,
         status=status.of(view, gang),
         provisional=status.is_coming_up(gang),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine.ids import Owner, ResourceId
 from engine.observed import Live
 from engine.reason import Reason
-from engine.resource import Body, Policy, Resource, Stance
+from engine.resource import Body, Hold, Policy, Want
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest, omitted_fields
 from resources.children import absence
@@ -57,7 +57,7 @@ def _level_of_clique(view: View, clique: CliqueView) -> ClaimLevel:
     return ClaimLevel(Owner(clique.id, kinds.PODCLIQUE.api_version), claim_labels, labels.POD_INDEX, shares)
 
 
-def shared_claims(template: Template, lives: Mapping[ResourceId, Live]) -> Iterator[Resource]:
+def shared_claims(template: Template, lives: Mapping[ResourceId, Live]) -> Iterator[Want | Hold]:
     """The claims that all replicas of a set share. `lives`: the objects that the set has once for all its replicas."""
     level = _level_of_set(template)
     for share in level.shares:
@@ -65,7 +65,7 @@ def shared_claims(template: Template, lives: Mapping[ResourceId, Live]) -> Itera
             yield _claim(level, share, 0, lives, exists=False)
 
 
-def render(view: View) -> Iterator[Resource]:
+def render(view: View) -> Iterator[Want | Hold]:
     """The claims of one replica: its own, and those of its scaling groups and cliques."""
     if view.template.sharing.is_empty:
         return
@@ -81,7 +81,7 @@ def render(view: View) -> Iterator[Resource]:
             yield from _of_clique(view, clique)
 
 
-def _of_clique(view: View, clique: CliqueView) -> Iterator[Resource]:
+def _of_clique(view: View, clique: CliqueView) -> Iterator[Want | Hold]:
     """One claim for each pod index in use. The claim of an index that is no longer used stays until its last pod is gone."""
     level = _level_of_clique(view, clique)
     used = {pod.index for pod in clique.assignment.kept} | {pod.index for pod in clique.assignment.new}
@@ -90,12 +90,12 @@ def _of_clique(view: View, clique: CliqueView) -> Iterator[Resource]:
     unused = {pod.index: pod for pod in clique.pods if pod.index is not None and pod.index not in used}
     for share in level.shares:
         for index, pod in sorted(unused.items()) if share.per_replica else ():
-            yield Resource(level.id(share, index), {}, f"waits for {pod.name} to be gone", stance=Stance.HOLD)
+            yield Hold(level.id(share, index), f"waits for {pod.name} to be gone")
 
 
 def _claims_of_level(
     view: View, level: ClaimLevel, indices: Sequence[int], why_absent: Callable[[int], Reason | None]
-) -> Iterator[Resource]:
+) -> Iterator[Want | Hold]:
     """One claim for each of these replicas, or a single one for all, for each share of the level.
 
     `why_absent`: the index of a replica -> why it has no objects yet.
@@ -103,26 +103,26 @@ def _claims_of_level(
     for share in level.shares:
         for index in indices if share.per_replica else (0,):
             claim = _claim_in_view(view, level, share, index)
-            is_new = share.per_replica and claim.id not in view.lives.objects and claim.stance is Stance.WANT
+            is_new = share.per_replica and claim.id not in view.lives.objects and isinstance(claim, Want)
             yield replace(claim, reason=why_absent(index)) if is_new else claim
 
 
-def _claim_in_view(view: View, level: ClaimLevel, share: Share, index: int) -> Resource:
+def _claim_in_view(view: View, level: ClaimLevel, share: Share, index: int) -> Want | Hold:
     return _claim(level, share, index, view.lives.objects, exists=level.id(share, index) in view.lives.objects)
 
 
-def _claim(level: ClaimLevel, share: Share, index: int, lives: Mapping[ResourceId, Live], *, exists: bool) -> Resource:
+def _claim(level: ClaimLevel, share: Share, index: int, lives: Mapping[ResourceId, Live], *, exists: bool) -> Want | Hold:
     """A claim; deferred if it does not exist and its template is missing, or while it is being deleted and pods use it."""
     id = level.id(share, index)
     live = lives.get(id)
     if live is not None and live.deleting_since is not None and (pods := _running_users(live, lives)):
-        return Resource(id, {}, _why_kept(pods), (level.owner,), stance=Stance.HOLD, blocked=True, reason=Reason.IN_USE)
+        return Hold(id, _why_kept(pods), (level.owner,), blocked=True, reason=Reason.IN_USE)
     if share.blocker and not exists:
-        return Resource(id, {}, share.blocker, (level.owner,), stance=Stance.HOLD, blocked=True)
+        return Hold(id, share.blocker, (level.owner,), blocked=True)
     claim_labels = {**level.labels, level.index_label: str(index)} if share.per_replica else level.labels
     body = manifest(kinds.RESOURCE_CLAIM, id.namespace, id.name, claim_labels, spec=share.spec)
     users = f"replica {index}" if share.per_replica else "all replicas"
-    return Resource(id, body, f"claim {share.name} for {users} of {level.owner.id.name}", (level.owner,), policy=POLICY)
+    return Want(id, f"claim {share.name} for {users} of {level.owner.id.name}", (level.owner,), body=body, policy=POLICY)
 
 
 def _running_users(claim: Live, lives: Mapping[ResourceId, Live]) -> list[str]:

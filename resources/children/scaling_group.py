@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from engine.resource import Policy, Resource
+from engine.resource import Policy, Want
 from resources.base import kinds, labels
 from resources.base.fields import manifest
 from resources.model.view import GroupView, View
@@ -12,14 +12,14 @@ from resources.status.update import begins, summary_text
 POLICY = Policy(seeded=(("spec", "replicas"),), exact=(("spec", "cliqueNames"),), finalizers=(labels.GROUP_FINALIZER,))
 
 
-def render(view: View) -> Iterator[Resource]:
+def render(view: View) -> Iterator[Want]:
     """The scaling groups of a replica. `spec.replicas` is sent on creation only: afterwards users and autoscalers own it."""
     for group in view.groups:
         if not group.terminating:
             yield _scaling_group(view, group)
 
 
-def _scaling_group(view: View, group: GroupView) -> Resource:
+def _scaling_group(view: View, group: GroupView) -> Want:
     config, group_status = group.group, status.of(view, group)
     body = manifest(
         kinds.SCALING_GROUP,
@@ -34,11 +34,11 @@ def _scaling_group(view: View, group: GroupView) -> Resource:
             "cliqueNames": [clique.name for clique in config.cliques],
         },
     )
-    return Resource(
+    return Want(
         group.id,
-        body,
         f"scaling group {config.name} of replica {view.index}",
         (view.owner,),
+        body=body,
         policy=POLICY,
         status=group_status,
         urgent=begins(group_status),

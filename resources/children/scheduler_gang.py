@@ -11,7 +11,7 @@ from engine.ids import Owner, ResourceId
 from engine.observed import Live
 from engine.paths import get
 from engine.plan import Alarm
-from engine.resource import Resource, Stance
+from engine.resource import Hold, Want
 from resources.base import kinds
 from resources.children import absence, podgang
 from resources.model.gang_scheduling import Blocker, gang_scheduler, scheduler_name, set_metadata
@@ -26,7 +26,7 @@ UNCONNECTED = LabelsAndAnnotations()
 class SchedulerGang(Struct, frozen=True, eq=False):
     """The scheduler's object for one PodGang."""
 
-    resource: Resource
+    resource: Want | Hold
     live: Live | None
     problem: str
     """Why the PodGang cannot be expressed for the scheduler; empty if it can."""
@@ -41,7 +41,7 @@ class SchedulerGang(Struct, frozen=True, eq=False):
     @property
     def pod_blocker(self) -> Blocker | None:
         """Why no new pod of the gang is created now; None if it is."""
-        if self.live is None and self.resource.stance is Stance.HOLD:
+        if self.live is None and isinstance(self.resource, Hold):
             return Blocker(f"{self.id.kind} {self.id.name} cannot be created: {self.resource.why}", self.resource.blocked)
         if self.live is None and self.provisional:
             return Blocker(f"{self.id.kind} {self.id.name} must have been read once: it may have to change", blocked=False)
@@ -50,7 +50,7 @@ class SchedulerGang(Struct, frozen=True, eq=False):
         return None
 
 
-def render(view: View) -> Iterator[Resource]:
+def render(view: View) -> Iterator[Want | Hold]:
     """The objects for the gangs of a replica; none if the scheduler of the set needs none."""
     return (gang.resource for gang in scheduler_gangs(view).values())
 
@@ -94,10 +94,10 @@ def _scheduler_gang(view: View, gang: GangView, scheduler: GangScheduler, metada
     mapped = scheduler.gang_object(podgang.body_of(view, gang), live, metadata)
     blocker = _blocker(view, gang, id) or (Blocker(mapped.problem) if mapped.problem else None)
     if blocker is not None:
-        resource = Resource(id, {}, blocker.why, (owner,), stance=Stance.HOLD, blocked=blocker.blocked)
+        resource: Want | Hold = Hold(id, blocker.why, (owner,), blocked=blocker.blocked)
     else:
         why, reason = f"{id.kind} of PodGang {gang.id.name}", absence.of_gang(view, gang)
-        resource = Resource(id, mapped.body, why, (owner,), policy=mapped.policy, reason=reason)
+        resource = Want(id, why, (owner,), body=mapped.body, policy=mapped.policy, reason=reason)
     return SchedulerGang(resource, live, mapped.problem, mapped.provisional and view.gang_blockers.set_exists)
 
 

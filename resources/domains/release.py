@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from engine.duration import spell
 from engine.ids import Owner
 from engine.observed import EMPTY, Live, Observed, Slice, World
 from engine.plan import Alarm, Wait
 from engine.reason import Because, Verdict, earliest
-from engine.resource import Resource, Stance
+from engine.resource import Drop, Hold
 from resources.base import kinds
 from resources.base.fields import mapping, mappings
 from resources.model.domain import is_managed, policy_of
@@ -151,7 +150,7 @@ def counted_users(users: Sequence[User]) -> str:
 class DomainRelease(Struct, frozen=True, eq=False):
     """The domains that a set no longer requests: a resource for each (DROP, or HOLD while it is in use), and the drains that timed out."""
 
-    resources: tuple[Resource, ...] = ()
+    resources: tuple[Drop | Hold, ...] = ()
     until: datetime | None = None
     """When the first drain times out; None if none does."""
     alarms: tuple[Alarm, ...] = ()
@@ -160,7 +159,7 @@ class DomainRelease(Struct, frozen=True, eq=False):
     @property
     def pending(self) -> tuple[Wait, ...]:
         """One entry for each domain that is still in use."""
-        return tuple(Wait(resource.id, resource.why, self.until) for resource in self.resources if resource.stance is Stance.HOLD)
+        return tuple(Wait(resource.id, resource.why, self.until) for resource in self.resources if isinstance(resource, Hold))
 
 
 def merged(*releases: DomainRelease) -> DomainRelease:
@@ -179,13 +178,13 @@ def release_domains(
     by_kind = {fabric.kind.name: fabric for fabric in configuration.fabrics}
     parts = tuple(slices)
     released = [_release(observed, live, by_kind[live.id.kind], configuration, because, now, parts) for live in domains]
-    alarms = tuple(_drain_timed_out(resource, verdict) for resource, verdict in released if resource.stance is Stance.DROP and verdict.why)
+    alarms = tuple(_drain_timed_out(resource, verdict) for resource, verdict in released if isinstance(resource, Drop) and verdict.why)
     return DomainRelease(tuple(resource for resource, _ in released), earliest(verdict.until for _, verdict in released), alarms)
 
 
 def _release(
     observed: Observed, live: Live, fabric: Fabric, configuration: Configuration, because: Because, now: datetime, slices: Sequence[Slice]
-) -> tuple[Resource, Verdict[str]]:
+) -> tuple[Drop | Hold, Verdict[str]]:
     """The resource of one domain, with the verdict of its drain.
 
     While other sets own a shared domain, their claims do not count: only this set's owner reference is removed.
@@ -196,13 +195,12 @@ def _release(
     users = users_of(observed, fabric, live, slices, claims=not has_other_owners)
     verdict = drain_verdict(users, configuration.drain_timeout, now)
     policy = policy_of(fabric, shared=shared)
-    resource = Resource(live.id, {}, because.text, (owner,), stance=Stance.DROP, policy=policy, reason=because.reason)
     if verdict.value:
-        resource = replace(resource, stance=Stance.HOLD, why=f"{because.text}; {verdict.value}", reason=None)
-    return resource, verdict
+        return Hold(live.id, f"{because.text}; {verdict.value}", (owner,), policy=policy), verdict
+    return Drop(live.id, because.text, (owner,), policy=policy, reason=because.reason), verdict
 
 
-def _drain_timed_out(resource: Resource, verdict: Verdict[str]) -> Alarm:
+def _drain_timed_out(resource: Drop, verdict: Verdict[str]) -> Alarm:
     kind, name = resource.id.kind, resource.id.name
     return Alarm(f"{kind}DrainTimedOut", f"{kind} {name} is deleted although it is in use: {verdict.why}")
 

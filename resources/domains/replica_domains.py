@@ -18,7 +18,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
 from engine.plan import Alarm, Wait
 from engine.reason import Because, Reason
-from engine.resource import Body, Resource, Stance
+from engine.resource import Body, Drop, Hold, Resource, Want, held
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest
 from resources.domains.cut_off import CutOff, cut_off, with_cut_off
@@ -57,7 +57,7 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
         foreign = is_foreign(live, self.fabric, self.observed.root.uid, shared=self.request.shared)
         if foreign and live.deleting_since is not None:
             why = f"{kind.name} {self.id.name} is controlled by another owner and is being deleted; it is created again afterwards"
-            return replace(domain, resource=self._held(why), blocker=why, pending=why)
+            return replace(domain, resource=held(self._resource(None), why), blocker=why, pending=why)
         if foreign:
             return self._cannot_be_created(domain, self._conflict(live), Reason.NAME_CONFLICT)
         managed = not self.request.shared or is_managed(live, self.fabric)
@@ -85,12 +85,12 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
         blocker = f"{live.id.kind} {live.id.name} is being deleted"
         if verdict.value:
             alarm = Alarm(f"{live.id.kind}Terminating", f"{blocker}; it is kept until its users are gone")
-            held = self._held(f"is being deleted; {verdict.value}", live)
-            return replace(domain, resource=held, blocker=f"{blocker}; {verdict.value}", alarm=alarm, held_by=self._holders(users))
-        why = "is being deleted; it is created again afterwards"
+            kept = held(self._resource(live), f"is being deleted; {verdict.value}")
+            return replace(domain, resource=kept, blocker=f"{blocker}; {verdict.value}", alarm=alarm, held_by=self._holders(users))
+        why, wanted = "is being deleted; it is created again afterwards", self._resource(live)
         return replace(
             domain,
-            resource=replace(self._resource(live), stance=Stance.DROP, why=why, reason=Reason.DOMAIN_REPLACED),
+            resource=Drop(self.id, why, wanted.owners, policy=wanted.policy, reason=Reason.DOMAIN_REPLACED),
             blocker=blocker,
             pending=why,
         )
@@ -127,14 +127,11 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
             return domain
         return replace(domain, blocker=why, pending=why)
 
-    def _blocked(self, why: str, live: Live | None = None) -> Resource:
-        """The domain object, left as it is until somebody else acts."""
-        return replace(self._held(why, live), blocked=True)
+    def _blocked(self, why: str, live: Live | None = None) -> Hold:
+        """The domain object, left as it is until a user or another controller acts."""
+        return held(self._resource(live), why, blocked=True)
 
-    def _held(self, why: str, live: Live | None = None) -> Resource:
-        return replace(self._resource(live), stance=Stance.HOLD, why=why)
-
-    def _resource(self, live: Live | None) -> Resource:
+    def _resource(self, live: Live | None) -> Want:
         root, shared = self.template.id, self.request.shared
         owner = Owner(root, kinds.PODCLIQUESET.api_version, controller=not shared)
         policy = policy_of(self.fabric, shared=shared)
@@ -147,7 +144,7 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
         spec = self.fabric.domain_spec(self.id.name)
         body = manifest(self.fabric.kind, self.id.namespace, self.id.name, keys, finalizers=policy.finalizers, spec=spec)
         why = f"pods of {root.name} request it by name" if shared else f"{self.fabric.name} domain of replica {self.index}"
-        return Resource(self.id, body, why, (owner,), policy=policy)
+        return Want(self.id, why, (owner,), body=body, policy=policy)
 
 
 def _part_of(root: str, live: Live | None) -> str:

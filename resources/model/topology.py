@@ -11,7 +11,7 @@ from engine.conditions import condition
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Observed
 from engine.plan import Alarm
-from engine.resource import Body, Resource, Stance
+from engine.resource import Body, Hold, Want, held
 from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.ports.references import TemplateReferences
@@ -196,7 +196,7 @@ class BackendTopology(Struct, frozen=True):
     """Whether an enabled back end of that name supports topologies."""
     live: Live | None = None
     """The object; None if it does not exist."""
-    resource: Resource | None = None
+    resource: Want | Hold | None = None
     """The desired object; None if somebody else manages it."""
     failed: bool = False
     """Whether the engine should manage the object and cannot."""
@@ -275,12 +275,12 @@ class _Comparison(Struct, frozen=True, eq=False):
         alarm = Alarm(f"{id.kind}Failed", f"Failed to create {id.kind} {id.name}: {conflict}", blocking=True)
         return replace(_blocked(topology, conflict), alarm=alarm)
 
-    def _resource(self) -> Resource:
+    def _resource(self) -> Want:
         body = self.back_end.topology_for(self.levels)
         id = self.back_end.topology.id("", body["metadata"]["name"])
         owner = Owner(self.observed.root.id, kinds.TOPOLOGY_BINDING.api_version)
         policy = replace(self.back_end.topology_policy, unlabelled=True)
-        return Resource(id, body, f"the topology of {self.scheduler}", (owner,), policy=policy)
+        return Want(id, f"the topology of {self.scheduler}", (owner,), body=body, policy=policy)
 
     def _has_failed(self, id: ResourceId) -> bool:
         return any(call.id == id and call.error is not None for call in self.observed.failed_calls or ())
@@ -291,5 +291,5 @@ class _Comparison(Struct, frozen=True, eq=False):
 
 def _blocked(topology: BackendTopology, why: str, *, blocked: bool = True) -> BackendTopology:
     """The topology of an object that the engine cannot manage now: `why` is its mismatch, and an existing object is not changed."""
-    resource = replace(topology.resource, stance=Stance.HOLD, why=why, blocked=blocked) if topology.resource is not None else None
+    resource = held(topology.resource, why, blocked=blocked) if topology.resource is not None else None
     return replace(topology, mismatch=why, failed=True, resource=resource)

@@ -8,7 +8,7 @@ from engine.ids import ResourceId
 from engine.observed import Live
 from engine.plan import Wait
 from engine.reason import Because, Reason
-from engine.resource import PLAIN, EventGroup, Policy, Resource, Stance
+from engine.resource import PLAIN, Drop, EventGroup, Hold, Policy
 from resources.base import labels
 from resources.model.gang_scheduling import is_gang_object, is_needed_by_pods
 from resources.model.view import GroupView, View, group_replica
@@ -36,7 +36,7 @@ def orphans_its_children(live: Live) -> bool:
 
 def delete_in_order(
     lives: Iterable[Live], because: Because, *, intended: bool = True, last: Collection[str] = (), event_group: EventGroup | None = None
-) -> Iterator[Resource]:
+) -> Iterator[Drop | Hold]:
     """One resource for each of these objects: DROP if it can be deleted now, HOLD while it has to wait for pods among them to be gone.
 
     `because` and `intended` apply to all of them. The cliques named in `last` are deleted after the other cliques, and resource claims
@@ -46,12 +46,12 @@ def delete_in_order(
     pods = sum(live.id.kind == "Pod" for live in batch.lives)
     for live in batch.lives:
         if live.id.kind == "ResourceClaim" and live.deleting_since is not None:
-            yield Resource(live.id, {}, f"{because.text}; its devices are being released", stance=Stance.HOLD)
+            yield Hold(live.id, f"{because.text}; its devices are being released")
         elif live.id.kind in DELETED_FIRST or not pods:
             yield _drop(live, because, intended, batch.deleted_after(live), event_group if live.id.kind == "PodClique" else None)
         else:
             counted = "1 pod" if pods == 1 else f"{pods} pods"
-            yield Resource(live.id, {}, f"{because.text}; waits for {counted} to be gone", stance=Stance.HOLD)
+            yield Hold(live.id, f"{because.text}; waits for {counted} to be gone")
 
 
 def pending_deletions(lives: Iterable[Live]) -> Iterator[Wait]:
@@ -98,12 +98,10 @@ def _is_of_one_clique(claim: Live) -> bool:
     return claim.controller is not None and claim.controller.kind == "PodClique"
 
 
-def _drop(live: Live, because: Because, intended: bool, after: frozenset[ResourceId], event_group: EventGroup | None) -> Resource:
-    return Resource(
+def _drop(live: Live, because: Because, intended: bool, after: frozenset[ResourceId], event_group: EventGroup | None) -> Drop:
+    return Drop(
         live.id,
-        {},
         because.text,
-        stance=Stance.DROP,
         policy=POLICIES.get(live.id.kind, PLAIN),
         after=after,
         intended=intended,
@@ -122,7 +120,7 @@ class DeletionGroup(Struct, frozen=True):
     """The replica that the objects are deleted with, if the deletion is reported as one event."""
 
 
-def obsolete_objects(view: View, desired: Collection[ResourceId], kept_because: str = "") -> Iterator[Resource]:
+def obsolete_objects(view: View, desired: Collection[ResourceId], kept_because: str = "") -> Iterator[Drop | Hold]:
     """One resource, DROP or HOLD, for each object of the replica that is not desired. Fabric domains are released elsewhere.
 
     `kept_because`: why what the template no longer has stays; empty if it is deleted.
@@ -136,14 +134,14 @@ def obsolete_objects(view: View, desired: Collection[ResourceId], kept_because: 
         if live.id not in desired and live.id.kind not in domain_kinds and not is_orphaned:
             if _has_gang(view, live) and is_needed_by_pods(live, view.lives, view.configuration):
                 why = f"the set has another scheduler now; pods of {live.id.name} still need it"
-                yield Resource(live.id, {}, why, stance=Stance.HOLD)
+                yield Hold(live.id, why)
                 continue
             group = _deletion_group(view, live, cliques)
             if group is not None:
                 groups.setdefault(group, []).append(live)
     for group, lives in groups.items():
         if kept_because and not group.intended:
-            yield from (Resource(live.id, {}, f"{group.because.text}; it stays: {kept_because}", stance=Stance.HOLD) for live in lives)
+            yield from (Hold(live.id, f"{group.because.text}; it stays: {kept_because}") for live in lives)
             continue
         yield from delete_in_order(
             lives, group.because, intended=group.intended, last=view.removals.deleted_last, event_group=group.event_group

@@ -12,7 +12,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
 from engine.plan import Wait
 from engine.reason import Because, Reason, earliest
-from engine.resource import Policy, Resource, Stance
+from engine.resource import Drop, Hold, Policy
 from resources.domains.release import DomainRelease, claims_on, owned_domains, release_domains
 from resources.model.view import ROOT, SET
 from resources.ports.configuration import Configuration
@@ -91,19 +91,19 @@ def teardown(observed: Observed, policy: Policy, configuration: Configuration, n
 def _orphaned(observed: Observed, why: str) -> Desired:
     """The root and everything that it still owns stay as they are: the garbage collector takes the references to the root away."""
     why = f"{why} with --cascade=orphan; waits for the garbage collector to release what it owns"
-    held = {key: [Resource(id, {}, why, stance=Stance.HOLD) for id in lives.objects] for key, lives in observed.slices.items()}
-    root = Resource(observed.root.id, {}, why, stance=Stance.HOLD)
+    held = {key: [Hold(id, why) for id in lives.objects] for key, lives in observed.slices.items()}
+    root = Hold(observed.root.id, why)
     return Desired(graph([part(ROOT, [root, *held.pop(ROOT, ())]), *(part(key, resources) for key, resources in held.items())]))
 
 
-def _root(root: ResourceId, policy: Policy, why: str, remaining: int) -> Resource:
+def _root(root: ResourceId, policy: Policy, why: str, remaining: int) -> Drop | Hold:
     if remaining:
         objects = "1 object" if remaining == 1 else f"{remaining} objects"
-        return Resource(root, {}, f"{why}; waits for {objects} to be gone", stance=Stance.HOLD)
-    return Resource(root, {}, why, stance=Stance.DROP, policy=policy, reason=Reason.SET_DELETED)
+        return Hold(root, f"{why}; waits for {objects} to be gone")
+    return Drop(root, why, policy=policy, reason=Reason.SET_DELETED)
 
 
-def _shared_objects(lives: Iterable[Live], because: Because, *, has_replicas: bool) -> Iterable[Resource]:
+def _shared_objects(lives: Iterable[Live], because: Because, *, has_replicas: bool) -> Iterable[Drop | Hold]:
     if not has_replicas:
         return delete_in_order(lives, because)
-    return (Resource(live.id, {}, f"{because.text}; waits for the replicas to be gone", stance=Stance.HOLD) for live in lives)
+    return (Hold(live.id, f"{because.text}; waits for the replicas to be gone") for live in lives)

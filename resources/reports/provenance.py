@@ -9,7 +9,7 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, live
 from engine.proposal import propose
-from engine.resource import Body, Path, Resource
+from engine.resource import Body, Hold, Path, Want
 from engine.world import empty
 from resources.base import kinds, labels
 from resources.base.fields import mapping
@@ -29,7 +29,7 @@ Sources = Mapping[Path, tuple[Path, ...]]
 
 
 def provenance(
-    blueprint: Blueprint[Configuration], root: Live, subject: Live | Resource, part: str, now: datetime, configuration: Configuration
+    blueprint: Blueprint[Configuration], root: Live, subject: Live | Want | Hold, part: str, now: datetime, configuration: Configuration
 ) -> Sources:
     """The sources of an object's fields; empty if the root exceeds `MAX_WORK` or does not produce the object.
 
@@ -110,7 +110,7 @@ def _rendered(
         return None
     if desired.problems:
         return None
-    resources = (resource for resource in desired.graph.resources.values() if resource.body)
+    resources = (resource for resource in desired.graph.resources.values() if isinstance(resource, Want | Hold) and resource.body)
     bodies = [(_key(resource.id, _labels_of(resource)), resource.body) for resource in resources]
     bodies += [(_key(live(body).id, {}), body) for body in nested]
     return next((dict(_leaves(body)) for match, body in bodies if match == key), None)
@@ -123,7 +123,7 @@ def _key(id: ResourceId, keys: Mapping[str, str]) -> tuple[str, ...]:
     return id.group, id.kind, id.name
 
 
-def _labels_of(subject: Live | Resource) -> Mapping[str, str]:
+def _labels_of(subject: Live | Want | Hold) -> Mapping[str, str]:
     keys: Mapping[str, str] = subject.labels if isinstance(subject, Live) else subject.body["metadata"].get("labels") or {}
     return keys
 

@@ -5,7 +5,7 @@ import pytest
 from engine.errors import GraphError
 from engine.graph import Part, graph, part
 from engine.ids import ResourceId
-from engine.resource import Resource
+from engine.resource import Resource, Want
 
 
 def named(name: str) -> ResourceId:
@@ -15,7 +15,7 @@ def named(name: str) -> ResourceId:
 
 def thing(name: str, *after: str) -> Resource:
     """A resource that comes after others."""
-    return Resource(named(name), {}, f"wants {name}", after=frozenset(map(named, after)))
+    return Want(named(name), f"wants {name}", body={}, after=frozenset(map(named, after)))
 
 
 def order(part: Part) -> list[str]:

@@ -15,7 +15,7 @@ from engine.paths import stamp
 from engine.plan import Plan, Wait
 from engine.planner import plan
 from engine.reason import Reason
-from engine.resource import NOW, Policy, Resource, Stance
+from engine.resource import NOW, Drop, Policy, Resource, Want, held
 from engine.verb import Verb
 
 ROOT = ResourceId("x.io", "Root", "default", "root")
@@ -43,16 +43,24 @@ def planned_for(resource: Resource, *existing: Mapping[str, Any], child: Resourc
     return plan(Desired(graph([part("one", resources)])), world, {"Thing": frozenset({"Pod"})}, Memo())
 
 
-def thing(stance: Stance = Stance.WANT, policy: Policy | None = None, **over: Any) -> Resource:
+OWNERS = (Owner(ROOT, "x.io/v1", controller=False),)
+SHARED = Policy(shared=True)
+
+
+def thing(policy: Policy = SHARED, **over: Any) -> Want:
     """The thing, owned by the root among others."""
-    owners = (Owner(ROOT, "x.io/v1", controller=False),)
     manifest = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "thing", "namespace": "default"}, "spec": {"a": 1}}
-    return Resource(THING, manifest, "somebody asks", owners, stance=stance, policy=policy or Policy(shared=True), **over)
+    return Want(THING, "somebody asks", OWNERS, body=manifest, policy=policy, **over)
+
+
+def dropped(policy: Policy = SHARED) -> Drop:
+    """The thing, no longer wanted."""
+    return Drop(THING, "somebody asks", OWNERS, policy=policy)
 
 
 def owned_by_thing() -> Resource:
     """A thing that the thing owns."""
-    return Resource(CHILD, {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "child"}}, "part", (Owner(THING, "x.io/v1"),))
+    return Want(CHILD, "part", (Owner(THING, "x.io/v1"),), body={"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "child"}})
 
 
 def only(plan: Plan) -> Operation:
@@ -69,7 +77,7 @@ def test_an_owner_is_added_to_those_that_exist() -> None:
 
 
 def test_a_root_that_drops_a_shared_object_removes_only_its_own_reference() -> None:
-    operation = only(planned(thing(Stance.DROP), body(THING, ownerReferences=[THEIRS, OURS])))
+    operation = only(planned(dropped(), body(THING, ownerReferences=[THEIRS, OURS])))
 
     assert operation.verb is Verb.PATCH
     assert operation.body == {"metadata": {"ownerReferences": [THEIRS]}}
@@ -77,16 +85,16 @@ def test_a_root_that_drops_a_shared_object_removes_only_its_own_reference() -> N
 
 
 def test_the_last_owner_deletes() -> None:
-    assert only(planned(thing(Stance.DROP), body(THING, ownerReferences=[OURS]))).verb is Verb.DELETE
+    assert only(planned(dropped(), body(THING, ownerReferences=[OURS]))).verb is Verb.DELETE
 
 
 def test_a_shared_object_that_a_root_has_dropped_is_left_alone() -> None:
-    assert planned(thing(Stance.DROP), body(THING, ownerReferences=[THEIRS])).operations == ()
+    assert planned(dropped(), body(THING, ownerReferences=[THEIRS])).operations == ()
 
 
 def test_a_delete_releases_our_finalizer_afterwards_and_no_other() -> None:
     policy = Policy(finalizers=("ours",))
-    delete, release = planned(thing(Stance.DROP, policy), body(THING, finalizers=["theirs", "ours"])).operations
+    delete, release = planned(dropped(policy), body(THING, finalizers=["theirs", "ours"])).operations
 
     assert (delete.verb, release.verb) == (Verb.DELETE, Verb.RELEASE)
     assert release.after == {delete.key}
@@ -102,7 +110,7 @@ def test_a_change_of_an_immutable_field_replaces_the_object() -> None:
 
 
 def test_a_held_resource_is_left_to_a_later_pass_or_blocked_as_it_says() -> None:
-    later, blocked = planned(thing(Stance.HOLD), None), planned(thing(Stance.HOLD, blocked=True), None)
+    later, blocked = planned(held(thing(), "somebody asks"), None), planned(held(thing(), "somebody asks", blocked=True), None)
 
     assert (later.operations, blocked.operations) == ((), ())
     assert (later.later, later.blocked) == ((Wait(THING, "somebody asks"),), ())
@@ -110,8 +118,8 @@ def test_a_held_resource_is_left_to_a_later_pass_or_blocked_as_it_says() -> None
 
 
 def test_an_object_whose_owner_is_deferred_waits_for_it_and_is_blocked_if_the_owner_is() -> None:
-    later = planned_for(thing(Stance.HOLD), child=owned_by_thing())
-    blocked = planned_for(thing(Stance.HOLD, blocked=True), child=owned_by_thing())
+    later = planned_for(held(thing(), "somebody asks"), child=owned_by_thing())
+    blocked = planned_for(held(thing(), "somebody asks", blocked=True), child=owned_by_thing())
 
     assert [wait.id for wait in later.later] == [THING, CHILD]
     assert [wait.id for wait in blocked.blocked] == [THING, CHILD]
@@ -121,7 +129,7 @@ def test_an_object_whose_owner_is_deferred_waits_for_it_and_is_blocked_if_the_ow
 def test_kinds_that_cannot_be_listed_block() -> None:
     existing = body(THING, ownerReferences=[OURS])
     unlisted = planned_for(thing(), incomplete=frozenset({"Thing"}))
-    deleted = planned_for(thing(Stance.DROP), existing, incomplete=frozenset({"Pod"}))
+    deleted = planned_for(dropped(), existing, incomplete=frozenset({"Pod"}))
     changed = planned_for(thing(), {**existing, "spec": {"a": 2}}, incomplete=frozenset({"Pod"}))
     unintended = planned_for(owned_by_thing(), existing, incomplete=frozenset({"Pod", "Service"}))
 
@@ -159,7 +167,7 @@ def test_an_object_that_is_being_deleted_is_created_again_later() -> None:
 
 def test_finalizers_of_others_are_waited_for() -> None:
     policy = Policy(finalizers=("ours",), release_last=True)
-    plan = planned(thing(Stance.DROP, policy), body(THING, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["theirs", "ours"]))
+    plan = planned(dropped(policy), body(THING, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["theirs", "ours"]))
 
     assert plan.operations == ()
     assert plan.later == (Wait(THING, "somebody asks; waits for the removal of finalizer theirs"),)

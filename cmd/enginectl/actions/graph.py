@@ -8,6 +8,7 @@ from engine.report.diagram.mermaid import mermaid
 from engine.report.diagram.model import Diagram
 from engine.report.diagram.sources import of_graph
 from engine.report.html.drawing import svg
+from engine.resource import Hold, Want
 from enginectl.actions.render import desired_by_root
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
@@ -31,7 +32,8 @@ def draw(wiring: Wiring, files: list[Path], format: GraphFormat) -> Exit:
     faults = [fault for faults in admitted.rejected.values() for fault in faults]
     diagrams: list[Diagram] = []
     for root, desired in desired_by_root(wiring, admitted.roots):
-        names = patterns_of({id: resource.body for id, resource in desired.graph.resources.items()})
+        resources = desired.graph.resources.items()
+        names = patterns_of({id: resource.body for id, resource in resources if isinstance(resource, Want | Hold)})
         diagrams.append(of_graph(root, desired.graph, names))
         faults += [f"{root}: {problem}" for problem in desired.problems]
     terminal.print_text(WRITERS[format](diagrams))

@@ -13,7 +13,7 @@ from engine.operation import BoundOwner, Unknown
 from engine.proposal import compose, propose
 from engine.report.json import with_owners
 from engine.report.printable import printable
-from engine.resource import Resource, Stance
+from engine.resource import Hold, Want
 from engine.world import empty
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
@@ -54,10 +54,10 @@ def render(wiring: Wiring, roots: Roots) -> tuple[list[dict[str, Any]], list[str
     faults = [fault for faults in admitted.rejected.values() for fault in faults]
     for root, desired in desired_by_root(wiring, admitted.roots):
         faults += [f"{root}: {problem}" for problem in desired.problems]
-        resources = [resource for resource in desired.graph.resources.values() if resource.stance is not Stance.DROP]
+        resources = [resource for resource in desired.graph.resources.values() if isinstance(resource, Want | Hold)]
         objects += bodies_with_patterns({resource.id: manifest(resource) for resource in resources if resource.body})
         for resource in resources:
-            if not resource.body and resource.scale is None:
+            if not resource.body:
                 terminal.notice(f"note: {printable(str(resource.id))} is left out: {printable(resource.why)}")
     return objects, faults
 
@@ -85,6 +85,6 @@ def in_order(roots: Iterable[Observed]) -> Iterator[Observed]:
             yield from nested.get(observed.root.id, ())
 
 
-def manifest(resource: Resource) -> dict[str, Any]:
+def manifest(resource: Want | Hold) -> dict[str, Any]:
     """One object as it would be sent, with secret data masked and placeholders for the uids of its owners."""
     return with_owners(masked(resource.body), [BoundOwner(owner, Unknown(owner.id)) for owner in resource.owners])

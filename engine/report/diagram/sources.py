@@ -7,7 +7,7 @@ from engine.graph import Graph
 from engine.ids import ResourceId
 from engine.report.diagram.model import EACH, Before, Diagram, Node, Relation, diagram
 from engine.report.model import Report, RootReport
-from engine.resource import Resource, Stance
+from engine.resource import Drop, Hold, Resource
 from engine.verb import Verb
 
 NO_NAMES: Final[Mapping[ResourceId, str]] = {}
@@ -39,7 +39,7 @@ def of_report(report: Report) -> list[Diagram]:
 
 def of_graph(root: ResourceId, graph: Graph, names: Mapping[ResourceId, str] = NO_NAMES) -> Diagram:
     """The desired objects of a root: arrows lead from owners, and from what is created first. `names`: how some of them are shown."""
-    wanted = {id: resource for id, resource in graph.resources.items() if resource.stance is not Stance.DROP}
+    wanted = {id: resource for id, resource in graph.resources.items() if not isinstance(resource, Drop)}
     nodes: dict[Hashable, Node] = {id: Node(id._replace(name=names.get(id, id.name)), _word(resource)) for id, resource in wanted.items()}
     before: Before = {id: _before(resource) for id, resource in wanted.items()}
     return diagram(str(root), nodes, {id: {first: why for first, why in firsts.items() if first in nodes} for id, firsts in before.items()})
@@ -47,7 +47,7 @@ def of_graph(root: ResourceId, graph: Graph, names: Mapping[ResourceId, str] = N
 
 def _word(resource: Resource) -> str:
     """`later` or `blocked` for an object that is held back."""
-    return "" if resource.stance is Stance.WANT else "blocked" if resource.blocked else "later"
+    return ("blocked" if resource.blocked else "later") if isinstance(resource, Hold) else ""
 
 
 def _before(resource: Resource) -> dict[Hashable, Relation]:

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from engine.resource import Body, Resource
+from engine.resource import Body, Hold, Want, held
 from resources.base import kinds, labels
 from resources.base.fields import manifest, mapping, mappings
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.objects.component_names import name_fault, public_service_name
-from resources.dynamo.objects.holding import held
 from resources.dynamo.objects.labels import own_labels
 from resources.dynamo.objects.pod_template import ROLE, identity_labels
 from resources.dynamo.objects.service import FRONTEND, HTTP, POLICY, service_name
@@ -19,7 +18,7 @@ COMPONENT_SERVICE = "dynamo-component-service"
 """The value of `app.kubernetes.io/component` of these Services."""
 
 
-def component_services(graph: InferenceGraph, service: GraphService, template: Body) -> Iterator[Resource]:
+def component_services(graph: InferenceGraph, service: GraphService, template: Body) -> Iterator[Want | Hold]:
     """The Services of one service. `template` is the pod template of its leader or only pod, empty if it cannot be built.
 
     A frontend has a second Service, unless another service's has its name.
@@ -36,7 +35,7 @@ def service_names(graph: InferenceGraph) -> frozenset[str]:
     return frozenset(service_name(graph, service) for service in graph.services)
 
 
-def _service(graph: InferenceGraph, service: GraphService, name: str, containers: Sequence[Body]) -> Resource:
+def _service(graph: InferenceGraph, service: GraphService, name: str, containers: Sequence[Body]) -> Want | Hold:
     """A Service of the pods of a service; of several nodes it selects the leader, the only pod that answers requests."""
     port_name, port = ("http", HTTP) if service.component_type == FRONTEND else ("system", SYSTEM)
     role = {ROLE: str(Role.LEADER)} if service.is_multinode else {}
@@ -51,9 +50,9 @@ def _service(graph: InferenceGraph, service: GraphService, name: str, containers
             "ports": [{"name": port_name, "port": port, "targetPort": target, "protocol": "TCP"}],
         },
     )
-    resource = Resource(kinds.SERVICE.id(graph.namespace, name), body, f"Service of {service.name}", (graph.owner,), policy=POLICY)
+    resource = Want(kinds.SERVICE.id(graph.namespace, name), f"Service of {service.name}", (graph.owner,), body=body, policy=POLICY)
     fault = name_fault(name)
-    return held(resource, fault) if fault else resource
+    return held(resource, fault, blocked=True) if fault else resource
 
 
 def _has_port(containers: Sequence[Body], name: str) -> bool:

@@ -9,14 +9,13 @@ from engine.errors import GraphError
 from engine.observed import Live, Slice
 from engine.paths import get
 from engine.reason import Reason
-from engine.resource import Resource
+from engine.resource import Hold, Resource, Want, held
 from resources.base import kinds
 from resources.dynamo.model.graph import KAI_QUEUE, GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.model.names import instance
 from resources.dynamo.objects.component_names import instance_name, name_fault
 from resources.dynamo.objects.component_service import component_services, service_names
 from resources.dynamo.objects.deployment import deployment
-from resources.dynamo.objects.holding import held
 from resources.dynamo.objects.labels import pod_annotations
 from resources.dynamo.objects.leader_worker_set import VOLCANO, GroupTemplates, group_templates, leader_worker_set
 from resources.dynamo.objects.obsolete_components import obsolete_components
@@ -70,14 +69,16 @@ def _warnings(graph: InferenceGraph, service: GraphService, role: Role, settings
         return ()
 
 
-def _of_service(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str) -> Iterator[Resource]:
+def _of_service(
+    graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str
+) -> Iterator[Want | Hold]:
     if service.is_multinode:
         yield from _multinode(graph, service, settings, lives, blocker)
     else:
         yield from _single_node(graph, service, settings, lives, blocker)
 
 
-def _multinode(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str) -> Iterator[Resource]:
+def _multinode(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str) -> Iterator[Want | Hold]:
     try:
         templates, fault = group_templates(graph, service, settings), ""
     except PodFault as error:
@@ -89,7 +90,7 @@ def _multinode(graph: InferenceGraph, service: GraphService, settings: DynamoSet
 
 def _instance(
     graph: InferenceGraph, service: GraphService, index: int, templates: GroupTemplates | None, lives: Slice, blocker: str
-) -> Iterator[Resource]:
+) -> Iterator[Want | Hold]:
     """The PodGroup and the LeaderWorkerSet of one replica.
 
     A gang without its pods would wait in Volcano's queue for nothing, so both are held together, each unless it exists. Without
@@ -100,12 +101,12 @@ def _instance(
     live, gang = lives.objects.get(id), replace(pod_group(graph, service, index), reason=_why_absent(service, index, lives))
     reason = _name_fault(graph, name) or blocker
     is_held = bool(reason) and live is None
-    yield held(gang, reason) if is_held and gang.id not in lives.objects else gang
+    yield held(gang, reason, blocked=True) if is_held and gang.id not in lives.objects else gang
     if templates is None:
-        yield held(Resource(id, {}, "", (graph.owner,)), reason)
+        yield Hold(id, reason, (graph.owner,), blocked=True)
     else:
         workload = replace(leader_worker_set(graph, service, index, templates, live), reason=gang.reason)
-        yield held(workload, reason) if is_held else workload
+        yield held(workload, reason, blocked=True) if is_held else workload
 
 
 def _why_absent(service: GraphService, index: int, lives: Slice) -> Reason | None:
@@ -126,14 +127,16 @@ def _name_fault(graph: InferenceGraph, name: str) -> str:
     return name_fault(name)
 
 
-def _single_node(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str) -> Iterator[Resource]:
+def _single_node(
+    graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str
+) -> Iterator[Want | Hold]:
     id = kinds.DEPLOYMENT.id(graph.namespace, service_name(graph, service))
     live = lives.objects.get(id)
     try:
-        workload = deployment(graph, service, settings, live)
+        workload: Want | Hold = deployment(graph, service, settings, live)
     except PodFault as fault:
-        workload = held(Resource(id, {}, "", (graph.owner,)), str(fault))
-    yield held(workload, blocker) if blocker and live is None else workload
+        workload = Hold(id, str(fault), (graph.owner,), blocked=True)
+    yield held(workload, blocker, blocked=True) if blocker and live is None else workload
     yield from component_services(graph, service, get(workload.body, ("spec", "template"), {}))
 
 

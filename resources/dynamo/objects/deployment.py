@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from engine.observed import Live
-from engine.resource import Policy, Resource
+from engine.resource import Policy, Want
 from resources.base import kinds
 from resources.base.fields import manifest, mapping, omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
@@ -46,7 +46,7 @@ STRATEGIES: Mapping[str, dict[str, Any]] = {
 """The value of the annotation `STRATEGY` of a service -> the strategy of its Deployment; any other value means the default."""
 
 
-def deployment(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, live: Live | None) -> Resource:
+def deployment(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, live: Live | None) -> Want:
     """The Deployment of a single-node service. Raises `PodFault` for what the manifest shows to be wrong."""
     name = service_name(graph, service)
     selector = {SELECTOR: name}
@@ -70,4 +70,4 @@ def deployment(graph: InferenceGraph, service: GraphService, settings: DynamoSet
     )
     policy = SCALED_BY_OTHERS if service.spec.replicas is None else POLICY
     why = f"{service.name}: {'1 replica' if service.replicas == 1 else f'{service.replicas} replicas'} on one node each"
-    return Resource(kinds.DEPLOYMENT.id(graph.namespace, name), body, why, (graph.owner,), policy=policy)
+    return Want(kinds.DEPLOYMENT.id(graph.namespace, name), why, (graph.owner,), body=body, policy=policy)

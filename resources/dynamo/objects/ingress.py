@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from engine.resource import Policy, Resource
+from engine.resource import Policy, Want
 from resources.base import kinds
 from resources.base.fields import manifest, omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph
@@ -17,7 +17,7 @@ POLICY: Final = Policy(owned=(("spec", "tls"),), omitted=omitted_fields(kinds.IN
 """A certificate that the service no longer names is removed from the Ingress."""
 
 
-def ingresses(graph: InferenceGraph, settings: DynamoSettings) -> Iterator[Resource]:
+def ingresses(graph: InferenceGraph, settings: DynamoSettings) -> Iterator[Want]:
     """The Ingress of each exposed frontend: enabled, by itself or by an Ingress class in the settings, and with an Ingress class."""
     for service in frontends(graph):
         if _is_enabled(service, settings) and _ingress_class(service, settings):
@@ -37,7 +37,7 @@ def ingress_host(graph: InferenceGraph, service: GraphService, settings: DynamoS
     return f"{host}.{suffix}" if suffix else host
 
 
-def _ingress(graph: InferenceGraph, service: GraphService, settings: DynamoSettings) -> Resource:
+def _ingress(graph: InferenceGraph, service: GraphService, settings: DynamoSettings) -> Want:
     name, host, ingress = service_name(graph, service), ingress_host(graph, service, settings), _spec(service)
     backend = {"service": {"name": name, "port": {"number": HTTP}}}
     spec: dict[str, Any] = {
@@ -55,7 +55,7 @@ def _ingress(graph: InferenceGraph, service: GraphService, settings: DynamoSetti
         spec=spec,
     )
     id = kinds.INGRESS.id(graph.namespace, name)
-    return Resource(id, body, f"Ingress of frontend {service.name}", (graph.owner,), policy=POLICY)
+    return Want(id, f"Ingress of frontend {service.name}", (graph.owner,), body=body, policy=POLICY)
 
 
 def _spec(service: GraphService) -> ServiceIngress:

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from engine.observed import Live
-from engine.resource import Body, Policy, Resource
+from engine.resource import Body, Policy, Want
 from resources.base import kinds
 from resources.base.fields import manifest, mapping, mappings
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
@@ -47,7 +47,7 @@ def group_templates(graph: InferenceGraph, service: GraphService, settings: Dyna
     return GroupTemplates(*(_template(graph, service, role, settings) for role in (Role.LEADER, Role.WORKER)))
 
 
-def leader_worker_set(graph: InferenceGraph, service: GraphService, index: int, templates: GroupTemplates, live: Live | None) -> Resource:
+def leader_worker_set(graph: InferenceGraph, service: GraphService, index: int, templates: GroupTemplates, live: Live | None) -> Want:
     """The LeaderWorkerSet of one replica, created after its PodGroup."""
     name = instance_name(graph, service, index)
     marked = [_marked(template, index, name) for template in (templates.leader, templates.worker)]
@@ -63,11 +63,11 @@ def leader_worker_set(graph: InferenceGraph, service: GraphService, index: int, 
         annotations=object_annotations(service),
         spec={"replicas": 1, "startupPolicy": "LeaderCreated", "leaderWorkerTemplate": group},
     )
-    return Resource(
+    return Want(
         kinds.LEADER_WORKER_SET.id(graph.namespace, name),
-        body,
         f"replica {index} of {service.name}: a leader and {_workers(service)}",
         (graph.owner,),
+        body=body,
         after=frozenset({kinds.VOLCANO_POD_GROUP.id(graph.namespace, name)}),
         policy=POLICY,
     )

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from engine.ids import Kind, ResourceId
 from engine.observed import Live, Slice
 from engine.reason import Because, Reason
-from engine.resource import Resource, Stance
+from engine.resource import Drop, Resource
 from resources.base import kinds, labels
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.objects.component_service import COMPONENT_SERVICE
@@ -24,7 +24,7 @@ def obsolete_components(graph: InferenceGraph, lives: Slice, desired: Collection
         is_last = live.id.kind != kinds.LEADER_WORKER_SET.name or gang not in ids
         after = frozenset[ResourceId]() if is_last else frozenset({gang})
         because = Because(Reason.TEMPLATE_CHANGED, why) if why else _because(graph, live)
-        yield Resource(live.id, {}, because.text, after=after, stance=Stance.DROP, reason=because.reason)
+        yield Drop(live.id, because.text, after=after, reason=because.reason)
 
 
 def _of_kind(lives: Slice, kind: Kind) -> Iterator[Live]:

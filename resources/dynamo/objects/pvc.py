@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from engine.resource import Policy, Resource
+from engine.resource import Policy, Want
 from resources.base import kinds
 from resources.base.fields import manifest, omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph
@@ -13,7 +13,7 @@ POLICY: Final = Policy(create_only=True, omitted=omitted_fields(kinds.PVC))
 """The spec of a claim cannot be changed, and its size belongs to whoever expands it."""
 
 
-def created_claims(graph: InferenceGraph, foreign: Collection[str]) -> Iterator[Resource]:
+def created_claims(graph: InferenceGraph, foreign: Collection[str]) -> Iterator[Want]:
     """The claims of `spec.pvcs` with `create: true`, except those that exist and are not the graph's own (`foreign`): these are used."""
     for entry in graph.pvcs:
         if not entry.name or not entry.create or entry.name in foreign:
@@ -25,7 +25,7 @@ def created_claims(graph: InferenceGraph, foreign: Collection[str]) -> Iterator[
         }
         body = manifest(kinds.PVC, graph.namespace, entry.name, own_labels(graph), spec=spec)
         id = kinds.PVC.id(graph.namespace, entry.name)
-        yield Resource(id, body, f"claim {entry.name} of spec.pvcs", (graph.owner,), policy=POLICY)
+        yield Want(id, f"claim {entry.name} of spec.pvcs", (graph.owner,), body=body, policy=POLICY)
 
 
 def missing_claims(graph: InferenceGraph, existing: Collection[str]) -> dict[str, str]:

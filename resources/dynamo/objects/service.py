@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
-from engine.resource import Policy, Resource
+from engine.resource import Hold, Policy, Want, held
 from resources.base import kinds
 from resources.base.fields import manifest, mappings, omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
 from resources.dynamo.model.names import component, shortened
 from resources.dynamo.objects.component_names import name_fault
-from resources.dynamo.objects.holding import held
 from resources.dynamo.objects.labels import SELECTOR, own_labels, pod_labels
 from resources.dynamo.pods.builder import PodFault, built_pod
 from resources.ports.configuration import DynamoSettings
@@ -23,7 +22,7 @@ POLICY: Final = Policy(exact=(("spec", "selector"),), omitted=omitted_fields(kin
 """The selector is compared as a whole: on the component path the Service of the same name selects by other labels."""
 
 
-def frontend_services(graph: InferenceGraph, settings: DynamoSettings) -> Iterator[Resource]:
+def frontend_services(graph: InferenceGraph, settings: DynamoSettings) -> Iterator[Want | Hold]:
     """The Service of each frontend. It selects the pods of the service, of several nodes the leader's.
 
     Where the name that results cannot be that of a Service, it is held with the reason.
@@ -40,11 +39,11 @@ def frontend_services(graph: InferenceGraph, settings: DynamoSettings) -> Iterat
                 "ports": [{"name": HTTP_NAME, "port": HTTP, "targetPort": _target(graph, service, settings), "protocol": "TCP"}],
             },
         )
-        resource = Resource(
-            kinds.SERVICE.id(graph.namespace, name), body, f"Service of frontend {service.name}", (graph.owner,), policy=POLICY
+        resource = Want(
+            kinds.SERVICE.id(graph.namespace, name), f"Service of frontend {service.name}", (graph.owner,), body=body, policy=POLICY
         )
         fault = name_fault(name) or _headless_fault(graph, name)
-        yield held(resource, fault) if fault else resource
+        yield held(resource, fault, blocked=True) if fault else resource
 
 
 def _headless_fault(graph: InferenceGraph, name: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from engine.ids import Owner
 from engine.observed import Live
-from engine.resource import Policy, Resource
+from engine.resource import Policy, Want
 from resources.base import kinds
 from resources.base.fields import manifest, omitted_fields
 from resources.base.labels import GRAPH_MANAGER, MANAGED_BY, PART_OF
@@ -34,7 +34,7 @@ def missing_secrets(graph: InferenceGraph, settings: DynamoSettings, existing: C
     return {service: _reason(name) for service, name in needed_secrets(graph, settings).items() if name not in existing}
 
 
-def created_secrets(graph: InferenceGraph, settings: DynamoSettings, live: Mapping[str, Live]) -> Iterator[Resource]:
+def created_secrets(graph: InferenceGraph, settings: DynamoSettings, live: Mapping[str, Live]) -> Iterator[Want]:
     """The Secrets that are created for a graph, if the settings ask for it. `live` has the Secrets of its namespace by name.
 
     A Secret that exists and that somebody else has created is used as it is. A name without `{component}` is shared by the graphs of a
@@ -49,7 +49,7 @@ def created_secrets(graph: InferenceGraph, settings: DynamoSettings, live: Mappi
         body = manifest(kinds.SECRET, graph.namespace, name, own_labels(graph), type="Opaque", data=dict.fromkeys(SSH_KEYS, GENERATED))
         owner = Owner(graph.id, kinds.DYNAMO_GRAPH.api_version, controller=not is_shared)
         policy = Policy(create_only=True, shared=is_shared, omitted=omitted_fields(kinds.SECRET))
-        yield Resource(kinds.SECRET.id(graph.namespace, name), body, "SSH key pair for TensorRT-LLM", (owner,), policy=policy)
+        yield Want(kinds.SECRET.id(graph.namespace, name), "SSH key pair for TensorRT-LLM", (owner,), body=body, policy=policy)
 
 
 def _is_ours(secret: Live, graph: InferenceGraph, *, is_shared: bool) -> bool:

@@ -15,7 +15,7 @@ from engine.intent import Intent
 from engine.memo import Memo
 from engine.observed import Live, Observed, World
 from engine.operation import Operation
-from engine.resource import Resource
+from engine.resource import Want
 from tests.engine.runtime.fakes import LEAF, ROOT, body
 from tests.engine.runtime.toy import Toy, root_body
 
@@ -58,10 +58,10 @@ class Undecided(Toy):
         name = following % count if manifest["spec"]["endless"] else min(following, count - 1)
         leaf = body(LEAF, str(name), labels={"app": "ours", "root": root.name})
         leaf["metadata"]["annotations"] = {"at": f"{now:%Y-%m-%dT%H:%M:%SZ}"} if not existing or name != existing[0] else {}
-        resource = Resource(LEAF.id(root.namespace, str(name)), leaf, "leaf", (Owner(root, ROOT.api_version),))
+        resource = Want(LEAF.id(root.namespace, str(name)), "leaf", (Owner(root, ROOT.api_version),), body=leaf)
         metadata = {"name": root.name, "namespace": root.namespace}
         frame = {**{key: manifest[key] for key in ("apiVersion", "kind", "spec")}, "metadata": metadata}
-        return Desired(graph([part("", [Resource(root, frame, "root"), resource])]))
+        return Desired(graph([part("", [Want(root, "root", body=frame), resource])]))
 
 
 def forecast_of(**spec: Any) -> tuple[Forecast, ResourceId]:

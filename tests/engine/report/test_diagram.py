@@ -15,7 +15,7 @@ from engine.report.diagram.model import MOST, Diagram, Relation
 from engine.report.diagram.sources import of_graph, of_report, of_root
 from engine.report.html.drawing import MAX_DIAGRAMS, svg
 from engine.report.model import compose
-from engine.resource import Resource, Stance
+from engine.resource import Drop, Hold, Resource, Want
 from tests.browser import needs_chromium, open_browser
 from tests.engine.report.hostile import HOSTILE
 from tests.engine.report.plans import ROOT, pod, replica_of, report_of
@@ -23,10 +23,10 @@ from tests.engine.report.test_html import hostile_report, plan_of_size, replicas
 from tests.engine.report.test_markdown import MARKUP
 
 
-def resource(id: ResourceId, *after: ResourceId, owner: ResourceId | None = None, stance: Stance = Stance.WANT) -> Resource:
+def resource(id: ResourceId, *after: ResourceId, owner: ResourceId | None = None) -> Want:
     """A desired object."""
     owners = (Owner(owner, "v1"),) if owner else ()
-    return Resource(id, {"metadata": {}}, "why", owners, frozenset(after), stance)
+    return Want(id, "why", owners, frozenset(after), body={"metadata": {}})
 
 
 def desired(*resources: Resource) -> Diagram:
@@ -56,7 +56,7 @@ def test_an_arrow_that_follows_from_others_is_left_out_unless_it_leads_from_an_o
 
 
 def test_what_is_dropped_is_not_drawn_and_what_is_held_back_says_so() -> None:
-    diagram = desired(resource(pod("a")), resource(pod("b"), stance=Stance.HOLD), resource(pod("c"), stance=Stance.DROP))
+    diagram = desired(resource(pod("a")), Hold(pod("b"), "why"), Drop(pod("c"), "why"))
 
     assert {(box.name, box.word) for box in diagram.boxes} == {("a", ""), ("b", "later")}
 

@@ -3,13 +3,15 @@
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from engine.blueprint import Blueprint, Desired, NestedRoot
 from engine.graph import graph, part
 from engine.ids import Kind, Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.plan import Wait
-from engine.resource import Body, Policy, Resource, Stance
+from engine.resource import Body, Drop, Policy, Scaled, Want
 from tests.engine.runtime.fakes import LEAF, ROOT, body
 from tests.engine.runtime.toy import Toy, root_body
 
@@ -62,13 +64,13 @@ class Bundles(Blueprint[object]):
             "metadata": {"name": root.name, "namespace": root.namespace}
         }
         gone = [id for id in observed.nested if id.name not in manifest["spec"]["roots"]]
-        dropped = [Resource(id, {}, "not in the bundle", stance=Stance.DROP, policy=Policy(nested=True)) for id in gone]
+        dropped = [Drop(id, "not in the bundle", policy=Policy(nested=True)) for id in gone]
         scaled = [
-            Resource(LEAF.id(root.namespace, name), {}, "scaled by the bundle", policy=Policy(nested=True), scale=replicas)
+            Scaled(LEAF.id(root.namespace, name), "scaled by the bundle", policy=Policy(nested=True), replicas=replicas)
             for name, replicas in manifest["spec"].get("scaled", {}).items()
         ]
         foreign = [Wait(id, f"{id.name} is not controlled by {root.name}", blocked=True) for id in observed.foreign]
-        resource = Resource(root, frame, "bundle", (), status={"roots": len(observed.nested)})
+        resource = Want(root, "bundle", body=frame, status={"roots": len(observed.nested)})
         return Desired(graph([part("", [resource, *dropped, *scaled])]), deferred=tuple(foreign))
 
 
@@ -82,12 +84,8 @@ class NestableToy(Toy):
             return desired
         owner = Owner(observed.proposer.id, BUNDLE.api_version)
         (only,) = desired.graph.parts
-        resources = [_owned(resource, owner) if resource.id == observed.root.id else resource for resource in only.resources.values()]
+        resources = [replace(each, owners=(owner,)) if each.id == observed.root.id else each for each in only.resources.values()]
         return Desired(graph([part("", resources)]), pending=desired.pending)
-
-
-def _owned(resource: Resource, owner: Owner) -> Resource:
-    return Resource(resource.id, resource.body, resource.why, (owner,), status=resource.status)
 
 
 def _manifest(observed: Observed) -> Body:

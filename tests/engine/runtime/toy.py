@@ -10,7 +10,7 @@ from engine.ids import Kind, Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.plan import Alarm, Wait
-from engine.resource import NOW, Resource, Stance
+from engine.resource import NOW, Resource, Want, held
 from engine.runtime.clock import Clock
 from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body
 
@@ -45,13 +45,13 @@ class Toy(Blueprint[object]):
         names = [f"{root.name}-{number}" for number in range(manifest["spec"]["leaves"])]
         lives = [observed.find(LEAF.id(root.namespace, name)) for name in names]
         ready = [leaf is not None and leaf.body.get("status", {}).get("ready", False) for leaf in lives]
-        stance = Stance.HOLD if manifest["spec"].get("paused") else Stance.WANT
+        is_paused = bool(manifest["spec"].get("paused"))
         return Desired(
-            graph([part("", [_root(observed, manifest, sum(ready)), *(_leaf(root, name, stance) for name in names)])]),
+            graph([part("", [_root(observed, manifest, sum(ready)), *(_leaf(root, name, is_paused=is_paused) for name in names)])]),
             pending=tuple(
                 Wait(LEAF.id(root.namespace, name), "not ready")
                 for name, is_ready in zip(names, ready, strict=True)
-                if stance is Stance.WANT and not is_ready
+                if not is_paused and not is_ready
             ),
             alarms=(Alarm("LeavesFailed", manifest["spec"]["alarm"]),) if "alarm" in manifest["spec"] else (),
         )
@@ -62,12 +62,13 @@ def _root(observed: Observed, manifest: Mapping[str, Any], ready: int) -> Resour
     frame = {key: manifest[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": {"name": id.name, "namespace": id.namespace}}
     counted = (observed.root.body.get("status") or {}).get("counted", {})
     status = {"ready": ready, "counted": counted if counted.get("of") == ready else {"at": NOW, "of": ready}}
-    return Resource(id, frame, "root", status=status)
+    return Want(id, "root", body=frame, status=status)
 
 
-def _leaf(root: ResourceId, name: str, stance: Stance) -> Resource:
+def _leaf(root: ResourceId, name: str, *, is_paused: bool) -> Resource:
     manifest = body(LEAF, name, labels={"app": "ours", "root": root.name})
-    return Resource(LEAF.id(root.namespace, name), manifest, "leaf", (Owner(root, ROOT.api_version),), stance=stance)
+    leaf = Want(LEAF.id(root.namespace, name), "leaf", (Owner(root, ROOT.api_version),), body=manifest)
+    return held(leaf, "leaf") if is_paused else leaf
 
 
 def root_body(name: str = "root", **spec: Any) -> dict[str, Any]:

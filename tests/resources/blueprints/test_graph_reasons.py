@@ -7,7 +7,7 @@ import pytest
 from engine.memo import Memo
 from engine.observed import Live, Observed, live, slice_of
 from engine.reason import Reason
-from engine.resource import Resource
+from engine.resource import Want
 from resources.blueprints.dynamo_graph import DynamoGraphBlueprint
 from resources.ports.configuration import ONLY
 from tests.laws.toy import START
@@ -17,13 +17,13 @@ from tests.resources.admission.requests import SETUP
 WORKLOADS = ("PodGroup", "LeaderWorkerSet")
 
 
-def resources(replicas: int, *lives: Live, generation: int = 1, ready_at: int = 0) -> dict[str, Resource]:
+def resources(replicas: int, *lives: Live, generation: int = 1, ready_at: int = 0) -> dict[str, Want]:
     """The LeaderWorkerSets and PodGroups of a stored graph with so many replicas, which was ready at a generation."""
     body: dict[str, Any] = graph({"decode": wide(replicas=replicas)}, annotations=WITHOUT_GROVE)
     body["metadata"] |= {"uid": "u-1", "generation": generation}
     body["status"] = {"conditions": [{"type": "Ready", "status": "True", "observedGeneration": ready_at}]}
     desired = DynamoGraphBlueprint().desire(Observed(live(body), {ONLY: slice_of(lives)}), START, SETUP, Memo())
-    return {f"{id.kind}/{id.name}": each for id, each in desired.graph.resources.items() if id.kind in WORKLOADS}
+    return {f"{id.kind}/{id.name}": each for id, each in desired.graph.resources.items() if id.kind in WORKLOADS and isinstance(each, Want)}
 
 
 @pytest.mark.parametrize(("ready_at", "reason"), [(1, Reason.SCALED_OUT), (2, None)])

@@ -21,7 +21,7 @@ from engine.report.markdown.document import markdown
 from engine.report.meaning import meanings
 from engine.report.model import Report, compose
 from engine.report.text import text
-from engine.resource import Resource
+from engine.resource import Want
 from resources.base import kinds, labels
 from resources.children.podclique import POLICY
 from resources.model.pod_match import spelled_as
@@ -53,7 +53,7 @@ def report_of(before: Spec, after: Spec, old: Mapping[str, Any] | None = None, n
     desired["spec"] = {"podSpec": spelled_as(before, after)}
     root = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": "web", "namespace": "default", "uid": "r"}}
     world = Observed(live(root), {"0": slice_of([live(existing)])})
-    resource = Resource(CLIQUE, desired, "clique a", policy=POLICY)
+    resource = Want(CLIQUE, "clique a", body=desired, policy=POLICY)
     planned = plan(Desired(graph([part("0", [resource])])), world, {}, Memo())
     return compose([planned], lambda root, id: "")
 

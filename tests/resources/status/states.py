@@ -6,6 +6,7 @@ from typing import Any
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.paths import stamp
+from engine.resource import Want
 from resources.base import kinds
 from resources.registry import BLUEPRINTS
 from tests.laws.toy import CONFIGURATION, Toy
@@ -55,7 +56,9 @@ def desired_status(toy: Toy, kind: Kind, name: str) -> dict[str, Any]:
     """The status that an object should have now, with the current time in place of the marker for it."""
     (observed,) = toy.world().roots
     resources = BLUEPRINTS[0].desire(observed, toy.now, CONFIGURATION, Memo()).graph.resources
-    status: dict[str, Any] = dict(stamp(resources[kind.id("default", name)].status or {}, toy.stamp()))
+    resource = resources[kind.id("default", name)]
+    assert isinstance(resource, Want)
+    status: dict[str, Any] = dict(stamp(resource.status or {}, toy.stamp()))
     return status
 
 

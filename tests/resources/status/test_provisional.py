@@ -3,6 +3,7 @@
 import pytest
 
 from engine.memo import Memo
+from engine.resource import Want
 from resources.base import kinds
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
@@ -17,7 +18,7 @@ def provisional(toy: Toy) -> set[str]:
     """The kinds of the objects whose desired status is provisional."""
     (observed,) = toy.world().roots
     graph = BLUEPRINTS[0].desire(observed, toy.now, CONFIGURATION, Memo()).graph
-    return {id.kind for id, resource in graph.resources.items() if resource.provisional}
+    return {id.kind for id, resource in graph.resources.items() if isinstance(resource, Want) and resource.provisional}
 
 
 def created(*states: str) -> Toy:

@@ -6,7 +6,7 @@ from typing import Any
 from engine.ids import ResourceId
 from engine.observed import Live, Slice, slice_of
 from engine.observed import live as observed
-from engine.resource import Body, Resource, Stance
+from engine.resource import Body, Drop, Hold, Resource, Want
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.components import component_resources
 from resources.ports.configuration import DynamoSettings
@@ -16,7 +16,7 @@ NOTHING = slice_of([])
 
 def resources(
     graph: InferenceGraph, lives: Slice = NOTHING, blockers: Mapping[str, str] | None = None, *, was_ready: bool = True, **settings: Any
-) -> dict[str, Resource]:
+) -> dict[str, Any]:
     """The resources of a graph by `<kind>/<name>`, in their order."""
     made = component_resources(graph, DynamoSettings(**settings), lives, blockers or {}, was_ready=was_ready)
     return {f"{resource.id.kind}/{resource.id.name}": resource for resource in made}
@@ -24,33 +24,33 @@ def resources(
 
 def dropped(made: Mapping[str, Resource]) -> dict[str, str]:
     """`<kind>/<name>` of the objects to delete -> why."""
-    return {key: resource.why for key, resource in made.items() if resource.stance is Stance.DROP}
+    return {key: resource.why for key, resource in made.items() if isinstance(resource, Drop)}
 
 
 def blocked(made: Mapping[str, Resource]) -> dict[str, str]:
     """`<kind>/<name>` of the objects that wait for somebody -> for what."""
-    return {key: resource.why for key, resource in made.items() if resource.stance is Stance.HOLD and resource.blocked}
+    return {key: resource.why for key, resource in made.items() if isinstance(resource, Hold) and resource.blocked}
 
 
 def wanted(made: Mapping[str, Resource]) -> list[str]:
     """`<kind>/<name>` of the objects to create or to keep in sync."""
-    return [key for key, resource in made.items() if resource.stance is Stance.WANT]
+    return [key for key, resource in made.items() if isinstance(resource, Want)]
 
 
-def template_of(resource: Resource, field: str = "leaderTemplate") -> Any:
+def template_of(resource: Want | Hold, field: str = "leaderTemplate") -> Any:
     """A pod template of a LeaderWorkerSet, or that of a Deployment."""
     spec = resource.body["spec"]
     return spec["leaderWorkerTemplate"][field] if "leaderWorkerTemplate" in spec else spec["template"]
 
 
-def live_of(resource: Resource, **changes: Any) -> Live:
+def live_of(resource: Want, **changes: Any) -> Live:
     """The object that a server made of a resource; `changes` replace top-level fields."""
     return observed({**resource.body, **changes})
 
 
 def lives_of(made: Iterable[Resource]) -> Slice:
     """The objects that a server made of resources."""
-    return slice_of(live_of(resource) for resource in made if resource.stance is Stance.WANT)
+    return slice_of(live_of(resource) for resource in made if isinstance(resource, Want))
 
 
 def finder(*lives: Live) -> Any:
@@ -59,7 +59,7 @@ def finder(*lives: Live) -> Any:
     return by_id.get
 
 
-def status(resource: Resource, **fields: Any) -> Live:
+def status(resource: Want, **fields: Any) -> Live:
     """The object of a resource with this status; `available` is the status of its condition `Available`."""
     available = fields.pop("available", "True")
     body: Body = {**fields, "conditions": [{"type": "Available", "status": available}]}

@@ -10,7 +10,7 @@ from engine.leaves import explain
 from engine.observed import Live, slice_of
 from engine.observed import live as observed
 from engine.operation import Cause, Operation
-from engine.resource import Resource
+from engine.resource import Want
 from engine.verb import Verb
 from resources.dynamo.model.graph import InferenceGraph
 from tests.resources.dynamo.objects.component_graphs import resources
@@ -37,7 +37,7 @@ def templates(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [group["leaderTemplate"], group["workerTemplate"]] if group else [body["spec"]["template"]]
 
 
-def stored(resource: Resource) -> dict[str, Any]:
+def stored(resource: Want) -> dict[str, Any]:
     """What a server makes of a workload: defaults are added, zero values are left out, and quantities are spelled its way."""
     body: dict[str, Any] = copy.deepcopy(dict(resource.body))
     for template in templates(body):
@@ -62,7 +62,7 @@ def differences(specified: InferenceGraph, *bodies: dict[str, Any]) -> dict[str,
     return {key: _paths(made[key], lives.objects[made[key].id]) for key in KEYS}
 
 
-def _paths(resource: Resource, live: Live) -> tuple[str, ...]:
+def _paths(resource: Want, live: Live) -> tuple[str, ...]:
     changes = compare(resource.body, live.body, Rules(resource.policy, Cause.DRIFT)).changes
     operation = Operation(Verb.PATCH, resource.id, resource.why, Cause.INTENT, changes=changes)
     return tuple(".".join(change.path) for change in explain(operation))

@@ -12,7 +12,7 @@ from engine.observed import live
 from engine.operation import Cause
 from engine.paths import overlay
 from engine.proposal import propose
-from engine.resource import Resource, Stance
+from engine.resource import Hold, Want
 from engine.tick import plan_all
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.model.names import grove_target
@@ -32,17 +32,17 @@ NGINX = DynamoSettings(ingress_class="nginx")
 CREATING = DynamoSettings(create_ssh_secret=True)
 
 
-def services_of(graph: InferenceGraph) -> list[Resource]:
+def services_of(graph: InferenceGraph) -> list[Want | Hold]:
     """The Services of the frontends of a graph."""
     return list(frontend_services(graph, DynamoSettings()))
 
 
-def patch(resource: Resource, live_body: dict[str, Any]) -> dict[str, Any]:
+def patch(resource: Want | Hold, live_body: dict[str, Any]) -> dict[str, Any]:
     """The patch of a live object that a second pass would send."""
     return compare(resource.body, live_body, Rules(resource.policy, Cause.DRIFT)).patch
 
 
-def stored(resource: Resource, **server: Any) -> dict[str, Any]:
+def stored(resource: Want | Hold, **server: Any) -> dict[str, Any]:
     """The object as an API server returns it, with what it filled in."""
     metadata = {"uid": "u", "resourceVersion": "1", "managedFields": [{"manager": "engine", "fieldsV1": fields(resource.body)}]}
     return overlay(resource.body, {"metadata": metadata, **server})
@@ -86,7 +86,7 @@ def test_a_service_leads_to_the_port_http_or_where_no_container_has_one_to_its_n
 def test_a_service_whose_name_kubernetes_does_not_allow_is_held_with_the_reason() -> None:
     (service,) = services_of(graph(name="7b", Frontend=frontend()))
 
-    assert (service.stance, service.blocked) == (Stance.HOLD, True)
+    assert isinstance(service, Hold) and service.blocked
     assert "'7b-frontend' is not a DNS label" in service.why
 
 
@@ -94,7 +94,8 @@ def test_a_service_whose_name_the_headless_service_of_the_set_has_is_held_with_t
     services: dict[str, Any] = {"0": frontend()}
     (service,) = services_of(graph(**services))
 
-    assert (service.id.name, service.stance, service.blocked) == ("g-0", Stance.HOLD, True)
+    assert service.id.name == "g-0"
+    assert isinstance(service, Hold) and service.blocked
     assert "'g-0' is that of the headless Service of the PodCliqueSet" in service.why
 
 
