@@ -50,7 +50,7 @@ def _refused(published: PublishedConfiguration, refusal: str) -> Iterator[Check]
         )
     else:
         yield Check(
-            Severity.HARD, INSTALLATION, CheckResult.BAD, refusal, "see docs/configuration.md, section The installation's configuration"
+            Severity.HARD, INSTALLATION, CheckResult.BAD, refusal, "see docs/configuration.md, section What an installation publishes"
         )
 
 
