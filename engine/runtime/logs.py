@@ -1,8 +1,6 @@
 """Logs: structured events on a stream, as text for people or as JSON for machines."""
 
-import sys
-from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Mapping, MutableMapping
 from functools import cached_property
 from threading import Lock
 from typing import Any, Literal, Protocol, TextIO, cast
@@ -154,7 +152,9 @@ class _LineLog:
 
     @cached_property
     def _written(self) -> Log:
-        with _without_rich():
+        from engine.runtime.optional_imports import without
+
+        with without("rich"):  # structlog would load 4 MiB of it for tracebacks that we do not write.
             import structlog
 
         processors: list[Any] = [
@@ -168,20 +168,6 @@ class _LineLog:
         ]
         wrapper = structlog.make_filtering_bound_logger("debug")  # what is less is filtered above
         return cast(Log, structlog.wrap_logger(LineWriter(self._stream), processors=processors, wrapper_class=wrapper))
-
-
-@contextmanager
-def _without_rich() -> Iterator[None]:
-    """Import as if `rich` were not installed: structlog would load 4 MiB of it for tracebacks that we do not write."""
-    modules: MutableMapping[str, Any] = sys.modules
-    if "rich" in modules:
-        yield
-        return
-    modules["rich"] = None  # Importing it fails, as Python documents it.
-    try:
-        yield
-    finally:
-        del modules["rich"]
 
 
 def _escape_values(_: object, method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:

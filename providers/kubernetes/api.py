@@ -15,17 +15,17 @@ import anyio
 import anyio.to_thread
 import httpx
 import orjson
-from kr8s._api import Api
+from kr8s.asyncio import Api
 from msgspec import Struct
 
-from engine.errors import ClusterError, InputError, Unauthorized
+from engine.errors import ClusterError, InputError, Unauthorized, Unreachable
 from engine.runtime.clock import Clock
 from providers.kubernetes.connection_pool import ConnectionPool, RequestLimits, Stream
 from providers.kubernetes.discovery import ServedKind, discover
+from providers.kubernetes.errors import delay
 from providers.kubernetes.kubeconfig import ClusterAccess, Source, cluster_access
 from providers.kubernetes.login import Login, login
 from providers.kubernetes.request_observer import NoRequestObserver, RequestAttempt, RequestObserver
-from providers.kubernetes.retries import delay
 from providers.kubernetes.single_flight import SingleFlight
 from providers.kubernetes.wire import JSON, HttpRequest, Response, encoded
 
@@ -55,7 +55,7 @@ class DirectApi(Api):
     """kr8s's `Api` over aiohttp. Raises only `engine.errors`.
 
     After a 401 the credentials are read again, once for all requests that got one; requests in progress finish on the old connections.
-    Requests that were never sent are repeated; reads are repeated after 429, 5xx and broken connections as well (`retries`).
+    Requests that were never sent are repeated; reads are repeated after 429, 5xx and broken connections as well (`errors.delay`).
     `observer` is told of every attempt.
     """
 
@@ -67,6 +67,7 @@ class DirectApi(Api):
         self._observer = observer or NoRequestObserver()
         self._slots = anyio.Semaphore(limits.in_flight, fast_acquire=True)
         self._current: ApiSession | None = None
+        self._closed = False
         self._open_once = SingleFlight(self._open)
         self._refresh_once = SingleFlight(self._refresh)
 
@@ -83,7 +84,8 @@ class DirectApi(Api):
         return logged_in().__await__()
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close all connections. No request can be sent any more."""
+        self._closed = True
         session, self._current = self._current, None
         if session:
             await session.pool.aclose()
@@ -150,7 +152,7 @@ class DirectApi(Api):
         """Log in for the first time."""
         access, entry = await self._log_in()
         self._current = ApiSession(entry, ConnectionPool(entry, self._limits), self._clock.monotonic(), access.from_files)
-        self.auth = entry.auth
+        self.auth = entry.api.auth
         return self._current
 
     async def _refresh(self) -> ApiSession:
@@ -163,14 +165,17 @@ class DirectApi(Api):
             return old
         pool = old.pool if same_connection else ConnectionPool(entry, self._limits)
         self._current = ApiSession(entry, pool, old.read_at, access.from_files)
-        self.auth = entry.auth
+        self.auth = entry.api.auth
         if pool is not old.pool:
             await old.pool.retire()
         return self._current
 
     async def _log_in(self) -> tuple[ClusterAccess, Login]:
         access = await anyio.to_thread.run_sync(cluster_access, self._source)
-        return access, await login(access)
+        entry = await login(access)
+        if self._closed:
+            raise Unreachable("the client has been closed")
+        return access, entry
 
     # What follows is called by kr8s: its objects and lookups.
 
@@ -187,7 +192,7 @@ class DirectApi(Api):
         **parameters: Any,
     ) -> AsyncGenerator[httpx.Response]:
         """One request, as kr8s makes it. Raises `engine.errors`, never kr8s's own."""
-        path = self._construct_url(version, base, namespace, url).rstrip("/")
+        path = _path(version, base, namespace, url)
         request = _request(method, path, **parameters)
         if stream:
             async with aclosing(await self.stream(request)) as response, aclosing(response.chunks()) as chunks:
@@ -208,6 +213,12 @@ class DirectApi(Api):
         return [_as_kr8s(served) for served in (await discover(self.send)).served]
 
     async_api_resources_uncached = async_api_resources
+
+
+def _path(version: str, base: str, namespace: str | None, url: str) -> str:
+    """The path that the arguments of `call_api` describe, without a trailing slash."""
+    root = base or ("/api" if version == "v1" else "/apis")
+    return "/".join(part for part in (root, version, f"namespaces/{namespace}" if namespace else "", url) if part)
 
 
 def _request(

@@ -4,17 +4,17 @@ import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from sys import intern
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from engine.errors import Expired
 from engine.ids import Kind, ResourceId
 from engine.observed import Live, Source, moment, shared_labels
 from engine.runtime.provider import Body, Listing, PatchType
 from providers.kubernetes.api import DirectApi
 from providers.kubernetes.discovery import Discovery, discover
 from providers.kubernetes.errors import error_of_status
-from providers.kubernetes.paging import each_page, list_all
 from providers.kubernetes.wire import (
     JSON,
     METADATA_ONLY,
@@ -22,6 +22,7 @@ from providers.kubernetes.wire import (
     HttpRequest,
     ListPage,
     Metadata,
+    Send,
     collection,
     decoded,
     encoded,
@@ -32,9 +33,15 @@ from providers.kubernetes.wire import (
     raw_objects,
 )
 
+T = TypeVar("T")
+
+ReadPage = Callable[[bytes, Kind], ListPage[T]]
+
 EPOCH = "1970-01-01T00:00:00Z"
 WATCH_SECONDS = (270, 330)
 """Shortest and longest duration of a watch; random, so that not all watches end at the same time."""
+PAGE_SIZE = "500"
+"""Objects of a page, as client-go lists them; the value of `limit`."""
 CONTENT_TYPES: dict[PatchType, str] = {
     "merge": "application/merge-patch+json",
     "json": "application/json-patch+json",
@@ -77,21 +84,21 @@ class KubernetesClient:
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> Listing:
         """All objects of the kind, in one namespace or (empty) in all; pages are joined."""
-        return Listing(*await list_all(self._api.send, objects, kind, namespace, labels, fields))
+        return Listing(*await _list_all(self._api.send, objects, kind, namespace, labels, fields))
 
     async def list_raw(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> RawListing:
         """The same with only the metadata parsed: a third of the time and a fifth of the memory."""
-        return RawListing(*await list_all(self._api.send, raw_objects, kind, namespace, labels, fields))
+        return RawListing(*await _list_all(self._api.send, raw_objects, kind, namespace, labels, fields))
 
     async def pages(self, kind: Kind, *, fields: str = "") -> AsyncGenerator[Sequence[Mapping[str, Any]]]:
         """The objects of the kind in all namespaces, page by page. Use `aclosing`."""
-        async with aclosing(each_page(self._api.send, objects, kind, fields=fields)) as pages:
+        async with aclosing(_each_page(self._api.send, objects, kind, fields=fields)) as pages:
             async for page in pages:
                 yield page.items
 
     async def names(self, kind: Kind, namespace: str) -> frozenset[str]:
         """The names of all objects of the kind in a namespace. Only their metadata is sent."""
-        items, _ = await list_all(self._api.send, raw_objects, kind, namespace, "", "", accept=METADATA_ONLY_LIST)
+        items, _ = await _list_all(self._api.send, raw_objects, kind, namespace, "", "", accept=METADATA_ONLY_LIST)
         return frozenset(metadata.name for metadata, _ in items)
 
     async def lives(
@@ -107,7 +114,7 @@ class KubernetesClient:
             lives = [_live(kind, metadata, keep(metadata.labels or {}, raw)) for metadata, raw in page.items]
             return ListPage(lives, page.revision, page.continue_token)
 
-        return await list_all(self._api.send, read, kind, namespace, labels, "")
+        return await _list_all(self._api.send, read, kind, namespace, labels, "")
 
     async def watch(
         self, kind: Kind, namespace: str = "", *, since: str, labels: str = "", fields: str = "", on_open: Callable[[], None] | None = None
@@ -235,3 +242,47 @@ def _live(kind: Kind, metadata: Metadata, source: Source) -> Live:
         labels=shared_labels(metadata.labels),
         source=source,
     )
+
+
+async def _list_all(
+    send: Send, read: ReadPage[T], kind: Kind, namespace: str, labels: str, fields: str, *, accept: str = JSON
+) -> tuple[list[T], str]:
+    """All objects of the kind, each as `read` returns it, and the revision of the list. `accept`: the form to ask for."""
+    try:
+        return await _list_in_pages(send, read, kind, namespace, labels, fields, PAGE_SIZE, accept)
+    except Expired:
+        # The server no longer has the revision of the first page: read everything in one page.
+        return await _list_in_pages(send, read, kind, namespace, labels, fields, "", accept)
+
+
+async def _list_in_pages(
+    send: Send, read: ReadPage[T], kind: Kind, namespace: str, labels: str, fields: str, limit: str, accept: str
+) -> tuple[list[T], str]:
+    items: list[T] = []
+    revision = ""
+    async with aclosing(_each_page(send, read, kind, namespace, labels, fields, limit, accept)) as pages:
+        async for page in pages:
+            items.extend(page.items)
+            revision = page.revision
+    return items, revision
+
+
+async def _each_page(
+    send: Send,
+    read: ReadPage[T],
+    kind: Kind,
+    namespace: str = "",
+    labels: str = "",
+    fields: str = "",
+    limit: str = PAGE_SIZE,
+    accept: str = JSON,
+) -> AsyncGenerator[ListPage[T]]:
+    """One page after the other. Raises `Expired` if the server no longer has the revision of the first page. Use `aclosing`."""
+    path, token = collection(kind, namespace), ""
+    while True:
+        parameters = query(labelSelector=labels, fieldSelector=fields, limit=limit, continue_=token)
+        page = read((await send(HttpRequest("GET", path + parameters, accept=accept))).content, kind)
+        yield page
+        token = page.continue_token
+        if not token:
+            return

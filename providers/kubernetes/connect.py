@@ -4,11 +4,15 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from engine.runtime.clock import Clock
-from providers.kubernetes.api import DirectApi
-from providers.kubernetes.client import KubernetesClient
-from providers.kubernetes.connection_pool import DEFAULT_REQUEST_LIMITS, RequestLimits
+from engine.runtime.optional_imports import without
 from providers.kubernetes.kubeconfig import Source
 from providers.kubernetes.request_observer import RequestObserver
+
+# kr8s imports httpx, which imports its own command line if it can, and with it pygments and rich: that takes longer than httpx itself.
+with without("pygments"):
+    from providers.kubernetes.api import DirectApi
+    from providers.kubernetes.client import KubernetesClient
+    from providers.kubernetes.connection_pool import DEFAULT_REQUEST_LIMITS, RequestLimits
 
 
 @asynccontextmanager

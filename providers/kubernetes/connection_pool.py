@@ -2,6 +2,10 @@
 
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncGenerator
+from contextlib import suppress
+from socket import SHUT_RDWR, socket
+from typing import Any
+from weakref import WeakSet
 
 import aiohttp
 import anyio
@@ -9,7 +13,6 @@ import anyio.lowlevel
 from msgspec import Struct
 from yarl import URL
 
-from providers.kubernetes.connector import Connector
 from providers.kubernetes.errors import error_of_response, translated
 from providers.kubernetes.login import Login
 from providers.kubernetes.wire import JSON, HttpRequest, Response
@@ -19,6 +22,8 @@ KEEP_ALIVE = 60.0
 """Seconds that an idle connection is kept; less than API servers keep it, so that they do not close it under a request."""
 READ_BUFFER = 1 << 18
 """Bytes that may wait to be read."""
+CLOSING_TURNS = 20
+"""Turns of the event loop in which aborted connections close their sockets."""
 TLS_BUFFER = 1 << 15
 """Bytes that a connection reads at a time: two records of TLS."""
 
@@ -56,14 +61,13 @@ class ConnectionPool:
         self._retired = False
         self._http = aiohttp.ClientSession(
             # No limit here: requests are limited by `DirectApi`, and streams must not use up the connections for requests.
-            connector=Connector(ssl=login.tls, limit=0, keepalive_timeout=KEEP_ALIVE, ttl_dns_cache=30),
+            connector=_Connector(ssl=login.tls, limit=0, keepalive_timeout=KEEP_ALIVE, ttl_dns_cache=30),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": USER_AGENT, "Accept-Encoding": "gzip" if limits.compressed else "identity"},
+            middlewares=(_sent_once,),
             proxy=login.proxy,
             read_bufsize=READ_BUFFER,
         )
-        # aiohttp repeats PUT and DELETE when a connection breaks; the repetition would get a Conflict or NotFound caused by the first.
-        self._http._retry_connection = False
 
     async def send(self, login: Login, request: HttpRequest) -> Response:
         """The complete response to a request. Raises the server's error, and `Unreachable`."""
@@ -144,15 +148,68 @@ class Stream:
 
     async def aclose(self) -> None:
         """Abort the connection, without waiting for the server to confirm its end."""
-        connection = self._response.connection
-        if connection and connection.transport:
-            connection.transport.abort()
+        _abort(self._response)
         self._response.close()
         await anyio.lowlevel.cancel_shielded_checkpoint()
         await self._pool._end_request()
 
 
+async def _sent_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Send the request, and raise what aiohttp does not repeat when the connection breaks.
+
+    It repeats PUT and DELETE. The repetition would get a Conflict or NotFound that the first one caused.
+    """
+    try:
+        return await send(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
+        raise aiohttp.ClientConnectionError from None
+
+
 async def _read(response: aiohttp.ClientResponse) -> Response:
     async with response:
         headers = response.headers
-        return Response(response.status, await response.read(), headers.get("Content-Type", JSON), headers.get("Retry-After", ""))
+        try:
+            return Response(response.status, await response.read(), headers.get("Content-Type", JSON), headers.get("Retry-After", ""))
+        except BaseException:
+            _abort(response)
+            raise
+
+
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """Close the connection of an unfinished response now, without waiting for the server to confirm its end."""
+    connection = response.connection
+    if connection and connection.transport:
+        connection.transport.abort()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """aiohttp's connector, which also closes the connections that aiohttp has forgotten.
+
+    aiohttp closes the connection of a request that was cancelled, and forgets it at once. With TLS it stays open until the server confirms
+    the end, for up to 30 seconds: it would outlive the connector, and the event loop, after which nothing closes its socket.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(socket_factory=self._new_socket, **options)
+        self._sockets: WeakSet[socket] = WeakSet()
+
+    def _new_socket(self, address: aiohttp.AddrInfoType) -> socket:
+        family, type, protocol, _, _ = address
+        opened = socket(family, type, protocol)
+        self._sockets.add(opened)
+        return opened
+
+    async def close(self, *, abort_ssl: bool = True) -> None:
+        """Abort all connections. Their sockets are closed when this returns."""
+        await super().close(abort_ssl=abort_ssl)
+        for _ in range(CLOSING_TURNS):
+            opened = [each for each in self._sockets if each.fileno() >= 0]
+            if not opened:
+                break
+            for each in opened:
+                with suppress(OSError):  # It is not connected, or no longer.
+                    each.shutdown(SHUT_RDWR)
+            # Each connection ends, and closes its socket, when the event loop sees the end of its stream.
+            await anyio.lowlevel.cancel_shielded_checkpoint()

@@ -1,5 +1,6 @@
 """Kubeconfig: the cluster, credentials and default namespace, from kubeconfig files, flags or the pod's service account."""
 
+import base64
 import ipaddress
 import os
 from collections.abc import Iterable, Mapping
@@ -89,16 +90,34 @@ class ClusterAccess:
     from_files: bool = False
     """Whether the credentials come from files, which may be renewed."""
 
-    def config(self) -> dict[str, Any]:
-        """A kubeconfig with this cluster and user only. A new object each time, for kr8s modifies it."""
-        return {
+    def config(self, credentials: Config, folder: Path) -> dict[str, Any]:
+        """A kubeconfig with this cluster and user only, for kr8s. `credentials` are what the user's plugin has returned.
+
+        Inline certificates and keys are written to files in the folder: kr8s would write them to the temporary directory, and leave them
+        there. Raises `binascii.Error`.
+        """
+        user = {**{key: value for key, value in self.user.items() if key != "exec"}, **credentials}
+        config = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "here",
-            "clusters": [{"name": "here", "cluster": dict(self.cluster)}],
-            "users": [{"name": "here", "user": dict(self.user)}],
+            "clusters": [{"name": "here", "cluster": _in_files(self.cluster, "cluster", folder)}],
+            "users": [{"name": "here", "user": _in_files(user, "user", folder)}],
             "contexts": [{"name": "here", "context": {"cluster": "here", "user": "here", "namespace": self.namespace}}],
         }
+        # kr8s modifies it, and reads it as JSON: a copy, without the other types of YAML.
+        copied: dict[str, Any] = orjson.loads(orjson.dumps(config, default=str, option=orjson.OPT_NON_STR_KEYS))
+        return copied
+
+
+def _in_files(entry: Config, singular: str, folder: Path) -> Config:
+    """The entry with the paths of new files in the folder instead of inline data."""
+    written = dict(entry)
+    for key in FILES[singular]:
+        if data := written.pop(f"{key}-data", None):
+            written[key] = str(folder / key)
+            (folder / key).write_bytes(data.encode() if "-----" in data else base64.b64decode(data))
+    return written
 
 
 def cluster_access(source: Source) -> ClusterAccess:

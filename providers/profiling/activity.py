@@ -56,7 +56,6 @@ ACTIVITIES: Final[Mapping[str, Activity]] = {
     "providers.fabrics": Activity.PLANNING,
     "providers.informer": Activity.CODING,
     "providers.kubernetes": Activity.SENDING,
-    "providers.kubernetes.paging": Activity.CODING,
     "providers.kubernetes.wire": Activity.CODING,
     "providers.listing": Activity.CODING,
     "providers.live_store": Activity.CODING,

@@ -99,6 +99,8 @@ def test_a_client_that_is_closed_under_its_requests_closes_their_connections(tmp
                     requests.start_soon(ask, client)
                 await anyio.to_thread.run_sync(server.wait, MANY)
                 await client.aclose()
+            with pytest.raises(Unreachable, match="has been closed"):
+                await read(client)
 
         anyio.run(work)
 

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from engine.errors import InputError, Unauthorized, Unreachable
 from engine.ids import Kind
+from providers.kubernetes import credential_plugin
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import ClusterAccess, Source
 from providers.kubernetes.login import login
@@ -73,7 +74,7 @@ def plugin(folder: Path, script: str, **fields: object) -> dict[str, Any]:
 
 
 def credential(**status: str) -> str:
-    return f"printf %s '{json.dumps({'kind': 'ExecCredential', 'status': status})}'"
+    return f"cat <<'END'\n{json.dumps({'kind': 'ExecCredential', 'status': status})}\nEND"
 
 
 async def echo(request: web.BaseRequest) -> web.StreamResponse:
@@ -115,13 +116,12 @@ async def test_a_login_that_fails_or_is_cancelled_leaves_no_key_behind(tmp_path:
         await get(kubeconfig(tmp_path, "https://127.0.0.1:1", user=user))
     assert left_in(temporary) == []
 
-    for written in range(1, 4):  # the folder, the key in it, the certificate beside the key
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(login, ClusterAccess({"server": "https://127.0.0.1:1"}, certificate(authority)))
-            while len(left_in(temporary)) < written:
-                await anyio.lowlevel.checkpoint()
-            tasks.cancel_scope.cancel()
-        assert left_in(temporary) == []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(login, ClusterAccess({"server": "https://127.0.0.1:1"}, certificate(authority)))
+        while len(left_in(temporary)) < 3:  # the folder, with the certificate and the key
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    assert left_in(temporary) == []
 
 
 async def test_certificate_and_authority_may_be_files(tmp_path: Path, authority: trustme.CA) -> None:
@@ -190,18 +190,67 @@ async def test_a_plugin_may_return_a_certificate_and_its_key_is_not_left_behind(
     tmp_path: Path, temporary: Path, authority: trustme.CA
 ) -> None:
     issued = authority.issue_cert("client.example")
-    script = (
-        credential(clientCertificateData=issued.cert_chain_pems[0].bytes().decode(), clientKeyData=issued.private_key_pem.bytes().decode())
-        .replace("printf %s", "cat <<'END'\n")
-        .replace("'{", "{")
-        .replace("}'", "}\nEND")
-    )
+    script = credential(clientCertificateData=text(issued.cert_chain_pems[0]), clientKeyData=text(issued.private_key_pem))
 
     async with serving(echo, server_side(authority, client_certificates=True)) as server:
         await get(kubeconfig(tmp_path, server.url, user=plugin(tmp_path, script), certificate_authority_data=inline(authority.cert_pem)))
 
     assert len(server.requests) == 1
     assert left_in(temporary) == []
+
+
+async def test_a_plugin_whose_certificate_cannot_be_used_leaves_no_key_behind(
+    tmp_path: Path, temporary: Path, authority: trustme.CA
+) -> None:
+    key = text(authority.issue_cert("client.example").private_key_pem)
+    user = plugin(tmp_path, credential(clientCertificateData="not base64!", clientKeyData=key))
+
+    with pytest.raises(InputError, match="not base64"):
+        await get(kubeconfig(tmp_path, "https://127.0.0.1:1", user=user))
+
+    assert left_in(temporary) == []
+
+
+async def test_a_plugin_may_return_a_certificate_and_a_token(tmp_path: Path, authority: trustme.CA) -> None:
+    issued = authority.issue_cert("client.example")
+    script = credential(token="both", clientCertificateData=text(issued.cert_chain_pems[0]), clientKeyData=text(issued.private_key_pem))
+
+    async with serving(echo, server_side(authority, client_certificates=True)) as server:
+        await get(kubeconfig(tmp_path, server.url, user=plugin(tmp_path, script), certificate_authority_data=inline(authority.cert_pem)))
+
+    assert server.requests[0].headers["Authorization"] == "Bearer both"
+
+
+async def test_a_plugin_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
+    user = plugin(tmp_path, "exit 0")
+    (tmp_path / "plugin").chmod(0o600)
+
+    with pytest.raises(InputError, match="plugin cannot be started: permission denied"):
+        await get(kubeconfig(tmp_path, "http://127.0.0.1:1", user=user))
+
+
+async def test_a_plugin_that_does_not_answer_is_ended_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credential_plugin, "TIMEOUT", 0.01)
+
+    with pytest.raises(InputError, match="plugin did not answer within 0 s"):
+        await get(kubeconfig(tmp_path, "http://127.0.0.1:1", user=plugin(tmp_path, "exec sleep 60")))
+
+
+def text(pem: trustme.Blob) -> str:
+    return pem.bytes().decode()
+
+
+async def test_fields_that_have_no_meaning_here_may_have_any_type(tmp_path: Path) -> None:
+    async with serving(echo) as server:
+        (tmp_path / "config").write_text(
+            f"clusters: [{{name: c, cluster: {{server: '{server.url}', extensions: [{{extension: {{updated: 2026-01-01}}}}]}}}}]\n"
+            "users: [{name: u, user: {token: x}}]\n"
+            "contexts: [{name: test, context: {cluster: c, user: u}}]\n"
+            "current-context: test\n"
+        )
+        await get(tmp_path / "config")
+
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import pytest
 
 from engine.errors import ClusterError, Conflict, Forbidden, ServerFault, Throttled, Unreachable
-from providers.kubernetes.errors import ConnectionBroken, NotConnected
-from providers.kubernetes.retries import ATTEMPTS, delay
+from providers.kubernetes.errors import ATTEMPTS, ConnectionBroken, NotConnected, delay
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
