@@ -5,7 +5,7 @@ import time
 from datetime import UTC, datetime
 
 from engine.ids import ResourceId
-from engine.operation import Cause, Operation, operation_key
+from engine.operation import Cause, Create, Operation, operation_key
 from engine.plan import Plan
 from engine.report.html.document import html
 from engine.report.model import compose
@@ -40,7 +40,7 @@ def operations() -> list[Operation]:
 
 def _create(id: ResourceId, why: str, after: frozenset[str] = frozenset()) -> Operation:
     body = {"kind": id.kind, "metadata": {"name": id.name}, "spec": {"containers": [{"name": "main", "image": "i"}] * 4}}
-    return Operation(Verb.CREATE, id, why, Cause.INTENT, body, after=after)
+    return Create(id, why, Cause.INTENT, manifest=body, after=after)
 
 
 if __name__ == "__main__":

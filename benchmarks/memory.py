@@ -24,7 +24,7 @@ from benchmarks.plan import CONFIGURATION, MOMENT, podcliqueset
 from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.observed import Compressed, Compressor, Live
-from engine.operation import Operation, owner_reference
+from engine.operation import Create, Operation, Patch, WriteStatus, owner_reference
 from engine.ownership import MANAGER
 from engine.paths import merge_patch
 from engine.resource import Body
@@ -32,7 +32,6 @@ from engine.runtime.collector import tune_gc
 from engine.runtime.execution import WriterMemory, choose, execute
 from engine.runtime.passes import Engine, Pass, observe_and_plan
 from engine.runtime.provider import Observation, Scope, TakenNames
-from engine.verb import Verb
 from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import _live
 from providers.kubernetes.wire import raw_objects
@@ -236,19 +235,19 @@ class GeneratedCluster:
         store = self._by_name[operation.id.group, operation.id.kind]
         answer: dict[str, Any] = orjson.loads(orjson.dumps(self._written(operation, store, uids)))
         store.assume(operation, answer)
-        self._waiting.append((operation.id, 0 if operation.verb is Verb.CREATE else len(STEPS)))
+        self._waiting.append((operation.id, 0 if isinstance(operation, Create) else len(STEPS)))
         return answer
 
     def _written(self, operation: Operation, store: LiveStore, uids: Mapping[ResourceId, str]) -> Body:
-        if operation.verb is Verb.CREATE:
-            metadata = {**operation.body["metadata"], "ownerReferences": [owner_reference(owner, uids) for owner in operation.owners]}
-            body = {**operation.body, "metadata": metadata}
+        if isinstance(operation, Create):
+            metadata = {**operation.manifest["metadata"], "ownerReferences": [owner_reference(owner, uids) for owner in operation.owners]}
+            body = {**operation.manifest, "metadata": metadata}
             return _as_pod_is_stored(self._stored(body, MANAGER)) if operation.id.kind == "Pod" else self._stored(body, MANAGER)
-        if operation.verb not in (Verb.PATCH, Verb.STATUS):
+        if not isinstance(operation, Patch | WriteStatus):
             raise NotImplementedError(operation.verb)
         self._revision += 1
-        patched = merge_patch(store.lives[operation.id].body, operation.body)
-        return _changed(patched, self._revision, MANAGER, operation.body)
+        patched = merge_patch(store.lives[operation.id].body, operation.patch)
+        return _changed(patched, self._revision, MANAGER, operation.patch)
 
     def deliver(self) -> int:
         """Report what the watches have to report. Returns how many events they are."""

@@ -17,13 +17,12 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, World, live
-from engine.operation import Operation, owner_reference
+from engine.operation import Create, Operation, body_of, owner_reference
 from engine.ownership import MANAGER
 from engine.paths import merge_patch, stamp
 from engine.resource import Body
 from engine.runtime.collector import tune_gc
 from engine.tick import Plans, plan_all
-from engine.verb import Verb
 from providers.schedulers.kube import KubeScheduler
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
@@ -102,23 +101,23 @@ def created(plans: Plans, roots: list[Live]) -> Iterator[Live]:
     for plan, root in zip(plans.plans, roots, strict=True):
         uids: dict[ResourceId, str] = {root.id: root.uid}
         for operation in plan.operations:
-            if operation.verb is Verb.CREATE:
+            if isinstance(operation, Create):
                 uids[operation.id] = f"uid-{operation.id.kind}-{operation.id.name}"
                 yield _stored(operation, uids)
 
 
-def _stored(operation: Operation, uids: dict[ResourceId, str]) -> Live:
+def _stored(operation: Create, uids: dict[ResourceId, str]) -> Live:
     references = [owner_reference(owner, uids) for owner in operation.owners]
     metadata = {
-        **operation.body["metadata"],
+        **operation.manifest["metadata"],
         "ownerReferences": references,
         "uid": uids[operation.id],
         "resourceVersion": "1",
         "generation": 1,
         "creationTimestamp": MOMENT,
-        "managedFields": [{"manager": MANAGER, "operation": "Update", "fieldsV1": _fields(operation.body)}],
+        "managedFields": [{"manager": MANAGER, "operation": "Update", "fieldsV1": _fields(operation.manifest)}],
     }
-    body: dict[str, Any] = {**operation.body, "metadata": metadata}
+    body: dict[str, Any] = {**operation.manifest, "metadata": metadata}
     return observed(_running(body) if operation.id.kind == "Pod" else body)
 
 
@@ -145,7 +144,7 @@ def _with_statuses(existing: World) -> World:
 
 def _written(body: Body, operation: Operation) -> Body:
     revision = {"metadata": {"resourceVersion": "2"}}
-    return merge_patch(merge_patch(body, stamp(operation.body, MOMENT)), revision)
+    return merge_patch(merge_patch(body, stamp(body_of(operation), MOMENT)), revision)
 
 
 def settled(sets: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -5,12 +5,25 @@ from collections.abc import Iterable, Sequence
 from engine.diff import Difference, Rules, compare, compare_status, is_labelled, touches
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.operation import BoundOwner, Cause, Change, Expect, Operation, owner_reference
+from engine.operation import (
+    BoundOwner,
+    Cause,
+    Change,
+    Create,
+    Delete,
+    Expect,
+    Operation,
+    Patch,
+    Release,
+    Replace,
+    Scale,
+    WriteStatus,
+    owner_reference,
+)
 from engine.part_context import PartContext
 from engine.plan import Wait
 from engine.reason import BLOCKERS, Reason
 from engine.resource import Body, Drop, Hold, Policy, Resource, Scaled, Want
-from engine.verb import Verb
 
 Action = Operation | Wait
 """What to do about one object: a call, or a reason not to make it now."""
@@ -81,9 +94,7 @@ def _create(resource: Want, context: PartContext) -> Action:
         return Wait(resource.id, why, blocked=foreign.deleting_since is None, reason=Reason.NAME_CONFLICT)
     owners, reason = context.bound_owners(resource), context.reason_to_create(resource)
     cause = Cause.DRIFT if reason is Reason.MISSING else Cause.INTENT
-    return Operation(
-        Verb.CREATE, resource.id, resource.why, cause, body=resource.body, owners=owners, reason=reason, seal=resource.policy.seal
-    )
+    return Create(resource.id, resource.why, cause, manifest=resource.body, owners=owners, reason=reason, seal=resource.policy.seal)
 
 
 def not_served(id: ResourceId, body: Body) -> Wait:
@@ -126,14 +137,12 @@ def _scale(resource: Scaled, live: Live | None, context: PartContext) -> Sequenc
     if replicas == resource.replicas:
         return ()
     change = Change(("spec", "replicas"), replicas, resource.replicas, context.absent)
-    body = {"spec": {"replicas": resource.replicas}}
     return (
-        Operation(
-            Verb.SCALE,
+        Scale(
             live.id,
             resource.why,
             change.cause,
-            body,
+            replicas=resource.replicas,
             changes=(change,),
             expect=Expect(live.uid, live.revision),
             controller=live.controller,
@@ -170,12 +179,11 @@ def _compare_owners(resource: Want, live: Live, body: Body, difference: Differen
 def _patch(resource: Want, live: Live, difference: Difference, why: str, context: PartContext) -> Operation:
     reason = _reason_to_patch(resource, difference.changes, context)
     cause = Cause.DRIFT if reason is Reason.DRIFTED else Cause.INTENT
-    return Operation(
-        Verb.PATCH,
+    return Patch(
         resource.id,
         why,
         cause,
-        body=difference.patch,
+        patch=difference.patch,
         changes=difference.changes,
         expect=Expect(live.uid, live.revision),
         controller=live.controller,
@@ -203,12 +211,11 @@ def _own_reason(resource: Want, change: Change) -> Reason:
 
 
 def _status(resource: Want, live: Live, difference: Difference) -> Operation:
-    return Operation(
-        Verb.STATUS,
+    return WriteStatus(
         resource.id,
         resource.status_why,
         Cause.STATUS,
-        body=difference.patch,
+        patch=difference.patch,
         changes=difference.changes,
         expect=Expect(live.uid, live.revision),
         controller=live.controller,
@@ -220,12 +227,11 @@ def _status(resource: Want, live: Live, difference: Difference) -> Operation:
 
 def _replace(resource: Want, live: Live, changes: tuple[Change, ...], context: PartContext) -> Operation:
     reason = _reason_to_patch(resource, changes, context)
-    return Operation(
-        Verb.REPLACE,
+    return Replace(
         resource.id,
         f"{resource.why}; the server does not allow changing it in place",
         Cause.DRIFT if reason is Reason.DRIFTED else Cause.INTENT,
-        body=resource.body,
+        manifest=resource.body,
         owners=context.bound_owners(resource),
         changes=changes,
         expect=Expect(live.uid),
@@ -247,12 +253,11 @@ def _drop(resource: Drop, live: Live, context: PartContext) -> Iterable[Action]:
     difference = Difference()
     difference.add(("metadata", "ownerReferences"), old, kept, Cause.INTENT)
     return (
-        Operation(
-            Verb.PATCH,
+        Patch(
             resource.id,
             resource.why,
             Cause.INTENT,
-            body=difference.patch,
+            patch=difference.patch,
             changes=difference.changes,
             expect=Expect(live.uid, live.revision),
             controller=live.controller,
@@ -270,7 +275,19 @@ def _reason_to_remove(resource: Drop) -> Reason:
 def _delete(resource: Drop, live: Live, owners: tuple[BoundOwner, ...]) -> Iterable[Action]:
     """Delete the object unless it is being deleted, then release our finalizers: at once or, with `release_last`, after all others."""
     if live.deleting_since is None:
-        yield _removal(Verb.DELETE, resource, live, {}, owners)
+        # That we are the last owner, or that the object's state calls for a delete, is only true of the observed revision.
+        bind_revision = resource.policy.shared or resource.bind_revision
+        yield Delete(
+            resource.id,
+            resource.why,
+            Cause.INTENT if resource.intended else Cause.DRIFT,
+            expect=Expect(live.uid, live.revision if bind_revision else ""),
+            owners=owners,
+            intended=resource.intended,
+            controller=live.controller,
+            event_group=resource.event_group,
+            reason=_reason_to_remove(resource),
+        )
     policy = resource.policy
     if not policy.finalizers or (policy.release_last and live.deleting_since is None):
         return
@@ -280,27 +297,21 @@ def _delete(resource: Drop, live: Live, owners: tuple[BoundOwner, ...]) -> Itera
     if policy.release_last and foreign:
         yield Wait(live.id, f"{resource.why}; waits for the removal of finalizer {', '.join(foreign)}")
     elif own:
-        yield _removal(Verb.RELEASE, resource, live, {"finalizers": own, "of": list(finalizers)}, owners)
+        yield Release(
+            resource.id,
+            resource.why,
+            Cause.INTENT if resource.intended else Cause.DRIFT,
+            expect=Expect(live.uid),
+            finalizers=tuple(own),
+            existing=tuple(finalizers),
+            owners=owners,
+            intended=resource.intended,
+            controller=live.controller,
+            event_group=resource.event_group,
+            reason=_reason_to_remove(resource),
+        )
     elif live.deleting_since is not None and resource.reason is Reason.USER_DELETED and keepers(live, policy):
         yield _terminating(resource, live)
-
-
-def _removal(verb: Verb, resource: Drop, live: Live, body: Body, owners: tuple[BoundOwner, ...]) -> Operation:
-    # That we are the last owner, or that the object's state calls for a delete, is only true of the observed revision.
-    bind_revision = verb is Verb.DELETE and (resource.policy.shared or resource.bind_revision)
-    return Operation(
-        verb,
-        resource.id,
-        resource.why,
-        Cause.INTENT if resource.intended else Cause.DRIFT,
-        body=body,
-        owners=owners,
-        expect=Expect(live.uid, live.revision if bind_revision else ""),
-        intended=resource.intended,
-        controller=live.controller,
-        event_group=resource.event_group,
-        reason=_reason_to_remove(resource),
-    )
 
 
 def delete_unintended(live: Live, context: PartContext) -> Iterable[Action]:
@@ -313,14 +324,7 @@ def delete_unintended(live: Live, context: PartContext) -> Iterable[Action]:
         why = f"{unintended}; it is deleted once {kinds} objects can be listed completely"
         return (Wait(live.id, why, blocked=True, reason=Reason.NOT_LISTED),)
     return (
-        Operation(
-            Verb.DELETE,
-            live.id,
-            unintended,
-            Cause.DRIFT,
-            expect=Expect(live.uid),
-            intended=False,
-            controller=live.controller,
-            reason=Reason.ORPHANED,
+        Delete(
+            live.id, unintended, Cause.DRIFT, expect=Expect(live.uid), intended=False, controller=live.controller, reason=Reason.ORPHANED
         ),
     )

@@ -9,9 +9,8 @@ from engine.blueprint import Blueprint, C, root_of
 from engine.ids import ResourceId
 from engine.memo import as_tuple
 from engine.observed import Live, Observed, World
-from engine.operation import Operation
+from engine.operation import Delete, Operation, Replace
 from engine.plan import Objection, Plan, noteworthy
-from engine.verb import Verb
 
 
 class Limits(Struct, frozen=True):
@@ -26,7 +25,7 @@ class Limits(Struct, frozen=True):
 
 def is_unintended(operation: Operation) -> bool:
     """Whether the operation deletes or replaces an object although nobody asked for that."""
-    return operation.verb in (Verb.DELETE, Verb.REPLACE) and not operation.intended
+    return isinstance(operation, Delete | Replace) and not operation.intended
 
 
 def within_budget(plans: Sequence[Plan], roots: Iterable[Observed], limits: Limits) -> tuple[Plan, ...]:

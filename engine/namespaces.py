@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from engine.ids import NAMESPACE
 from engine.memo import Memo
 from engine.observed import NamespacePhase, Observed, World
-from engine.operation import Operation
+from engine.operation import Creation, Operation
 from engine.plan import Plan, Wait, without
 from engine.reason import Reason
-from engine.verb import Verb
 
 WORDS: Final[Mapping[NamespacePhase, tuple[str, Reason]]] = {
     NamespacePhase.MISSING: ("it does not exist", Reason.NAMESPACE_MISSING),
@@ -37,7 +36,7 @@ def _with_phase(observed: Observed, phase: NamespacePhase | None, memo: Memo) ->
 
 def creates(operation: Operation) -> bool:
     """Whether the operation creates an object, in place of an old one or not."""
-    return operation.verb in (Verb.CREATE, Verb.REPLACE)
+    return isinstance(operation, Creation)
 
 
 def held_back(plan: Plan, phase: NamespacePhase | None) -> Plan:

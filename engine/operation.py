@@ -1,10 +1,10 @@
-"""Operation: one API call with its reason and preconditions, its trial before it is relied on, and its result."""
+"""Operation: one API call, a type for each verb, with its reason and preconditions, its trial before it is relied on, and its result."""
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from engine.ids import Owner, OwnerRef, ResourceId
 from engine.observed import Live
@@ -67,45 +67,156 @@ class Expect(Struct, frozen=True):
     revision: str = ""
 
 
-class Operation(Struct, frozen=True, eq=False):
-    """One API call.
+class _Call(Struct, frozen=True, eq=False):
+    """What every operation has. What a verb does not have is empty."""
 
-    `body` depends on the verb. Create and replace: the manifest without owner references. Patch and status: a JSON merge patch.
-    Release: `{"finalizers": […], "of": […]}`, those to remove and all that were observed. Delete: empty.
-    A status may contain `NOW`.
-    """
+    verb: ClassVar[Verb]
 
-    verb: Verb
     id: ResourceId
     why: str
     cause: Cause
-    body: Body = field(default_factory=dict)
-    owners: tuple[BoundOwner, ...] = ()
-    changes: tuple[Change, ...] = ()
-    expect: Expect = Expect()
-    after: frozenset[str] = frozenset()
-    """Keys of the operations of this plan that must succeed first."""
-    intended: bool = True
-    """Whether a user asked for it; unintended deletes count against the budget."""
-    controller: OwnerRef | None = None
-    """The controller of the live object."""
-    event_group: EventGroup | None = None
-    """The unit that the object is deleted with."""
-    target: Body | None = None
-    """Patch: the manifest that the object is made to match. None for other verbs."""
-    urgent: bool = False
-    """Whether a status must be written without delay: it reports the beginning of something, and its time is that of the write."""
-    provisional: bool = False
-    """Whether a status is that of an object which is still coming up, and will soon change by itself."""
     reason: Reason = Reason.UNSPECIFIED
     """Why, as one word; `why` is the sentence about it."""
-    seal: str = ""
-    """The label of the object that is a hash of its content (`Policy.seal`): it follows other changes and tells a reader nothing."""
+    after: frozenset[str] = frozenset()
+    """Keys of the operations of this plan that must succeed first."""
+    expect: Expect = Expect()
 
     @property
     def key(self) -> str:
         """The name of the operation within its plan: verb and identity."""
         return operation_key(self.verb, self.id)
+
+    @property
+    def owners(self) -> tuple[BoundOwner, ...]:
+        """The owners that the desired state gives the object."""
+        return ()
+
+    @property
+    def controller(self) -> OwnerRef | None:
+        """The controller of the live object."""
+        return None
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changed fields of an existing object."""
+        return ()
+
+    @property
+    def intended(self) -> bool:
+        """Whether a user asked for it; unintended deletes count against the budget."""
+        return True
+
+    @property
+    def seal(self) -> str:
+        """The label of the object that is a hash of its content (`Policy.seal`): it follows other changes and tells a reader nothing."""
+        return ""
+
+
+class Create(_Call, frozen=True, eq=False, kw_only=True):
+    """Create the object."""
+
+    verb: ClassVar[Verb] = Verb.CREATE
+    manifest: Body
+    """Without owner references."""
+    owners: tuple[BoundOwner, ...] = ()
+    seal: str = ""
+
+
+class Replace(_Call, frozen=True, eq=False, kw_only=True):
+    """Delete the object and create it anew: the server does not allow the changes in place."""
+
+    verb: ClassVar[Verb] = Verb.REPLACE
+    manifest: Body
+    """Without owner references."""
+    owners: tuple[BoundOwner, ...] = ()
+    changes: tuple[Change, ...] = ()
+    seal: str = ""
+
+
+class Patch(_Call, frozen=True, eq=False, kw_only=True):
+    """Change fields of the object."""
+
+    verb: ClassVar[Verb] = Verb.PATCH
+    patch: Body
+    """A JSON merge patch."""
+    changes: tuple[Change, ...] = ()
+    controller: OwnerRef | None = None
+    target: Body | None = None
+    """The manifest that the object is made to match; None if only an owner reference is removed."""
+    seal: str = ""
+
+
+class Scale(_Call, frozen=True, eq=False, kw_only=True):
+    """Set the number of replicas in the object's scale subresource."""
+
+    verb: ClassVar[Verb] = Verb.SCALE
+    replicas: int
+    changes: tuple[Change, ...] = ()
+    controller: OwnerRef | None = None
+
+    @property
+    def patch(self) -> Body:
+        """The JSON merge patch."""
+        return {"spec": {"replicas": self.replicas}}
+
+
+class WriteStatus(_Call, frozen=True, eq=False, kw_only=True):
+    """Patch the object's status subresource."""
+
+    verb: ClassVar[Verb] = Verb.STATUS
+    patch: Body
+    """A JSON merge patch, which may contain `NOW`."""
+    changes: tuple[Change, ...] = ()
+    controller: OwnerRef | None = None
+    urgent: bool = False
+    """Whether it must be written without delay: it reports the beginning of something, and its time is that of the write."""
+    provisional: bool = False
+    """Whether it is the status of an object which is still coming up, and will soon change by itself."""
+
+
+class Release(_Call, frozen=True, eq=False, kw_only=True):
+    """Remove finalizers of ours."""
+
+    verb: ClassVar[Verb] = Verb.RELEASE
+    finalizers: tuple[str, ...]
+    """Those to remove."""
+    existing: tuple[str, ...]
+    """All that were observed, in their order."""
+    owners: tuple[BoundOwner, ...] = ()
+    controller: OwnerRef | None = None
+    intended: bool = True
+    event_group: EventGroup | None = None
+    """The unit that the object is deleted with."""
+
+
+class Delete(_Call, frozen=True, eq=False, kw_only=True):
+    """Delete the object."""
+
+    verb: ClassVar[Verb] = Verb.DELETE
+    owners: tuple[BoundOwner, ...] = ()
+    controller: OwnerRef | None = None
+    intended: bool = True
+    event_group: EventGroup | None = None
+    """The unit that the object is deleted with."""
+
+
+Operation = Create | Replace | Patch | Scale | WriteStatus | Release | Delete
+"""One API call."""
+Creation = Create | Replace
+"""Operations that make a new object, with another uid."""
+
+
+def body_of(operation: Operation) -> Body:
+    """What the call sends, besides owner references and preconditions; of a release the finalizers that it concerns."""
+    match operation:
+        case Create() | Replace():
+            return operation.manifest
+        case Patch() | Scale() | WriteStatus():
+            return operation.patch
+        case Release():
+            return {"finalizers": list(operation.finalizers), "of": list(operation.existing)}
+        case Delete():
+            return {}
 
 
 def parent_of(operation: Operation) -> tuple[str, str] | None:
@@ -133,7 +244,7 @@ class Trial(Struct, frozen=True, eq=False):
     """Equal for creates of the same content."""
     about: str
     """What it stands for, for people, e.g. `clique worker`."""
-    create: Operation
+    create: Create
     """The object, under a name that no other object has."""
 
 

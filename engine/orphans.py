@@ -8,11 +8,10 @@ from engine.blueprint import Blueprint, C, incomplete_kinds
 from engine.ids import ResourceId
 from engine.memo import as_tuple
 from engine.observed import Live, World
-from engine.operation import Cause, Expect, Operation
+from engine.operation import Cause, Delete, Expect, Operation, Release
 from engine.plan import Plan
 from engine.reason import Reason
 from engine.resource import Policy
-from engine.verb import Verb
 
 WHY = "is being deleted, and its root no longer exists"
 
@@ -85,16 +84,19 @@ def _cleanup(orphan: Live, policy: Policy, owned: Sequence[Live], *, in_use: boo
     for live in owned:
         if live.deleting_since is None:
             why = f"its owner {orphan.id} {WHY}"
-            yield Operation(
-                Verb.DELETE, live.id, why, Cause.INTENT, expect=Expect(live.uid), controller=live.controller, reason=Reason.ORPHANED
-            )
+            yield Delete(live.id, why, Cause.INTENT, expect=Expect(live.uid), controller=live.controller, reason=Reason.ORPHANED)
     finalizers = orphan.body["metadata"].get("finalizers") or ()
     own = [finalizer for finalizer in policy.finalizers if finalizer in finalizers]
     # An object that is released last waits for those that use it or may use it, and for the finalizers of others.
     is_too_early = bool(owned) or in_use or (policy.release_last and len(own) < len(finalizers))
     if own and not is_too_early:
-        body = {"finalizers": own, "of": list(finalizers)}
-        expect, controller = Expect(orphan.uid), orphan.controller
-        yield Operation(
-            Verb.RELEASE, orphan.id, f"it {WHY}", Cause.INTENT, body=body, expect=expect, controller=controller, reason=Reason.ORPHANED
+        yield Release(
+            orphan.id,
+            f"it {WHY}",
+            Cause.INTENT,
+            expect=Expect(orphan.uid),
+            finalizers=tuple(own),
+            existing=tuple(finalizers),
+            controller=orphan.controller,
+            reason=Reason.ORPHANED,
         )

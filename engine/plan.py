@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.memo import selected
-from engine.operation import Operation, Trial
+from engine.operation import Operation, Trial, WriteStatus
 from engine.reason import REMEDIES, Reason
-from engine.verb import Verb
 
 
 class Wait(Struct, frozen=True):
@@ -143,4 +142,4 @@ def blocked_by(plan: Plan) -> tuple[Wait, ...]:
 
 def changed(plan: Plan) -> bool:
     """Whether the plan does anything but write statuses."""
-    return any(operation.verb is not Verb.STATUS for operation in plan.operations)
+    return any(not isinstance(operation, WriteStatus) for operation in plan.operations)

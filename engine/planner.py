@@ -151,7 +151,7 @@ def _actions(part: Part, context: PartContext) -> Iterable[Action]:
 def _after_owners(resource: Resource, actions: list[Action], not_created: dict[ResourceId, bool]) -> list[Action]:
     """The actions on a missing object, deferred if an owner is. `not_created` collects deferred objects: id -> whether it is blocked."""
     missing_owners = not_created.keys() & {owner.id for owner in resource.owners}
-    if missing_owners and any(isinstance(action, Operation) for action in actions):
+    if missing_owners and any(not isinstance(action, Wait) for action in actions):
         owner = min(missing_owners, key=lambda id: (not not_created[id], id))
         actions = [
             Wait(
@@ -161,6 +161,6 @@ def _after_owners(resource: Resource, actions: list[Action], not_created: dict[R
                 reason=Reason.OWNER_MISSING,
             )
         ]
-    if not any(isinstance(action, Operation) for action in actions):
+    if not any(not isinstance(action, Wait) for action in actions):
         not_created[resource.id] = any(isinstance(action, Wait) and action.blocked for action in actions)
     return actions

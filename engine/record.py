@@ -10,11 +10,10 @@ from engine.ids import ResourceId
 from engine.memo import as_tuple
 from engine.namespaces import held_back
 from engine.observed import Live, Observed, World
-from engine.operation import Cause, Expect, Operation
+from engine.operation import Cause, Create, Delete, Expect, Operation, Patch, WriteStatus
 from engine.plan import Objection, Plan, Wait, changed
 from engine.reason import Reason
 from engine.resource import PLAIN, Body
-from engine.verb import Verb
 
 
 class Removal(Struct, frozen=True):
@@ -82,7 +81,7 @@ def unapplied(plans: Sequence[Plan], observed: Mapping[ResourceId, Observed]) ->
         each = observed.get(plan.root)
         if each is None or each.proposal is None or each.proposer is not None:
             continue
-        is_written = any(operation.id == plan.root and operation.verb is not Verb.STATUS for operation in plan.operations)
+        is_written = any(operation.id == plan.root and not isinstance(operation, WriteStatus) for operation in plan.operations)
         is_deferred = any(wait.id == plan.root for wait in plan.deferred)
         if is_written or is_deferred or plan.problems or plan.error or not each.root.uid or each.root.deleting_since is not None:
             yield plan.root
@@ -95,9 +94,7 @@ def _removing(plan: Plan, observed: Observed, removal: Removal, unapplied: Resou
         return _waiting(plan, observed)
     if removal.after_manifests and unapplied is not None:
         return replace(plan, deferred=(Wait(root.id, f"{removal.why}; it is deleted once all manifests are applied, {unapplied} is not"),))
-    operation = Operation(
-        Verb.DELETE, root.id, removal.why, Cause.INTENT, expect=Expect(root.uid), controller=root.controller, reason=removal.reason
-    )
+    operation = Delete(root.id, removal.why, Cause.INTENT, expect=Expect(root.uid), controller=root.controller, reason=removal.reason)
     return replace(plan, operations=(operation,))
 
 
@@ -168,14 +165,13 @@ def _says(live: Live, body: Body | None) -> bool:
 def _written(record: Record, target: Body, live: Live | None) -> Operation:
     """The operation after which the object says what it has to say."""
     if live is None:
-        return Operation(Verb.CREATE, record.id, record.why, Cause.INTENT, body=target, reason=Reason.MANIFEST_CHANGED)
+        return Create(record.id, record.why, Cause.INTENT, manifest=target, reason=Reason.MANIFEST_CHANGED)
     difference = compare(target, live.body, Rules(PLAIN, Cause.INTENT))
-    return Operation(
-        Verb.PATCH,
+    return Patch(
         record.id,
         record.why,
         Cause.INTENT,
-        body=difference.patch,
+        patch=difference.patch,
         changes=difference.changes,
         expect=Expect(live.uid, live.revision),
         target=target,

@@ -16,13 +16,12 @@ from engine.ids import ResourceId
 from engine.memo import PARTS, Memo, Revised, as_tuple, differences
 from engine.namespaces import held_back
 from engine.observed import Observed, World
-from engine.operation import Operation, Unknown, is_shared
+from engine.operation import Create, Operation, Unknown, is_shared
 from engine.operation_order import with_one_writer
 from engine.orphans import with_orphans
 from engine.plan import Objection, Plan, noteworthy, without
 from engine.planner import plan
 from engine.record import Record, Removal, recording, to_delete, with_removals
-from engine.verb import Verb
 
 ORDINARY = "ordinary plans"
 NOTHING_REMOVED: Mapping[ResourceId, Removal] = {}
@@ -188,7 +187,7 @@ def executable(world: World, planned: Plans, excluded: Callable[[Operation], boo
 
 def _creation_first(plan: Plan) -> Plan:
     """Only the creation of the root, if the plan contains it; nothing while the root that it is nested in does not exist."""
-    creation = tuple(operation for operation in plan.operations if operation.verb is Verb.CREATE and operation.id == plan.root)
+    creation = tuple(operation for operation in plan.operations if isinstance(operation, Create) and operation.id == plan.root)
     if not creation:
         return plan
     needs_owner = any(isinstance(owner.uid, Unknown) for operation in creation for owner in operation.owners)
@@ -200,6 +199,6 @@ def _creating_once(plans: Iterable[Plan]) -> list[Plan]:
     creators: dict[ResourceId, ResourceId] = {}
 
     def is_created_before(plan: Plan, operation: Operation) -> bool:
-        return operation.verb is Verb.CREATE and is_shared(operation) and creators.setdefault(operation.id, plan.root) != plan.root
+        return isinstance(operation, Create) and is_shared(operation) and creators.setdefault(operation.id, plan.root) != plan.root
 
     return [without(plan, partial(is_created_before, plan)) if plan.operations else plan for plan in plans]

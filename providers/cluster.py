@@ -11,10 +11,9 @@ from engine.event import Event
 from engine.ids import Kind, ResourceId
 from engine.mask import masked
 from engine.observed import Live, live, unlisted
-from engine.operation import Operation, owner_reference
+from engine.operation import Create, Creation, Delete, Operation, Patch, Release, Replace, Scale, WriteStatus, owner_reference
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Client, Observation, Scope, TakenNames
-from engine.verb import Verb
 from providers.key_pair import with_key_pair
 from providers.listing import is_older, list_lives, serves
 from providers.names import taken_names
@@ -81,32 +80,32 @@ class Cluster:
     async def _call(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         kind = self._kinds[operation.id.group, operation.id.kind]
         namespace, name = operation.id.namespace, operation.id.name
-        match operation.verb:
-            case Verb.CREATE:
+        match operation:
+            case Create():
                 return await self._create(kind, operation, uids)
-            case Verb.REPLACE:
+            case Replace():
                 await self._delete(kind, operation)
                 return await self._create(kind, operation, uids)
-            case Verb.PATCH:
+            case Patch():
                 return await self._client.patch(kind, namespace, name, _bound_patch(operation))
-            case Verb.SCALE:
+            case Scale():
                 await self._client.patch(kind, namespace, name, _bound_patch(operation), subresource="scale")
                 return await self._client.get(kind, namespace, name)
-            case Verb.STATUS:
+            case WriteStatus():
                 return await self._client.patch(kind, namespace, name, _bound_patch(operation), subresource="status")
-            case Verb.RELEASE:
+            case Release():
                 return await self._release(kind, operation)
-            case Verb.DELETE:
+            case Delete():
                 return await self._delete(kind, operation)
 
-    async def _create(self, kind: Kind, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any]:
-        body = with_key_pair(operation.body)
+    async def _create(self, kind: Kind, operation: Creation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any]:
+        body = with_key_pair(operation.manifest)
         if operation.owners:
             references = [owner_reference(owner, uids) for owner in operation.owners]
             body = {**body, "metadata": {**body["metadata"], "ownerReferences": references}}
         return await self._client.create(kind, operation.id.namespace, body)
 
-    async def _release(self, kind: Kind, operation: Operation) -> Mapping[str, Any] | None:
+    async def _release(self, kind: Kind, operation: Release) -> Mapping[str, Any] | None:
         try:
             answer = await self._client.patch(kind, operation.id.namespace, operation.id.name, _release_patch(operation), how="json")
             return _remaining(answer) if answer["metadata"].get("deletionTimestamp") else answer
@@ -116,7 +115,7 @@ class Cluster:
             # The server refuses a JSON patch whose test fails as it refuses a malformed one; ours is well-formed.
             raise Conflict(f"{operation.id}: its uid or finalizers have changed", status=error.status) from error
 
-    async def _delete(self, kind: Kind, operation: Operation) -> Mapping[str, Any] | None:
+    async def _delete(self, kind: Kind, operation: Delete | Replace) -> Mapping[str, Any] | None:
         expect = operation.expect
         try:
             return _remaining(
@@ -209,20 +208,20 @@ def _remaining(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return answer if metadata.get("deletionTimestamp") and is_kept else None
 
 
-def _bound_patch(operation: Operation) -> dict[str, Any]:
+def _bound_patch(operation: Patch | Scale | WriteStatus) -> dict[str, Any]:
     """A merge patch that is refused if uid or resourceVersion differ from those that the plan saw."""
-    metadata = {**operation.body.get("metadata", {}), "uid": operation.expect.uid, "resourceVersion": operation.expect.revision}
-    return {**operation.body, "metadata": metadata}
+    metadata = {**operation.patch.get("metadata", {}), "uid": operation.expect.uid, "resourceVersion": operation.expect.revision}
+    return {**operation.patch, "metadata": metadata}
 
 
-def _release_patch(operation: Operation) -> list[dict[str, Any]]:
+def _release_patch(operation: Release) -> list[dict[str, Any]]:
     """A JSON patch that removes our finalizers if they are at the indices that the plan saw, the last one first.
 
     Finalizers after them may change meanwhile, as the garbage collector's do during a deletion.
     """
     patch = [{"op": "test", "path": "/metadata/uid", "value": operation.expect.uid}]
-    for index, finalizer in reversed(list(enumerate(operation.body["of"]))):
-        if finalizer in operation.body["finalizers"]:
+    for index, finalizer in reversed(list(enumerate(operation.existing))):
+        if finalizer in operation.finalizers:
             path = f"/metadata/finalizers/{index}"
             patch += [{"op": "test", "path": path, "value": finalizer}, {"op": "remove", "path": path}]
     return patch

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Compressor, Live, live
-from engine.operation import Operation
+from engine.operation import Delete, Operation, Release
 from engine.resource import Body
 from engine.runtime.provider import Client
-from engine.verb import Verb
 from engine.world_update import LiveChange
 from providers.listing import ListedLives, keeper, list_lives, typed
 from providers.snapshot import Target
@@ -122,7 +121,7 @@ class LiveStore:
         """Apply the answer to a write of ours, before the watch reports it."""
         if answer is not None:
             self._report(self._compressed(live(answer)))
-        elif operation.verb in (Verb.DELETE, Verb.RELEASE):
+        elif isinstance(operation, Delete | Release):
             self._report(Deleted(operation.id, operation.expect.uid, NEVER_BACK))
 
     def correct(self, known: Live | None, current: Live | None) -> None:

@@ -10,8 +10,8 @@ from engine import world
 from engine.guard import Limits
 from engine.ids import Kind
 from engine.memo import Memo
+from engine.operation import Create
 from engine.tick import plan_all
-from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.registry import BLUEPRINTS
 
@@ -62,9 +62,9 @@ def _stored(manifest: dict[str, Any], replicas: int) -> dict[str, Any]:
 
 def _created(set: str, operations: Any) -> Iterator[PlannedObject]:
     for operation in operations:
-        if operation.verb is Verb.CREATE:
+        if isinstance(operation, Create):
             kind = KIND_OF[operation.id.group, operation.id.kind]
-            yield PlannedObject(set, _replica(set, operation.body["metadata"]), kind, _plain(operation.body))
+            yield PlannedObject(set, _replica(set, operation.manifest["metadata"]), kind, _plain(operation.manifest))
 
 
 def _replica(set: str, metadata: dict[str, Any]) -> int:

@@ -25,16 +25,16 @@ from engine.approval.wire import (
     WireRoot,
     WireScope,
 )
+from engine.approval.wire_plan import WireOperation, read_operation, read_plan, read_root, slim, written_plan, written_root
 from engine.canonical import digest
 from engine.errors import InputError
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
 from engine.operation import Operation
-from engine.plan import Plan
 from engine.record import Removal
 from engine.report.fields import json_default
-from engine.report.model import Report, error_text
+from engine.report.model import Report
 from engine.report.printable import clipped
 
 ALTERED = "its content is not what was saved: it was altered or cut off; make the plan again"
@@ -141,19 +141,16 @@ def _first(report: Report) -> list[Operation]:
 
 
 def _wire_report(report: Report) -> WireReport:
-    roots = tuple(
-        replace(root, steps=tuple(replace(step, operation=replace(step.operation, target=None)) for step in root.steps))
-        for root in report.roots
-    )
+    roots = tuple(map(written_root, report.roots))
     return WireReport(roots, report.objections, dict(report.incomplete), report.judgement, report.others)
 
 
 def _wire_forecast(forecast: Forecast) -> WireForecast:
     passes = tuple(
-        WirePass(each.after, tuple((root, _slim(operation)) for root, operations in each.operations.items() for operation in operations))
+        WirePass(each.after, tuple((root, slim(operation)) for root, operations in each.operations.items() for operation in operations))
         for each in forecast.passes
     )
-    plans = tuple(_slim_plan(plan) for plan in forecast.plans.values())
+    plans = tuple(map(written_plan, forecast.plans.values()))
     assumptions = tuple(sorted(assumption.name for assumption in forecast.assumptions))
     effects, repeating = tuple(forecast.effects.items()), tuple(sorted(forecast.repeating))
     return WireForecast(
@@ -170,16 +167,6 @@ def _wire_forecast(forecast: Forecast) -> WireForecast:
     )
 
 
-def _slim(operation: Operation) -> Operation:
-    """The operation without what only planning needs. Reports show what a forecast writes, too."""
-    return replace(operation, after=frozenset(), target=None)
-
-
-def _slim_plan(plan: Plan) -> Plan:
-    problems = (*plan.problems, error_text(plan.error)) if plan.error else plan.problems
-    return replace(plan, operations=tuple(map(_slim, plan.operations)), problems=problems, error=None)
-
-
 def _plan(wire: WirePlan) -> SavedPlan:
     approval = Approval(
         roots=tuple(_root(root) for root in wire.roots),
@@ -190,7 +177,7 @@ def _plan(wire: WirePlan) -> SavedPlan:
         pods={id: _subject(each) for id, each in wire.pods},
     )
     shown = wire.report
-    report = Report(shown.roots, shown.objections, shown.incomplete, judgement=shown.judgement, others=shown.others)
+    report = Report(tuple(map(read_root, shown.roots)), shown.objections, shown.incomplete, judgement=shown.judgement, others=shown.others)
     return SavedPlan(
         circumstances=Circumstances(wire.engine, wire.cluster, wire.settings),
         created_at=wire.created_at,
@@ -230,7 +217,7 @@ def _forecast(wire: WireForecast) -> Forecast:
         wire.began,
         tuple(ForecastPass(each.after, _by_root(each.operations)) for each in wire.passes),
         wire.finished,
-        {plan.root: plan for plan in wire.plans},
+        {plan.root: read_plan(plan) for plan in wire.plans},
         dict(wire.effects),
         assumptions,
         repeating=frozenset(wire.repeating),
@@ -240,10 +227,10 @@ def _forecast(wire: WireForecast) -> Forecast:
     )
 
 
-def _by_root(operations: Iterable[tuple[ResourceId, Operation]]) -> Mapping[ResourceId, tuple[Operation, ...]]:
+def _by_root(operations: Iterable[tuple[ResourceId, WireOperation]]) -> Mapping[ResourceId, tuple[Operation, ...]]:
     by_root: dict[ResourceId, list[Operation]] = {}
     for root, operation in operations:
-        by_root.setdefault(root, []).append(operation)
+        by_root.setdefault(root, []).append(read_operation(operation))
     return {root: tuple(listed) for root, listed in by_root.items()}
 
 

@@ -17,7 +17,7 @@ from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.memo import Memo, blueprint_memo
 from engine.observed import Live, Observed, World, slice_of
-from engine.operation import Operation
+from engine.operation import Create, Creation, Delete, Operation, Patch, Release, Replace, Scale, WriteStatus
 from engine.plan import Plan
 from engine.resource import Body, Drop, Hold, Scaled, Want
 from engine.tick import Plans
@@ -25,7 +25,6 @@ from engine.verb import Verb
 
 Use = tuple[Verb, ObjectKey]
 
-CREATING = (Verb.CREATE, Verb.REPLACE)
 
 FINEST = 8
 """In a group of at most so many objects the loss of each single one is reckoned with; in a larger one the loss of each eighth of it."""
@@ -73,8 +72,8 @@ class Names:
 
     def learn(self, operation: Operation) -> None:
         """Take note of the labels of an object that the operation creates."""
-        if operation.verb in CREATING:
-            self._labels.setdefault(operation.id, operation.body["metadata"].get("labels") or {})
+        if isinstance(operation, Creation):
+            self._labels.setdefault(operation.id, operation.manifest["metadata"].get("labels") or {})
 
     def subject(self, id: ResourceId) -> ObjectKey:
         """The subject that the object is."""
@@ -98,7 +97,7 @@ def allowances(
 
 
 def _uses(operations: Iterable[Operation], subject_of: Callable[[ResourceId], ObjectKey]) -> Counter[Use]:
-    return Counter((each.verb, subject_of(each.id)) for each in operations if each.verb is not Verb.STATUS)
+    return Counter((each.verb, subject_of(each.id)) for each in operations if not isinstance(each, WriteStatus))
 
 
 def _root_states(world: World, plans: Iterable[Plan]) -> Iterator[RootState]:
@@ -109,14 +108,17 @@ def _root_states(world: World, plans: Iterable[Plan]) -> Iterator[RootState]:
             yield root_state(roots[plan.root]) if plan.root in roots else RootState(plan.root)
 
 
-def content_of(operation: Operation) -> Body:
-    """The manifest that the operation makes its object match; of a scaling its patch."""
-    return (operation.target or {}) if operation.verb is Verb.PATCH else operation.body
-
-
-def has_content(operation: Operation) -> bool:
-    """Whether the operation writes the object itself."""
-    return operation.verb in (*CREATING, Verb.PATCH, Verb.SCALE)
+def content_of(operation: Operation) -> Body | None:
+    """The manifest that the operation makes its object match; of a scaling its patch. None if it does not write the object itself."""
+    match operation:
+        case Create() | Replace():
+            return operation.manifest
+        case Patch():
+            return operation.target or {}
+        case Scale():
+            return operation.patch
+        case WriteStatus() | Release() | Delete():
+            return None
 
 
 def _desired(
@@ -130,8 +132,8 @@ def _desired(
     recognition = rules.recognition
     digests: dict[str, set[str]] = {}
     for operation in operations:
-        if has_content(operation):
-            digests.setdefault(names.subject(operation.id).text, set()).add(content_digest(recognition, content_of(operation)))
+        if (content := content_of(operation)) is not None:
+            digests.setdefault(names.subject(operation.id).text, set()).add(content_digest(recognition, content))
     for world in (each for observed in worlds for each in (observed, *_with_losses(observed, recognition))):
         for resource in _resources(world, intent, now, rules):
             body: Body = {"spec": {"replicas": resource.replicas}} if isinstance(resource, Scaled) else resource.body

@@ -8,12 +8,13 @@ from msgspec.structs import replace
 
 from engine.approval.approval import Allowance, Approval
 from engine.approval.deviation import Deviation
-from engine.approval.draft import CREATING, content_of, has_content
+from engine.approval.draft import content_of
 from engine.approval.recognition import ObjectKey, Recognition, content_digest
 from engine.ids import ResourceId
 from engine.observed import Live, World
-from engine.operation import Operation, Outcome, Result
+from engine.operation import Creation, Delete, Operation, Outcome, Result
 from engine.plan import Plan, Wait
+from engine.resource import Body
 from engine.tick import Plans
 from engine.verb import Verb
 
@@ -82,16 +83,17 @@ class Ledger:
         return replace(plan, operations=tuple(kept), deferred=(*plan.deferred, *waits.values())) if waits else plan
 
     def _subject(self, operation: Operation, live: Live | None) -> ObjectKey:
-        labels = operation.body["metadata"].get("labels") or {} if operation.verb in CREATING else live.labels if live else {}
+        labels = operation.manifest["metadata"].get("labels") or {} if isinstance(operation, Creation) else live.labels if live else {}
         return self._recognition.subject(operation.id, labels)
 
     def _refusal(self, operation: Operation, subject: ObjectKey, live: Live | None, left: Counter[tuple[Verb, ObjectKey]]) -> str:
         """What was approved in place of the operation; empty if that is the operation itself."""
-        if has_content(operation) and (refusal := self._content_refusal(operation, subject)):
+        content = content_of(operation)
+        if content is not None and (refusal := self._content_refusal(content, subject)):
             return refusal
         if operation.verb not in REMOVING:
             return ""
-        if operation.verb is Verb.DELETE and live is not None and self._recognition.has_ended(live):
+        if isinstance(operation, Delete) and live is not None and self._recognition.has_ended(live):
             return ""
         use = (operation.verb, subject)
         allowance = self._allow.get(use)
@@ -105,11 +107,11 @@ class Ledger:
         self._subjects[operation.id] = subject
         return ""
 
-    def _content_refusal(self, operation: Operation, subject: ObjectKey) -> str:
+    def _content_refusal(self, content: Body, subject: ObjectKey) -> str:
         approved = self.approval.desired.get(subject.text)
         if approved is None:
             return "not planned"
-        if content_digest(self._recognition, content_of(operation)) not in approved:
+        if content_digest(self._recognition, content) not in approved:
             return "to have other content"
         return ""
 

@@ -5,13 +5,12 @@ from typing import Annotated, Any
 
 import msgspec
 
+from engine.approval.wire_plan import WireOperation, WireRootPlan, WireRootReport
 from engine.focus import Focus, Others
 from engine.forecast.cluster_model import Effects
 from engine.ids import ResourceId
 from engine.judgement import Judgement
-from engine.operation import Operation
-from engine.plan import Objection, Plan
-from engine.report.model import RootReport
+from engine.plan import Objection
 from engine.verb import Verb
 
 VERSION = 1
@@ -81,7 +80,7 @@ class WireScope(_Strict, frozen=True):
 class WireReport(_Strict, frozen=True):
     """`Report`, without the forecast."""
 
-    roots: tuple[RootReport, ...]
+    roots: tuple[WireRootReport, ...]
     objections: tuple[Objection, ...]
     incomplete: dict[str, str]
     judgement: Judgement
@@ -92,7 +91,7 @@ class WirePass(_Strict, frozen=True):
     """`ForecastPass`: of each operation the root and the operation."""
 
     after: timedelta
-    operations: tuple[tuple[ResourceId, Operation], ...]
+    operations: tuple[tuple[ResourceId, WireOperation], ...]
 
 
 class WireForecast(_Strict, frozen=True):
@@ -101,7 +100,7 @@ class WireForecast(_Strict, frozen=True):
     began: Moment
     passes: tuple[WirePass, ...]
     finished: bool
-    plans: tuple[Plan, ...]
+    plans: tuple[WireRootPlan, ...]
     effects: tuple[tuple[ResourceId, Effects], ...]
     assumptions: tuple[str, ...]
     repeating: tuple[ResourceId, ...]

@@ -9,9 +9,8 @@ from msgspec import Struct, field
 from engine.forecast.cluster_model import Assumption, Effects
 from engine.ids import ResourceId
 from engine.observed import Live, World
-from engine.operation import Operation
+from engine.operation import Operation, WriteStatus
 from engine.plan import Objection, Plan, Wait
-from engine.verb import Verb
 
 
 class End(StrEnum):
@@ -95,7 +94,7 @@ class Forecast(Struct, frozen=True, eq=False):
 
     def has_operations(self, root: ResourceId) -> bool:
         """Whether anything but statuses is written for a root."""
-        return any(operation.verb is not Verb.STATUS for operation in self.operations_of(root))
+        return any(not isinstance(operation, WriteStatus) for operation in self.operations_of(root))
 
     def is_blocked(self, root: ResourceId) -> bool:
         """Whether something is left at the end that somebody else has to make possible."""

@@ -6,12 +6,11 @@ from engine.forecast.forecast import Forecast
 from engine.forecast.simulation import existing
 from engine.ids import ResourceId
 from engine.observed import Live, World, live
-from engine.operation import Operation
+from engine.operation import Creation, Patch, body_of
 from engine.ownership import with_owned
-from engine.verb import Verb
 
-WRITES = frozenset({Verb.CREATE, Verb.REPLACE, Verb.PATCH})
-"""The verbs that set fields of an object's main body."""
+Write = Creation | Patch
+"""Operations that set fields of an object's main body."""
 
 
 def outcome(world: World, concerned: World, forecast: Forecast) -> tuple[Live, ...]:
@@ -21,21 +20,21 @@ def outcome(world: World, concerned: World, forecast: Forecast) -> tuple[Live, .
     """
     before = {each.id for each in existing(concerned)}
     others = {each.id: each for each in existing(world) if each.id not in before}
-    writes: dict[ResourceId, list[Operation]] = {}
+    writes: dict[ResourceId, list[Write]] = {}
     for operation in forecast.operations():
-        if operation.verb in WRITES:
+        if isinstance(operation, Write):
             writes.setdefault(operation.id, []).append(operation)
     final = {each.id: _written(each, writes) for each in forecast.final}
     return tuple((others | final).values())
 
 
-def _written(existing: Live, writes: Mapping[ResourceId, list[Operation]]) -> Live:
+def _written(existing: Live, writes: Mapping[ResourceId, list[Write]]) -> Live:
     """The object with the ownership of what the forecast has written."""
     if existing.id not in writes:
         return existing
     body = existing.body
     for operation in writes[existing.id]:
-        if operation.verb is not Verb.PATCH:
+        if isinstance(operation, Creation):
             body = {**body, "metadata": {key: value for key, value in body["metadata"].items() if key != "managedFields"}}
-        body = with_owned(body, operation.body)
+        body = with_owned(body, body_of(operation))
     return live(body)

@@ -22,10 +22,10 @@ from engine.intent import Intent
 from engine.memo import Memo
 from engine.namespaces import with_phases
 from engine.observed import Live, Observed, World
+from engine.operation import Delete, Replace
 from engine.plan import Plan, changed
 from engine.proposal import compose, propose
 from engine.tick import Plans, executable, plan_all
-from engine.verb import Verb
 from engine.world import assemble, with_foreign
 
 FROM: Final = 64
@@ -206,7 +206,7 @@ class _Simulation(Generic[C]):
 
     def _collected(self, end: Forecast) -> int:
         """How many of the first objects are gone that nothing of ours has deleted; not those that were being deleted already."""
-        deleted = {operation.id for operation in end.operations() if operation.verb in (Verb.DELETE, Verb.REPLACE)}
+        deleted = {operation.id for operation in end.operations() if isinstance(operation, Delete | Replace)}
         return sum(
             live.deleting_since is None and live.id not in self.store.lives and live.id not in deleted
             for live in existing(self.first)

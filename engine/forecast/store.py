@@ -7,10 +7,9 @@ from typing import Any, Final
 from engine import ownership
 from engine.ids import ResourceId
 from engine.observed import Live, live, timestamp
-from engine.operation import Operation, owner_reference
+from engine.operation import Create, Creation, Delete, Operation, Patch, Release, Replace, Scale, WriteStatus, owner_reference
 from engine.paths import merge_patch, stamp
 from engine.resource import Body
-from engine.verb import Verb
 
 SYNTHETIC: Final = "forecast-"
 """The beginning of the uids of objects that exist in a forecast only. They are never shown."""
@@ -62,33 +61,33 @@ class ForecastStore:
 
     def execute(self, operation: Operation) -> None:
         """Make the call of an operation. One whose object is not there any more has no effect."""
-        if operation.verb is Verb.CREATE:
+        if isinstance(operation, Create):
             return self._create(operation)
         existing = self.lives.get(operation.id)
         if existing is None:
             return
-        match operation.verb:
-            case Verb.REPLACE:
+        match operation:
+            case Replace():
                 self._remove(existing)
                 self._create(operation)
-            case Verb.PATCH:
-                self.patch(operation.id, operation.body, is_recorded=ownership.is_recorded(existing.body))
-            case Verb.STATUS | Verb.SCALE:
-                self.patch(operation.id, operation.body)
-            case Verb.RELEASE:
-                released = operation.body["finalizers"]
+            case Patch():
+                self.patch(operation.id, operation.patch, is_recorded=ownership.is_recorded(existing.body))
+            case WriteStatus() | Scale():
+                self.patch(operation.id, operation.patch)
+            case Release():
+                released = operation.finalizers
                 finalizers = existing.body["metadata"].get("finalizers") or ()
                 self.patch(operation.id, {"metadata": {"finalizers": [each for each in finalizers if each not in released]}})
-            case Verb.DELETE:
+            case Delete():
                 self.delete(operation.id)
 
-    def _create(self, operation: Operation) -> None:
+    def _create(self, operation: Creation) -> None:
         if operation.id in self.lives:
             return  # Another root that shares the object has created it.
         uids = {bound.owner.id: owner.uid for bound in operation.owners if (owner := self.lives.get(bound.owner.id)) is not None}
         references = [owner_reference(bound, uids) for bound in operation.owners]
-        metadata = {**operation.body["metadata"], **({"ownerReferences": references} if references else {})}
-        self.create({**operation.body, "metadata": metadata})
+        metadata = {**operation.manifest["metadata"], **({"ownerReferences": references} if references else {})}
+        self.create({**operation.manifest, "metadata": metadata})
 
     def create(self, body: Body) -> Live:
         """Store a new object with what the server adds to it."""

@@ -6,9 +6,9 @@ from typing import Final
 
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
+from engine.operation import Create
 from engine.plan import Wait
 from engine.reason import Reason
-from engine.verb import Verb
 
 SAID: Final = frozenset({Reason.KEPT, Reason.IN_USE})
 """The reasons whose texts say what to do."""
@@ -24,7 +24,7 @@ def explained_by(root: ResourceId) -> str:
 
 def is_new(forecast: Forecast, root: ResourceId) -> bool:
     """Whether the forecast creates the root."""
-    return any(operation.verb is Verb.CREATE and operation.id == root for operation in forecast.operations_of(root))
+    return any(isinstance(operation, Create) and operation.id == root for operation in forecast.operations_of(root))
 
 
 def needed(wait: Wait) -> str:

@@ -11,7 +11,7 @@ from engine.duration import spell
 from engine.forecast.cluster_model import Level
 from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
-from engine.operation import Operation
+from engine.operation import Operation, WriteStatus
 from engine.report.advice import general_advice
 from engine.report.alike import TOKEN
 from engine.report.model import RootReport
@@ -278,7 +278,7 @@ def duration_text(duration: timedelta) -> str:
 
 
 def _is_write(operation: Operation) -> bool:
-    return operation.verb is not Verb.STATUS
+    return not isinstance(operation, WriteStatus)
 
 
 def assumption_lines(forecast: Forecast) -> Iterator[Line]:

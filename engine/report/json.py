@@ -12,7 +12,7 @@ from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.judgement import Violation
 from engine.mask import masked
-from engine.operation import BoundOwner, Change, owner_reference
+from engine.operation import BoundOwner, Change, Creation, Release, owner_reference
 from engine.paths import spell
 from engine.plan import Objection, Wait
 from engine.report.fields import changed_fields, json_default, uid_placeholder
@@ -109,10 +109,10 @@ def step_entry(step: Step) -> OperationEntry:
         "after": sorted(operation.after),
         "changes": [change_entry(change) for change in changed_fields(operation)],
     }
-    if operation.verb in (Verb.CREATE, Verb.REPLACE):
-        entry["manifest"] = dict(masked(with_owners(operation.body, operation.owners)))
-    elif operation.verb is Verb.RELEASE:
-        entry["finalizers"] = list(operation.body.get("finalizers", ()))
+    if isinstance(operation, Creation):
+        entry["manifest"] = dict(masked(with_owners(operation.manifest, operation.owners)))
+    elif isinstance(operation, Release):
+        entry["finalizers"] = list(operation.finalizers)
     return entry
 
 

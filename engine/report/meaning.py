@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from engine.diff import keyed_entries, same
 from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
-from engine.operation import Cause, Change, Operation, parent_of
+from engine.operation import Cause, Change, Create, Delete, Operation, Release, WriteStatus, parent_of
 from engine.reason import Reason
 from engine.report.alike import blurred, grouped, spread
 from engine.report.fields import field_text, is_hash, json_text, shown_fields
@@ -66,7 +66,7 @@ def change_of(root: RootReport, forecast: Forecast | None) -> str:
     operations = [step.operation for step in root.steps]
     if forecast is not None:  # In which nobody else changes anything: whatever a later pass finds different, it made itself.
         operations += [operation for operation in forecast.operations_of(root.root) if operation.reason is not Reason.DRIFTED]
-    return _words(root, [operation for operation in operations if operation.verb is not Verb.STATUS])
+    return _words(root, [operation for operation in operations if not isinstance(operation, WriteStatus)])
 
 
 def _words(root: RootReport, operations: list[Operation]) -> str:
@@ -84,9 +84,9 @@ def _words(root: RootReport, operations: list[Operation]) -> str:
 def _signs_of(root: RootReport, operation: Operation) -> Iterator[str]:
     """What one operation is a sign of. A new root, and one that is carried out for the first time, is created."""
     is_root = operation.id == root.root
-    if operation.verb is Verb.CREATE and operation.reason is Reason.MANIFEST_CHANGED:
+    if isinstance(operation, Create) and operation.reason is Reason.MANIFEST_CHANGED:
         yield CREATE
-    elif is_root and operation.verb in (Verb.DELETE, Verb.RELEASE) and operation.reason is not Reason.PRUNED:
+    elif is_root and isinstance(operation, Delete | Release) and operation.reason is not Reason.PRUNED:
         yield DELETE
     elif is_root and (scaled := _scaled(operation)):
         yield SCALES[scaled[0] > scaled[1]]
@@ -135,7 +135,7 @@ class Meaning(Struct, frozen=True):
 
 def meanings(steps: Iterable[Step], following: Sequence[Operation] = ()) -> list[Meaning]:
     """The meanings of a plan, the most severe first; `following` are all operations that are forecast."""
-    listed = [step for step in steps if step.operation.verb is not Verb.STATUS]
+    listed = [step for step in steps if not isinstance(step.operation, WriteStatus)]
     changing = [step for step in listed if step.operation.verb in CHANGING]
     others = [step.operation for step in listed if step.operation.verb not in CHANGING]
     return [*_of_others(others), *_of_changes(changing, following)]
@@ -145,7 +145,7 @@ def _of_others(operations: Iterable[Operation]) -> Iterator[Meaning]:
     """Creates by reason; deletes and releases by kind and reason, with names."""
     groups: dict[tuple[object, ...], list[Operation]] = {}
     for operation in operations:
-        kind = "" if operation.verb is Verb.CREATE else operation.id.kind
+        kind = "" if isinstance(operation, Create) else operation.id.kind
         groups.setdefault((operation.verb, kind, operation.reason, operation.intended), []).append(operation)
     for group in groups.values():
         first = group[0]
@@ -262,10 +262,10 @@ class _Successors:
     """The objects that a forecast creates because of a new template, and which of them have a changed value."""
 
     def __init__(self, following: Sequence[Operation]) -> None:
-        self._by_parent: dict[tuple[str, str], list[Operation]] = {}
+        self._by_parent: dict[tuple[str, str], list[Create]] = {}
         for operation in following:
             parent = parent_of(operation)
-            if operation.verb is Verb.CREATE and operation.reason is Reason.TEMPLATE_CHANGED and parent is not None:
+            if isinstance(operation, Create) and operation.reason is Reason.TEMPLATE_CHANGED and parent is not None:
                 self._by_parent.setdefault((operation.id.kind, parent[1]), []).append(operation)
 
     def with_value(self, change: Change) -> Iterator[str]:
@@ -274,7 +274,7 @@ class _Successors:
             return
         counts = Counter[str]()
         for (kind, _), operations in self._by_parent.items():
-            if _has(operations[0].body, change.path[-2:], change.new):
+            if _has(operations[0].manifest, change.path[-2:], change.new):
                 counts[kind] += len(operations)
         yield from (counted(count, f"new {kind}") for kind, count in counts.most_common(1))
 

@@ -11,7 +11,7 @@ from engine.focus import NO_OTHERS, Others
 from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
 from engine.judgement import NO_JUDGEMENT, Judgement
-from engine.operation import Operation, is_shared
+from engine.operation import Create, Operation, is_shared
 from engine.plan import Objection, Plan, Wait, blocked_by
 from engine.reason import Reason
 from engine.verb import Verb
@@ -157,7 +157,7 @@ def compose(
 
 def is_new(plan: Plan) -> bool:
     """Whether the plan creates its root."""
-    return any(operation.verb is Verb.CREATE and operation.id == plan.root for operation in plan.operations)
+    return any(isinstance(operation, Create) and operation.id == plan.root for operation in plan.operations)
 
 
 def root_report(plan: Plan, part_of: PartOf, *, is_new: bool = False) -> RootReport:
@@ -245,7 +245,7 @@ def reported_once(plans: Iterable[Plan]) -> list[Plan]:
 
 def _without_known_creates(plan: Plan, creators: dict[ResourceId, ResourceId]) -> Plan:
     """The plan without the creates of objects in `creators` (object -> the root that creates it), which gets those of this plan."""
-    shared = [operation for operation in plan.operations if operation.verb is Verb.CREATE and is_shared(operation)]
+    shared = [operation for operation in plan.operations if isinstance(operation, Create) and is_shared(operation)]
     joins = [operation for operation in shared if creators.setdefault(operation.id, plan.root) != plan.root]
     if not joins:
         return plan

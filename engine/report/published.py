@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.mask import LAST_APPLIED, MASKED, OTHER, masked
-from engine.operation import Change, Operation
+from engine.operation import Change, Creation, Operation
 from engine.paths import spell
 from engine.report.alike import blurred, spread
 from engine.report.fields import json_default, json_text, shown_fields, sides
@@ -77,9 +77,9 @@ def _merged(lines: Sequence[FieldLine]) -> Sequence[FieldLine]:
 
 def published_manifest(operation: Operation, *, values: bool = False) -> Body | None:
     """The manifest of a create or replace, without owner references and hashes, masked as the changes are; None for other verbs."""
-    if operation.verb not in (Verb.CREATE, Verb.REPLACE):
+    if not isinstance(operation, Creation):
         return None
-    body = masked(operation.body)
+    body = masked(operation.manifest)
     if operation.seal:
         labels = {key: value for key, value in body["metadata"]["labels"].items() if key != operation.seal}
         body = {**body, "metadata": {**body["metadata"], "labels": labels}}

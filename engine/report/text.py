@@ -7,7 +7,7 @@ from itertools import groupby
 from engine.focus import Others
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
-from engine.operation import Cause
+from engine.operation import Cause, Release, WriteStatus
 from engine.plan import Wait
 from engine.report.alike import spread, waits_with_one_reason
 from engine.report.fields import field_text, shown_fields
@@ -75,7 +75,7 @@ def others_lines(others: Others) -> Iterator[Line]:
 
 def is_worth_telling(root: RootReport, forecast: Forecast | None) -> bool:
     """Whether there is more to tell than statuses that are updated."""
-    has_operations = any(step.operation.verb is not Verb.STATUS for step in root.steps)
+    has_operations = any(not isinstance(step.operation, WriteStatus) for step in root.steps)
     reported = (root.later, root.blocked, root.pending, root.objections, root.problems, root.notes, root.error)
     return has_operations or any(reported) or (forecast is not None and has_effect(forecast, root))
 
@@ -178,8 +178,8 @@ def step_lines(step: Step, name: str, width: int) -> Iterator[Line]:
     unintended = "" if operation.intended else ", unintended"
     head = f"  {MARKS[operation.verb]} {operation.verb:<8} {name:<{width}}  {operation.reason}: {clipped(operation.why, REASON)}"
     yield Line(f"{head} ({cause}{unintended})", operation.verb)
-    if operation.verb is Verb.RELEASE:
-        yield Line(f"      finalizers: {clipped(', '.join(operation.body.get('finalizers', ())), REASON)}", "faint")
+    if isinstance(operation, Release):
+        yield Line(f"      finalizers: {clipped(', '.join(operation.finalizers), REASON)}", "faint")
     changes = shown_fields(operation)
     for change in changes[:FIELDS]:
         yield Line(f"      {field_text(change)}")

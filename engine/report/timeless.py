@@ -7,11 +7,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from engine.diff import same
-from engine.operation import Operation
+from engine.operation import WriteStatus
 from engine.plan import Plan, Wait
 from engine.report.model import Report, RootReport, Step
 from engine.resource import NOW
-from engine.verb import Verb
 
 TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?Z")
 """A time in a status, as Kubernetes writes it."""
@@ -26,7 +25,7 @@ def timeless(report: Report) -> Report:
 
 
 def _root(root: RootReport) -> RootReport:
-    steps = tuple(Step(_status(each.operation), each.part) if each.operation.verb is Verb.STATUS else each for each in root.steps)
+    steps = tuple(Step(_status(each.operation), each.part) if isinstance(each.operation, WriteStatus) else each for each in root.steps)
     later, blocked, pending = map(_waits, (root.later, root.blocked, root.pending))
     return replace(root, steps=steps, later=later, blocked=blocked, pending=pending, wake_at=None)
 
@@ -39,7 +38,7 @@ def _waits(waits: Iterable[Wait]) -> tuple[Wait, ...]:
     return tuple(replace(wait, until=None) if wait.until else wait for wait in waits)
 
 
-def _status(operation: Operation) -> Operation:
+def _status(operation: WriteStatus) -> WriteStatus:
     """The write of a status without the changes of which nothing is left."""
     changes = (replace(change, old=_without_times(change.old), new=_without_times(change.new)) for change in operation.changes)
     return replace(operation, changes=tuple(change for change in changes if not same(change.old, change.new)))

@@ -23,7 +23,7 @@ from engine.errors import (
     Unreachable,
 )
 from engine.ids import ResourceId
-from engine.operation import Operation, Outcome, Result
+from engine.operation import Create, Creation, Operation, Outcome, Result, WriteStatus
 from engine.paths import stamp
 from engine.plan import Plan
 from engine.runtime.call_limit import MOST, CallLimit
@@ -46,8 +46,6 @@ REPORTING_TIME = 1.0
 """Seconds for which statuses are written after everything else is done. Others are left for the next pass, which sees what has changed."""
 BEGINNING_TIME = 2.0
 """Seconds for which plans are begun. Those that are not begun by then are left for the next pass; those that are begun are completed."""
-CREATING = frozenset({Verb.CREATE, Verb.REPLACE})
-"""Verbs that give the object a new uid."""
 CHANGED_MEANWHILE: Mapping[Verb, tuple[type[ClusterError], ...]] = {
     Verb.CREATE: (Conflict,),
     # A finalizer is released by a JSON patch that tests what it removes; the server answers Invalid when the test fails.
@@ -115,12 +113,12 @@ class _Step(Struct, eq=False):
     @property
     def is_report(self) -> bool:
         """Whether it writes a status."""
-        return self.operation.verb is Verb.STATUS
+        return isinstance(self.operation, WriteStatus)
 
 
 def _steps(plan: Plan) -> list[_Step]:
     """The operations of a plan, linked by their edges."""
-    state = _PlanState(may_wait=any(operation.verb is not Verb.STATUS for operation in plan.operations))
+    state = _PlanState(may_wait=any(not isinstance(operation, WriteStatus) for operation in plan.operations))
     steps = {operation.key: _Step(operation, state) for operation in plan.operations}
     for step in steps.values():
         for before in (steps[key] for key in step.operation.after if key in steps):
@@ -263,7 +261,7 @@ class _Execution:
         if not step.is_report:
             self.report_until = self.clock.monotonic() + REPORTING_TIME
         if result.outcome is Outcome.DONE:
-            if result.operation.verb in CREATING and result.uid:
+            if isinstance(result.operation, Creation) and result.uid:
                 step.plan.uids[result.operation.id] = result.uid
             self._make_ready(step.dependents)
         else:
@@ -343,9 +341,11 @@ class _Execution:
             # Only its uid is kept: the answers to the operations of a large plan would take more memory than everything observed.
             return Result(operation, Outcome.DONE, uid=answer["metadata"]["uid"] if answer is not None else "")
         except AlreadyExists as error:
-            return await result_of_create(operation, uids, self.provider, error, otherwise=Outcome.CONFLICT)
+            if isinstance(operation, Creation):
+                return await result_of_create(operation, uids, self.provider, error, otherwise=Outcome.CONFLICT)
+            return Result(operation, Outcome.CONFLICT, error=error)
         except (ServerFault, Unreachable) as error:
-            if operation.verb is Verb.CREATE:
+            if isinstance(operation, Create):
                 return await result_of_create(operation, uids, self.provider, error, otherwise=Outcome.FAILED)
             return Result(operation, Outcome.FAILED, error=error)
         except ClusterError as error:
@@ -357,6 +357,6 @@ class _Execution:
 
         Results keep the operation of the plan: what is compared from pass to pass must not contain a time.
         """
-        if operation.verb is not Verb.STATUS:
+        if not isinstance(operation, WriteStatus):
             return operation
-        return replace(operation, body=stamp(operation.body, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")))
+        return replace(operation, patch=stamp(operation.patch, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")))

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from engine.errors import AlreadyExists, ClusterError, Forbidden
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.operation import BoundOwner, Operation, Outcome, Result, Unknown, is_shared
+from engine.operation import BoundOwner, Creation, Outcome, Result, Unknown, is_shared
 from engine.runtime.provider import Provider
 
 
 async def result_of_create(
-    operation: Operation, uids: Mapping[ResourceId, str], provider: Provider, error: ClusterError, *, otherwise: Outcome
+    operation: Creation, uids: Mapping[ResourceId, str], provider: Provider, error: ClusterError, *, otherwise: Outcome
 ) -> Result:
     """The result of a create that did not plainly succeed, judged by the object that has the name now.
 
@@ -32,10 +32,10 @@ async def result_of_create(
     return Result(operation, Outcome.CONFLICT, None if is_shared(operation) else existing, conflict)
 
 
-def _is_the_intended_object(existing: Live, operation: Operation, uids: Mapping[ResourceId, str]) -> bool:
+def _is_the_intended_object(existing: Live, operation: Creation, uids: Mapping[ResourceId, str]) -> bool:
     """Whether the object is not being deleted and has every owner and label that the operation sets."""
     owners = {(_uid(reference, uids), reference.owner.controller) for reference in operation.owners}
-    labels = operation.body.get("metadata", {}).get("labels", {})
+    labels = operation.manifest.get("metadata", {}).get("labels", {})
     return (
         existing.deleting_since is None
         and owners <= {(owner.uid, owner.controller) for owner in existing.owners}

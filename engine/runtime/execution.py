@@ -8,7 +8,7 @@ from msgspec import field
 from engine.blueprint import C, incomplete_kinds
 from engine.event import RootEvents, RootWarning
 from engine.ids import ResourceId
-from engine.operation import Operation, Outcome, Result
+from engine.operation import Outcome, Result, WriteStatus
 from engine.plan import Plan, without
 from engine.runtime.apply import BEGINNING_TIME, always, apply, ignore_result
 from engine.runtime.call_limit import MOST, CallLimit
@@ -17,7 +17,6 @@ from engine.runtime.event_recording import events_by_root, new_warnings, warning
 from engine.runtime.memory import Memory
 from engine.runtime.passes import Engine, Pass
 from engine.tick import executable
-from engine.verb import Verb
 
 BEGINNING = 3.0
 """How many times as long as planning took plans are begun, if that is longer than `BEGINNING_TIME`."""
@@ -43,19 +42,23 @@ def choose(current: Pass[object], memory: Memory, at: float) -> tuple[Plan, ...]
     allowed = [plan for plan in planned if plan.operations]
     due = memory.debounce.due(_statuses(allowed), at)
     steady = (
-        plan if _is_final(plan, current) else without(plan, lambda operation: operation.verb is Verb.STATUS and operation.key not in due)
+        plan
+        if _is_final(plan, current)
+        else without(plan, lambda operation: isinstance(operation, WriteStatus) and operation.key not in due)
         for plan in allowed
     )
     return tuple(plan for plan in steady if plan.operations)
 
 
-def _statuses(plans: Iterable[Plan]) -> list[Operation]:
-    return [operation for plan in plans for operation in plan.operations if operation.verb is Verb.STATUS]
+def _statuses(plans: Iterable[Plan]) -> list[WriteStatus]:
+    return [operation for plan in plans for operation in plan.operations if isinstance(operation, WriteStatus)]
 
 
 def _is_final(plan: Plan, current: Pass[object]) -> bool:
     """Whether only statuses are left to write, nothing is pending and nothing has changed: then the statuses will not change either."""
-    return plan.root not in current.changed and not plan.pending and all(operation.verb is Verb.STATUS for operation in plan.operations)
+    return (
+        plan.root not in current.changed and not plan.pending and all(isinstance(operation, WriteStatus) for operation in plan.operations)
+    )
 
 
 def has_unrecorded_warnings(current: Pass[object], memory: WriterMemory) -> bool:

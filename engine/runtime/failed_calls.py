@@ -8,9 +8,8 @@ from typing import Final
 from engine.answer import FailedCall
 from engine.ids import ResourceId
 from engine.memo import differences
-from engine.operation import Operation, Outcome, Result, operation_key, parent_of
+from engine.operation import Operation, Outcome, Result, WriteStatus, operation_key, parent_of
 from engine.plan import Plan, is_noteworthy, noteworthy
-from engine.verb import Verb
 
 KEPT_CHANGES: Final = 250
 """How many changes are kept for those who ask what has changed: with more, they look at all roots anyway."""
@@ -89,7 +88,7 @@ def _after(plan: Plan, before: Sequence[FailedCall] | None, answers: Mapping[int
     """The failed calls of a root after a pass. `before`: those before it; `answers`: the results by the `id()` of their operation."""
     known = {key_of(failed): failed for failed in before or ()}
     for operation in plan.operations:
-        if operation.verb is Verb.STATUS:
+        if isinstance(operation, WriteStatus):
             continue  # A failed status write cannot be reported: the report is in the status.
         old, answer = known.get(operation.key), answers.get(id(operation))
         if answer is not None and answer.outcome is Outcome.FAILED:

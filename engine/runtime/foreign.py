@@ -11,18 +11,15 @@ from engine.errors import ClusterError, Unauthorized
 from engine.ids import ResourceId
 from engine.memo import differences
 from engine.observed import Live, Observed, World
-from engine.operation import Result
+from engine.operation import Create, Delete, Replace, Result
 from engine.plan import Plan
 from engine.runtime.provider import TRANSIENT, Provider, TakenNames
 from engine.runtime.rejections import is_name_conflict
-from engine.verb import Verb
 
 MAX_LOOK_UPS = 1000
 """How many objects with a taken name one pass reads."""
 CONCURRENCY = 8
 """How many objects are read at a time."""
-ENDING = frozenset({Verb.DELETE, Verb.REPLACE})
-"""The verbs after which an object is no longer listed."""
 
 
 class Candidate(NamedTuple):
@@ -48,7 +45,7 @@ def unlisted(
         if observed is None or not (also_new or any(slice.objects for slice in observed.slices.values())):
             continue
         blueprint = by_kind[plan.root.kind]
-        needed = [operation.id for operation in plan.operations if operation.verb is Verb.CREATE and operation.id != plan.root]
+        needed = [operation.id for operation in plan.operations if isinstance(operation, Create) and operation.id != plan.root]
         if observed.root.uid:
             needed += [wait.id for wait in plan.deferred if not _is_known(blueprint, observed, wait.id)]
         yield from (Candidate(plan.root, id, needed=True) for id in needed)
@@ -134,7 +131,7 @@ class ForeignObjects:
 
     def note(self, plans: Sequence[Plan], results: Sequence[Result]) -> None:
         """Remember what was deleted, and the objects of those results that are name conflicts."""
-        self.deleted = frozenset(result.operation.expect.uid for result in results if result.operation.verb in ENDING)
+        self.deleted = frozenset(result.operation.expect.uid for result in results if isinstance(result.operation, Delete | Replace))
         roots = {id(operation): plan.root for plan in plans for operation in plan.operations}
         for result in results:
             if is_name_conflict(result) and result.existing is not None:

@@ -11,7 +11,7 @@ from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.memo import Memo
 from engine.observed import Live, World
-from engine.operation import Operation
+from engine.operation import Operation, WriteStatus
 from engine.resource import Body
 from engine.runtime.failed_calls import FailedCalls
 from engine.runtime.foreign import ForeignObjects
@@ -57,7 +57,7 @@ class Debounce:
     def __init__(self) -> None:
         self._pending: dict[str, _Pending] = {}
 
-    def due(self, statuses: Iterable[Operation], at: float) -> frozenset[str]:
+    def due(self, statuses: Iterable[WriteStatus], at: float) -> frozenset[str]:
         """The keys of the status operations to send now; `at` is a time of a monotonic clock.
 
         Bodies contain the marker `NOW` instead of a time, so a status that differs only in its time is the same status. Forgets
@@ -71,15 +71,15 @@ class Debounce:
         """Seconds for which a provisional status must have been the same: the more of them there are, the longer."""
         return max(STEADY, SPACING * sum(pending.is_provisional for pending in self._pending.values()))
 
-    def _updated(self, operation: Operation, at: float) -> _Pending:
+    def _updated(self, operation: WriteStatus, at: float) -> _Pending:
         known = self._pending.get(operation.key)
-        if known is not None and known.body == operation.body and known.is_provisional == operation.provisional:
+        if known is not None and known.body == operation.patch and known.is_provisional == operation.provisional:
             return known
         before = known.urgent_since if known is not None else None
         urgent_since = (at if before is None else before) if operation.urgent else None
         if known is None:
-            return _Pending(operation.body, at, at, urgent_since, operation.provisional)
-        return replace(known, body=operation.body, same_since=at, urgent_since=urgent_since, is_provisional=operation.provisional)
+            return _Pending(operation.patch, at, at, urgent_since, operation.provisional)
+        return replace(known, body=operation.patch, same_since=at, urgent_since=urgent_since, is_provisional=operation.provisional)
 
     def written(self, keys: Iterable[str]) -> None:
         """Forget these operations; if their statuses differ again, they are delayed again."""

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from engine.canonical import digest
 from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound, is_out_of_quota
-from engine.operation import Expect, Operation, Outcome, Result
+from engine.operation import Delete, Expect, Operation, Outcome, Patch, Result, Scale, WriteStatus, body_of
 from engine.paths import stamp
-from engine.verb import Verb
 
 FINAL = (Forbidden, Invalid, NotFound)
 """Errors that the same request would get again."""
@@ -27,8 +26,8 @@ MAX_ROOM_TRIES = 6
 SOON = 60.0
 """Seconds within which the same change must be made again to count. Over days, users may well revert it again and again."""
 
-CHANGES = frozenset({Verb.PATCH, Verb.SCALE, Verb.STATUS})
-"""Verbs whose operations somebody can revert: they change fields of an object that stays."""
+Revertible = Patch | Scale | WriteStatus
+"""Operations that another writer can revert: they change fields of an object that stays."""
 
 
 class _Answer(Struct, frozen=True):
@@ -75,11 +74,11 @@ class Rejections:
         reverted: list[Result] = []
         for result in results:
             operation = result.operation
-            if operation.verb is Verb.DELETE and result.outcome is Outcome.DONE:
+            if isinstance(operation, Delete) and result.outcome is Outcome.DONE:
                 self._freed.add(operation.id.namespace)
             if is_rejection(result):
                 self._answers[operation.key] = self._rejection(result, at)
-            elif result.outcome is Outcome.DONE and operation.verb in CHANGES and self._count(operation, at) >= MAX_REVERTED:
+            elif result.outcome is Outcome.DONE and isinstance(operation, Revertible) and self._count(operation, at) >= MAX_REVERTED:
                 error = EngineError(f"made {MAX_REVERTED} times and reverted each time, by the server's defaults or by another writer")
                 reverted.append(replace(result, outcome=Outcome.FAILED, error=error))
         self._answers = {key: answer for key, answer in self._answers.items() if answer.is_relevant(at)}
@@ -123,7 +122,7 @@ class Rejections:
 
 def _digest(operation: Operation) -> str:
     """A digest of the body, whatever the time of writing."""
-    return digest(stamp(operation.body, ""))
+    return digest(stamp(body_of(operation), ""))
 
 
 def is_rejection(result: Result) -> bool:

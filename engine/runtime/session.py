@@ -19,7 +19,7 @@ from engine.errors import ClusterError, EngineError, LeaseTaken, TimedOut
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
 from engine.memo import Memo
-from engine.operation import Outcome, Result
+from engine.operation import Outcome, Result, WriteStatus
 from engine.plan import Plan
 from engine.proposal import proposed_root
 from engine.runtime.apply import always
@@ -39,7 +39,6 @@ from engine.runtime.sync_report import SyncReport
 from engine.runtime.verdicts import Verdicts
 from engine.shards import shards_of
 from engine.tick import Plans
-from engine.verb import Verb
 from engine.world import empty
 
 LONGEST_PAUSE = 2.0
@@ -234,7 +233,7 @@ class _Session(Generic[C]):
     def _is_ours_alone(self, work: Iterable[Plan]) -> bool:
         """Whether some of the work is to apply our manifests or to remove a root, which no other process does for us."""
         return any(
-            operation.id == plan.root and operation.verb is not Verb.STATUS
+            operation.id == plan.root and not isinstance(operation, WriteStatus)
             for plan in work
             if plan.root in self.asked
             for operation in plan.operations

@@ -16,13 +16,12 @@ from engine.diff import Rules, compare
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.operation import Cause, Change, Operation, Trial
+from engine.operation import Cause, Change, Create, Trial
 from engine.paths import get
 from engine.plan import Alarm, Wait
 from engine.proposal import proposed_root
 from engine.reason import Reason
 from engine.resource import Body, Drop, Hold, Policy, Resource, Want
-from engine.verb import Verb
 from resources.admission.graph_version import set_version
 from resources.admission.set_version import VERSION
 from resources.base import kinds, names
@@ -163,7 +162,7 @@ def _trial_of_template(owner: ResourceId, index: int, template: Body, about: str
     id = kinds.POD.id(owner.namespace, names.pod(owner.name, owner.namespace, index, TRIED))
     metadata = {**template["metadata"], "name": id.name, "namespace": id.namespace}
     body = {"apiVersion": kinds.POD.api_version, "kind": kinds.POD.name, "metadata": metadata, "spec": template["spec"]}
-    create = Operation(Verb.CREATE, id, f"a pod of {about}", Cause.INTENT, body=body, reason=Reason.TEMPLATE_CHANGED)
+    create = Create(id, f"a pod of {about}", Cause.INTENT, manifest=body, reason=Reason.TEMPLATE_CHANGED)
     return Trial(digest(body), about, create)
 
 

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from engine import ownership
 from engine.canonical import digest
 from engine.ids import Owner
-from engine.operation import BoundOwner, Cause, Operation, Trial
+from engine.operation import BoundOwner, Cause, Create, Trial
 from engine.reason import Because, Reason
 from engine.resource import Body, Drop, Hold, Path, Policy, Resource, Want, held
-from engine.verb import Verb
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest
 from resources.children import absence, resource_claim, scheduler_gang
@@ -75,7 +74,7 @@ def trial(view: View, clique: CliqueView) -> Trial:
     new = NewPod(0, names.pod(clique.name, view.template.identity, 0, TRIED))
     pod = _new_pod(view, fresh, new, template, startup.parents(view, fresh))
     owners = tuple(BoundOwner(owner, clique.live.uid) for owner in pod.owners) if clique.live is not None else ()
-    create = Operation(Verb.CREATE, pod.id, pod.why, Cause.INTENT, body=pod.body, owners=owners, reason=Reason.TEMPLATE_CHANGED)
+    create = Create(pod.id, pod.why, Cause.INTENT, manifest=pod.body, owners=owners, reason=Reason.TEMPLATE_CHANGED)
     return Trial(digest(pod.body), f"clique {clique.clique.name}", create)
 
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
+from engine.operation import Create
 from engine.plan import Plan, Wait
-from engine.verb import Verb
 from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of
 from resources.domains.cut_off import CutOff, cut_off
@@ -107,7 +107,7 @@ def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> I
     waits = {wait.id: wait for wait in (*plan.pending, *plan.deferred)}
     pods = _pods_by_template(observed)
     groups = scaled_groups([observed])
-    created = frozenset(operation.id for operation in plan.operations if operation.verb is Verb.CREATE)
+    created = frozenset(operation.id for operation in plan.operations if isinstance(operation, Create))
     for fabric in configuration.fabrics:
         domain_requests = domain_requests_of(fabric, observed.root.id.name, specified)
         view = _FabricView(

@@ -10,9 +10,8 @@ from engine.forecast.cluster_model import Assumption, Effects
 from engine.forecast.store import ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live, timestamp
-from engine.operation import Operation
+from engine.operation import Create, Operation
 from engine.plan import Wait
-from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
 from resources.forecast.pods import (
@@ -149,9 +148,9 @@ class ModelledCluster:
     def sent(self, root: ResourceId, operation: Operation, existing: Live | None) -> None:
         """Take note of an operation."""
         self._log.sent(root, operation, existing)
-        if operation.verb is Verb.CREATE and operation.id.kind == kinds.POD.name:
+        if isinstance(operation, Create) and operation.id.kind == kinds.POD.name:
             self._roots[operation.id] = root
-            if self._refused and (gang := _gang_of(operation.id, mapping(operation.body["metadata"].get("labels")))) in self._refused:
+            if self._refused and (gang := _gang_of(operation.id, mapping(operation.manifest["metadata"].get("labels")))) in self._refused:
                 self._grown[gang] = None
 
     def effects(self) -> Mapping[ResourceId, Effects]:

@@ -13,8 +13,7 @@ from engine.forecast.cluster_model import Effects, Level, worst_first
 from engine.forecast.forecast import End, Forecast, ForecastPass
 from engine.ids import ResourceId
 from engine.observed import EMPTY, Live
-from engine.operation import Operation
-from engine.verb import Verb
+from engine.operation import Create, Creation, Operation, WriteStatus
 from resources.base import kinds, names
 from resources.forecast.likeness import ANY, Slot, slot_of, slot_of_body
 from resources.forecast.renaming import Renaming
@@ -105,7 +104,7 @@ def _divided(root: ResourceId, operations: Iterable[Operation]) -> Mapping[int |
     divided: dict[int | None, tuple[Operation, ...]] = {}
     for operation in operations:
         replica = names.replica_of(root, operation.id) if operation.id != root else None
-        if replica is None or operation.verb is not Verb.STATUS:
+        if replica is None or not isinstance(operation, WriteStatus):
             divided[replica] = (*divided.get(replica, ()), operation)
     return divided
 
@@ -143,9 +142,9 @@ def _created(renaming: Renaming, events: Iterable[_Event]) -> Counter[str]:
 
 def _stable_body(renaming: Renaming, operation: Operation) -> str:
     """A digest of what is created, without its name; that of a gang has names of pods, which depend on uids, and is left out."""
-    if operation.verb not in (Verb.CREATE, Verb.REPLACE) or operation.id.kind == kinds.PODGANG.name:
+    if not isinstance(operation, Creation) or operation.id.kind == kinds.PODGANG.name:
         return ""
-    return digest(renaming.value({**operation.body, "metadata": {**operation.body["metadata"], "name": ""}}))
+    return digest(renaming.value({**operation.manifest, "metadata": {**operation.manifest["metadata"], "name": ""}}))
 
 
 def _stable_name(renaming: Renaming, operation: Operation) -> str:
@@ -235,8 +234,8 @@ def _new_pods(identity: str, renaming: Renaming, existing: Mapping[Slot, Live], 
     result: dict[str, str] = {}
     known: set[Slot] = set()
     for operation in (each for event in events for each in event.operations if identity):
-        if operation.verb is Verb.CREATE and operation.id.kind == kinds.POD.name:
-            clique, number = slot_of_body(operation.body)
+        if isinstance(operation, Create) and operation.id.kind == kinds.POD.name:
+            clique, number = slot_of_body(operation.manifest)
             slot = renaming.text(clique), number
             if slot not in known and number.isdecimal():
                 predecessor = existing[slot].uid if slot in existing else ""

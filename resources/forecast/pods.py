@@ -12,9 +12,8 @@ from engine.forecast.cluster_model import Effects, Level, worst_first
 from engine.forecast.store import SYNTHETIC, ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live, moment
-from engine.operation import Operation
+from engine.operation import Creation, Delete, Operation, Replace
 from engine.quantity import amount
-from engine.verb import Verb
 from resources.base import kinds, labels, names
 from resources.base.fields import mapping, mappings
 from resources.model.pod_facts import PodFacts, facts_of
@@ -237,15 +236,15 @@ class WorkloadLog:
     def sent(self, root: ResourceId, operation: Operation, existing: Live | None) -> None:
         """Take note of an operation on a pod or a domain."""
         id = operation.id
-        if operation.verb in (Verb.DELETE, Verb.REPLACE) and existing is not None:
+        if isinstance(operation, Delete | Replace) and existing is not None:
             self.deleted.add(existing.uid)
             self._remove(root, existing)
-        if operation.verb in (Verb.CREATE, Verb.REPLACE):
+        if isinstance(operation, Creation):
             touched = self._touched.setdefault(root, _Touched())
             if id.kind == kinds.POD.name:
-                slot = _slot_of(id, mapping(operation.body["metadata"].get("labels")))
+                slot = _slot_of(id, mapping(operation.manifest["metadata"].get("labels")))
                 touched.created[slot] += 1
-                touched.gpus[slot] = _gpus(operation.body)
+                touched.gpus[slot] = _gpus(operation.manifest)
             elif not self._domains.isdisjoint(id.keys()):
                 touched.domains_made[id.name] += 1
 

@@ -10,10 +10,9 @@ from msgspec import Struct, field
 from engine.forecast.forecast import Forecast
 from engine.ids import Kind, ResourceId
 from engine.observed import Live, World
-from engine.operation import Operation
+from engine.operation import Create, Delete, Operation
 from engine.quantity import amount
 from engine.resource import Body
-from engine.verb import Verb
 from resources.base import kinds
 from resources.base.fields import mapping, mappings
 
@@ -95,11 +94,11 @@ def _uses(forecast: Forecast, world: World) -> Mapping[tuple[str, str], _Use]:
     for each in forecast.passes:
         operations = [(root, operation) for root, listed in each.operations.items() for operation in listed]
         for root, operation in operations:
-            if operation.verb is Verb.CREATE:
-                sizes[operation.id] = amounts_of(operation.id, operation.body)
+            if isinstance(operation, Create):
+                sizes[operation.id] = amounts_of(operation.id, operation.manifest)
                 _add(uses, operation, sizes[operation.id], 1, root)
         for root, operation in operations:
-            if operation.verb is Verb.DELETE:
+            if isinstance(operation, Delete):
                 _add(uses, operation, sizes.pop(operation.id, {}), -1, root)
     return uses
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine.canonical import canonical
 from engine.ids import OwnerRef, ResourceId
 from engine.observed import Live, live
-from engine.operation import BoundOwner, Change, Operation, Unknown
+from engine.operation import BoundOwner, Change, Create, Delete, Operation, Patch, Release, Replace, Scale, Unknown, WriteStatus
 from engine.plan import Wait
 from resources.base import labels
 from resources.model.environment import REPLICA_VARIABLE
@@ -88,13 +88,26 @@ class Renaming:
             operation,
             id=self.id(operation.id),
             why=self.text(operation.why),
-            body=self.value(operation.body),
-            owners=tuple(map(self._owner, operation.owners)),
-            changes=tuple(map(self._change, operation.changes)),
             expect=replace(operation.expect, uid=self.text(operation.expect.uid)),
             after=frozenset(map(self.text, operation.after)),
-            controller=self._controller(operation.controller),
+            **self._fields_of_verb(operation),
         )
+
+    def _fields_of_verb(self, operation: Operation) -> dict[str, Any]:
+        """The fields that only some verbs have and that contain names, with the new index."""
+        owners, changes = tuple(map(self._owner, operation.owners)), tuple(map(self._change, operation.changes))
+        controller = self._controller(operation.controller)
+        match operation:
+            case Create():
+                return {"manifest": self.value(operation.manifest), "owners": owners}
+            case Replace():
+                return {"manifest": self.value(operation.manifest), "owners": owners, "changes": changes}
+            case Patch() | WriteStatus():
+                return {"patch": self.value(operation.patch), "changes": changes, "controller": controller}
+            case Scale():
+                return {"changes": changes, "controller": controller}
+            case Delete() | Release():
+                return {"owners": owners, "controller": controller}
 
     def _owner(self, bound: BoundOwner) -> BoundOwner:
         uid = Unknown(self.id(bound.uid.id)) if isinstance(bound.uid, Unknown) else self.text(bound.uid)

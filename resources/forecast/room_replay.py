@@ -6,8 +6,7 @@ from engine.forecast.forecast import Forecast
 from engine.forecast.simulation import existing
 from engine.ids import ResourceId
 from engine.observed import Live, World, live
-from engine.operation import Operation
-from engine.verb import Verb
+from engine.operation import Create, Delete
 from resources.base import kinds
 from resources.forecast.pod_room import PodRoom
 from resources.forecast.pods import claims_from_templates
@@ -22,18 +21,18 @@ def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Itera
     pods = {each.id: each for each in lives if each.id.kind == kinds.POD.name}
     result = PodRoom(room)
     result.begin((each, _slots(each, templates)) for each in pods.values())
-    created: dict[ResourceId, tuple[ResourceId, Operation]] = {}
+    created: dict[ResourceId, tuple[ResourceId, Create]] = {}
     gone: list[str] = []
     for root, operation in ((root, each) for step in forecast.passes for root, listed in step.operations.items() for each in listed):
         if operation.id.kind != kinds.POD.name:
             continue
-        if operation.verb is Verb.CREATE:
+        if isinstance(operation, Create):
             created[operation.id] = root, operation
-        elif operation.verb is Verb.DELETE and created.pop(operation.id, None) is None and operation.id in pods:
+        elif isinstance(operation, Delete) and created.pop(operation.id, None) is None and operation.id in pods:
             gone.append(pods[operation.id].uid)
     result.remove(gone)
     for id, (root, operation) in created.items():
-        pod = live({**operation.body, "metadata": {**operation.body["metadata"], "uid": f"new {id.namespace}/{id.name}"}})
+        pod = live({**operation.manifest, "metadata": {**operation.manifest["metadata"], "uid": f"new {id.namespace}/{id.name}"}})
         result.ask(pod, root, _slots(pod, templates))
     result.admitted()
     return result
@@ -41,7 +40,7 @@ def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Itera
 
 def _templates(lives: Iterable[Live], forecast: Forecast, fabrics: Iterable[Fabric]) -> Iterable[tuple[tuple[str, str], str]]:
     """(Namespace and name of a ResourceClaimTemplate of a domain, the kind of the domain), of domains that exist or are created."""
-    domains: dict[ResourceId, Live | None] = {operation.id: None for operation in forecast.operations() if operation.verb is Verb.CREATE}
+    domains: dict[ResourceId, Live | None] = {operation.id: None for operation in forecast.operations() if isinstance(operation, Create)}
     domains |= {each.id: each for each in lives}
     for fabric in fabrics:
         if isinstance(fabric, NodeExclusiveFabric):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from engine.forecast.cluster_model import Level
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, World, timestamp
-from engine.operation import Operation
+from engine.operation import Create, Delete, Operation, Replace, WriteStatus
 from engine.paths import spell
 from engine.plan import Wait
 from engine.report.fields import changed_fields
@@ -150,14 +150,14 @@ class _SetReader(Struct, frozen=True, eq=False):
         first = 1 if passes and passes[0].after else 0  # Otherwise the next pass does nothing, and time passes first.
         staged = [(stage, operation) for stage, each in enumerate(passes, first) for operation in each.operations.get(id, ())]
         listed = staged or [(0, step.operation) for step in self.root.steps]
-        return ((stage, operation) for stage, operation in listed if operation.verb is not Verb.STATUS)
+        return ((stage, operation) for stage, operation in listed if not isinstance(operation, WriteStatus))
 
     def _operations(self, staged: Iterable[tuple[int, Operation]], lives: Mapping[ResourceId, Live]) -> Iterator[Data]:
         """The data of the operations. An object that an earlier one created has the labels and annotations that it got."""
         known: dict[ResourceId, Mapping[str, Any]] = {}
         for stage, operation in staged:
-            if operation.verb is Verb.CREATE:
-                known[operation.id] = operation.body["metadata"]
+            if isinstance(operation, Create):
+                known[operation.id] = operation.manifest["metadata"]
             elif operation.id not in known:
                 known[operation.id] = self._metadata(operation.id, lives)
             existing = known[operation.id]
@@ -176,8 +176,8 @@ class _SetReader(Struct, frozen=True, eq=False):
                 "annotations": texts(existing.get("annotations")),
                 "fields": [spell(change.path) for change in changed_fields(operation)],
             }
-            if operation.verb is Verb.REPLACE:
-                known[operation.id] = operation.body["metadata"]
+            if isinstance(operation, Replace):
+                known[operation.id] = operation.manifest["metadata"]
 
     def _metadata(self, id: ResourceId, lives: Mapping[ResourceId, Live]) -> Mapping[str, Any]:
         """The metadata of an object as it was observed; empty if it was not."""
@@ -222,7 +222,7 @@ class _SetReader(Struct, frozen=True, eq=False):
 
 
 def _deletes(operation: Operation, id: ResourceId) -> bool:
-    return operation.verb is Verb.DELETE and operation.id == id
+    return isinstance(operation, Delete) and operation.id == id
 
 
 def _reason(explained: Operation | Wait) -> str:

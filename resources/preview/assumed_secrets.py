@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from engine.intent import Intent
 from engine.memo import Memo
 from engine.observed import Live, Observed, Unlisted, World, live, slice_of
-from engine.operation import owner_reference
+from engine.operation import Create, owner_reference
 from engine.plan import Plan
 from engine.tick import Plans, plan_all
-from engine.verb import Verb
 from resources.base.kinds import SECRET
 from resources.preview.facts import FirstPass
 from resources.registry import BLUEPRINTS
@@ -79,9 +78,9 @@ def _with_secrets(observed: Observed, plan: Plan | None) -> Observed:
     slices = dict(observed.slices)
     for operation in plan.operations if plan is not None else ():
         part = blueprint.part_of(observed.root.id, operation.id)
-        if operation.verb is Verb.CREATE and operation.id.kind == SECRET.name and part in slices:
+        if isinstance(operation, Create) and operation.id.kind == SECRET.name and part in slices:
             owners = [owner_reference(bound) for bound in operation.owners]
-            slices[part] = slice_of([*slices[part].objects.values(), _secret({**operation.body}, owners)])
+            slices[part] = slice_of([*slices[part].objects.values(), _secret({**operation.manifest}, owners)])
     return replace(observed, slices=slices)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.forecast.simulation import MAX_WORK, forecast
 from engine.ids import ResourceId
-from engine.operation import Operation
+from engine.operation import Operation, WriteStatus
 from engine.plan import Plan
 from engine.tick import executable
 from engine.verb import Verb
@@ -94,7 +94,7 @@ def with_first_pass(
 
 
 def _counted(operations: Sequence[Operation]) -> Counter[tuple[Verb, ResourceId]]:
-    return Counter((operation.verb, operation.id) for operation in operations if operation.verb is not Verb.STATUS)
+    return Counter((operation.verb, operation.id) for operation in operations if not isinstance(operation, WriteStatus))
 
 
 def is_moving(plan: Plan) -> bool:

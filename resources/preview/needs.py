@@ -8,6 +8,7 @@ from msgspec import Struct
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import Forecast
 from engine.forecast.simulation import existing
+from engine.operation import Create
 from engine.plan import changed
 from engine.verb import Verb
 from resources.base import kinds
@@ -73,6 +74,6 @@ def needs_room(forecast: Forecast) -> bool:
 
 def room_needs(first: FirstPass, forecast: Forecast) -> RoomNeeds:
     """What of nodes and pods this forecast depends on."""
-    new = (each for each in forecast.operations() if each.verb is Verb.CREATE and each.id.kind == kinds.POD.name)
+    new = (each for each in forecast.operations() if isinstance(each, Create) and each.id.kind == kinds.POD.name)
     known = frozenset(live.uid for live in existing(restricted(first).world) if live.id.kind == kinds.POD.name)
-    return RoomNeeds(tuple(mapping(each.body.get("spec")) for each in new), known)
+    return RoomNeeds(tuple(mapping(each.manifest.get("spec")) for each in new), known)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.forecast.forecast import Forecast
 from engine.forecast.store import SYNTHETIC
 from engine.ids import ResourceId
-from engine.operation import Operation, operation_key
+from engine.operation import Create, Creation, Operation, Patch, WriteStatus, operation_key
 from engine.plan import Plan, Wait
 from engine.report.model import Report, RootReport, Step
 from engine.report.printable import PatternName
@@ -22,7 +22,6 @@ from resources.base.fields import mapping
 from resources.base.names import POD_TOKEN_LENGTH
 
 UNKNOWN: Final = "?" * POD_TOKEN_LENGTH
-CREATING: Final = (Verb.CREATE, Verb.REPLACE)
 
 Names = Mapping[ResourceId, PatternName]
 """Pod -> its name as it is shown, of those whose real name is not known yet."""
@@ -86,7 +85,7 @@ def _removed(id: ResourceId) -> PatternName:
 
 
 def _creates(operation: Operation, root: ResourceId) -> bool:
-    return operation.id == root and operation.verb is Verb.CREATE
+    return operation.id == root and isinstance(operation, Create)
 
 
 def patterns_of(bodies: Mapping[ResourceId, Body]) -> dict[ResourceId, PatternName]:
@@ -102,7 +101,7 @@ def bodies_with_patterns(bodies: Mapping[ResourceId, Body]) -> list[dict[str, An
 
 def _pattern_of(operation: Operation) -> tuple[ResourceId, PatternName] | None:
     """A pod that is created and its pattern; None for every other operation."""
-    pattern = pattern_of(operation.id, operation.body) if operation.verb in CREATING else None
+    pattern = pattern_of(operation.id, operation.manifest) if isinstance(operation, Creation) else None
     return (operation.id, pattern) if pattern is not None else None
 
 
@@ -122,6 +121,10 @@ def _of_waits(waits: Iterable[Wait]) -> Iterator[tuple[ResourceId, PatternName]]
             yield wait.id, _removed(wait.id)
 
 
+NAMING: Final = (Verb.CREATE, Verb.REPLACE, Verb.DELETE)
+"""The verbs of the operations on pods that others come after."""
+
+
 class _Renaming:
     """Puts patterns in the place of names."""
 
@@ -129,7 +132,9 @@ class _Renaming:
         self.names = names
         self.texts = {id.name: name for id, name in names.items()}
         """Planned name -> pattern. A name of a pod is unique, as far as texts are concerned."""
-        self.keys = {operation_key(verb, id): operation_key(verb, self.id(id)) for id in names for verb in (*CREATING, Verb.DELETE)}
+        self.keys = {
+            operation_key(verb, id): operation_key(verb, self.id(id)) for id in names for verb in (Verb.CREATE, Verb.REPLACE, Verb.DELETE)
+        }
 
     def id(self, id: ResourceId) -> ResourceId:
         name = self.names.get(id)
@@ -148,11 +153,13 @@ class _Renaming:
         changed = replace(operation, after=after) if after is not None else operation
         if operation.id.kind == kinds.PODGANG.name:
             changes = tuple(replace(change, old=self.value(change.old), new=self.value(change.new)) for change in operation.changes)
-            changed = replace(changed, changes=changes)
-        body = self.body(operation.id, operation.body)
-        return (
-            changed if body is operation.body and operation.id not in self.names else replace(changed, id=self.id(operation.id), body=body)
-        )
+            changed = replace(changed, changes=changes) if changes else changed
+        field = "manifest" if isinstance(operation, Creation) else "patch" if isinstance(operation, Patch | WriteStatus) else ""
+        old = getattr(operation, field) if field else None
+        body = self.body(operation.id, old) if old is not None else None
+        if body is old and operation.id not in self.names:
+            return changed
+        return replace(changed, id=self.id(operation.id), **({field: body} if field else {}))
 
     def body(self, id: ResourceId, body: Body) -> Body:
         """The manifest or the patch of an object, with patterns."""

@@ -6,13 +6,12 @@ from typing import Final
 from engine.diff import same
 from engine.ids import ResourceId
 from engine.observed import Live
-from engine.operation import Cause, Change, Operation
+from engine.operation import Cause, Change, Create, Patch
 from engine.paths import get
 from engine.report.meaning import listed, with_equal_changes
 from engine.report.model import Step
 from engine.report.published import published_fields
 from engine.resource import Path
-from engine.verb import Verb
 from resources.model.pod_match import spelled_as
 
 MOST: Final = 8
@@ -21,7 +20,7 @@ POD_SPEC: Path = ("spec", "podSpec")
 COMPARED: tuple[Path, ...] = (POD_SPEC, ("metadata", "labels"), ("metadata", "annotations"))
 
 
-def replacement_notes(replaced: Mapping[Live, Operation]) -> Iterator[str]:
+def replacement_notes(replaced: Mapping[Live, Create]) -> Iterator[str]:
     """A note for each field that differs between live PodCliques and those that are created under their names, `MOST` at most.
 
     Values of environment variables are masked: notes are in documents that are passed on.
@@ -38,15 +37,15 @@ def replacement_notes(replaced: Mapping[Live, Operation]) -> Iterator[str]:
         yield f"{len(fields) - MOST} more fields change with what is created again"
 
 
-def _as_patch(create: Operation, live: Live) -> Operation | None:
+def _as_patch(create: Create, live: Live) -> Patch | None:
     """The patch that a create amounts to, for people to read; None without a difference."""
     changes = []
     for path in COMPARED:
-        old, new = get(live.body, path), get(create.body, path)
+        old, new = get(live.body, path), get(create.manifest, path)
         if path == POD_SPEC and old is not None and new is not None:
             new = spelled_as(old, new)
         if not same(old, new):
             changes.append(Change(path, old, new, Cause.INTENT))
     if not changes:
         return None
-    return Operation(Verb.PATCH, create.id, create.why, Cause.INTENT, changes=tuple(changes), reason=create.reason, seal=create.seal)
+    return Patch(create.id, create.why, Cause.INTENT, patch={}, changes=tuple(changes), reason=create.reason, seal=create.seal)

@@ -14,11 +14,10 @@ from engine.answer import TrialOutcome
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.observed import Unlisted, World, unlisted_texts
-from engine.operation import Operation
+from engine.operation import Create, Patch
 from engine.plan import Objection, Plan, Wait
 from engine.report.model import Report, compose
 from engine.tick import Plans
-from engine.verb import Verb
 from resources.admission.annotation_rules import domain_warnings, mistyped_key_warnings
 from resources.admission.annotations import written_keys
 from resources.base import kinds
@@ -221,10 +220,10 @@ def replacement_remarks(first: FirstPass, forecast: Forecast | None, facts: Fact
     """What changes in PodCliques that an update deletes and creates again. Where the set itself is patched, its patch has these fields."""
     if forecast is None:
         return
-    patched = {plan.root for plan in first.planned.plans for each in plan.operations if each.id == plan.root and each.verb is Verb.PATCH}
-    created: dict[ResourceId, dict[ResourceId, Operation]] = {}
+    patched = {plan.root for plan in first.planned.plans for each in plan.operations if each.id == plan.root and isinstance(each, Patch)}
+    created: dict[ResourceId, dict[ResourceId, Create]] = {}
     for root, operation in ((root, each) for later in forecast.passes for root, listed in later.operations.items() for each in listed):
-        if operation.id.kind == kinds.PODCLIQUE.name and operation.verb is Verb.CREATE and root not in patched:
+        if operation.id.kind == kinds.PODCLIQUE.name and isinstance(operation, Create) and root not in patched:
             created.setdefault(root, {})[operation.id] = operation
     for observed in (each for each in first.world.roots if each.root.id in created):
         again = created[observed.root.id]

@@ -8,7 +8,7 @@ from msgspec import Struct
 from engine.conditions import find
 from engine.event import Event, RootWarning
 from engine.ids import ResourceId
-from engine.operation import Operation, Outcome, Result
+from engine.operation import Create, Delete, Operation, Outcome, Result, WriteStatus
 from engine.resource import EventGroup
 from engine.verb import Verb
 from resources.base import kinds, labels
@@ -140,7 +140,7 @@ def _of_event_groups(results: Sequence[Result]) -> Iterator[Event]:
 
 def _event_group(operation: Operation) -> EventGroup | None:
     """The group of a delete; None for other operations."""
-    return operation.event_group if operation.verb is Verb.DELETE else None
+    return operation.event_group if isinstance(operation, Delete) else None
 
 
 def _uid(result: Result) -> str:
@@ -150,7 +150,7 @@ def _uid(result: Result) -> str:
 
 def _of_result(result: Result, uids: Mapping[ResourceId, str], domains: frozenset[str]) -> Iterator[Event]:
     operation = result.operation
-    if operation.verb is Verb.STATUS:
+    if isinstance(operation, WriteStatus):
         yield from _scheduled_replicas_lost(result)
         yield from _drift_changed(result)
     if _event_group(operation):
@@ -171,11 +171,11 @@ def _texts(parent: ResourceId, operation: Operation, domains: frozenset[str]) ->
     kind = operation.id.kind
     if kind not in domains:
         return EVENT_TEXTS.get((parent.kind, kind, operation.verb))
-    if operation.verb is Verb.CREATE:
-        index = operation.body["metadata"]["labels"].get(labels.REPLICA_INDEX)
+    if isinstance(operation, Create):
+        index = operation.manifest["metadata"]["labels"].get(labels.REPLICA_INDEX)
         subject = subject_of(operation.id, parent.name, index) if index is not None else "{name}"
         return EventTexts(f"{kind}Created", f"{kind} {{name}} created", f"{kind}Failed", f"Failed to create {kind} {subject}: {{error}}")
-    if operation.verb is Verb.DELETE:
+    if isinstance(operation, Delete):
         return EventTexts(
             f"{kind}Deleted", f"{kind} {{name}} deleted", f"{kind}DeleteFailed", f"Failed to delete {kind} {{name}}: {{error}}"
         )

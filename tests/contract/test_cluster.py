@@ -19,6 +19,7 @@ from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
 from resources.base.kinds import EVENT, NAMESPACE, POD, SECRET, SERVICE, SERVICE_ACCOUNT
 from tests.contract.server import Server
+from tests.operations import operation_of
 
 pytestmark = pytest.mark.anyio
 
@@ -55,7 +56,7 @@ def service(namespace: str, name: str, **metadata: Any) -> dict[str, Any]:
 
 
 def operation(verb: Verb, id: ResourceId, body: dict[str, Any] | None = None, **fields: Any) -> Operation:
-    return Operation(verb, id, why="the test says so", cause=Cause.INTENT, body=body or {}, **fields)
+    return operation_of(verb, id, why="the test says so", cause=Cause.INTENT, body=body or {}, **fields)
 
 
 def judged(body: Any) -> Expect:

@@ -17,13 +17,13 @@ from engine.report.model import compose as report_of
 from engine.runtime.passes import preview
 from engine.runtime.provider import Observation, Scope
 from engine.runtime.sync_report import Ending
-from engine.verb import Verb
 from engine.world import assemble, empty
 from tests.builders import applying
 from tests.engine.runtime.bundle import BUNDLE, ROOTS, Bundles, NestableToy, bundle_body
 from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider
 from tests.engine.runtime.stage import Stage
 from tests.engine.runtime.toy import root_body
+from tests.operations import as_patch
 
 pytestmark = pytest.mark.anyio
 
@@ -45,8 +45,7 @@ class Provider(FakeProvider):
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         """Scaling is a change of `spec.replicas`."""
-        verb = Verb.PATCH if operation.verb is Verb.SCALE else operation.verb
-        return await super().execute(replace(operation, verb=verb), uids)
+        return await super().execute(as_patch(operation), uids)
 
 
 def stage(*bodies: dict[str, Any]) -> Stage:

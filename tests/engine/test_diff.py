@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from engine.diff import Rules, compare, compare_status, covers, same
 from engine.ids import ResourceId
 from engine.leaves import explain, leaves
-from engine.operation import Cause, Change, Operation
+from engine.operation import Cause, Change, Patch
 from engine.ownership import MANAGER
 from engine.resource import PLAIN, Policy
-from engine.verb import Verb
 
 ID = ResourceId("", "Service", "default", "one")
 
@@ -186,7 +185,7 @@ def test_an_explanation_names_the_container_and_the_variable() -> None:
     new = [{"name": "sidecar", "image": "b"}, {"name": "main", "image": "a:2", "env": [{"name": "MODE", "value": "x"}]}]
     change = Change(("spec", "containers"), old, new, Cause.INTENT)
 
-    lines = explain(Operation(Verb.PATCH, ID, "why", Cause.INTENT, changes=(change,)))
+    lines = explain(Patch(ID, "why", Cause.INTENT, patch={}, changes=(change,)))
 
     assert [(line.path, line.old, line.new) for line in lines] == [
         (("spec", "containers", "[main]", "image"), "a:1", "a:2"),
@@ -197,7 +196,7 @@ def test_an_explanation_names_the_container_and_the_variable() -> None:
 def test_a_plain_change_explains_itself() -> None:
     change = Change(("spec", "replicas"), 1, 2, Cause.INTENT)
 
-    assert explain(Operation(Verb.PATCH, ID, "why", Cause.INTENT, changes=(change,))) == (change,)
+    assert explain(Patch(ID, "why", Cause.INTENT, patch={}, changes=(change,))) == (change,)
 
 
 VALUES = st.recursive(

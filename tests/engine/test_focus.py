@@ -12,17 +12,16 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import World, live
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Patch
 from engine.plan import Plan
 from engine.tick import plan_all
-from engine.verb import Verb
 from resources.base import kinds
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, podcliqueset
 from tests.laws.toy import CONFIGURATION, START, Toy
 
 WEB = kinds.PODCLIQUESET.id("prod", "web")
-CHANGE = Operation(Verb.PATCH, WEB, "", Cause.INTENT)
+CHANGE = Patch(WEB, "", Cause.INTENT, patch={})
 LABELS = {"app": "web", "tier": "front"}
 
 

@@ -5,9 +5,8 @@ import pytest
 from engine.guard import Limits, refuse_unowned_cluster, within_budget
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, Unlisted, World, live, slice_of
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Delete, Operation
 from engine.plan import Plan
-from engine.verb import Verb
 from resources.registry import BLUEPRINTS
 
 
@@ -18,7 +17,7 @@ def thing(number: int, kind: str = "Service") -> ResourceId:
 
 def delete(number: int, *, intended: bool = False) -> Operation:
     """A delete, intended or not."""
-    return Operation(Verb.DELETE, thing(number), "no set owns it", Cause.DRIFT, intended=intended)
+    return Delete(thing(number), "no set owns it", Cause.DRIFT, intended=intended)
 
 
 def world_of(count: int, *, orphans: bool = False) -> World:

@@ -3,10 +3,11 @@
 import pytest
 
 from engine.ids import ResourceId
-from engine.operation import Cause, Operation
+from engine.operation import Cause, WriteStatus
 from engine.operation_order import with_one_writer
 from engine.plan import Objection, Plan
 from engine.verb import Verb
+from tests.operations import operation_of
 
 SHARED = ResourceId("example.com", "Thing", "default", "shared")
 
@@ -17,8 +18,8 @@ def root(name: str) -> ResourceId:
 
 def plan(name: str, *verbs: Verb, objections: tuple[Objection, ...] = ()) -> Plan:
     """A plan with an operation on the shared object for each verb, after which it writes the status of its root."""
-    writes = tuple(Operation(verb, SHARED, "because", Cause.INTENT) for verb in verbs)
-    report = Operation(Verb.STATUS, root(name), "report", Cause.STATUS, after=frozenset(each.key for each in writes))
+    writes = tuple(operation_of(verb, SHARED, "because", Cause.INTENT) for verb in verbs)
+    report = WriteStatus(root(name), "report", Cause.STATUS, patch={}, after=frozenset(each.key for each in writes))
     return Plan(root(name), (*writes, report), objections=objections)
 
 

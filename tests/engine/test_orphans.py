@@ -4,6 +4,7 @@ from typing import Any
 
 from engine.ids import ResourceId
 from engine.observed import Live, Unlisted, World, live
+from engine.operation import body_of
 from engine.orphans import with_orphans
 from engine.plan import Plan
 from engine.verb import Verb
@@ -38,7 +39,7 @@ def test_a_clique_without_pods_loses_our_finalizer_and_keeps_those_of_others() -
     (operation,) = plan.operations
 
     assert plan.root == ResourceId("grove.io", "PodCliqueSet", "default", "gone")
-    assert operation.body == {"finalizers": [CLIQUE_FINALIZER], "of": ["theirs", CLIQUE_FINALIZER]}
+    assert body_of(operation) == {"finalizers": [CLIQUE_FINALIZER], "of": ["theirs", CLIQUE_FINALIZER]}
     assert operation.expect.uid == "uid-c"
 
 

@@ -12,7 +12,7 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import World
-from engine.operation import Operation
+from engine.operation import Operation, body_of
 from engine.tick import plan_all
 from engine.verb import Verb
 from resources.base import kinds
@@ -55,7 +55,7 @@ def test_a_status_has_a_mark_instead_of_the_time_and_equal_plans_are_the_same_ob
     (second,) = toy.plans_of(world, memo)
 
     assert {operation.verb for operation in first.operations} == {Verb.STATUS}
-    assert any("(time of writing)" in repr(operation.body) for operation in first.operations)
+    assert any("(time of writing)" in repr(body_of(operation)) for operation in first.operations)
     assert first is second
 
 
@@ -86,7 +86,7 @@ def incomplete(world: World) -> World:
 
 def line(operation: Operation) -> str:
     """An operation in words."""
-    return f"{operation.key} {operation.why} {dict(operation.body)} {sorted(operation.after)}"
+    return f"{operation.key} {operation.why} {dict(body_of(operation))} {sorted(operation.after)}"
 
 
 def test_a_plan_does_not_depend_on_the_hash_seed() -> None:

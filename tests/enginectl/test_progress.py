@@ -9,15 +9,14 @@ from engine.approval.ledger import Excess
 from engine.approval.recognition import ObjectKey
 from engine.errors import Forbidden
 from engine.ids import ResourceId
-from engine.operation import Cause, Operation, Outcome, Result
+from engine.operation import Cause, Create, Outcome, Result, WriteStatus
 from engine.plan import Plan, Wait
 from engine.runtime.lease_holder import LeaseHolder
-from engine.verb import Verb
 from enginectl.output.progress import MAX_ROOTS, Lines, Tree
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "a", "x")
 POD = ResourceId("", "Pod", "a", "x-0-\x1b[2Jw")
-CREATE = Operation(Verb.CREATE, POD, "why", Cause.INTENT)
+CREATE = Create(POD, "why", Cause.INTENT, manifest={})
 PENDING = [Plan(ROOT, (CREATE,), pending=(Wait(POD, "not ready"),))]
 
 
@@ -78,7 +77,7 @@ def test_a_refusal_is_written_once_until_it_changes(capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize(("verbose", "lines"), [(False, 0), (True, 1)])
 def test_statuses_are_written_on_demand(capsys: pytest.CaptureFixture[str], verbose: bool, lines: int) -> None:
-    status = Operation(Verb.STATUS, ROOT, "1 of 1 replicas updated", Cause.STATUS)
+    status = WriteStatus(ROOT, "1 of 1 replicas updated", Cause.STATUS, patch={})
 
     Lines(verbose=verbose).applied(Result(status, Outcome.DONE))
 
@@ -176,7 +175,7 @@ def test_what_is_not_approved_is_named_once(capsys: pytest.CaptureFixture[str]) 
 def test_the_tree_counts_each_operation_once_and_no_status() -> None:
     screen, clock = Screen(), ManualClock()
     tree = Tree(screen, clock)  # type: ignore[arg-type]  # It uses no other method of the clock.
-    status = Operation(Verb.STATUS, ROOT, "1 of 1 replicas updated", Cause.STATUS)
+    status = WriteStatus(ROOT, "1 of 1 replicas updated", Cause.STATUS, patch={})
     plans = [Plan(ROOT, (CREATE, status))]
     for number in range(1, 4):
         tree.unapproved(excess(*"xyz"[:number]))

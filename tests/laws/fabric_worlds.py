@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.operation import Operation
+from engine.operation import Operation, body_of
 from engine.plan import Plan
 from engine.verb import Verb
 from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, GROUP, NAMED
@@ -137,7 +137,7 @@ def check(toy: Rack, operation: Operation) -> None:
     if operation.id.kind == COMPUTE_DOMAIN.name:
         _check_domain(toy, operation)
     if operation.id.kind == "Pod" and operation.verb is Verb.CREATE:
-        for template in templates_of(operation.body):
+        for template in templates_of(body_of(operation)):
             domain = domain_behind(toy, template)
             assert domain is not None, f"{operation.id.name} is created before the domain of {template}"
             assert "deletionTimestamp" not in domain["metadata"], f"{operation.id.name} is created for a domain that is being deleted"
@@ -150,7 +150,7 @@ def _check_domain(toy: Rack, operation: Operation) -> None:
     metadata = domain["metadata"]
     assert metadata.get("labels", {}).get(labels.MANAGED_BY) == labels.MANAGER, f"{operation.key}: a user created it"
     if operation.verb is Verb.RELEASE:
-        assert operation.body["finalizers"] == [OURS], "it releases a foreign finalizer"
+        assert body_of(operation)["finalizers"] == [OURS], "it releases a foreign finalizer"
         assert metadata["finalizers"] == [OURS], f"{operation.key}: it has foreign finalizers"
     if operation.verb in (Verb.DELETE, Verb.RELEASE):
         assert users(toy, domain) == [], f"{operation.key} while pods use it"

@@ -15,6 +15,7 @@ from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.registry import BLUEPRINTS
 from tests.laws.toy import CONFIGURATION, NOT_CHILDREN, REFERENCES, Body, Toy
+from tests.operations import as_patch
 from tests.stories.graphs import graph, service
 
 SCRIPTS = ("python3 -m dynamo.vllm", "python3 -m dynamo.sglang", "python3 -m dynamo.trtllm", "sleep 1")
@@ -65,8 +66,7 @@ class GraphToy(Toy):
 
     def call(self, operation: Operation) -> None:
         """Make one call; scaling changes `spec.replicas`."""
-        if operation.verb is Verb.SCALE:
-            operation = replace(operation, verb=Verb.PATCH)
+        operation = as_patch(operation)
         if operation.verb is Verb.PATCH and operation.expect.revision != self.objects[operation.id]["metadata"]["resourceVersion"]:
             return  # Another root has written the object in this pass: the call is refused.
         super().call(operation)

@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 from engine import world
 from engine.memo import Memo
 from engine.observed import Unlisted, live
+from engine.operation import body_of
 from engine.reason import Reason
 from engine.verb import Verb
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
@@ -192,5 +193,5 @@ def test_incomplete_lists_objects_of_unlisted_kinds_and_domains_they_may_use_are
             if operation.id.kind == COMPUTE_DOMAIN.name and operation.verb in (Verb.DELETE, Verb.RELEASE):
                 assert unlisted not in ("Pod", "PodClique", "ResourceClaim")
                 assert users(toy, toy.objects[operation.id]) == []
-            if operation.id.kind == "Pod" and operation.verb is Verb.CREATE and operation.body["spec"].get("resourceClaims"):
+            if operation.id.kind == "Pod" and operation.verb is Verb.CREATE and body_of(operation)["spec"].get("resourceClaims"):
                 assert unlisted not in ("ResourceClaimTemplate", COMPUTE_DOMAIN.name) or in_part

@@ -19,6 +19,7 @@ from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
 from engine.memo import Memo
 from engine.observed import Live, World, live
+from engine.operation import body_of
 from engine.paths import overlay
 from engine.proposal import propose
 from engine.report.forecast_text import stages_of
@@ -173,7 +174,7 @@ def test_an_image_whose_name_looks_like_that_of_a_replica_stays_as_it_is(version
 
 def created(forecast: Forecast) -> list[tuple[ResourceId, Body]]:
     """The pods that are created, in order, with their bodies."""
-    return [(each.id, dict(each.body)) for each in forecast.operations() if each.verb is Verb.CREATE and each.id.kind == "Pod"]
+    return [(each.id, dict(body_of(each))) for each in forecast.operations() if each.verb is Verb.CREATE and each.id.kind == "Pod"]
 
 
 def first_pass(world: World, intent: Intent) -> FirstPass:
@@ -205,7 +206,7 @@ def assert_alike(world: World, intent: Intent) -> bool:
 
 def first_body(forecast: Forecast) -> Body | None:
     """The body of the first operation that is no status: an extended forecast has no statuses of the objects of sampled sets."""
-    return next((dict(each.body) for each in forecast.operations() if each.verb is not Verb.STATUS), None)
+    return next((dict(body_of(each)) for each in forecast.operations() if each.verb is not Verb.STATUS), None)
 
 
 def passes_of(forecast: Forecast) -> dict[timedelta, Counter[tuple[str, str, str, str]]]:

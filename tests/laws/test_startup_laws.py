@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from engine.operation import Operation
+from engine.operation import Operation, body_of
 from engine.verb import Verb
 from resources.base import kinds
 from tests.laws.test_tick_laws import sets, some_of
@@ -52,7 +52,7 @@ def test_a_missing_token_defers_only_the_pods_that_wait(manifest: dict[str, Any]
 
 def waits(operation: Operation) -> bool:
     """Whether the operation creates a pod that waits for others."""
-    return operation.verb is Verb.CREATE and waits_in(operation.body)
+    return operation.verb is Verb.CREATE and waits_in(body_of(operation))
 
 
 def waits_in(body: Any) -> bool:

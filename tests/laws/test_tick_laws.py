@@ -11,7 +11,7 @@ from engine import world
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Unlisted, live
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Operation, body_of
 from engine.plan import Plan
 from engine.reason import BLOCKERS, Reason
 from engine.verb import Verb
@@ -282,7 +282,7 @@ def spelled_out(plans: tuple[Plan, ...]) -> list[Any]:
     """Plans as values that can be compared."""
     return [
         (
-            [(each.key, each.why, each.cause, each.body, sorted(each.after), each.expect) for each in plan.operations],
+            [(each.key, each.why, each.cause, body_of(each), sorted(each.after), each.expect) for each in plan.operations],
             sorted(plan.deferred, key=str),
             sorted(plan.pending, key=str),
         )

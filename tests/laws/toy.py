@@ -10,7 +10,7 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import World, live
-from engine.operation import Operation, owner_reference
+from engine.operation import Operation, body_of, owner_reference
 from engine.paths import merge_patch, stamp
 from engine.plan import Plan
 from engine.tick import plan_all
@@ -116,7 +116,7 @@ class Toy:
             assert operation.expect.revision == body["metadata"]["resourceVersion"], f"{operation.key} is stale"
             self._patch(operation, body)
         elif operation.verb is Verb.RELEASE:
-            kept = [finalizer for finalizer in body["metadata"]["finalizers"] if finalizer not in operation.body["finalizers"]]
+            kept = [finalizer for finalizer in body["metadata"]["finalizers"] if finalizer not in body_of(operation)["finalizers"]]
             self.write(operation.id, {"metadata": {"finalizers": kept}})
         elif operation.verb is Verb.DELETE:
             self.delete(operation.id)
@@ -124,11 +124,11 @@ class Toy:
     def _create(self, operation: Operation) -> None:
         uids = {id: body["metadata"]["uid"] for id, body in self.objects.items()}
         references = [owner_reference(owner, uids) for owner in operation.owners]
-        metadata = {**operation.body["metadata"], **({"ownerReferences": references} if references else {})}
-        self.put({**operation.body, "metadata": metadata})
+        metadata = {**body_of(operation)["metadata"], **({"ownerReferences": references} if references else {})}
+        self.put({**body_of(operation), "metadata": metadata})
 
     def _patch(self, operation: Operation, body: Body) -> None:
-        patched = merge_patch(body, stamp(operation.body, self.stamp()))
+        patched = merge_patch(body, stamp(body_of(operation), self.stamp()))
         if operation.verb is Verb.PATCH and patched.get("spec") != body.get("spec"):
             patched = merge_patch(patched, {"metadata": {"generation": body["metadata"]["generation"] + 1}})
         self._store(operation.id, patched)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from engine.errors import Forbidden
+from engine.operation import body_of
 from enginectl.base.exit_codes import Exit
 from providers.fabrics.nvidia.fabric import Nvidia, configured
 from providers.fabrics.nvidia.names import AUTO, NAMED
@@ -254,7 +255,7 @@ def test_R25_every_domain_is_created_with_our_finalizer() -> None:
     toy = Rack()
     toy.put(auto(2))
     (plan,) = toy.plans()
-    made = [operation.body["metadata"]["finalizers"] for operation in plan.operations if operation.id.kind == "ComputeDomain"]
+    made = [body_of(operation)["metadata"]["finalizers"] for operation in plan.operations if operation.id.kind == "ComputeDomain"]
 
     assert made == [[OURS], [OURS]]
 

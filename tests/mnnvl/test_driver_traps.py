@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from engine.operation import body_of
 from engine.verb import Verb
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL
 from resources.base import kinds
@@ -67,7 +68,7 @@ def test_C4_foreign_finalizers_are_never_removed_and_ours_is_never_added_later()
     toy = up(auto(1))
     toy.write(toy.domain("demo-0"), {"metadata": {"finalizers": [DRIVERS_FINALIZER]}})
     toy.delete(toy.domain("demo-0"))
-    written = [one.body for plan in toy.plans() for one in plan.operations if one.id.kind == COMPUTE_DOMAIN.name]
+    written = [body_of(one) for plan in toy.plans() for one in plan.operations if one.id.kind == COMPUTE_DOMAIN.name]
 
     assert (written, toy.domains()["demo-0"]["metadata"]["finalizers"]) == ([], [DRIVERS_FINALIZER])
 
@@ -108,7 +109,7 @@ def test_C8_the_number_of_nodes_is_always_set() -> None:
     toy = Rack()
     toy.put(auto(1))
     toy.put(named("rack", "other"))
-    made = [one.body["spec"] for plan in toy.plans() for one in plan.operations if one.id.kind == COMPUTE_DOMAIN.name]
+    made = [body_of(one)["spec"] for plan in toy.plans() for one in plan.operations if one.id.kind == COMPUTE_DOMAIN.name]
 
     assert [spec["numNodes"] for spec in made] == [0, 0]
 
@@ -153,7 +154,7 @@ def test_C11_a_domain_is_created_with_a_spec_and_without_labels_that_are_too_lon
     long = "r" * 200
     toy = Rack()
     toy.put(named(long))
-    (made,) = [one.body for plan in toy.plans() for one in plan.operations if one.id.kind == COMPUTE_DOMAIN.name]
+    (made,) = [body_of(one) for plan in toy.plans() for one in plan.operations if one.id.kind == COMPUTE_DOMAIN.name]
 
     assert made["spec"]["channel"]["resourceClaimTemplate"]["name"] == long
     assert max(map(len, made["metadata"]["labels"].values())) <= 63

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from engine.errors import Forbidden
+from engine.operation import body_of
 from engine.resource import Body
 from engine.verb import Verb
 from providers.fabrics.nvidia.names import AUTO, CHANNEL_CLASS, COMPUTE_DOMAIN, NAMED
@@ -105,7 +106,7 @@ def test_N7_a_set_that_leaves_does_not_delete_a_domain_that_another_set_joins() 
 
     assert not [one for one in leaving.operations if one.id.kind == "ComputeDomain"]
     assert (join.verb, join.expect.revision != "") == (Verb.PATCH, True)
-    assert all(join.key in one.after for one in joining.operations if one.id.kind == "Pod" and one.body["spec"].get("resourceClaims"))
+    assert all(join.key in one.after for one in joining.operations if one.id.kind == "Pod" and body_of(one)["spec"].get("resourceClaims"))
 
 
 @pytest.mark.parametrize("how", ["deleted", "scaled to nothing"])

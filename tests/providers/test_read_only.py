@@ -12,6 +12,7 @@ from engine.operation import Cause, Operation
 from engine.verb import Verb
 from providers.read_only import ReadOnlyProvider
 from providers.snapshot import Snapshot
+from tests.operations import operation_of
 
 pytestmark = pytest.mark.anyio
 POD = ResourceId("", "Pod", "a", "p")
@@ -32,7 +33,7 @@ class WriteFails(Snapshot):
 @pytest.mark.parametrize("verb", Verb)
 async def test_every_operation_is_refused_before_it_reaches_the_provider(verb: Verb) -> None:
     with pytest.raises(Forbidden):
-        await ReadOnlyProvider(WriteFails()).execute(Operation(verb, POD, "why", Cause.INTENT), {})
+        await ReadOnlyProvider(WriteFails()).execute(operation_of(verb, POD, "why", Cause.INTENT), {})
 
 
 async def test_no_event_is_recorded() -> None:

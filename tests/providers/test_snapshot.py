@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from engine.errors import Forbidden, InputError
 from engine.ids import ResourceId
 from engine.observed import live
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Delete
 from engine.runtime.provider import Scope
-from engine.verb import Verb
 from providers.documents import read_documents
 from providers.snapshot import EMPTY, as_yaml, read, snapshot_documents
 from resources.base.kinds import (
@@ -116,7 +115,7 @@ async def test_it_lists_only_what_is_in_scope(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_it_refuses_writes() -> None:
     with pytest.raises(Forbidden):
-        await EMPTY.execute(Operation(Verb.DELETE, ResourceId("", "Pod", "a", "p"), "why", Cause.INTENT), {})
+        await EMPTY.execute(Delete(ResourceId("", "Pod", "a", "p"), "why", Cause.INTENT), {})
 
 
 def test_what_kubectl_prints_is_a_snapshot(tmp_path: Path) -> None:

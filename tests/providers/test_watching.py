@@ -12,10 +12,9 @@ import pytest
 from engine.errors import ClusterError, Expired, Forbidden, NotFound, ServerFault, Unreachable
 from engine.ids import Kind
 from engine.observed import live
-from engine.operation import Cause, Expect, Operation
+from engine.operation import Cause, Create, Delete, Expect, Operation, Patch
 from engine.runtime.logs import logger
 from engine.runtime.provider import Observation, Scope, WatchingProvider
-from engine.verb import Verb
 from grove_sandbox.api.verbs import Api
 from grove_sandbox.clients.inprocess import InProcessClient
 from grove_sandbox.clock import VirtualClock
@@ -168,7 +167,7 @@ def body(kind: Kind, name: str, **more: Any) -> dict[str, Any]:
 
 def creation(kind: Kind, name: str) -> Operation:
     """The operation that creates an object."""
-    return Operation(Verb.CREATE, kind.id("default", name), "missing", Cause.INTENT, body=body(kind, name))
+    return Create(kind.id("default", name), "missing", Cause.INTENT, manifest=body(kind, name))
 
 
 def names(seen: Observation) -> list[str]:
@@ -250,7 +249,7 @@ async def test_our_own_writes_are_observed_before_the_watch_reports_them() -> No
         assert names(seen) == ["mine", "one"]
 
         assert answer is not None
-        gone = Operation(Verb.DELETE, SERVICE.id("default", "mine"), "orphaned", Cause.INTENT, expect=Expect(answer["metadata"]["uid"]))
+        gone = Delete(SERVICE.id("default", "mine"), "orphaned", Cause.INTENT, expect=Expect(answer["metadata"]["uid"]))
         await cluster.provider.execute(gone, {})
         assert names(await cluster.provider.observe(SCOPE)) == ["one"]
         assert names(await cluster.observe()) == ["one"]
@@ -362,7 +361,7 @@ async def test_a_write_without_an_answer_is_read_before_the_next_observation_how
 
         await cluster.others.delete(SERVICE, "default", "one")
         (one,) = (each for each in (await cluster.observe()).children if each.id.name == "one")
-        gone = Operation(Verb.PATCH, one.id, "orphaned", Cause.INTENT, body={}, expect=Expect(one.uid, one.revision))
+        gone = Patch(one.id, "orphaned", Cause.INTENT, patch={}, expect=Expect(one.uid, one.revision))
         with pytest.raises(NotFound):
             await cluster.provider.execute(gone, {})
         assert names(await cluster.observe()) == ["mine"]
@@ -385,7 +384,7 @@ async def test_a_list_that_is_older_than_our_writes_does_not_undo_them() -> None
         await cluster.clock.advance(1)
         cluster.client.errors = {}
         await cluster.provider.execute(creation(SERVICE, "mine"), {})
-        await cluster.provider.execute(Operation(Verb.DELETE, one.id, "orphaned", Cause.INTENT, expect=Expect(one.uid)), {})
+        await cluster.provider.execute(Delete(one.id, "orphaned", Cause.INTENT, expect=Expect(one.uid)), {})
         cluster.client.is_silent = True
         cluster.client.lists_answered.set()
         await cluster.clock.advance(1)
@@ -396,7 +395,7 @@ async def test_a_list_that_is_older_than_our_writes_does_not_undo_them() -> None
 async def test_a_watch_that_lags_does_not_restore_an_object_that_we_have_replaced() -> None:
     async with watched() as cluster:
         (old,) = (await cluster.observe()).children
-        await cluster.provider.execute(Operation(Verb.DELETE, old.id, "orphaned", Cause.INTENT, expect=Expect(old.uid)), {})
+        await cluster.provider.execute(Delete(old.id, "orphaned", Cause.INTENT, expect=Expect(old.uid)), {})
         answer = await cluster.provider.execute(creation(SERVICE, "one"), {})
         assert answer is not None
         (services,) = cluster.provider._stores(old.id)

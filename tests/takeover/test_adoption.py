@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.leaves import explain
-from engine.operation import Operation
+from engine.operation import Operation, body_of
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from resources.base import kinds, labels
@@ -69,7 +69,7 @@ async def test_M4_no_update_begins_and_no_counter_drops(world: World) -> None:
     name = world.manifest["metadata"]["name"]
     async with run_by_grove(world) as (cluster, _):
         for operation in await planned(cluster):
-            progress = ((operation.body or {}).get("status") or {}).get("updateProgress") or {}
+            progress = ((body_of(operation) or {}).get("status") or {}).get("updateProgress") or {}
             assert "updateEndedAt" in progress or not progress, operation
             drops = [change for change in explain(operation) if change.path[-1].endswith("Replicas")]
             assert drops == []

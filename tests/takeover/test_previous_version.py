@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from engine.leaves import explain
-from engine.operation import Operation
+from engine.operation import Operation, body_of
 from engine.reason import Reason
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
@@ -143,6 +143,6 @@ async def test_a_pod_of_an_outdated_clique_is_created_again_from_the_previous_te
 
         created = [operation for operation in await planned(cluster) if operation.verb is Verb.CREATE and operation.id.kind == "Pod"]
 
-        previous = [each for each in created if each.body["metadata"]["labels"]["version"] == "1"]
-        assert len(previous) == 1 and images([previous[0].body]) == {"example/worker:1"}
-        assert previous[0].body["metadata"]["labels"][labels.TEMPLATE_HASH] == lost["metadata"]["labels"][labels.TEMPLATE_HASH]
+        previous = [each for each in created if body_of(each)["metadata"]["labels"]["version"] == "1"]
+        assert len(previous) == 1 and images([body_of(previous[0])]) == {"example/worker:1"}
+        assert body_of(previous[0])["metadata"]["labels"][labels.TEMPLATE_HASH] == lost["metadata"]["labels"][labels.TEMPLATE_HASH]

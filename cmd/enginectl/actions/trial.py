@@ -7,12 +7,11 @@ from msgspec import Struct, field
 
 from engine.errors import ClusterError, Forbidden, RefusedBy
 from engine.ids import ResourceId
-from engine.operation import Operation, Unknown
+from engine.operation import Operation, Replace, Unknown, WriteStatus
 from engine.plan import Wait
 from engine.report.alike import steps_alike
 from engine.report.model import Report
 from engine.runtime.provider import Provider, TryingProvider
-from engine.verb import Verb
 from enginectl.base.errors import UsageError
 from resources.preview.facts import TrialResult
 
@@ -43,7 +42,7 @@ async def try_out(provider: Provider, report: Report) -> TrialResult:
     for root in report.roots:
         for group in steps_alike(root.steps):
             operation = group[0].operation
-            if operation.verb is Verb.STATUS:
+            if isinstance(operation, WriteStatus):
                 continue
             if calls == MAX_CALLS:
                 result.notes.setdefault(root.root, []).append(f"--server-dry-run: only the first {MAX_CALLS} operations were tried")
@@ -54,7 +53,7 @@ async def try_out(provider: Provider, report: Report) -> TrialResult:
 
 
 async def _try(trying: Provider, root: ResourceId, operation: Operation, alike: int, result: _Answers) -> None:
-    if operation.verb is Verb.REPLACE:
+    if isinstance(operation, Replace):
         result.notes.setdefault(root, []).append(f"--server-dry-run: {operation.id} is replaced, which cannot be tried")
         return
     more = f" ({alike - 1} more like it)" if alike > 1 else ""

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from engine.approval.ledger import Excess
 from engine.ids import ResourceId
-from engine.operation import Outcome, Result
+from engine.operation import Outcome, Result, WriteStatus
 from engine.plan import Plan, Wait
 from engine.report.alike import spread, waits_alike
 from engine.report.printable import Line, clipped, counted, printable
@@ -18,7 +18,6 @@ from engine.report.text import MARKS, group_name
 from engine.runtime.clock import Clock
 from engine.runtime.lease_holder import LeaseHolder
 from engine.runtime.progress import LoggedProgress, NoProgress, Progress
-from engine.verb import Verb
 from enginectl.base import terminal
 from enginectl.output.approval import deviation_lines
 from enginectl.wiring.configuration import Wiring
@@ -89,7 +88,7 @@ class Lines:
     def _is_left_out(self, result: Result, error: str) -> bool:
         """Whether it is not written: it says what the last try said, or is a status that was written."""
         operation = result.operation
-        is_quiet = operation.verb is Verb.STATUS and not self._verbose and not error
+        is_quiet = isinstance(operation, WriteStatus) and not self._verbose and not error
         if error and self._failures.get(operation.key) == error:
             return True
         self._failures[operation.key] = error
@@ -168,7 +167,7 @@ class Tree(Struct, eq=False):
 
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
         """Note how many operations each root has."""
-        writes = {plan.root: [each.key for each in plan.operations if each.verb is not Verb.STATUS] for plan in plans}
+        writes = {plan.root: [each.key for each in plan.operations if not isinstance(each, WriteStatus)] for plan in plans}
         distinct_writes = len({key for keys in writes.values() for key in keys})
         self.head = f"{counted(len(plans), 'workload')}, {counted(distinct_writes, 'operation')} to apply"
         for plan in plans:
@@ -188,7 +187,7 @@ class Tree(Struct, eq=False):
         operation = result.operation
         branch = self.branches.setdefault(self.roots.get(operation.key, operation.id), Branch())
         if result.outcome is Outcome.DONE:
-            branch.applied += operation.verb is not Verb.STATUS
+            branch.applied += not isinstance(operation, WriteStatus)
             branch.failed.discard(operation.key)
         elif result.outcome is Outcome.FAILED:
             branch.failed.add(operation.key)

@@ -25,6 +25,14 @@ TITLES: Final[Mapping[DocumentName, str]] = {
     DocumentName.SYNC: "engine sync -o json",
 }
 """What writes each of them."""
+PUBLISHED: Final[Mapping[str, str]] = {
+    "WireOperation": "Operation",
+    "WireRootPlan": "Plan",
+    "WireRootReport": "RootReport",
+    "WireStep": "Step",
+    "WireTrial": "Trial",
+}
+"""Type of a saved plan -> the name that its schema has had since the first version."""
 
 
 def schema(name: DocumentName) -> dict[str, Any]:
@@ -35,7 +43,19 @@ def schema(name: DocumentName) -> dict[str, Any]:
     if name is DocumentName.POLICY:
         return {"$schema": DIALECT, **PlanPolicy.model_json_schema(by_alias=True)}
     (shape,), definitions = msgspec.json.schema_components([SHAPES[name]], schema_hook=_of_other_types, ref_template="#/$defs/{name}")
-    return {"$schema": DIALECT, "title": TITLES[name], **shape, "$defs": definitions}
+    return {"$schema": DIALECT, "title": TITLES[name], **shape, "$defs": dict(sorted(_published(definitions).items()))}
+
+
+def _published(value: Any) -> Any:
+    """The definitions with the names that they are published under, in keys, titles and references."""
+    if isinstance(value, dict):
+        return {PUBLISHED.get(key, key): _published(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_published(each) for each in value]
+    if not isinstance(value, str):
+        return value
+    before, slash, name = value.rpartition("/")
+    return f"{before}{slash}{PUBLISHED.get(name, name)}"
 
 
 def _of_other_types(type_: type) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from engine.ids import ResourceId
-from engine.operation import Outcome, Result
+from engine.operation import Outcome, Result, WriteStatus
 from engine.report.advice import explained_by
 from engine.report.json import VERSION, document
 from engine.report.model import Report
@@ -68,7 +68,7 @@ def is_cut_short(sync: SyncReport[object]) -> bool:
 
 def changes(sync: SyncReport[object]) -> Iterator[Result]:
     """What was applied, statuses apart: they report and change nothing."""
-    return (result for result in sync.results if result.outcome is Outcome.DONE and result.operation.verb is not Verb.STATUS)
+    return (result for result in sync.results if result.outcome is Outcome.DONE and not isinstance(result.operation, WriteStatus))
 
 
 def change_lines(sync: SyncReport[object]) -> Iterator[Line]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
-from engine.operation import Result
+from engine.operation import Result, WriteStatus
 from engine.plan import Plan
 from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
@@ -71,7 +71,7 @@ class LastPass:
     def passed(self, current: Pass[Configuration], results: Sequence[Result]) -> None:
         """Keep the last results."""
         now = self._clock.now()
-        shown = islice((result for result in reversed(results) if result.operation.verb is not Verb.STATUS), KEPT)
+        shown = islice((result for result in reversed(results) if not isinstance(result.operation, WriteStatus)), KEPT)
         recent = [self._done_operation(result, now) for result in shown]
         if recent:
             self._done.extendleft(reversed(recent))

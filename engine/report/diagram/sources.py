@@ -5,17 +5,19 @@ from typing import Final
 
 from engine.graph import Graph
 from engine.ids import ResourceId
+from engine.operation import WriteStatus
 from engine.report.diagram.model import EACH, Before, Diagram, Node, Relation, diagram
 from engine.report.model import Report, RootReport
 from engine.resource import Drop, Hold, Resource
-from engine.verb import Verb
 
 NO_NAMES: Final[Mapping[ResourceId, str]] = {}
 
 
 def of_root(root: RootReport, *, each: int = EACH) -> Diagram:
     """The operations of a root in the order in which they are done, without statuses, which only report; then what waits."""
-    operations = {(step.operation.verb, step.operation.id): step.operation for step in root.steps if step.operation.verb is not Verb.STATUS}
+    operations = {
+        (step.operation.verb, step.operation.id): step.operation for step in root.steps if not isinstance(step.operation, WriteStatus)
+    }
     by_key: dict[str, list[Hashable]] = {}
     for key, operation in operations.items():
         by_key.setdefault(operation.key, []).append(key)  # Names that are not known yet look alike.

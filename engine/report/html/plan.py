@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from engine.forecast.forecast import Forecast
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Operation, Release, WriteStatus
 from engine.plan import Objection, Wait
 from engine.report.alike import spread, steps_alike, waits_alike
 from engine.report.html.drawing import drawing
@@ -199,7 +199,7 @@ def _operation_row(root: RootReport, group: Sequence[Step], *, with_manifest: bo
             clipped(spread(step.operation.why for step in group), REASON),
             element("span", " (drift: changed by somebody else)", class_="faint") if first.cause is Cause.DRIFT else None,
             element("strong", " unintended", class_="bad") if not first.intended else None,
-            element("p", "finalizers: ", ", ".join(map(str, first.body.get("finalizers", ())))) if first.verb is Verb.RELEASE else None,
+            element("p", "finalizers: ", ", ".join(first.finalizers)) if isinstance(first, Release) else None,
             _fields([step.operation for step in group], values=values),
             _manifest(first, values) if with_manifest else None,
         ],
@@ -219,7 +219,7 @@ def _fields(operations: Sequence[Operation], *, values: bool) -> Content:
     if not lines:
         return None
     operation, more = operations[0], len(lines) - MAX_FIELDS
-    example = len(operations) > 1 and operation.verb is Verb.STATUS
+    example = len(operations) > 1 and isinstance(operation, WriteStatus)
     entries: list[Content] = []
     for line in lines[:MAX_FIELDS]:
         colon = ": order " if line.order else ": "
@@ -227,7 +227,7 @@ def _fields(operations: Sequence[Operation], *, values: bool) -> Content:
     if more > 0:
         entries.append(f"{more} more fields; -o json has them all")
     title: Content = ["fields, for example of ", code(operation.id.name)] if example else "fields"
-    return folded(title, items(entries), is_open=operation.verb is not Verb.STATUS)
+    return folded(title, items(entries), is_open=not isinstance(operation, WriteStatus))
 
 
 def _manifest(operation: Operation, values: bool) -> Markup | None:

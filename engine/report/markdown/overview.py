@@ -6,13 +6,13 @@ from typing import Final
 
 from engine.forecast.forecast import Forecast
 from engine.judgement import Violation
+from engine.operation import WriteStatus
 from engine.report.forecast_text import total_text
 from engine.report.markdown.inert import PROSE, cell, code, prose
 from engine.report.meaning import change_of
 from engine.report.model import Report, RootReport
 from engine.report.review import TITLE
 from engine.report.severity import Impediment, ImpedimentKind, end_of, levels_of, root_name
-from engine.verb import Verb
 
 BYTES: Final = 500
 """Maximum number of bytes of the line of one blocker."""
@@ -43,7 +43,7 @@ def heading(report: Report, impediments: list[Impediment], title: str) -> str:
 
 def changes_of(report: Report) -> int:
     """The number of operations of all passes, or of the next one without a forecast; statuses are none."""
-    following = sum(operation.verb is not Verb.STATUS for operation in report.forecast.operations()) if report.forecast else 0
+    following = sum(not isinstance(operation, WriteStatus) for operation in report.forecast.operations()) if report.forecast else 0
     return following or report.changes
 
 

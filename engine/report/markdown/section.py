@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Final
 
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Operation, WriteStatus
 from engine.plan import Wait
 from engine.report.alike import spread, steps_alike, waits_alike
 from engine.report.forecast_text import stage_text, stages_of, totals_text
@@ -57,7 +57,7 @@ def headline(root: RootReport) -> str:
 
 def _operations(root: RootReport, detail: Detail, values: bool) -> Iterator[str]:
     """A list of the operations, alike ones in one entry, each with its fields. Statuses only report: they are counted."""
-    steps = [step for step in root.steps if step.operation.verb is not Verb.STATUS]
+    steps = [step for step in root.steps if not isinstance(step.operation, WriteStatus)]
     groups = sorted(steps_alike(steps), key=lambda group: SEVERITY[group[0].operation.verb])
     for group in groups[:GROUPS]:
         yield _entry(root, group)

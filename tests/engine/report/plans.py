@@ -8,6 +8,7 @@ from engine.plan import Plan
 from engine.reason import Reason
 from engine.report.model import Report, compose
 from engine.verb import Verb
+from tests.operations import operation_of
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "default", "simple")
 
@@ -20,7 +21,7 @@ def pod(name: str) -> ResourceId:
 def operation(verb: Verb, id: ResourceId, why: str = "its template has changed", cause: Cause = Cause.INTENT, **rest: Any) -> Operation:
     """An operation with a reason."""
     reason = Reason.DRIFTED if cause is Cause.DRIFT else Reason.TEMPLATE_CHANGED
-    return Operation(verb, id, why, cause, **{"reason": reason, **rest})
+    return operation_of(verb, id, why, cause, **{"reason": reason, **rest})
 
 
 def patch(id: ResourceId, *changes: Change, why: str = "the template changed", seal: str = "") -> Operation:

@@ -3,7 +3,7 @@
 import json
 
 from engine.ids import Owner, ResourceId
-from engine.operation import BoundOwner, Expect, Operation, Unknown
+from engine.operation import BoundOwner, Create, Expect, Unknown
 from engine.plan import Wait
 from engine.report.json import document, printed
 from engine.resource import NOW
@@ -75,8 +75,8 @@ def test_the_time_of_writing_is_shown_as_a_mark() -> None:
 
 def test_owners_that_the_plan_itself_creates_have_text_for_a_uid() -> None:
     owner = Owner(ROOT, "grove.io/v1alpha1")
-    created = Operation(
-        Verb.CREATE, pod("p"), "why", change("a", 1, 2).cause, {"metadata": {"name": "p"}}, (BoundOwner(owner, Unknown(ROOT)),)
+    created = Create(
+        pod("p"), "why", change("a", 1, 2).cause, manifest={"metadata": {"name": "p"}}, owners=(BoundOwner(owner, Unknown(ROOT)),)
     )
 
     manifest = document(report_of(created))["roots"][0]["operations"][0]["manifest"]

@@ -10,13 +10,14 @@ from engine.errors import AlreadyExists, ClusterError, Conflict, NotFound
 from engine.event import Event
 from engine.ids import Kind, Owner, ResourceId
 from engine.observed import Live, Unlisted, live
-from engine.operation import BoundOwner, Cause, Expect, Operation, Unknown, operation_key
+from engine.operation import BoundOwner, Cause, Create, Expect, Operation, Unknown, body_of, operation_key
 from engine.paths import merge_patch
 from engine.plan import Plan
 from engine.resource import Body
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Observation, Scope, TakenNames
 from engine.verb import Verb
+from tests.operations import operation_of
 
 ROOT = Kind("example.io", "v1", "Root", "roots", status=True)
 LEAF = Kind("example.io", "v1", "Leaf", "leaves", status=True)
@@ -98,7 +99,7 @@ class FakeProvider:
             if existing:
                 raise AlreadyExists(f"{operation.id} already exists")
             owners = [_owner(reference, uids) for reference in operation.owners]
-            return self.put({**operation.body, "metadata": {**operation.body["metadata"], "ownerReferences": owners}})
+            return self.put({**body_of(operation), "metadata": {**body_of(operation)["metadata"], "ownerReferences": owners}})
         if operation.verb is Verb.DELETE:
             self.objects.pop(operation.id, None)
             return None
@@ -106,7 +107,7 @@ class FakeProvider:
             raise NotFound(f"{operation.id} not found")
         if operation.expect.revision not in ("", existing["metadata"]["resourceVersion"]):
             raise Conflict(f"{operation.id} has changed")
-        return self.put(merge_patch(existing, operation.body))
+        return self.put(merge_patch(existing, body_of(operation)))
 
     async def get(self, id: ResourceId) -> Live | None:
         """The object, or None."""
@@ -169,12 +170,12 @@ def create(name: str, *after: str, owner: ResourceId | str | None = None) -> Ope
     elif owner:
         references = (BoundOwner(Owner(root(), ROOT.api_version), owner),)
     edges = frozenset(operation_key(Verb.CREATE, leaf(before)) for before in after)
-    return Operation(Verb.CREATE, leaf(name), "missing", Cause.INTENT, body(LEAF, name), references, after=edges)
+    return Create(leaf(name), "missing", Cause.INTENT, manifest=body(LEAF, name), owners=references, after=edges)
 
 
 def change(verb: Verb, id: ResourceId, fields: Body, *, revision: str = "", after: Iterable[str] = ()) -> Operation:
     """Change an object, or its status."""
-    return Operation(verb, id, "differs", Cause.DRIFT, fields, expect=Expect(revision=revision), after=frozenset(after))
+    return operation_of(verb, id, "differs", Cause.DRIFT, fields, expect=Expect(revision=revision), after=frozenset(after))
 
 
 def plan(*operations: Operation, name: str = "root") -> Plan:

@@ -2,15 +2,14 @@
 
 from msgspec.structs import replace
 
-from engine.operation import Cause, Operation
+from engine.operation import Cause, WriteStatus
 from engine.resource import NOW, Body
 from engine.runtime.memory import LATEST, SPACING, STEADY, Debounce
-from engine.verb import Verb
 from tests.engine.runtime.fakes import leaf
 
 
-def status(fields: Body, name: str = "leaf") -> Operation:
-    return Operation(Verb.STATUS, leaf(name), "differs", Cause.DRIFT, fields)
+def status(fields: Body, name: str = "leaf") -> WriteStatus:
+    return WriteStatus(leaf(name), "differs", Cause.DRIFT, patch=fields)
 
 
 def test_a_status_is_due_when_it_has_been_the_same_for_a_second() -> None:
@@ -60,11 +59,11 @@ def test_an_urgent_status_is_written_after_a_second_although_it_changes() -> Non
     assert due[0] == 2.0 + STEADY
 
 
-def provisional(count: int) -> list[Operation]:
+def provisional(count: int) -> list[WriteStatus]:
     return [replace(status({"ready": 1}, f"leaf-{number}"), provisional=True) for number in range(count)]
 
 
-def first_due(statuses: list[Operation], name: str) -> float:
+def first_due(statuses: list[WriteStatus], name: str) -> float:
     """When the status of that object is due, if nothing changes."""
     debounce = Debounce()
     return next(step / 4 for step in range(80) if status({}, name).key in debounce.due(statuses, step / 4))

@@ -5,11 +5,10 @@ from msgspec.structs import replace
 
 from engine.errors import AlreadyExists, Forbidden, Unauthorized, Unreachable
 from engine.observed import Observed, Unlisted, World, live, slice_of
-from engine.operation import Cause, Operation, Outcome, Result
+from engine.operation import Cause, Create, Outcome, Result
 from engine.runtime.execution import WriterMemory, choose, execute
 from engine.runtime.foreign import ForeignObjects
 from engine.runtime.passes import observe_and_plan
-from engine.verb import Verb
 from tests.engine.runtime.fakes import LEAF, FakeProvider, body, create, leaf, plan, root
 from tests.engine.runtime.stage import Stage
 from tests.engine.runtime.toy import root_body
@@ -91,7 +90,7 @@ async def test_the_objects_of_a_deleted_root_are_forgotten_unless_roots_could_no
 
 
 def test_a_root_that_somebody_else_created_first_is_not_foreign_to_itself() -> None:
-    existing, operation = FakeProvider().put(root_body(leaves=1)), Operation(Verb.CREATE, root(), "new", Cause.INTENT)
+    existing, operation = FakeProvider().put(root_body(leaves=1)), Create(root(), "new", Cause.INTENT, manifest={})
     foreign = ForeignObjects()
     foreign.note([plan(operation)], [Result(operation, Outcome.CONFLICT, live(existing), AlreadyExists("taken"))])
 

@@ -10,10 +10,9 @@ import pytest
 from engine.answer import TrialOutcome
 from engine.errors import ClusterError, Unreachable
 from engine.ids import ResourceId
-from engine.operation import Cause, Operation, Trial
+from engine.operation import Cause, Create, Operation, Trial
 from engine.plan import Plan
 from engine.runtime.verdicts import CONCURRENCY, Verdicts, outcome_of
-from engine.verb import Verb
 from providers.kubernetes.errors import error_of_status
 
 pytestmark = pytest.mark.anyio
@@ -122,7 +121,7 @@ class Server:
 
 def trial(name: str) -> Trial:
     """A trial of a pod of that name."""
-    return Trial(name, f"clique {name}", Operation(Verb.CREATE, ResourceId("", "Pod", "default", name), "", Cause.INTENT))
+    return Trial(name, f"clique {name}", Create(ResourceId("", "Pod", "default", name), "", Cause.INTENT, manifest={}))
 
 
 def plans(*names: str) -> Sequence[Plan]:

@@ -21,10 +21,9 @@ from engine.errors import (
     Throttled,
     Unreachable,
 )
-from engine.operation import Cause, Operation, Outcome
+from engine.operation import Cause, Create, Outcome
 from engine.plan import Plan
 from engine.runtime.apply import ATTEMPTS, apply
-from engine.verb import Verb
 from providers.cluster import Cluster
 from providers.kubernetes.connection_pool import RequestLimits
 from tests.providers.kubernetes.loopback import (
@@ -136,7 +135,7 @@ async def test_a_write_that_is_always_throttled_is_sent_as_often_as_apply_says_a
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         return refused(429, "TooManyRequests", retry_after="1")
 
-    clock, operation = InstantClock(), Operation(Verb.CREATE, POD.id("lab", "x"), "missing", Cause.INTENT, pod("x"))
+    clock, operation = InstantClock(), Create(POD.id("lab", "x"), "missing", Cause.INTENT, manifest=pod("x"))
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url), clock) as client:
         (result,) = await apply([Plan(operation.id, (operation,))], Cluster(client, clock), clock)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from engine import world
 from engine.observed import World, live
+from engine.operation import body_of
 from engine.plan import Plan
 from engine.verb import Verb
 from providers.schedulers.kai import KaiScheduler
@@ -76,7 +77,7 @@ def test_levels_cannot_be_changed_so_the_topology_is_replaced() -> None:
 
     (operation,) = toy.plan().operations
     assert (operation.verb, operation.id) == (Verb.REPLACE, TOPOLOGY)
-    assert operation.body["spec"] == topology("hall", ZONE, RACK)["spec"]
+    assert body_of(operation)["spec"] == topology("hall", ZONE, RACK)["spec"]
 
 
 def test_a_topology_that_the_binding_names_is_compared_and_never_changed() -> None:

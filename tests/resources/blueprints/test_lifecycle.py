@@ -6,7 +6,7 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import live
-from engine.operation import Cause
+from engine.operation import Cause, body_of
 from engine.proposal import propose
 from engine.tick import plan_all
 from engine.verb import Verb
@@ -81,7 +81,7 @@ def test_a_pod_created_in_the_pass_of_an_edit_has_the_new_spec_and_hash() -> Non
     edited = podcliqueset("demo", clique("worker", 2, pod_spec={"containers": [{"name": "main", "image": "another"}]}))
     toy.write(ROOT, {"spec": edited["spec"], "metadata": {"generation": 3}})
 
-    (made,) = [operation.body for plan in toy.plans() for operation in plan.operations if operation.verb is Verb.CREATE]
+    (made,) = [body_of(operation) for plan in toy.plans() for operation in plan.operations if operation.verb is Verb.CREATE]
 
     assert made["spec"]["containers"][0]["image"] == "another"
     assert made["metadata"]["labels"][labels.TEMPLATE_HASH] != toy.objects[kept]["metadata"]["labels"][labels.TEMPLATE_HASH]
@@ -269,7 +269,7 @@ def test_a_manifest_with_more_replicas_of_a_clique_keeps_the_stored_minimum_if_i
     (plan,) = plan_all(BLUEPRINTS, proposed, toy.now, CONFIGURATION, Memo(), Limits()).plans
 
     (edit,) = (operation for operation in plan.operations if operation.id == ROOT)
-    assert edit.body is not None
-    (worker,) = edit.body["spec"]["template"]["cliques"]
+    assert body_of(edit) is not None
+    (worker,) = body_of(edit)["spec"]["template"]["cliques"]
     assert (worker["spec"]["replicas"], worker["spec"]["minAvailable"]) == (3, 2)
     assert [operation.id.kind for operation in plan.operations] == ["PodCliqueSet"]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.ids import Kind
 from engine.observed import Live
-from engine.operation import Operation
+from engine.operation import Operation, body_of
 from engine.plan import Plan
 from engine.proposal import propose
 from engine.resource import Body
@@ -103,7 +103,7 @@ def test_a_pod_group_is_created_after_its_podgang_and_before_its_pods(toy: type[
     by_id = {operation.id: operation for operation in plan.operations if operation.verb is Verb.CREATE}
     for id, operation in by_id.items():
         if id.kind == "Pod":
-            gang = operation.body["metadata"]["labels"]["grove.io/podgang"]
+            gang = body_of(operation)["metadata"]["labels"]["grove.io/podgang"]
             assert by_id[toy.kind.id("default", gang)].key in operation.after
         if id.kind == "PodGroup":
             assert by_id[kinds.PODGANG.id("default", id.name)].key in operation.after
@@ -286,7 +286,7 @@ def test_a_foreign_pod_group_of_that_name_is_left_alone_and_the_pods_of_that_gan
 
     why = "PodGroup default/web-0 already exists but is not controlled by PodGang default/web-0"
     assert (kind.id("default", "web-0"), why, True) in [(wait.id, wait.why, wait.blocked) for wait in plan.deferred]
-    pods = {operation.body["metadata"]["labels"]["grove.io/podgang"] for operation in plan.operations if operation.id.kind == "Pod"}
+    pods = {body_of(operation)["metadata"]["labels"]["grove.io/podgang"] for operation in plan.operations if operation.id.kind == "Pod"}
     assert pods == {"web-0-g-0"}
     assert f"PodGroup web-0 cannot be created: {why}" in {wait.why for wait in plan.deferred if wait.id.kind == "Pod"}
     assert cluster.objects[kind.id("default", "web-0")]["spec"] == {}

@@ -10,7 +10,7 @@ from engine.errors import Forbidden
 from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import Unlisted, World, live
-from engine.operation import Operation, Outcome, Result
+from engine.operation import Outcome, Result
 from engine.plan import Plan, Wait
 from engine.proposal import propose
 from engine.reason import Reason
@@ -25,6 +25,7 @@ from resources.reports.events import events_of_pass
 from tests.builders import podcliqueset
 from tests.laws.toy import START, Toy
 from tests.maps import MAP, Mapper, binding, map_of
+from tests.operations import operation_of
 
 KUBE = {"default-scheduler": KubeScheduler()}
 PLAIN = Configuration(dict(KUBE), "default-scheduler")
@@ -365,7 +366,7 @@ def written(old: str | None, new: str | None) -> list[tuple[str, str, bool]]:
     toy.objects[ID]["status"]["conditions"] = conditions(old)
     (operation,) = toy.plan().operations
     (change,) = (one for one in operation.changes if one.path == ("status", "conditions"))
-    changed = Operation(
+    changed = operation_of(
         operation.verb, ID, "", operation.cause, changes=(type(change)(change.path, change.old, conditions(new), change.cause),)
     )
     events = events_of_pass((), [Result(changed, Outcome.DONE)])

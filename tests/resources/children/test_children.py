@@ -5,7 +5,7 @@ from typing import Any
 from engine import world
 from engine.guard import Limits
 from engine.memo import Memo
-from engine.operation import Operation
+from engine.operation import Operation, body_of
 from engine.proposal import propose
 from engine.tick import plan_all
 from engine.verb import Verb
@@ -56,20 +56,20 @@ def test_group_replicas_beyond_the_minimum_have_scaled_gangs_counted_from_zero()
     made = created(simple1(replicas=3, min_available=1))
 
     assert of_kind(made, "PodGang") == ["simple1-0", "simple1-0-sga-0", "simple1-0-sga-1"]
-    assert [pod_group["name"] for pod_group in made["PodGang/simple1-0"].body["spec"]["podgroups"]] == [
+    assert [pod_group["name"] for pod_group in body_of(made["PodGang/simple1-0"])["spec"]["podgroups"]] == [
         "simple1-0-pca",
         "simple1-0-pcd",
         "simple1-0-sga-0-pcb",
         "simple1-0-sga-0-pcc",
     ]
-    assert [pod_group["name"] for pod_group in made["PodGang/simple1-0-sga-0"].body["spec"]["podgroups"]] == [
+    assert [pod_group["name"] for pod_group in body_of(made["PodGang/simple1-0-sga-0"])["spec"]["podgroups"]] == [
         "simple1-0-sga-1-pcb",
         "simple1-0-sga-1-pcc",
     ]
 
 
 def test_a_gang_copies_the_sets_metadata_without_what_belongs_to_grove_or_kubectl() -> None:
-    metadata = created(simple1())["PodGang/simple1-0"].body["metadata"]
+    metadata = body_of(created(simple1())["PodGang/simple1-0"])["metadata"]
 
     assert metadata["labels"] == {
         "app": "simple1",
@@ -83,7 +83,7 @@ def test_a_gang_copies_the_sets_metadata_without_what_belongs_to_grove_or_kubect
 def test_a_gang_refers_to_its_pods_before_they_exist() -> None:
     made = created(simple1())
     gang = made["PodGang/simple1-0"]
-    listed = [reference["name"] for pod_group in gang.body["spec"]["podgroups"] for reference in pod_group["podReferences"]]
+    listed = [reference["name"] for pod_group in body_of(gang)["spec"]["podgroups"] for reference in pod_group["podReferences"]]
 
     assert sorted(listed) == of_kind(made, "Pod")
     assert all(gang.key in operation.after for operation in made.values() if operation.id.kind == "Pod")
@@ -91,9 +91,11 @@ def test_a_gang_refers_to_its_pods_before_they_exist() -> None:
 
 def test_the_labels_of_a_pod_in_a_scaled_gang() -> None:
     made = created(simple1(replicas=2))
-    clique_hash = made["PodClique/simple1-0-sga-1-pcb"].body["metadata"]["labels"]["grove.io/pod-template-hash"]
+    clique_hash = body_of(made["PodClique/simple1-0-sga-1-pcb"])["metadata"]["labels"]["grove.io/pod-template-hash"]
     pods = [
-        operation.body for operation in made.values() if operation.id.kind == "Pod" and operation.id.name.startswith("simple1-0-sga-1-pcb")
+        body_of(operation)
+        for operation in made.values()
+        if operation.id.kind == "Pod" and operation.id.name.startswith("simple1-0-sga-1-pcb")
     ]
     (labels,) = [pod["metadata"]["labels"] for pod in pods if pod["spec"]["hostname"] == "simple1-0-sga-1-pcb-1"]
 
@@ -117,7 +119,7 @@ def test_our_variables_come_first_and_override_the_users() -> None:
     container = manifest["spec"]["template"]["cliques"][1]["spec"]["podSpec"]["containers"][0]
     container["env"] = [{"name": "GROVE_PCS_NAME", "value": "mine"}, {"name": "MODE", "value": "$(GROVE_PCS_NAME)"}]
     made = created(manifest)
-    pod = next(operation.body for operation in made.values() if operation.id.kind == "Pod" and "-pcb-" in operation.id.name)
+    pod = next(body_of(operation) for operation in made.values() if operation.id.kind == "Pod" and "-pcb-" in operation.id.name)
 
     env = pod["spec"]["containers"][0]["env"]
     assert [variable["name"] for variable in env] == [
@@ -145,7 +147,7 @@ def test_our_variables_come_first_and_override_the_users() -> None:
 
 
 def test_only_pods_of_a_scaled_gang_have_a_scheduling_gate() -> None:
-    pods = [operation.body for operation in created(simple1(replicas=2)).values() if operation.id.kind == "Pod"]
+    pods = [body_of(operation) for operation in created(simple1(replicas=2)).values() if operation.id.kind == "Pod"]
 
     gated = {
         pod["spec"]["subdomain"] + "/" + pod["metadata"]["labels"]["grove.io/podgang"] for pod in pods if pod["spec"].get("schedulingGates")
@@ -170,9 +172,9 @@ def test_each_child_is_owned_by_its_parent() -> None:
 def test_cliques_and_groups_are_created_with_their_finalizers() -> None:
     made = created(simple1())
 
-    assert made["PodClique/simple1-0-pca"].body["metadata"]["finalizers"] == ["grove.io/podclique.grove.io"]
-    assert made["PodCliqueScalingGroup/simple1-0-sga"].body["metadata"]["finalizers"] == ["grove.io/podcliquescalinggroup.grove.io"]
-    assert made["PodCliqueSet/simple1"].body["metadata"]["finalizers"] == ["grove.io/podcliqueset.grove.io"]
+    assert body_of(made["PodClique/simple1-0-pca"])["metadata"]["finalizers"] == ["grove.io/podclique.grove.io"]
+    assert body_of(made["PodCliqueScalingGroup/simple1-0-sga"])["metadata"]["finalizers"] == ["grove.io/podcliquescalinggroup.grove.io"]
+    assert body_of(made["PodCliqueSet/simple1"])["metadata"]["finalizers"] == ["grove.io/podcliqueset.grove.io"]
 
 
 def test_the_hash_ignores_the_order_of_unordered_lists_and_changes_with_every_edit() -> None:
@@ -182,7 +184,7 @@ def test_the_hash_ignores_the_order_of_unordered_lists_and_changes_with_every_ed
             "containers": [{"name": "main", "image": "example/worker:1", "args": args}],
         }
         made = created(podcliqueset("demo", clique("worker", pod_spec=pod_spec)))
-        value: str = made["PodClique/demo-0-worker"].body["metadata"]["labels"]["grove.io/pod-template-hash"]
+        value: str = body_of(made["PodClique/demo-0-worker"])["metadata"]["labels"]["grove.io/pod-template-hash"]
         return value
 
     plain = hash_of(["a", "b"], ["x", "y"])
@@ -231,8 +233,8 @@ def test_pods_have_the_priority_of_the_set_unless_they_name_one() -> None:
     own = {"containers": [{"name": "main", "image": "example/worker:1"}], "priorityClassName": "mine"}
     made = created(podcliqueset("demo", clique("a"), clique("b", pod_spec=own), priorityClassName="high"))
     priorities = {
-        operation.id.name[:8]: operation.body["spec"]["priorityClassName"] for operation in made.values() if operation.id.kind == "Pod"
+        operation.id.name[:8]: body_of(operation)["spec"]["priorityClassName"] for operation in made.values() if operation.id.kind == "Pod"
     }
 
     assert priorities == {"demo-0-a": "high", "demo-0-b": "mine"}
-    assert made["PodGang/demo-0"].body["spec"]["priorityClassName"] == "high"
+    assert body_of(made["PodGang/demo-0"])["spec"]["priorityClassName"] == "high"

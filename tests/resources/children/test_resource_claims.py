@@ -9,6 +9,7 @@ from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Unlisted, live
+from engine.operation import body_of
 from engine.plan import Plan
 from engine.proposal import propose
 from engine.tick import plan_all
@@ -76,7 +77,7 @@ def test_the_labels_of_a_claim_name_its_owner_and_replica() -> None:
     common["app.kubernetes.io/component"] = "resource-claim"
     claim = made["ResourceClaim/d-0-dec-1-part"]
 
-    assert claim.body == {
+    assert body_of(claim) == {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
         "metadata": {
@@ -87,7 +88,7 @@ def test_the_labels_of_a_claim_name_its_owner_and_replica() -> None:
         "spec": {"devices": {"requests": [{"name": "device", "exactly": {"deviceClassName": "gpu.example.com"}}]}},
     }
     claim_labels = {
-        name: made[f"ResourceClaim/{name}"].body["metadata"]["labels"] for name in ("d-all-wide", "d-0-each", "d-0-dec-0-ld-0-slot")
+        name: body_of(made[f"ResourceClaim/{name}"])["metadata"]["labels"] for name in ("d-all-wide", "d-0-each", "d-0-dec-0-ld-0-slot")
     }
     assert claim_labels == {
         "d-all-wide": common,

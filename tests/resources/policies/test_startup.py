@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from engine import world
 from engine.guard import Limits
 from engine.memo import Memo
-from engine.operation import Operation
+from engine.operation import Operation, body_of
 from engine.plan import Plan, Wait
 from engine.proposal import propose
 from engine.tick import plan_all
@@ -34,7 +34,7 @@ def bodies(manifest: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
     """The bodies of one kind that are created in an empty cluster, by name; pods by their hostname."""
     plan = planned(manifest)
     assert plan.problems == ()
-    created = [dict(operation.body) for operation in plan.operations if operation.id.kind == kind]
+    created = [dict(body_of(operation)) for operation in plan.operations if operation.id.kind == kind]
     return {body["spec"]["hostname"] if kind == "Pod" else body["metadata"]["name"]: body for body in created}
 
 
@@ -152,7 +152,7 @@ def test_the_start_order_does_not_change_the_template_hash() -> None:
 
 def test_a_pod_that_waits_is_created_after_its_identity() -> None:
     plan = planned(podcliqueset("web", clique("l"), clique("w"), cliqueStartupType=IN_ORDER))
-    by_host = {operation.body["spec"]["hostname"]: operation for operation in plan.operations if operation.id.kind == "Pod"}
+    by_host = {body_of(operation)["spec"]["hostname"]: operation for operation in plan.operations if operation.id.kind == "Pod"}
     identity = {operation.key for operation in plan.operations if operation.id.kind in ("Secret", "RoleBinding")}
 
     assert len(identity) == 2
@@ -271,7 +271,7 @@ def test_the_image_of_the_init_container_is_configured() -> None:
         container
         for operation in plan.operations
         if operation.id.kind == "Pod"
-        for container in operation.body["spec"].get("initContainers", ())
+        for container in body_of(operation)["spec"].get("initContainers", ())
     ]
 
     assert {container["image"] for container in containers} == {"example.test/waiter:9"}

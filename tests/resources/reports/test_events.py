@@ -16,6 +16,7 @@ from resources.base import kinds
 from resources.reports.events import events_of_pass
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import Toy
+from tests.operations import operation_of
 
 ROOT = kinds.PODCLIQUESET.id("default", "demo")
 REFUSED = Forbidden("not for you")
@@ -240,7 +241,7 @@ def graph_call(verb: Verb, kind: Kind, outcome: Outcome, *, new: bool) -> Result
     owner = Owner(graph, kinds.DYNAMO_GRAPH.api_version)
     controller = None if new else OwnerRef(graph.kind, graph.name, "u-graph", controller=True)
     owners = (BoundOwner(owner, "u-graph"),) if new else ()
-    operation = Operation(verb, id, "why", Cause.INTENT, owners=owners, controller=controller, body={"metadata": {"name": "demo"}})
+    operation = operation_of(verb, id, "why", Cause.INTENT, owners=owners, controller=controller, body={"metadata": {"name": "demo"}})
     return Result(operation, outcome, error=REFUSED if outcome is Outcome.FAILED else None)
 
 

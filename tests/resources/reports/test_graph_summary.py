@@ -7,9 +7,8 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Observed, live, slice_of
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Create
 from engine.plan import Plan, Wait
-from engine.verb import Verb
 from resources.base import kinds
 from resources.dynamo.model.graph import InferenceGraph
 from resources.reports.graph_summary import GraphSummary
@@ -79,7 +78,7 @@ def test_the_state_is_the_most_severe_of_the_graph_and_its_sets() -> None:
     pending = Plan(ROOT, pending=(Wait(GROUP, "not ready"),))
     pod = kinds.POD.id("ai", "p")
     blocked = Plan(SET, deferred=(Wait(pod, "no claim", blocked=True),), parent=ROOT)
-    changing = replace(blocked, operations=(Operation(Verb.CREATE, pod, "missing", Cause.INTENT),))
+    changing = replace(blocked, operations=(Create(pod, "missing", Cause.INTENT, manifest={}),))
 
     assert [summarized(observed(), specified(), pending, *sets).state for sets in ((), (blocked,), (changing,))] == [
         "pending",

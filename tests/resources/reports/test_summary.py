@@ -7,11 +7,10 @@ import pytest
 
 from engine.ids import ResourceId
 from engine.observed import Observed, live, slice_of
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Create, WriteStatus
 from engine.plan import Objection, Plan, Wait
 from engine.reason import BLOCKERS, Reason
 from engine.report.advice import SAID
-from engine.verb import Verb
 from resources.reports.summary import GangSummary, WaitSince, summary
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "a", "x")
@@ -108,8 +107,8 @@ def test_a_gang_is_whole_when_it_runs_and_all_its_pods_are_ready() -> None:
 
 
 def test_the_state_is_the_gravest_that_applies() -> None:
-    create = (Operation(Verb.CREATE, pod_id("p"), "why", Cause.INTENT),)
-    status = (Operation(Verb.STATUS, ROOT, "why", Cause.DRIFT),)
+    create = (Create(pod_id("p"), "why", Cause.INTENT, manifest={}),)
+    status = (WriteStatus(ROOT, "why", Cause.DRIFT, patch={}),)
     waits = (Wait(pod_id("p"), "why"),)
     blocked = (*waits, Wait(pod_id("q"), "why", blocked=True))
     terminating = {"metadata": {"deletionTimestamp": "2026-01-01T00:03:00Z"}}

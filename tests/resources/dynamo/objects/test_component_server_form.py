@@ -9,9 +9,8 @@ from engine.diff import Rules, compare
 from engine.leaves import explain
 from engine.observed import Live, slice_of
 from engine.observed import live as observed
-from engine.operation import Cause, Operation
+from engine.operation import Cause, Patch
 from engine.resource import Want
-from engine.verb import Verb
 from resources.dynamo.model.graph import InferenceGraph
 from tests.resources.dynamo.objects.component_graphs import resources
 from tests.resources.dynamo.objects.grove_graphs import graph, worker
@@ -64,7 +63,7 @@ def differences(specified: InferenceGraph, *bodies: dict[str, Any]) -> dict[str,
 
 def _paths(resource: Want, live: Live) -> tuple[str, ...]:
     changes = compare(resource.body, live.body, Rules(resource.policy, Cause.DRIFT)).changes
-    operation = Operation(Verb.PATCH, resource.id, resource.why, Cause.INTENT, changes=changes)
+    operation = Patch(resource.id, resource.why, Cause.INTENT, patch={}, changes=changes)
     return tuple(".".join(change.path) for change in explain(operation))
 
 
