@@ -1,4 +1,4 @@
-"""What a pass costs when one pod has changed, with more and more settled sets beside it. `python -m benchmarks.one_change`.
+"""What a pass costs when one pod has changed, with more and more settled sets beside it, and a graph. `python -m benchmarks.one_change`.
 
 The pass is that of `engine run` with a watch: observing, planning, choosing, recording. Nothing is to be written.
 """
@@ -30,6 +30,8 @@ from providers.watching import Feed, WatchingCluster
 from resources.base.kinds import POD
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
+from tests.laws.graphs import GraphToy
+from tests.stories.graphs import graph, service
 
 SIZES = (10, 100, 1_000)
 REPLICAS = 19
@@ -77,27 +79,38 @@ def main() -> None:
     parser.add_argument("--sets", type=int, nargs="*", default=SIZES, help="how many PodCliqueSets, each of 99 objects")
     tune_gc()
     for sets in parser.parse_args().sets:
-        anyio.run(measure, sets)
+        for with_graph in (False, True):
+            anyio.run(measure, sets, with_graph)
 
 
-async def measure(sets: int) -> None:
+def graph_objects() -> list[dict[str, Any]]:
+    """A settled graph, its set, and what they consist of."""
+    toy = GraphToy()
+    toy.put(graph() | {"spec": {"services": {"decode": service(2)}}})
+    toy.settle()
+    return list(toy.objects.values())
+
+
+async def measure(sets: int, with_graph: bool) -> None:
     """The figures for so many sets."""
     bodies = list(settled([podcliqueset(f"set-{number:04}", REPLICAS) for number in range(sets)]))
+    beside = f"{sets} sets and a graph" if with_graph else f"{sets} sets"
+    bodies += graph_objects() if with_graph else []
     provider, memory, scope = FilledCluster(bodies), WriterMemory(), scope_of(CONFIGURATION)
     engine = Engine(provider, SystemClock(), scope, BLUEPRINTS, CONFIGURATION)
     async with provider.watching(scope):
         pods = next(store for store in provider.stores if store.target.kind == POD)
         first = await a_pass(engine, memory)
-        pod = dict(next(iter(pods.lives.values())).body)
+        pod = dict(next(live.body for live in pods.lives.values() if live.id.name.startswith("set-")))
         costs = []
         for number in range(CHANGES):
             change = {"metadata": {"resourceVersion": str(1000 + number)}, "status": {"podIP": f"10.0.0.{number}"}}
             pods.apply("MODIFIED", dict(merge_patch(pod, change)))
             costs.append(await a_pass(engine, memory))
         unchanged = min([await a_pass(engine, memory) for _ in range(CHANGES)])
-    report(f"{sets} sets, first pass", first * 1000, "ms")
-    report(f"{sets} sets, one pod changed", min(costs) * 1000, "ms")
-    report(f"{sets} sets, nothing changed", unchanged * 1000, "ms")
+    report(f"{beside}, first pass", first * 1000, "ms")
+    report(f"{beside}, one pod changed", min(costs) * 1000, "ms")
+    report(f"{beside}, nothing changed", unchanged * 1000, "ms")
 
 
 async def a_pass(engine: Engine[Configuration], memory: WriterMemory) -> float:

@@ -1,17 +1,133 @@
-"""Memo: results of earlier computations, reused while their facts are equal; and sequences that know what differs from before.
+"""Memo: results of earlier computations, reused while their facts are equal; Revised: one item for each root, and which ones are new.
 
 A memo changes nothing but speed: with and without it every result is the same. The caller owns it and passes it to every tick.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
-from operator import is_
-from typing import Any, Final, TypeVar, cast
+from itertools import compress
+from operator import is_, is_not
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from engine.ids import ResourceId
+
+Source = TypeVar("Source")
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 PARTS: Final = "parts"
 """The key of the blueprint's memo in that of a root."""
+KNOWN: Final = 4
+"""From how many earlier revisions a sequence knows its differences: a pass makes a few of one sequence."""
+FEW: Final = 10
+"""Items are searched one by one if they are fewer than this fraction of all."""
+
+
+class Revised(tuple[Item, ...]):
+    """One item for each root, in the order of the roots. Immutable: a change makes another revision, which shares what stays the same.
+
+    What it knows besides its roots and items makes answers cheaper, never different. It keeps no other revision alive.
+    """
+
+    roots: tuple[ResourceId, ...]
+
+    def __new__(cls, roots: Iterable[ResourceId] = (), items: Iterable[Item] = ()) -> "Revised[Item]":
+        """`roots` are sorted, and each has the item at its position."""
+        result = super().__new__(cls, items)
+        result.roots = tuple(roots)
+        result._token = object()
+        result._changes = {}
+        result._selections = {}
+        return result
+
+    _token: object
+    """Stands for this revision."""
+    _changes: dict[object, tuple[ResourceId, ...]]
+    """Token of an earlier revision -> the roots in which this one may differ from it, sorted."""
+    _selections: dict[Callable[[Item], bool], tuple[ResourceId, ...]]
+
+    def get(self, root: ResourceId) -> Item | None:
+        """The item of a root; None if there is none."""
+        index = bisect_left(self.roots, root)
+        return self[index] if index < len(self) and self.roots[index] == root else None
+
+    def revised(self, items: Mapping[ResourceId, Item | None]) -> "Revised[Item]":
+        """The sequence with these items, without the roots of which the item is None; the same object if nothing differs."""
+        different = {root: item for root, item in items.items() if item is not self.get(root)}
+        if not different:
+            return self
+        roots, listed = self.roots, list(self)
+        for root, item in different.items():
+            index = bisect_left(roots, root)
+            if index == len(roots) or roots[index] != root:
+                roots = (*roots[:index], root, *roots[index:])
+                listed.insert(index, item)  # type: ignore[arg-type]
+            elif item is None:
+                roots = (*roots[:index], *roots[index + 1 :])
+                del listed[index]
+            else:
+                listed[index] = item
+        result = Revised(roots, listed)
+        changed = tuple(sorted(different))
+        kept = list(self._changes.items())[: KNOWN - 1]
+        result._changes = {self._token: changed, **{token: tuple(sorted({*before, *changed})) for token, before in kept}}
+        result._selections = {holds: result._selected(holds, chosen, changed) for holds, chosen in self._selections.items()}
+        return result
+
+    def changed_since(self, old: "Revised[Item]") -> tuple[ResourceId, ...] | None:
+        """The roots in which it may differ from an earlier revision, sorted; None if it was not made from that, or long ago."""
+        return self._changes.get(old._token)
+
+    def where(self, holds: Callable[[Item], bool]) -> list[Item]:
+        """The items for which `holds` returns true, in their order. Of a later revision only those that have changed are asked.
+
+        `holds` depends on nothing but the item, and is one of a few functions that are the same in all passes.
+        """
+        if (known := self._selections.get(holds)) is None:
+            known = self._selections[holds] = tuple(root for root, item in zip(self.roots, self, strict=True) if holds(item))
+        if len(known) * FEW > len(self):
+            chosen = frozenset(known)
+            return [item for root, item in zip(self.roots, self, strict=True) if root in chosen]
+        return [self[bisect_left(self.roots, root)] for root in known]
+
+    def _selected(
+        self, holds: Callable[[Item], bool], before: tuple[ResourceId, ...], changed: tuple[ResourceId, ...]
+    ) -> tuple[ResourceId, ...]:
+        """The roots for whose items `holds` returns true, from those of the revision before."""
+        kept = before if frozenset(changed).isdisjoint(before) else tuple(root for root in before if root not in changed)
+        added = [root for root in changed if (item := self.get(root)) is not None and holds(item)]
+        return tuple(sorted((*kept, *added))) if added else kept
+
+
+def differences(old: Revised[Item], new: Revised[Item]) -> tuple[ResourceId, ...]:
+    """The roots of which the items may not be the same object, or of which only one of both has an item, sorted."""
+    if old is new:
+        return ()
+    if (known := new.changed_since(old)) is not None:
+        return known
+    if old.roots is new.roots or old.roots == new.roots:
+        return tuple(compress(new.roots, map(is_not, old, new)))
+    before = dict(zip(old.roots, old, strict=True))
+    different = [root for root, item in zip(new.roots, new, strict=True) if before.pop(root, None) is not item]
+    return tuple(sorted((*different, *before)))
+
+
+def as_tuple(items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items as a tuple; the same object if they are in one, also in a `Revised`."""
+    return items if isinstance(items, tuple) else tuple(items)
+
+
+def selected(items: Sequence[Item], holds: Callable[[Item], bool]) -> Sequence[Item]:
+    """The items for which `holds` returns true, in their order. Of a `Revised` only those that have changed are asked."""
+    return items.where(holds) if isinstance(items, Revised) else [item for item in items if holds(item)]
+
+
+class _Each(NamedTuple):
+    """The results of all roots, and the items that they were computed from."""
+
+    source: Revised[Any]
+    results: Revised[Any]
 
 
 class Memo:
@@ -56,6 +172,34 @@ class Memo:
             del self._results[key]
         return self.recall(key, facts, make)
 
+    def each(
+        self,
+        key: Hashable,
+        source: Revised[Source],
+        facts: tuple[Any, ...],
+        make: Callable[[Source], T],
+        also: Iterable[ResourceId] = (),
+    ) -> Revised[T]:
+        """The result of `make` for the item of each root, computed anew only for roots whose item is another object than in the last call,
+        and for the roots in `also`; for all if the facts are not equal. The items and the results of the last call are kept alive.
+        """
+        stored = self._results.get(key)
+        self._used.add(key)
+        if stored is not None and (_are_identical(stored[0], facts) or is_equal(stored[0], facts)):
+            before: _Each = stored[1]
+            roots = dict.fromkeys((*differences(before.source, source), *also))
+            made = {root: make(item) if (item := source.get(root)) is not None else None for root in roots}
+            results = before.results.revised(made)
+        else:
+            results = Revised(source.roots, map(make, source))
+        self._results[key] = (facts, _Each(source, results))
+        return results
+
+    def last_each(self, key: Hashable) -> Revised[Any] | None:
+        """What `each` returned last for the key; None if it was not called."""
+        stored = self._results.get(key)
+        return stored[1].results if stored is not None else None
+
     def last(self, key: Hashable) -> Any:
         """What was last stored under the key with `remember`; None if nothing was."""
         stored = self._results.get(key)
@@ -68,16 +212,17 @@ class Memo:
         self._used.add(key)
         self._results[key] = ((), value)
 
-    def keep_unused(self) -> None:
-        """In place of `forget_unused`: drop nothing, because what was not used has not changed."""
+    def forget_unused_results(self) -> None:
+        """In place of `forget_unused`: drop the results alone. The scopes that were not used are those of what has not changed."""
+        for key in self._results.keys() - self._used:
+            del self._results[key]
         self._used = set()
 
-    def forget_unused(self) -> None:
-        """Drop the results and scopes that were not used since the last call."""
-        for stored in (self._results, self._scopes):
-            for key in stored.keys() - self._used:
-                del stored[key]
-        self._used = set()
+    def forget_unused(self, scopes: Iterable[Hashable] = ()) -> None:
+        """Drop the results and scopes that were not used since the last call, but not these scopes."""
+        for key in self._scopes.keys() - self._used.union(scopes):
+            del self._scopes[key]
+        self.forget_unused_results()
 
 
 def blueprint_memo(memo: Memo, root: Hashable) -> Memo:
@@ -101,84 +246,3 @@ def is_equal(old: Any, new: Any) -> bool:
     if isinstance(old, dict):
         return old.keys() == new.keys() and all(is_equal(value, new[key]) for key, value in old.items())
     return bool(old == new)
-
-
-Item = TypeVar("Item")
-
-
-class Revised(tuple[Item, ...]):
-    """An immutable sequence. Two revisions have equal lengths, and items that stayed are the same objects.
-
-    What it knows besides its items makes answers cheaper, never different. It keeps no other revision alive.
-    """
-
-    def __init__(self, items: Iterable[Item] = ()) -> None:
-        self._token: object = object()
-        """Stands for this revision."""
-        self._after: object = None
-        """The token of the revision that this one was made from; None: it was made from none."""
-        self._replaced: Sequence[int] = ()
-        """The positions in which it may differ from that one, sorted."""
-        self._selections: dict[Callable[[Item], bool], tuple[int, ...]] = {}
-
-    def revised(self, items: Mapping[int, Item]) -> "Revised[Item]":
-        """The sequence with other items at these positions; the same object if they are the same items."""
-        different = {position: item for position, item in items.items() if item is not self[position]}
-        if not different:
-            return self
-        listed = list(self)
-        for position, item in different.items():
-            listed[position] = item
-        result = Revised(listed)
-        result._after, result._replaced = self._token, sorted(different)
-        result._selections = {holds: _selected(result, holds, chosen) for holds, chosen in self._selections.items()}
-        return result
-
-    def positions_from(self, old: Sequence[Item]) -> Sequence[int] | None:
-        """The positions in which it may differ from the old revision, sorted; None if it was not made from that."""
-        return self._replaced if isinstance(old, Revised) and self._after is old._token else None
-
-    def where(self, holds: Callable[[Item], bool]) -> tuple[int, ...]:
-        """The positions of the items for which `holds` returns true, sorted. Remembered, also for later revisions.
-
-        `holds` depends on nothing but the item, and is one of a few functions that are the same in all passes.
-        """
-        if (known := self._selections.get(holds)) is None:
-            known = self._selections[holds] = tuple(position for position, item in enumerate(self) if holds(item))
-        return known
-
-
-def _selected(new: Revised[Item], holds: Callable[[Item], bool], before: tuple[int, ...]) -> tuple[int, ...]:
-    """The positions of the items for which `holds` returns true, from those of the revision before."""
-    replaced = frozenset(new._replaced)
-    kept = before if replaced.isdisjoint(before) else tuple(position for position in before if position not in replaced)
-    added = [position for position in new._replaced if holds(new[position])]
-    return tuple(sorted((*kept, *added))) if added else kept
-
-
-def revised(old: Sequence[Item], items: Mapping[int, Item]) -> Revised[Item]:
-    """The sequence with other items at these positions."""
-    return (old if isinstance(old, Revised) else Revised(old)).revised(items)
-
-
-def as_tuple(items: Sequence[Item]) -> tuple[Item, ...]:
-    """The items as a tuple; the same object if they are in one, also in a `Revised`."""
-    return items if isinstance(items, tuple) else tuple(items)
-
-
-def differences(old: Sequence[Item], new: Sequence[Item]) -> Sequence[int] | None:
-    """The positions of the items that are not the same objects, sorted; None if the lengths differ."""
-    if old is new:
-        return ()
-    if isinstance(new, Revised) and (known := new.positions_from(old)) is not None:
-        return known
-    if len(old) != len(new):
-        return None
-    return [position for position, (before, after) in enumerate(zip(old, new, strict=True)) if before is not after]
-
-
-def selected(items: Sequence[Item], holds: Callable[[Item], bool]) -> Sequence[Item]:
-    """The items for which `holds` returns true, in their order. Of a `Revised` only those that have changed are asked."""
-    if isinstance(items, Revised):
-        return [items[position] for position in items.where(holds)]
-    return [item for item in items if holds(item)]

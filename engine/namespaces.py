@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.ids import NAMESPACE
 from engine.memo import Memo
-from engine.observed import NamespacePhase, Observed, World
+from engine.observed import NamespacePhase, Observed, World, by_root
 from engine.operation import Creation, Operation
 from engine.plan import Plan, Wait, without
 from engine.reason import Reason
@@ -23,15 +23,13 @@ def with_phases(world: World, closed: Mapping[str, NamespacePhase], memo: Memo) 
     """The world in which nothing can be created in these namespaces: every root in them knows it. The same world if there are none."""
     if not closed:
         return world
-    roots = tuple(_with_phase(observed, closed.get(observed.root.id.namespace), memo) for observed in world.roots)
+    roots = memo.each("namespace", by_root(world.roots), (closed,), partial(_with_phase, closed))
     return replace(world, roots=roots, closed_namespaces=closed)
 
 
-def _with_phase(observed: Observed, phase: NamespacePhase | None, memo: Memo) -> Observed:
-    if phase is None:
-        return observed
-    facts = (observed, phase)
-    return memo.scope(observed.root.id).recall("namespace", facts, partial(replace, observed, namespace_phase=phase))
+def _with_phase(closed: Mapping[str, NamespacePhase], observed: Observed) -> Observed:
+    phase = closed.get(observed.root.id.namespace)
+    return observed if phase is None else replace(observed, namespace_phase=phase)
 
 
 def creates(operation: Operation) -> bool:

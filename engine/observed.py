@@ -2,7 +2,7 @@
 
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from engine.answer import NOT_MADE, FailedCall, Trials
 from engine.errors import ClusterError, Forbidden
 from engine.ids import OwnerRef, ResourceId
-from engine.memo import selected
+from engine.memo import Revised, selected
 from engine.resource import Body
 
 POOR = 8
@@ -307,6 +307,8 @@ class World(Struct, frozen=True, eq=False):
     """The namespaces in which nothing can be created -> why."""
     record: Live | None = None
     """The object in which the command notes what it works on, if there is one and it exists."""
+    sharing: frozenset[str] = frozenset()
+    """The uids of the owners of objects that roots own and none controls: these are in no list of a world."""
 
     def rootless(self) -> Iterator[Live]:
         """The objects with our labels that no root owns: the orphans, and those that are foreign to the root that their labels name."""
@@ -318,3 +320,11 @@ class World(Struct, frozen=True, eq=False):
 def has_strays(observed: Observed) -> bool:
     """Whether objects have the labels of the root that it does not own, or objects of its own do not have them."""
     return bool(observed.foreign or observed.mislabelled)
+
+
+def by_root(roots: Sequence[Observed]) -> Revised[Observed]:
+    """The roots as a sequence that knows what has changed; the same object if it is one."""
+    if isinstance(roots, Revised):
+        return roots
+    ordered = sorted(roots, key=lambda observed: observed.root.id)
+    return Revised([observed.root.id for observed in ordered], ordered)

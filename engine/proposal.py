@@ -2,15 +2,21 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, C, NestedRoot
 from engine.ids import Kind, ResourceId
-from engine.memo import PARTS, Memo, blueprint_memo, selected
-from engine.observed import Live, Observed, World, live, slice_of
+from engine.memo import PARTS, Memo, Revised, blueprint_memo, differences, is_equal
+from engine.observed import Live, Observed, World, by_root, live, slice_of
 from engine.paths import overlay
 from engine.resource import Body
+
+COMPOSITION: Final = "composition"
+"""The key of what was composed last."""
+NO_ROOTS: Final = frozenset[ResourceId]()
+Key = TypeVar("Key")
 
 
 def propose(world: World, manifests: Iterable[Body], referred: Iterable[Kind] = ()) -> World:
@@ -62,24 +68,22 @@ def compose(world: World, blueprints: Sequence[Blueprint[C]], configuration: C, 
     """The world as if every composing root had applied the manifests of its nested roots.
 
     A nested root that exists gets the manifest as its proposal, a missing one is added without a uid. One that the composing root does
-    not control is foreign to it and stays as it is. What has not changed since the last call is the same object as then.
+    not control is foreign to it and stays as it is. What has not changed since the last call is the same object as then: only composing
+    roots that have changed themselves or in their nested roots are composed anew. While two of them propose the same root, all are.
     """
     composing = {blueprint.kind.name: blueprint for blueprint in blueprints if blueprint.nested_kinds()}
-    if not selected(world.roots, _is_of_kind(frozenset(composing))):
+    roots = by_root(world.roots)
+    if not roots.where(_is_of_kind(frozenset(composing))):
         return world
-    roots = {observed.root.id: observed for observed in world.roots}
-    controlled = _by_controller(world)
-    for id, observed in list(roots.items()):
-        blueprint = composing.get(id.kind)
-        if blueprint is None:
-            continue
-        scope = memo.scope(id)
-        outer = _with_nested(observed, controlled.get(observed.root.uid, ()), scope)
-        nested_roots = blueprint.nested_roots(outer, configuration, scope.scope(PARTS))
-        proposed = [_proposed(world, outer, roots, nested, memo) for nested in nested_roots]
-        roots[id] = _with_foreign(outer, [other.root for other in proposed if not _is_of(other, outer)], scope)
-        roots.update((inner.root.id, inner) for inner in proposed if _is_of(inner, outer))
-    return replace(world, roots=tuple(roots[id] for id in sorted(roots)))
+    facts = (configuration, world.references, world.incomplete, world.unserved)
+    last: _Composition | None = memo.last(COMPOSITION)
+    current = _Composition(facts, last if last is not None and is_equal(last.facts, facts) else None)
+    current.take(world, roots, composing, memo)
+    if current.is_contended:
+        current = _Composition(facts)
+        current.take(world, roots, composing, memo)
+    memo.remember(COMPOSITION, None if current.is_contended else current)
+    return replace(world, roots=current.result)
 
 
 @lru_cache(maxsize=4)
@@ -88,13 +92,96 @@ def _is_of_kind(kinds: frozenset[str]) -> Callable[[Observed], bool]:
     return lambda observed: observed.root.id.kind in kinds
 
 
-def _by_controller(world: World) -> Mapping[str, list[Observed]]:
-    """Uid of a controller -> the roots that it controls."""
-    controlled: dict[str, list[Observed]] = {}
-    for observed in world.roots:
-        if controller := observed.root.controller:
-            controlled.setdefault(controller.uid, []).append(observed)
-    return controlled
+class _Composition:
+    """A composed world, and what it was composed from."""
+
+    def __init__(self, facts: tuple[Any, ...], last: "_Composition | None" = None) -> None:
+        """`facts` are the same for all roots; `last`: what was composed before from equal facts. It is not changed."""
+        self.facts = facts
+        self.source: Revised[Observed] = last.source if last is not None else Revised()
+        self.result: Revised[Observed] = last.result if last is not None else Revised()
+        self.is_contended = False
+        """Whether several composing roots propose the same root: then the order in which they are composed matters."""
+        self._controlled: dict[str, frozenset[ResourceId]] = dict(last._controlled) if last is not None else {}
+        """Uid of a controller -> the roots that it controls."""
+        self._by_uid: dict[str, ResourceId] = dict(last._by_uid) if last is not None else {}
+        """Uid of a composing root -> its identity."""
+        self._proposers: dict[ResourceId, frozenset[ResourceId]] = dict(last._proposers) if last is not None else {}
+        """Root -> the composing roots that propose it; of a composing root: itself."""
+        self._parts: dict[ResourceId, Mapping[ResourceId, Observed | None]] = dict(last._parts) if last is not None else {}
+        """Composing root -> it and the roots that it proposes, as they are composed; None: a root that is foreign to it."""
+
+    def take(self, world: World, roots: Revised[Observed], composing: Mapping[str, Blueprint[Any]], memo: Memo) -> None:
+        """Compose these roots of the world: those composing ones anew that have changed, or of which a nested root has."""
+        touched = set(differences(self.source, roots))
+        concerned = self._concerned(touched, roots, composing.keys())
+        self.source = roots
+        for id in sorted(concerned):
+            before, observed = self._parts.pop(id, {}), roots.get(id)
+            self._note_proposer(id, before, proposes=False)
+            if observed is not None:
+                self._parts[id] = self._composed(world, observed, composing[id.kind], memo)
+                self._note_proposer(id, self._parts[id], proposes=True)
+            touched.update(before, self._parts.get(id, ()))
+        self.result = self.result.revised({id: self._at(id) for id in sorted(touched)})
+
+    def _concerned(self, changed: Iterable[ResourceId], roots: Revised[Observed], composing: Set[str]) -> set[ResourceId]:
+        """The composing roots that have changed themselves, or of which roots have that they control or propose."""
+        concerned: set[ResourceId] = set()
+        for id in changed:
+            before, now = self.source.get(id), roots.get(id)
+            if id.kind in composing:
+                concerned.add(id)
+                if before is not None:
+                    self._by_uid.pop(before.root.uid, None)
+                if now is not None and now.root.uid:
+                    self._by_uid[now.root.uid] = id
+            for uid in (self._note_controller(before, exists=False), self._note_controller(now, exists=True)):
+                if (owner := self._by_uid.get(uid)) is not None:
+                    concerned.add(owner)
+            concerned |= self._proposers.get(id, NO_ROOTS)
+        return concerned
+
+    def _note_controller(self, observed: Observed | None, *, exists: bool) -> str:
+        """Note that a root has, or had, its controller. Returns the uid of the controller; empty if there is none."""
+        controller = observed.root.controller if observed is not None else None
+        if observed is None or controller is None:
+            return ""
+        _set_member(self._controlled, controller.uid, observed.root.id, exists)
+        return controller.uid
+
+    def _note_proposer(self, proposer: ResourceId, ids: Iterable[ResourceId], *, proposes: bool) -> None:
+        """Note that a composing root proposes these roots, or does not any more."""
+        for id in ids:
+            _set_member(self._proposers, id, proposer, proposes)
+            self.is_contended |= len(self._proposers.get(id, ())) > 1
+
+    def _at(self, id: ResourceId) -> Observed | None:
+        """The root of that identity as it is composed by now; None if there is none."""
+        for proposer in sorted(self._proposers.get(id, ()), reverse=True):
+            if (composed := self._parts[proposer][id]) is not None:
+                return composed
+        return self.source.get(id)
+
+    def _composed(self, world: World, observed: Observed, blueprint: Blueprint[Any], memo: Memo) -> Mapping[ResourceId, Observed | None]:
+        """A composing root and the roots that it proposes."""
+        scope = memo.scope(observed.root.id)
+        nested = [inner for id in sorted(self._controlled.get(observed.root.uid, ())) if (inner := self.source.get(id)) is not None]
+        outer = _with_nested(observed, nested, scope)
+        proposed = [
+            _proposed(world, outer, self._at, nested_root, memo)
+            for nested_root in blueprint.nested_roots(outer, self.facts[0], scope.scope(PARTS))
+        ]
+        foreign = [other.root for other in proposed if not _is_of(other, outer)]
+        parts = {inner.root.id: inner if _is_of(inner, outer) else None for inner in proposed}
+        return {**parts, outer.root.id: _with_foreign(outer, foreign, scope)}
+
+
+def _set_member(members: dict[Key, frozenset[ResourceId]], key: Key, root: ResourceId, is_member: bool) -> None:
+    """Add a root to the members of a key, or remove it."""
+    others = members.pop(key, NO_ROOTS) - {root}
+    if others or is_member:
+        members[key] = others | {root} if is_member else others
 
 
 def _with_nested(observed: Observed, nested: Sequence[Observed], memo: Memo) -> Observed:
@@ -113,10 +200,12 @@ def _with_foreign(observed: Observed, foreign: Sequence[Live], memo: Memo) -> Ob
     return memo.recall("foreign roots", (observed, *foreign), lambda: replace(observed, foreign={**observed.foreign, **added}))
 
 
-def _proposed(world: World, outer: Observed, roots: Mapping[ResourceId, Observed], nested: NestedRoot, memo: Memo) -> Observed:
+def _proposed(
+    world: World, outer: Observed, existing_at: Callable[[ResourceId], Observed | None], nested: NestedRoot, memo: Memo
+) -> Observed:
     """The observation of a nested root with its manifest; an existing root that is foreign is returned unchanged."""
     root = proposed_root(nested.body)
-    existing = roots.get(root.id)
+    existing = existing_at(root.id)
     if existing is not None and (existing.root.controller is None or existing.root.controller.uid != outer.root.uid):
         return existing
 

@@ -1,6 +1,6 @@
 """Tick: from what a user asked for and what exists, what to do now. Preview, one-shot and loop call nothing else."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from functools import partial
 
@@ -13,9 +13,9 @@ from engine.blueprint import Blueprint, C, incomplete_kinds
 from engine.focus import EVERYTHING, NO_OTHERS, Focus, Others, within
 from engine.guard import Limits
 from engine.ids import ResourceId
-from engine.memo import PARTS, Memo, Revised, as_tuple, differences
+from engine.memo import PARTS, Memo, Revised, as_tuple
 from engine.namespaces import held_back
-from engine.observed import Observed, World
+from engine.observed import Observed, World, by_root
 from engine.operation import Create, Operation, Unknown, is_shared
 from engine.operation_order import with_one_writer
 from engine.orphans import with_orphans
@@ -87,19 +87,14 @@ def _failed_calls(world: World) -> Mapping[ResourceId, Sequence[FailedCall]]:
     return {observed.root.id: observed.failed_calls or () for observed in world.roots}
 
 
-class _LastPlans(Struct, frozen=True, eq=False):
-    """The roots of a world with their plans."""
-
-    roots: tuple[Observed, ...]
-    plans: Revised[Plan]
-    configuration: object
-
-
 def _ordinary_plans(
     blueprints: Sequence[Blueprint[C]], world: World, now: datetime, configuration: C, memo: Memo, left_out: Set[ResourceId]
-) -> tuple[Plan, ...]:
-    """The plan of each root; of those in `left_out` an empty one. The plans of the last call are kept where nothing has changed."""
-    by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
+) -> Revised[Plan]:
+    """The plan of each root; of those in `left_out` an empty one. The plans of the last call are kept where nothing has changed.
+
+    A plan that could not be computed is always tried again.
+    """
+    by_kind, roots = {blueprint.kind.name: blueprint for blueprint in blueprints}, by_root(world.roots)
 
     def plan_of(observed: Observed) -> Plan:
         root = observed.root.id
@@ -107,45 +102,24 @@ def _ordinary_plans(
             return Plan(root, parent=observed.proposer.id if observed.proposer is not None else None)
         return _plan_or_error(by_kind[root.kind], observed, now, configuration, memo.scope(root))
 
-    last: _LastPlans | None = memo.last(ORDINARY)
-    due = _due(last, world.roots, now, configuration) if last is not None and not left_out else None
-    if last is None or due is None:
-        plans = Revised(map(plan_of, world.roots))
+    if left_out:
+        plans = Revised(roots.roots, map(plan_of, roots))
         memo.forget_unused()
+        return plans
+    last = memo.last_each(ORDINARY)
+    plans = memo.each(ORDINARY, roots, (configuration,), plan_of, also=outdated(memo, now))
+    if last is not None and plans.roots is last.roots:
+        memo.forget_unused_results()
     else:
-        plans = last.plans.revised({index: plan_of(world.roots[index]) for index in due})
-        memo.keep_unused()
-    if not left_out:
-        memo.remember(ORDINARY, _LastPlans(world.roots, plans, configuration))
+        memo.forget_unused(plans.roots)
     return plans
 
 
-def _due(last: _LastPlans, roots: tuple[Observed, ...], now: datetime, configuration: object) -> list[int] | None:
-    """The positions of the roots whose plans must be computed anew; None: of all, because these are other roots.
-
-    A plan that could not be computed is always tried again.
-    """
-    if last.configuration is not configuration and last.configuration != configuration:
-        return None
-    changed = differences(last.roots, roots)
-    if changed is None or any(last.roots[index].root.id != roots[index].root.id for index in changed):
-        return None
-    return sorted({*changed, *_expired(last, now)})
-
-
-def outdated(memo: Memo, now: datetime) -> Iterator[ResourceId]:
+def outdated(memo: Memo, now: datetime) -> list[ResourceId]:
     """The roots whose last plans do not hold any more at this time, although nothing has changed."""
-    last: _LastPlans | None = memo.last(ORDINARY)
-    if last is not None:
-        yield from (last.plans[index].root for index in _expired(last, now))
-
-
-def _expired(last: _LastPlans, now: datetime) -> Iterator[int]:
-    """The positions of the plans that do not hold any more at this time."""
-    for index in last.plans.where(_may_expire):
-        plan = last.plans[index]
-        if plan.error or (plan.wake_at and plan.wake_at <= now):
-            yield index
+    last = memo.last_each(ORDINARY)
+    expiring: Iterable[Plan] = last.where(_may_expire) if last is not None else ()
+    return [plan.root for plan in expiring if plan.error or (plan.wake_at and plan.wake_at <= now)]
 
 
 def _may_expire(plan: Plan) -> bool:

@@ -1,6 +1,7 @@
 """World: all observed objects grouped by root. What has not changed since the previous world is the same Python object as in it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import partial
 from types import MappingProxyType
 
 from msgspec import Struct, field
@@ -9,8 +10,8 @@ from msgspec.structs import replace
 from engine.answer import NOT_MADE, FailedCall, Trials
 from engine.blueprint import Blueprint, C, root_of
 from engine.ids import ResourceId
-from engine.memo import Revised
-from engine.observed import EMPTY, Live, Observed, Slice, Unlisted, World, slice_of
+from engine.memo import Memo, Revised
+from engine.observed import EMPTY, Live, Observed, Slice, Unlisted, World, by_root, slice_of
 
 FailedCalls = Mapping[ResourceId, tuple[FailedCall, ...]]
 """Root -> its failed calls."""
@@ -55,10 +56,11 @@ def assemble(
     known = _Known(previous)
     shared = _Shared(_references(references, previous), unserved, frozenset(incomplete), failed_calls, trials_of)
     roots = sorted((_known_or_new(root, known.lives) for root in roots), key=lambda root: root.id)
-    groups, orphans = _grouped(blueprints, roots, children, known)
+    groups, orphans, sharing = _grouped(blueprints, roots, children, known)
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
     observed = (_observed(by_kind[group.root.id.kind], group, shared, known.observed.get(group.root.id)) for group in groups)
-    return World(Revised(observed), tuple(sorted(orphans, key=lambda live: live.id)), incomplete, shared.references, unserved)
+    by_id = Revised([root.id for root in roots], observed)
+    return World(by_id, tuple(sorted(orphans, key=lambda live: live.id)), incomplete, shared.references, unserved, sharing=sharing)
 
 
 class _Known:
@@ -138,27 +140,29 @@ class _Candidates(Struct, eq=False):
 
 def _grouped(
     blueprints: Sequence[Blueprint[C]], roots: Sequence[Live], children: Iterable[Live], known: _Known
-) -> tuple[list[_Group], list[Live]]:
-    """The roots with their children, and the orphans."""
-    labelled, rootless = _by_label(blueprints, children, {root.uid for root in roots}, known)
+) -> tuple[list[_Group], list[Live], frozenset[str]]:
+    """The roots with their children, the orphans, and the uids of the owners of shared children."""
+    labelled, rootless, sharing = _by_label(blueprints, children, {root.uid for root in roots}, known)
     groups = [_group(root, labelled.pop(root.id, _Candidates()), known.observed.get(root.id)) for root in roots]
     rootless.extend(live for candidates in labelled.values() for live in candidates.lives)
     moved = _move_to_owners(blueprints, groups, rootless)
-    return groups, [live for live in rootless if live not in moved]
+    return groups, [live for live in rootless if live not in moved], sharing
 
 
 def _by_label(
     blueprints: Sequence[Blueprint[C]], children: Iterable[Live], root_uids: Set[str], known: _Known
-) -> tuple[dict[ResourceId, _Candidates], list[Live]]:
-    """The children by the root that their labels name, and those whose labels name none; without shared ones."""
+) -> tuple[dict[ResourceId, _Candidates], list[Live], frozenset[str]]:
+    """The children by the root that their labels name, and those whose labels name none; of shared ones the uids of their owners."""
     labelled: dict[ResourceId, _Candidates] = {}
     unlabelled: list[Live] = []
+    sharing: set[str] = set()
     for child in children:
         live = _known_or_new(child, known.lives)
         root = known.root_of(live)
         is_owned = root is not None
         if not is_owned:
             if _is_shared(live, root_uids):
+                sharing.update(owner.uid for owner in live.owners)
                 continue
             root = root_of(blueprints, live)
         if root is None:
@@ -168,7 +172,7 @@ def _by_label(
             candidates = labelled[root] = _Candidates()
         candidates.lives.append(live)
         candidates.were_owned = candidates.were_owned and is_owned
-    return labelled, unlabelled
+    return labelled, unlabelled, frozenset(sharing)
 
 
 def _group(root: Live, candidates: _Candidates, previous: Observed | None) -> _Group:
@@ -267,20 +271,19 @@ def _is_unchanged(previous: Observed, current: Observed) -> bool:
     )
 
 
-def with_foreign(world: World, blueprints: Sequence[Blueprint[C]], foreign: Mapping[ResourceId, Sequence[Live]]) -> World:
+def with_foreign(world: World, blueprints: Sequence[Blueprint[C]], foreign: Mapping[ResourceId, Sequence[Live]], memo: Memo) -> World:
     """The world with objects that were looked up by name. `foreign`: root -> the objects that have names which it needs.
 
     Those that the root owns by its chain of controllers are its own: a list by label does not find them, because their labels were
     removed or changed. The others are foreign. Objects that were listed as well are taken from the list.
     """
-    if not foreign:
-        return world
-    by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
-    roots = (
-        _with_foreign(by_kind[observed.root.id.kind], observed, foreign[observed.root.id]) if observed.root.id in foreign else observed
-        for observed in world.roots
-    )
-    return replace(world, roots=tuple(roots))
+    by_kind, roots = {blueprint.kind.name: blueprint for blueprint in blueprints}, by_root(world.roots)
+    replaced: dict[ResourceId, Observed | None] = {}
+    for id, lives in foreign.items():
+        if (observed := roots.get(id)) is not None:
+            make = partial(_with_foreign, by_kind[id.kind], observed, lives)
+            replaced[id] = memo.scope(id).recall("foreign", (observed, *lives), make)
+    return replace(world, roots=roots.revised(replaced)) if replaced else world
 
 
 def _with_foreign(blueprint: Blueprint[C], observed: Observed, lives: Iterable[Live]) -> Observed:

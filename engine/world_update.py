@@ -1,18 +1,17 @@
 """WorldUpdate: the world after a few objects have changed, made from the one before without looking at the others."""
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, C, root_of
 from engine.ids import OwnerRef, ResourceId
-from engine.memo import revised, selected
-from engine.observed import Live, Observed, World, has_strays, slice_of
-from engine.world import FailedCalls, TrialsOf
+from engine.memo import Revised, selected
+from engine.observed import Live, Observed, Slice, World, by_root, has_strays, slice_of
+from engine.world import FailedCalls, TrialsOf, not_made
 
 
 class LiveChange(NamedTuple):
@@ -31,55 +30,58 @@ class LiveChange(NamedTuple):
         return live.id
 
 
+class Changes(NamedTuple):
+    """What differs between two observations, in the order in which it has changed."""
+
+    lives: Sequence[LiveChange] = ()
+    """Of roots and children."""
+    references: Sequence[LiveChange] = ()
+
+
+NO_CHANGES = Changes()
+
+
 def updated(
     blueprints: Sequence[Blueprint[C]],
     world: World,
-    changes: Iterable[LiveChange],
+    changes: Changes,
     failed_calls: FailedCalls,
     failed_lately: Iterable[ResourceId] | None = None,
+    trials_of: TrialsOf = not_made,
 ) -> World | None:
-    """The world that `assemble` makes after these changes of roots and children, in their order.
+    """The world that `assemble` makes after these changes.
 
-    None if that takes a look at all objects: roots that come or go, objects that change their owner or their labels, and any that
-    come or go while there are orphans or foreign objects, which they may own. `failed_calls` are those of now, and `failed_lately` the
-    roots for which they may be others than the world has; None: that is not known.
+    None if that takes a look at all objects: where an object may change which root others belong to, or where the root of its own is not
+    the one that its labels name. `failed_calls` are those of now, and `failed_lately` the roots for which they may be others than the
+    world has; None: that is not known.
     """
-    update = _Update(blueprints, world)
-    if not update.take(list(joined(changes).values())):
+    update = _Update(blueprints, world, failed_calls, trials_of)
+    if not update.take(_steps(blueprints, changes.lives)):
         return None
-    replaced = update.replaced()
-    for index in _positions(world, failed_calls, failed_lately):
-        observed = replaced.get(index, world.roots[index])
-        if (now := failed_calls.get(observed.root.id)) is not observed.failed_calls:
-            replaced[index] = replace(observed, failed_calls=now)
-    roots = revised(world.roots, replaced)
-    return world if roots is world.roots else replace(world, roots=roots)
+    roots = by_root(world.roots).revised(update.items())
+    references = _references(world.references, changes.references)
+    if references is not world.references:
+        roots = Revised(roots.roots, [replace(observed, references=references) for observed in roots])
+    failed = {id: observed for id in (roots.roots if failed_lately is None else failed_lately) if (observed := roots.get(id)) is not None}
+    roots = roots.revised(
+        {
+            id: replace(observed, failed_calls=now)
+            for id, observed in failed.items()
+            if (now := failed_calls.get(id)) is not observed.failed_calls
+        }
+    )
+    orphans, sharing = update.orphans(), update.sharing
+    if roots is world.roots and orphans is world.orphans and references is world.references and sharing == world.sharing:
+        return world
+    return replace(world, roots=roots, orphans=orphans, references=references, sharing=sharing)
 
 
 def with_trials(world: World, trials_of: TrialsOf, changed: Iterable[ResourceId]) -> World:
     """The world with what is known now of the trials for the changed roots; those that do not exist are left out."""
-    positions = [position for id in changed if (position := position_of(world, id)) is not None]
-    observed = {position: world.roots[position] for position in positions}
-    replaced = {
-        position: replace(each, trials=trials)
-        for position, each in observed.items()
-        if (trials := trials_of(each.root.id)) is not each.trials
-    }
-    return replace(world, roots=revised(world.roots, replaced)) if replaced else world
-
-
-def _positions(world: World, failed_calls: FailedCalls, failed_lately: Iterable[ResourceId] | None) -> Iterable[int]:
-    """The positions of the roots whose failed calls may be others than the world has."""
-    if failed_lately is None:
-        return range(len(world.roots))
-    return [position for id in failed_lately if (position := position_of(world, id)) is not None]
-
-
-def position_of(world: World, id: ResourceId) -> int | None:
-    """The position of a root; None if there is none of that identity."""
-    roots = world.roots
-    index = bisect_left(roots, id, key=lambda observed: observed.root.id)
-    return index if index < len(roots) and roots[index].root.id == id else None
+    roots = by_root(world.roots)
+    observed = {id: each for id in changed if (each := roots.get(id)) is not None}
+    replaced = {id: replace(each, trials=trials) for id, each in observed.items() if (trials := trials_of(id)) is not each.trials}
+    return replace(world, roots=roots.revised(replaced)) if replaced else world
 
 
 def joined(changes: Iterable[LiveChange]) -> dict[ResourceId, LiveChange]:
@@ -93,12 +95,44 @@ def joined(changes: Iterable[LiveChange]) -> dict[ResourceId, LiveChange]:
     return by_id
 
 
+def _references(references: Slice, changes: Sequence[LiveChange]) -> Slice:
+    """The references after these changes; the same object if none differs."""
+    objects, is_changed = dict(references.objects), False
+    for id, (_, new) in joined(changes).items():
+        known = objects.get(id)
+        if new is None:
+            is_changed |= objects.pop(id, None) is not None
+        elif known is None or (known.uid, known.revision) != (new.uid, new.revision):
+            objects[id], is_changed = new, True
+    return slice_of(objects.values()) if is_changed else references
+
+
+def _steps(blueprints: Sequence[Blueprint[C]], changes: Iterable[LiveChange]) -> Iterator[LiveChange]:
+    """The changes; an object that may belong elsewhere after its change goes and comes."""
+    for change in joined(changes).values():
+        old, new = change
+        if old is None or new is None or _stays(blueprints, old, new):
+            yield change
+        else:
+            yield from (LiveChange(old, None), LiveChange(None, new))
+
+
+def _stays(blueprints: Sequence[Blueprint[C]], old: Live, new: Live) -> bool:
+    """Whether an object belongs where it belonged before its change, and others belong to it."""
+    if old.uid != new.uid:
+        return False
+    if old.owners != new.owners and (old.controller is None or old.controller != new.controller):
+        return False
+    return old.labels == new.labels or root_of(blueprints, old) == root_of(blueprints, new)
+
+
 class _Root:
-    """A root that changes: its objects by part."""
+    """A root that changes: its objects by part, and those that are foreign to it."""
 
     def __init__(self, observed: Observed) -> None:
         self.observed = observed
         self.root = observed.root
+        self.foreign = dict(observed.foreign)
         self._changed: dict[str, dict[ResourceId, Live]] = {}
 
     def part(self, key: str) -> Mapping[ResourceId, Live]:
@@ -108,12 +142,12 @@ class _Root:
     @cached_property
     def uids(self) -> set[str]:
         """The uids of the root and its objects as they are now."""
-        return {live.uid for live in self.lives()}
+        return {self.root.uid, *(live.uid for live in self.own())}
 
     @cached_property
     def controllers(self) -> Counter[str]:
         """Uid -> how many of the objects it controls."""
-        return Counter(owner.uid for live in self.lives() if (owner := live.controller))
+        return Counter(owner.uid for live in self.own() if (owner := live.controller))
 
     def add(self, key: str, live: Live, owner: OwnerRef) -> None:
         """Add an object that this owner controls."""
@@ -137,98 +171,195 @@ class _Root:
             self._changed[key] = dict(self.observed.slice(key).objects)
         return self._changed[key]
 
-    def lives(self) -> Iterator[Live]:
-        """The root and its objects as they are now."""
-        yield self.root
+    def own(self) -> Iterator[Live]:
+        """The objects of the root as they are now."""
         for key in self.observed.slices.keys() | self._changed.keys():
             yield from self.part(key).values()
 
     def result(self) -> Observed:
         """The observation of the root; the same object if nothing has changed."""
-        if not self._changed and self.root is self.observed.root:
-            return self.observed
-        slices = {**self.observed.slices, **{key: slice_of(lives.values()) for key, lives in self._changed.items()}}
-        return replace(self.observed, root=self.root, slices={key: slices[key] for key in sorted(slices) if slices[key].objects})
+        observed = self.observed
+        if self.foreign != observed.foreign:
+            observed = replace(observed, foreign=dict(sorted(self.foreign.items())))
+        if not self._changed and self.root is observed.root:
+            return observed
+        slices = {**observed.slices, **{key: slice_of(lives.values()) for key, lives in self._changed.items()}}
+        return replace(observed, root=self.root, slices={key: slices[key] for key in sorted(slices) if slices[key].objects})
 
 
-class _Update:
+class _Update(Generic[C]):
     """Takes changes, and finds the root that each one is about."""
 
-    def __init__(self, blueprints: Sequence[Blueprint[C]], world: World) -> None:
-        self._blueprints, self._world = blueprints, world
+    def __init__(self, blueprints: Sequence[Blueprint[C]], world: World, failed_calls: FailedCalls, trials_of: TrialsOf) -> None:
+        self._blueprints, self._world, self._failed_calls, self._trials_of = blueprints, world, failed_calls, trials_of
         self._by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
-        self._changed: dict[int, _Root] = {}
+        self._known = by_root(world.roots)
+        self._roots: dict[ResourceId, _Root | None] = {}
+        """The roots that changes are about; None: a root that is gone."""
+        self._orphans: dict[ResourceId, Live] | None = None
+        """The orphans as they are now; None: as they were."""
+        self.sharing = world.sharing
+        """As in the world; roots whose last shared object is gone stay in it."""
 
-    def replaced(self) -> dict[int, Observed]:
-        """The roots that changes are about, by their positions."""
-        return {index: changed.result() for index, changed in self._changed.items()}
+    def items(self) -> dict[ResourceId, Observed | None]:
+        """The roots that changes are about; None for one that is gone."""
+        return {id: root.result() if root is not None else None for id, root in self._roots.items()}
 
-    @cached_property
-    def _has_strays(self) -> bool:
-        """Whether there are objects that no root owns, or whose labels name another one than their owner."""
-        return bool(self._world.orphans) or bool(selected(self._world.roots, has_strays))
+    def orphans(self) -> tuple[Live, ...]:
+        """The orphans; the same object if they have not changed."""
+        before, now = self._world.orphans, self._orphans
+        if now is None or (len(now) == len(before) and all(now.get(live.id) is live for live in before)):
+            return before
+        return tuple(now[id] for id in sorted(now))
 
-    def take(self, changes: Sequence[LiveChange]) -> bool:
+    def take(self, changes: Iterable[LiveChange]) -> bool:
         """Take the changes; false if that is not possible without looking at all objects."""
-        while changes:
+        remaining = list(changes)
+        while remaining:
             # An object may come before its owner, and its owner go before it.
-            later = [change for change in changes if not self._take(change)]
-            if len(later) == len(changes):
+            later = [change for change in remaining if not self._take(change)]
+            if len(later) == len(remaining):
                 return False
-            changes = later
+            remaining = later
         return True
 
     def _take(self, change: LiveChange) -> bool:
-        live = change.new or change.old
-        if live is None:
-            return True
-        blueprint = self._by_kind.get(live.id.kind)
-        if blueprint is not None and blueprint.kind.group == live.id.group:
-            root = self._root(live.id)
-            return root is not None and self._take_root(root, change.new)
-        id = root_of(self._blueprints, live)
-        root = self._root(id) if id is not None else None
-        if root is None or id is None:
-            return False
-        key = self._by_kind[id.kind].part_of(id, live.id)
-        known = root.part(key).get(live.id)
-        if known is None:
-            return self._add(root, key, change.new)
-        return self._replace(root, key, known, change.new) if change.new is not None else self._remove(root, key, known)
+        blueprint = self._by_kind.get(change.id.kind)
+        if blueprint is not None and blueprint.kind.group == change.id.group:
+            return self._take_root(change)
+        old = change.old if change.old is not None and not self._is_shared(change.old) else None
+        if old is None:
+            return change.new is None or self._add(change.new)
+        return self._replace(old, change.new) if change.new is not None else self._remove(old)
 
-    def _root(self, id: ResourceId) -> _Root | None:
-        index = position_of(self._world, id)
-        if index is None:
-            return None
-        if index not in self._changed:
-            self._changed[index] = _Root(self._world.roots[index])
-        return self._changed[index]
-
-    def _take_root(self, root: _Root, new: Live | None) -> bool:
-        if new is None or new.uid != root.root.uid:
+    def _take_root(self, change: LiveChange) -> bool:
+        root, new = self._root(change.id), change.new
+        if new is None:
+            return root is not None and self._remove_root(root)
+        if root is None:
+            return self._add_root(new)
+        if new.uid != root.root.uid:
             return False
         root.root = new if new.revision != root.root.revision else root.root
         return True
 
-    def _add(self, root: _Root, key: str, new: Live | None) -> bool:
-        """Add an object that the root or one of its objects controls."""
-        if new is None or self._has_strays or (owner := new.controller) is None:
+    def _root(self, id: ResourceId) -> _Root | None:
+        if id not in self._roots:
+            if (observed := self._known.get(id)) is None:
+                return None
+            self._roots[id] = _Root(observed)
+        return self._roots[id]
+
+    def _add_root(self, new: Live) -> bool:
+        """Add a root, unless objects that exist without it may belong to it."""
+        if any(
+            root_of(self._blueprints, live) == new.id or any(owner.uid == new.uid for owner in live.owners) for live in self._rootless()
+        ):
             return False
-        if owner.uid not in root.uids:
+        world = self._world
+        self._roots[new.id] = _Root(
+            Observed(
+                new,
+                {},
+                incomplete=frozenset(world.incomplete),
+                references=world.references,
+                unserved=world.unserved,
+                failed_calls=self._failed_calls.get(new.id),
+                trials=self._trials_of(new.id),
+            )
+        )
+        return True
+
+    def _remove_root(self, root: _Root) -> bool:
+        """Remove a root; its objects become orphans."""
+        if root.foreign or root.observed.mislabelled or root.root.uid in self.sharing:
+            return False
+        self._orphans_now().update((live.id, live) for live in root.own())
+        self._rootless_controllers.update(root.controllers)
+        self._roots[root.root.id] = None
+        return True
+
+    def _add(self, new: Live) -> bool:
+        """Add an object that the root of its labels or one of its objects controls, one that roots share, or one without an owner."""
+        if self._is_shared(new):
+            self.sharing |= {owner.uid for owner in new.owners}
+            return True
+        root, key = self._named_root(new)
+        if root is not None and new.id in root.part(key):
+            return False
+        if (owner := new.controller) is None:
+            rootless = self._rootless_of(root)
+            if new.owners or new.id in rootless:
+                return False
+            rootless[new.id] = new
+            return True
+        if root is None or owner.uid not in root.uids or new.uid in self._rootless_controllers:
             return False
         root.add(key, new, owner)
         return True
 
-    def _replace(self, root: _Root, key: str, known: Live, new: Live) -> bool:
-        if (known.uid, known.owners, known.labels) != (new.uid, new.owners, new.labels):
+    def _replace(self, old: Live, new: Live) -> bool:
+        """Replace an object by a later version that belongs where it belonged."""
+        root, key = self._named_root(old)
+        own = root.part(key).get(old.id) if root is not None else None
+        rootless = self._rootless_of(root) if own is None else {}
+        if (known := own or rootless.get(old.id)) is None:
             return False
-        if known.revision != new.revision:
+        if known.revision == new.revision:
+            return True
+        if own is None:
+            rootless[new.id] = new
+        elif root is not None:
             root.put(key, new)
         return True
 
-    def _remove(self, root: _Root, key: str, known: Live) -> bool:
-        """Remove an object that controls no other one."""
-        if self._has_strays or root.controllers[known.uid]:
+    def _remove(self, old: Live) -> bool:
+        """Remove an object that controls no other one of its root."""
+        root, key = self._named_root(old)
+        own = root.part(key).get(old.id) if root is not None else None
+        if own is None or root is None:
+            return self._rootless_of(root).pop(old.id, None) is not None
+        if root.controllers[own.uid]:
             return False
-        root.remove(key, known)
+        root.remove(key, own)
         return True
+
+    def _named_root(self, live: Live) -> tuple[_Root | None, str]:
+        """The root that the labels of an object name, if it exists, and the key of the part that the object is in."""
+        id = root_of(self._blueprints, live)
+        root = self._root(id) if id is not None else None
+        return (root, self._by_kind[id.kind].part_of(id, live.id)) if id is not None and root is not None else (None, "")
+
+    def _is_shared(self, live: Live) -> bool:
+        """Whether roots own the object and none controls it: then it is in no list of a world."""
+        return live.controller is None and any(self._is_root(owner, live.id.namespace) for owner in live.owners)
+
+    def _is_root(self, owner: OwnerRef, namespace: str) -> bool:
+        """Whether the owner of an object in that namespace is a root."""
+        blueprint = self._by_kind.get(owner.kind)
+        kind = blueprint.kind if blueprint is not None else None
+        root = self._root(kind.id(namespace if kind.namespaced else "", owner.name)) if kind is not None else None
+        return root is not None and root.root.uid == owner.uid
+
+    def _rootless(self) -> Iterator[Live]:
+        """The objects that no root owns: the orphans, and those that are foreign to the root that their labels name."""
+        yield from self._world.orphans if self._orphans is None else self._orphans.values()
+        for observed in selected(self._known, has_strays):
+            if observed.root.id not in self._roots:
+                yield from observed.foreign.values()
+        for root in self._roots.values():
+            yield from root.foreign.values() if root is not None else ()
+
+    @cached_property
+    def _rootless_controllers(self) -> set[str]:
+        """The uids of the controllers of objects that no root owns; also of those that have gone since."""
+        return {owner.uid for live in self._rootless() if (owner := live.controller)}
+
+    def _rootless_of(self, root: _Root | None) -> dict[ResourceId, Live]:
+        """The objects that are foreign to a root; None: the orphans."""
+        return root.foreign if root is not None else self._orphans_now()
+
+    def _orphans_now(self) -> dict[ResourceId, Live]:
+        if self._orphans is None:
+            self._orphans = {live.id: live for live in self._world.orphans}
+        return self._orphans

@@ -1,14 +1,14 @@
 """ObservedChanges: observations that say what has changed since the one before, so that nobody has to look at all objects."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import overload
 
-from engine.ids import Kind
 from engine.observed import Live, Unlisted
 from engine.runtime.provider import Observation, Scope
-from engine.world_update import LiveChange
+from engine.world_update import Changes, LiveChange
 from providers.live_store import LiveStore
+from providers.snapshot import children_among, is_left_to_others
 
 MOST = 1000
 """How many changes are kept beside a list before it is copied."""
@@ -65,33 +65,48 @@ class ObservedChanges:
     ) -> Observation | None:
         """The next observation, with what has changed since the last one.
 
-        None if that is not known, or if anything else than roots and children has changed.
+        None if that is not known: after another list, after many changes, and while a kind could not be listed.
         """
         last = self._last
         if last is None or last.incomplete or incomplete or last.unserved != unserved or stores != [store for store, _ in self._versions]:
             return None
         of_roots: list[LiveChange] = []
         of_children: list[LiveChange] = []
+        of_references: list[LiveChange] = []
         for store, version in self._versions:
             if store.version == version:
                 continue
-            changes = store.changes_since(version)
-            if changes is None or (changes and not _is_simple(store.target.kind, scope)):
+            changes, kind = store.changes_since(version), store.target.kind
+            if changes is None:
                 return None
-            (of_roots if store.target.kind in scope.roots else of_children).extend(changes)
-        roots, children = _changed(last.roots, of_roots), _changed(last.children, of_children)
-        changed = (*of_roots, *of_children)
+            if kind in scope.references:
+                of_references.extend(changes)
+            if is_left_to_others(kind, scope):
+                continue
+            if kind in scope.roots:
+                of_roots.extend(changes)
+            if kind in scope.children:
+                of_children.extend(changes if kind not in scope.references else _among_children(changes, scope))
         self.begin(
-            Observation(roots, children, references=last.references, unserved=last.unserved, after=last.token, changes=changed), stores
+            Observation(
+                _changed(last.roots, of_roots),
+                _changed(last.children, of_children),
+                references=_changed(last.references, of_references),
+                unserved=last.unserved,
+                after=last.token,
+                changes=Changes((*of_roots, *of_children), of_references),
+            ),
+            stores,
         )
         return self._last
 
 
-def _is_simple(kind: Kind, scope: Scope) -> bool:
-    """Whether the objects of the kind are either roots or children, and in no other list of an observation."""
-    if kind in scope.references or (scope.shard is not None and not kind.namespaced):
-        return False
-    return (kind in scope.roots) != (kind in scope.children)
+def _among_children(changes: Iterable[LiveChange], scope: Scope) -> Iterator[LiveChange]:
+    """The same changes of objects that count as children before or after them."""
+    for change in changes:
+        old, new = (live if live is not None and children_among((live,), scope) else None for live in change)
+        if old is not None or new is not None:
+            yield LiveChange(old, new)
 
 
 def _changed(lives: Sequence[Live], changes: Sequence[LiveChange]) -> Sequence[Live]:

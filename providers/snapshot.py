@@ -73,13 +73,18 @@ def observation(
         lives = list(objects)
         if kind in scope.references:
             references += lives
-        if scope.shard is not None and not kind.namespaced and not scope.shard.contains(""):
+        if is_left_to_others(kind, scope):
             continue
         if kind in scope.roots:
             roots += lives
         if kind in scope.children:
             children += lives if kind not in scope.references else children_among(lives, scope)
     return Observation(roots, children, dict(sorted(incomplete.items())), references, frozenset(unserved))
+
+
+def is_left_to_others(kind: Kind, scope: Scope) -> bool:
+    """Whether roots and children of the kind belong to another shard."""
+    return scope.shard is not None and not kind.namespaced and not scope.shard.contains("")
 
 
 def in_scope(kind: Kind, lives: Sequence[Live], scope: Scope) -> Sequence[Live]:

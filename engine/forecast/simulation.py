@@ -262,7 +262,7 @@ class _Simulation(Generic[C]):
         if self.looked_up:
             proposed = replace(proposed, roots=tuple(self._with_lookups(observed) for observed in proposed.roots))
         composed = compose(proposed, self.blueprints, self.configuration, self.memo)
-        world = with_foreign(composed, self.blueprints, dict(self._foreign()))
+        world = with_foreign(composed, self.blueprints, dict(self._foreign()), self.memo)
         record = self.store.find(self.intent.record.id) if self.intent.record is not None else None
         return with_phases(replace(world, record=record) if record is not None else world, self.first.closed_namespaces, self.memo)
 

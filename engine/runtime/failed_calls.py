@@ -7,7 +7,7 @@ from typing import Final
 
 from engine.answer import FailedCall
 from engine.ids import ResourceId
-from engine.memo import differences
+from engine.memo import Revised, differences
 from engine.operation import Operation, Outcome, Result, WriteStatus, operation_key, parent_of
 from engine.plan import Plan, is_noteworthy, noteworthy
 
@@ -56,7 +56,7 @@ class FailedCalls:
         """
         answers = {id(result.operation): result for result in results}
         noted, self._noted = self._noted, plans if not incomplete else None
-        changed = differences(noted, plans) if noted is not None else None
+        changed = differences(noted, plans) if isinstance(noted, Revised) and isinstance(plans, Revised) else None
         for plan in self._concerned(plans, changed):
             before = self._known.get(plan.root)
             if plan.problems or plan.objections or plan.error or plan.root in left or (before is None and plan.root.kind in incomplete):
@@ -65,19 +65,23 @@ class FailedCalls:
             if before is None or not _are_identical(before, after):
                 self._known[plan.root] = after
                 self._note_change(plan.root)
-        if noted is None or changed is None or any(noted[index].root != plans[index].root for index in changed):
-            for root in self._known.keys() - {plan.root for plan in plans}:
-                del self._known[root]
-                self._note_change(root)
+        if changed is None or not isinstance(plans, Revised):
+            gone = self._known.keys() - {plan.root for plan in plans}
+        else:
+            gone = {root for root in changed if root in self._known and plans.get(root) is None}
+        for root in gone:
+            del self._known[root]
+            self._note_change(root)
 
-    def _concerned(self, plans: Sequence[Plan], changed: Sequence[int] | None) -> list[Plan]:
-        """The plans that may change what is known of their roots. `changed`: the positions of other plans than in the last pass.
+    def _concerned(self, plans: Sequence[Plan], changed: Iterable[ResourceId] | None) -> list[Plan]:
+        """The plans that may change what is known of their roots. `changed`: the roots that have other plans than in the last pass.
 
         A root with a plan in which nothing is noteworthy has no failed calls after the pass, and so after the next one.
         """
-        if changed is None:
+        if changed is None or not isinstance(plans, Revised):
             return [plan for plan in plans if plan.operations or self._known.get(plan.root) != ()]
-        return [*noteworthy(plans), *(plan for index in changed if not is_noteworthy(plan := plans[index]))]
+        new = (plans.get(root) for root in changed)
+        return [*noteworthy(plans), *(plan for plan in new if plan is not None and not is_noteworthy(plan))]
 
     def _note_change(self, root: ResourceId) -> None:
         self.version += 1

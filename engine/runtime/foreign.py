@@ -10,7 +10,7 @@ from engine.blueprint import Blueprint, C
 from engine.errors import ClusterError, Unauthorized
 from engine.ids import ResourceId
 from engine.memo import differences
-from engine.observed import Live, Observed, World
+from engine.observed import Live, Observed, World, by_root
 from engine.operation import Create, Delete, Replace, Result
 from engine.plan import Plan
 from engine.runtime.provider import TRANSIENT, Provider, TakenNames
@@ -95,16 +95,11 @@ def _is_controlled(live: Live, root: Live, own: Mapping[ResourceId, Live]) -> bo
 
 def _changed(previous: World, world: World) -> Iterator[tuple[Observed, Observed]]:
     """The roots of which something has changed, before and now; not those that came or went."""
-    before, now = previous.roots, world.roots
-    different = differences(before, now)
-    if different is not None and all(before[index].root.id == now[index].root.id for index in different):
-        yield from ((before[index], now[index]) for index in different)
-        return
-    known = {observed.root.id: observed for observed in before}
-    for observed in now:
-        old = known.get(observed.root.id)
-        if old is not None and old is not observed:
-            yield old, observed
+    before, now = by_root(previous.roots), by_root(world.roots)
+    for id in differences(before, now):
+        old, new = before.get(id), now.get(id)
+        if old is not None and new is not None and old is not new:
+            yield old, new
 
 
 class NameSearch(NamedTuple):

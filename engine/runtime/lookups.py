@@ -1,7 +1,7 @@
 """Lookups: objects that roots name and that are read one by one, because their kinds are not listed."""
 
 from collections.abc import Sequence
-from functools import partial
+from math import inf
 
 import anyio
 from msgspec import Struct
@@ -11,7 +11,7 @@ from engine.blueprint import Blueprint, C
 from engine.errors import ClusterError, Forbidden, Unauthorized
 from engine.ids import ResourceId
 from engine.memo import Memo, blueprint_memo
-from engine.observed import Live, World, live
+from engine.observed import Live, Observed, World, by_root, live
 from engine.resource import Body
 from engine.runtime.provider import TRANSIENT, Observation, Provider, RecordedProvider
 
@@ -41,6 +41,12 @@ class Lookups:
         self._answers: dict[ResourceId, _Answer] = {}
         self._forbidden: dict[ResourceId, Forbidden | None] = {}
         """What the last attempt was not permitted to read, with the error until it has been reported."""
+        self._changed: set[ResourceId] = set()
+        """The roots that name other objects than when the answers were last added to a world."""
+        self._new_answers: set[ResourceId] = set()
+        """The objects of which something else is known than then."""
+        self._due_at = -inf
+        """When the next object is read, on the monotonic clock."""
         self._observed: object = None
         """The token of the observation of which everything is wanted that its roots name, and nothing else; None: of none."""
 
@@ -51,12 +57,13 @@ class Lookups:
         looking = {blueprint.kind.name: blueprint for blueprint in blueprints if blueprint.lookup_kinds(configuration)}
         changes = observation.changes_since(self._observed)
         self._observed = observation.token if not manifests else None
-        if changes is not None and not manifests and not any(change.id.kind in looking for change in changes):
+        if changes is not None and not manifests and not any(change.id.kind in looking for change in changes.lives):
             return
         bodies: dict[ResourceId, Live | Body] = {root.id: root for root in observation.roots if root.id.kind in looking}
         bodies |= {id: manifest for manifest in manifests if (id := live(manifest).id).kind in looking}
-        self._named = {id: self._names(looking[id.kind], id, body, configuration, memo) for id, body in bodies.items()}
-        self._wanted = {id: names for id, (_, names) in self._named.items()}
+        before, self._named = self._named, {id: self._names(looking[id.kind], id, body, configuration, memo) for id, body in bodies.items()}
+        self._changed.update(id for id in before.keys() | self._named.keys() if before.get(id) is not self._named.get(id))
+        self._wanted, self._due_at = {id: names for id, (_, names) in self._named.items()}, -inf
         wanted = {id for ids in self._wanted.values() for id in ids}
         self._answers = {id: answer for id, answer in self._answers.items() if id in wanted}
         self._forbidden = {id: error for id, error in self._forbidden.items() if id in wanted}
@@ -76,10 +83,10 @@ class Lookups:
 
         What must not be read is not known (`new_refusals`). Raises `Unauthorized` and errors that are transient.
         """
-        wanted = {id for ids in self._wanted.values() for id in ids}
-        due = [id for id in sorted(wanted) if self._is_due(id, at)]
-        if not due:
+        if at < self._due_at:
             return
+        wanted = {id for ids in self._wanted.values() for id in ids}
+        due = [id for id in sorted(wanted) if self._due_time(id) <= at]
         limit = anyio.CapacityLimiter(CONCURRENCY)
         errors: list[ClusterError] = []
 
@@ -91,7 +98,7 @@ class Lookups:
                 except (*TRANSIENT, Unauthorized) as error:
                     errors.append(error)
                 except ClusterError as error:
-                    self._answers.pop(id, None)
+                    self._set(id, None)
                     if isinstance(error, Forbidden):
                         self._forbidden.setdefault(id, error)
 
@@ -100,6 +107,7 @@ class Lookups:
                 tasks.start_soon(read, id)
         for error in errors:
             raise error
+        self._due_at = min(map(self._due_time, wanted), default=inf)
 
     def new_refusals(self) -> dict[ResourceId, Forbidden]:
         """What we may not read, with the server's messages. Each is returned once, and again if it could be read in between."""
@@ -107,29 +115,40 @@ class Lookups:
         self._forbidden |= dict.fromkeys(refusals)
         return refusals
 
-    def _is_due(self, id: ResourceId, at: float) -> bool:
+    def _due_time(self, id: ResourceId) -> float:
+        """When an object is read again, on the monotonic clock."""
         answer = self._answers.get(id)
-        return answer is None or at - answer.at >= (MAX_AGE_MISSING if answer.live is None else MAX_AGE)
+        return -inf if answer is None else answer.at + (MAX_AGE_MISSING if answer.live is None else MAX_AGE)
 
     def _note(self, id: ResourceId, current: Live | None, at: float, *, recorded: bool) -> None:
         """Remember an answer. An object that a record does not contain may exist."""
         old = self._answers.get(id)
         if current is None and recorded:
-            self._answers.pop(id, None)
+            self._set(id, None)
         elif old is not None and old.live is not None and current is not None and old.live.revision == current.revision:
-            self._answers[id] = _Answer(old.live, at)
+            self._set(id, _Answer(old.live, at))
         else:
-            self._answers[id] = _Answer(current, at)
+            self._set(id, _Answer(current, at))
+
+    def _set(self, id: ResourceId, answer: _Answer | None) -> None:
+        """Replace what is known of an object."""
+        old = self._answers.pop(id, None)
+        if answer is not None:
+            self._answers[id] = answer
+        if old is None or answer is None or old.live is not answer.live:
+            self._new_answers.add(id)
 
     def added_to(self, world: World, memo: Memo) -> World:
         """The world with the answers at the roots that name the objects."""
-        if not self._wanted:
+        changed, answers = self._changed, self._new_answers
+        if not self._wanted and not changed:
             return world
-        roots = []
-        for observed in world.roots:
-            known = {id: self._answers[id].live for id in self._wanted.get(observed.root.id, ()) if id in self._answers}
-            if known:
-                facts = (observed, tuple(known), *known.values())
-                observed = memo.scope(observed.root.id).recall("lookups", facts, partial(replace, observed, looked_up=known))
-            roots.append(observed)
-        return replace(world, roots=tuple(roots))
+        if answers:
+            changed.update(root for root, names in self._wanted.items() if not answers.isdisjoint(names))
+        self._changed, self._new_answers = set(), set()
+        return replace(world, roots=memo.each("lookups", by_root(world.roots), (), self._with_answers, also=changed))
+
+    def _with_answers(self, observed: Observed) -> Observed:
+        names = self._wanted.get(observed.root.id, ())
+        known = {id: self._answers[id].live for id in names if id in self._answers}
+        return replace(observed, looked_up=known) if known else observed

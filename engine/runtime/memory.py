@@ -1,16 +1,14 @@
 """Memory: what one process remembers from pass to pass, and how much of it a new observation makes out of date."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, C, root_of
-from engine.ids import ResourceId
 from engine.intent import Intent
-from engine.memo import Memo
-from engine.observed import Live, World
+from engine.memo import Memo, differences
+from engine.observed import Live, World, by_root
 from engine.operation import Operation, WriteStatus
 from engine.resource import Body
 from engine.runtime.failed_calls import FailedCalls
@@ -21,7 +19,6 @@ from engine.runtime.provider import Observation
 from engine.runtime.rejections import Rejections
 from engine.runtime.verdicts import Verdicts
 from engine.tick import outdated
-from engine.world_update import LiveChange, position_of
 
 STEADY = 1.0
 """Seconds for which a status must have been the same."""
@@ -31,8 +28,6 @@ LATEST = 10.0
 
 SPACING = 0.02
 """Seconds for which each provisional status delays all of them: as if fifty of them could be written in a second."""
-FEW = 50
-"""With more changes than these nobody looks at them one by one: the pass counts as one over everything."""
 
 
 class _Pending(Struct, frozen=True):
@@ -126,26 +121,13 @@ class Memory(Struct, eq=False):
         self.memo, self.world, self.lookups = Memo(), None, Lookups()
 
 
-def extent(blueprints: Sequence[Blueprint[C]], memory: Memory, observation: Observation, intent: Intent, now: datetime) -> int:
-    """How many objects the roots have that a pass over this observation plans anew; all that were observed if that is not known."""
-    everything, world = len(observation.children), memory.world
-    changes, failed = observation.changes_since(memory.observed), memory.failed_calls.changed_since(memory.failures)
-    if world is None or changes is None or failed is None or len(changes) + len(failed) > FEW or intent.manifests or intent.removals:
-        return everything
-    roots = [set(_roots_of(blueprints, world, change)) for change in changes]
-    if not all(roots):
-        return everything
-    expired = {position for id in (*failed, *outdated(memory.memo, now)) if (position := position_of(world, id)) is not None}
-    return sum(world.roots[position].count() for position in expired.union(*roots))
+def extent(memory: Memory, world: World | None, observation: Observation, intent: Intent, now: datetime) -> int:
+    """How many objects the roots have that a pass plans anew; all that were observed if that is not known.
 
-
-def _roots_of(blueprints: Sequence[Blueprint[C]], world: World, change: LiveChange) -> Iterator[int]:
-    """The positions of the root that has changed, and of the root that the labels of the object name. None of a root that is gone."""
-    live = change.new or change.old
-    own = position_of(world, change.id)
-    if live is None or (own is not None and change.new is None):
-        return
-    named: ResourceId | None = root_of(blueprints, live)
-    for position in (own, position_of(world, named) if named is not None else None):
-        if position is not None:
-            yield position
+    `world` is that of the observation, if it is known what has changed since the last pass.
+    """
+    if world is None or memory.world is None or intent.manifests or intent.removals:
+        return len(observation.children)
+    roots, changed = by_root(world.roots), differences(by_root(memory.world.roots), by_root(world.roots))
+    planned = (roots.get(id) for id in {*changed, *outdated(memory.memo, now)})
+    return sum(observed.count() for observed in planned if observed is not None)

@@ -17,7 +17,7 @@ from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
 from engine.memo import Memo, differences
 from engine.namespaces import namespaces_with_creates, with_phases
-from engine.observed import NOTHING_UNLISTED, Observed, Unlisted, World
+from engine.observed import NOTHING_UNLISTED, Observed, Unlisted, World, by_root
 from engine.plan import noteworthy
 from engine.proposal import compose, propose
 from engine.reason import earliest
@@ -115,8 +115,9 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
     previous = memory.world
 
     async def planned() -> Pass[C]:
-        is_long = extent(engine.blueprints, memory, observation, intent, now) > MANY_OBJECTS
-        compute = partial(_plan, engine, memory, observation, intent, now)
+        world = _updated(engine, memory, observation, intent)
+        is_long = extent(memory, world, observation, intent, now) > MANY_OBJECTS
+        compute = partial(_plan, engine, memory, observation, world, intent, now)
         return await anyio.to_thread.run_sync(compute, limiter=engine.planning) if is_long else compute()
 
     async def planned_again(earlier: Pass[C]) -> Pass[C]:
@@ -172,16 +173,21 @@ async def _look_up(engine: Engine[C], memory: Memory, previous: World | None, cu
     return seen.is_new
 
 
-def _plan(engine: Engine[C], memory: Memory, observation: Observation, intent: Intent, now: datetime) -> Pass[C]:
-    """The pass over an observation, with `took` still 0. Remembers the observed world, without the intent."""
-    previous, failures = memory.world, memory.failed_calls.version
-    memory.world, memory.observed, memory.failures = _world(engine, memory, observation, intent), observation.token, failures
+def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: World | None, intent: Intent, now: datetime) -> Pass[C]:
+    """The pass over an observation, with `took` still 0. Remembers the observed world, without the intent.
+
+    `world` is the observed one; None: it is assembled from everything.
+    """
+    previous = memory.world
+    memory.world = _assembled(engine, memory, observation, intent) if world is None else world
+    memory.observed, memory.failures = observation.token, memory.failed_calls.version
     memory.world = with_trials(memory.world, memory.verdicts.of, memory.verdicts.take_changed())
     proposed = propose(memory.world, intent.manifests, engine.scope.references)
     composed = compose(memory.lookups.added_to(proposed, memory.memo), engine.blueprints, engine.configuration, memory.memo)
     memory.foreign.forget_listed(composed)
     memory.namespaces.forget_gone(observation.roots)
-    world = with_phases(with_foreign(composed, engine.blueprints, memory.foreign.known), memory.namespaces.closed, memory.memo)
+    with_names = with_foreign(composed, engine.blueprints, memory.foreign.known, memory.memo)
+    world = with_phases(with_names, memory.namespaces.closed, memory.memo)
     if memory.record is not None:
         world = replace(world, record=memory.record)
     planned = plan_all(
@@ -198,39 +204,40 @@ def _plan(engine: Engine[C], memory: Memory, observation: Observation, intent: I
     return Pass(now, 0.0, world, planned, _changed(world, memory.world, previous), engine.configuration, memory.memo)
 
 
-def _world(engine: Engine[C], memory: Memory, observation: Observation, intent: Intent) -> World:
-    """The observed world: that of the last pass with what has changed since, if it is known what has, else assembled from everything."""
-    incomplete, failed_calls, last = _incomplete(engine, observation, intent.manifests), memory.failed_calls.known, memory.world
-    if last is not None and (last.incomplete, last.unserved) == (incomplete, observation.unserved):
-        changes = observation.changes_since(memory.observed)
-        failed = memory.failed_calls.changed_since(memory.failures)
-        if changes is not None and (world := updated(engine.blueprints, last, changes, failed_calls, failed)) is not None:
-            return world
+def _updated(engine: Engine[C], memory: Memory, observation: Observation, intent: Intent) -> World | None:
+    """The observed world, made from that of the last pass and from what has changed since; None if everything has to be looked at."""
+    last, changes = memory.world, observation.changes_since(memory.observed)
+    if last is None or changes is None or last.unserved != observation.unserved:
+        return None
+    if last.incomplete != _incomplete(engine, observation, intent.manifests):
+        return None
+    failed = memory.failed_calls.changed_since(memory.failures)
+    return updated(engine.blueprints, last, changes, memory.failed_calls.known, failed, memory.verdicts.of)
+
+
+def _assembled(engine: Engine[C], memory: Memory, observation: Observation, intent: Intent) -> World:
+    """The observed world, assembled from everything."""
     return assemble(
         engine.blueprints,
         observation.roots,
         observation.children,
-        incomplete,
-        last,
+        _incomplete(engine, observation, intent.manifests),
+        memory.world,
         references=observation.references,
         unserved=observation.unserved,
-        failed_calls=failed_calls,
+        failed_calls=memory.failed_calls.known,
         trials_of=memory.verdicts.of,
     )
 
 
 def _changed(world: World, observed: World, previous: World | None) -> frozenset[ResourceId]:
     """The roots for which something has changed since the previous observed world, and those of `world` that only manifests propose."""
-    before = previous.roots if previous is not None else ()
-    different = differences(before, observed.roots)
-    if different is None or any(before[index].root.id != observed.roots[index].root.id for index in different):
-        known = {each.root.id: each for each in before}
-        changed = frozenset(each.root.id for each in observed.roots if not _is_unchanged(each, known.get(each.root.id)))
-    else:
-        changed = frozenset(each.root.id for index in different if not _is_unchanged(each := observed.roots[index], before[index]))
+    before, now = by_root(previous.roots if previous is not None else ()), by_root(observed.roots)
+    different = {id: each for id in differences(before, now) if (each := now.get(id)) is not None}
+    changed = frozenset(id for id, each in different.items() if not _is_unchanged(each, before.get(id)))
     if len(world.roots) == len(observed.roots):
         return changed
-    return changed | ({each.root.id for each in world.roots} - {each.root.id for each in observed.roots})
+    return changed.union(set(by_root(world.roots).roots).difference(now.roots))
 
 
 def _incomplete(engine: Engine[C], observation: Observation, manifests: Sequence[Body]) -> Mapping[str, Unlisted]:

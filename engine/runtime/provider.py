@@ -12,7 +12,7 @@ from engine.ids import Kind, ResourceId
 from engine.observed import NOTHING_UNLISTED, Live, Unlisted
 from engine.operation import Operation
 from engine.shards import Shard
-from engine.world_update import LiveChange
+from engine.world_update import NO_CHANGES, Changes
 
 TRANSIENT = (Unreachable, ServerFault, Throttled)
 """Errors after which the same request may succeed later."""
@@ -53,14 +53,14 @@ class Observation(Struct, frozen=True, eq=False):
     """Stands for this observation."""
     after: object | None = None
     """The token of an earlier observation from which this one differs by `changes` alone; None: it is not known what has changed."""
-    changes: tuple[LiveChange, ...] = ()
-    """The changes of roots and children since then, in their order."""
+    changes: Changes = NO_CHANGES
+    """What has changed since then."""
 
-    def changes_since(self, token: object) -> Sequence[LiveChange] | None:
-        """The changes of roots and children since the observation of that token; None if it is not known what has changed."""
+    def changes_since(self, token: object) -> Changes | None:
+        """What has changed since the observation of that token; None if that is not known."""
         if token is None:
             return None
-        return () if self.token is token else self.changes if self.after is token else None
+        return NO_CHANGES if self.token is token else self.changes if self.after is token else None
 
 
 class TakenNames(Struct, frozen=True):

@@ -49,7 +49,7 @@ def unlabel(toy: Toy, id: ResourceId) -> Live:
 
 def plans_after_look_up(toy: Toy, *names: ResourceId) -> tuple[Plan, ...]:
     """The plans of a pass that has looked these objects up because their names are taken."""
-    return toy.plans_of(with_foreign(toy.world(), BLUEPRINTS, {DEMO: [live(toy.objects[id]) for id in names]}))
+    return toy.plans_of(with_foreign(toy.world(), BLUEPRINTS, {DEMO: [live(toy.objects[id]) for id in names]}, Memo()))
 
 
 def root_of(world: World, root: ResourceId) -> Any:
@@ -143,7 +143,7 @@ def test_an_object_that_somebody_else_controls_is_foreign_whatever_its_labels(ow
     roots = [live(toy.objects[DEMO])]
 
     for world in (
-        with_foreign(assemble(BLUEPRINTS, roots, [], {}), BLUEPRINTS, {DEMO: [unlabelled]}),
+        with_foreign(assemble(BLUEPRINTS, roots, [], {}), BLUEPRINTS, {DEMO: [unlabelled]}, Memo()),
         assemble(BLUEPRINTS, roots, [labelled], {}),
     ):
         (observed,) = world.roots
@@ -158,7 +158,7 @@ def test_an_object_that_was_listed_and_looked_up_is_taken_from_the_list() -> Non
     listed = toy.world()
     looked_up = live(toy.objects[SERVICE])
 
-    assert root_of(with_foreign(listed, BLUEPRINTS, {DEMO: [looked_up]}), DEMO).find(SERVICE) is root_of(listed, DEMO).find(SERVICE)
+    assert root_of(with_foreign(listed, BLUEPRINTS, {DEMO: [looked_up]}, Memo()), DEMO).find(SERVICE) is root_of(listed, DEMO).find(SERVICE)
 
 
 @some.composite

@@ -40,7 +40,7 @@ def entries(failed_calls: FailedCalls) -> dict[ResourceId, list[tuple[str, Excep
 @given(st.data())
 def test_what_is_known_after_looking_at_changes_is_what_a_look_at_all_plans_finds(data: st.DataObject) -> None:
     drawn = data.draw(st.lists(plans_of_any_root, min_size=1, max_size=4))
-    plans: Revised[Plan] = Revised(named(number, plan) for number, plan in enumerate(drawn))
+    plans = Revised([ROOT.id("default", f"root-{number}") for number in range(len(drawn))], map(named, range(len(drawn)), drawn))
     by_changes, by_all = FailedCalls(), FailedCalls()
     known: dict[ResourceId, tuple[FailedCall, ...]] = {}
     for step in range(data.draw(st.integers(1, 6))):
@@ -58,7 +58,9 @@ def test_what_is_known_after_looking_at_changes_is_what_a_look_at_all_plans_find
         assert entries(by_changes) == entries(by_all)
         changed = by_changes.changed_since(version)
         assert changed is not None
-        assert set(changed) == {root for root, failed in by_changes.known.items() if known.get(root) is not failed}
+        assert set(changed) == {root for root in {*known, *by_changes.known} if known.get(root) is not by_changes.known.get(root)}
         known = dict(by_changes.known)
-        replaced = data.draw(st.dictionaries(st.integers(0, len(plans) - 1), plans_of_any_root))
-        plans = plans.revised({number: named(number, plan) for number, plan in replaced.items()})
+        replaced = data.draw(st.dictionaries(st.integers(0, 5), st.one_of(plans_of_any_root, st.none())))
+        plans = plans.revised(
+            {ROOT.id("default", f"root-{number}"): named(number, plan) if plan else None for number, plan in replaced.items()}
+        )

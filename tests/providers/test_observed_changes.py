@@ -10,15 +10,15 @@ from providers.observed_changes import MOST, ObservedChanges
 from providers.snapshot import Target, observation
 from resources.base.kinds import PODCLIQUESET, SECRET, SERVICE
 
-SCOPE = Scope(roots=(PODCLIQUESET,), children=(SERVICE, SECRET), selector="", references=(SECRET,))
+SCOPE = Scope(roots=(PODCLIQUESET,), children=(SERVICE, SECRET), selector="app=ours", references=(SECRET,))
 
 
-def body(name: str, revision: int, kind: str = "Service") -> dict[str, Any]:
+def body(name: str, revision: int, kind: str = "Service", **labels: str) -> dict[str, Any]:
     """An object of the core group."""
     return {
         "apiVersion": "v1",
         "kind": kind,
-        "metadata": {"name": name, "namespace": "default", "uid": name, "resourceVersion": str(revision)},
+        "metadata": {"name": name, "namespace": "default", "uid": name, "resourceVersion": str(revision), "labels": labels},
     }
 
 
@@ -54,24 +54,39 @@ def test_an_observation_says_what_has_changed_since_the_one_before() -> None:
     third = watched.observe()
 
     assert (first.after, second.after, third.after) == (None, first.token, second.token)
-    assert [(change.id.name, change.old) for change in second.changes] == [("two", None)]
-    assert [(change.id.name, change.new) for change in third.changes] == [("one", None)]
+    assert [(change.id.name, change.old) for change in second.changes.lives] == [("two", None)]
+    assert [(change.id.name, change.new) for change in third.changes.lives] == [("one", None)]
     assert (names(first), names(second), names(third)) == (["one"], ["one", "two"], ["two"])
     assert (len(first.children), len(second.children), len(third.children)) == (1, 2, 1)
 
 
-def test_after_another_list_and_after_a_changed_reference_it_is_not_known_what_has_changed() -> None:
+def test_an_object_that_is_both_a_child_and_a_reference_changes_as_what_it_is() -> None:
     watched = Watched()
     watched.observe()
-    watched.secrets.apply("ADDED", body("key", 2, "Secret"))
+    watched.secrets.apply("ADDED", body("key", 2, "Secret", app="ours"))
+    watched.secrets.apply("ADDED", body("other", 3, "Secret"))
     second = watched.observe()
-    watched.services.begin_list()
-    watched.services.end_list(ListedLives([live(body("three", 3))], "4", SERVICE))
+    watched.secrets.apply("MODIFIED", body("key", 4, "Secret"))
+    watched.secrets.apply("MODIFIED", body("other", 5, "Secret"))
     third = watched.observe()
 
-    assert (second.after, third.after) == (None, None)
-    assert [live.id.name for live in second.references] == ["key"]
-    assert names(third) == ["key", "three"]
+    assert [change.id.name for change in second.changes.lives] == ["key"]
+    assert [change.id.name for change in second.changes.references] == ["key", "other"]
+    assert [(change.id.name, change.new) for change in third.changes.lives] == [("key", None)]
+    assert [change.id.name for change in third.changes.references] == ["key", "other"]
+    assert (names(second), names(third)) == (["key", "one"], ["one"])
+    assert [live.revision for live in third.references] == ["4", "5"]
+
+
+def test_after_another_list_it_is_not_known_what_has_changed() -> None:
+    watched = Watched()
+    watched.observe()
+    watched.services.begin_list()
+    watched.services.end_list(ListedLives([live(body("three", 3))], "4", SERVICE))
+    second = watched.observe()
+
+    assert second.after is None
+    assert names(second) == ["three"]
 
 
 def test_after_many_changes_the_list_is_complete() -> None:

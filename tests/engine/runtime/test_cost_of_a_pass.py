@@ -1,0 +1,163 @@
+"""What a pass does once a pod has changed depends on the root of the pod alone: not on how many others there are, and not on graphs."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from types import FrameType
+from typing import Any, cast
+
+import orjson
+import pytest
+from msgspec.structs import replace
+
+from engine import tick, world
+from engine.observed import Live, live
+from engine.runtime.execution import WriterMemory, choose, execute
+from engine.runtime.passes import Engine, observe_and_plan
+from engine.runtime.provider import Observation, Provider, Scope
+from engine.world_update import Changes, LiveChange
+from enginectl.wiring.scope import scope_of
+from grove_sandbox.clock import VirtualClock
+from resources.base import kinds, labels
+from resources.blueprints.dynamo_graph import DynamoGraphBlueprint
+from resources.blueprints.podcliqueset import PodCliqueSetBlueprint
+from resources.registry import BLUEPRINTS
+from tests.builders import podcliqueset
+from tests.counting import counted
+from tests.laws.graphs import MANAGERS, ROOTS, GraphToy
+from tests.laws.toy import Body
+from tests.stories.graphs import graph, service
+
+pytestmark = pytest.mark.anyio
+
+MANY, FEW = 1000, 10
+WORK: Mapping[str, Callable[..., Any]] = {
+    "worlds assembled": world.assemble,
+    "roots planned": tick.tick,
+    "sets computed": PodCliqueSetBlueprint.desire,
+    "graphs composed": DynamoGraphBlueprint.nested_roots,
+    "graphs computed": DynamoGraphBlueprint.desire,
+}
+OF_THE_SET = {"roots planned": 1, "sets computed": 1}
+
+
+@cache
+def settled() -> tuple[Body, ...]:
+    """A set with a pod, a set without any, a graph with its set, and what they consist of, with nothing left to do."""
+    toy = GraphToy()
+    toy.put(podcliqueset("demo"))
+    toy.put(podcliqueset("empty", replicas=0))
+    toy.put(graph() | {"spec": {"services": {"decode": service(1)}}})
+    toy.settle()
+    return tuple(toy.objects.values())
+
+
+def fleet(sets: int, *, with_graph: bool) -> list[Live]:
+    """The set with a pod beside that many others, and the graph."""
+    lives = [live(body) for body in settled()]
+    lives = [each for each in lives if each.id.kind in ROOTS or each.labels.get(labels.MANAGED_BY) in MANAGERS]
+    kept = [each for each in lives if "empty" not in each.id.name and (with_graph or not each.id.name.startswith("chat"))]
+    empty = orjson.dumps([each.body for each in lives if "empty" in each.id.name])
+    for number in range(sets):
+        copies = empty.replace(b"empty", b"empty-%04d" % number).replace(b'"uid-', b'"uid-%04d-' % number)
+        kept += map(live, orjson.loads(copies))
+    return kept
+
+
+class Watched:
+    """A cluster that says what has changed."""
+
+    def __init__(self, lives: Sequence[Live]) -> None:
+        self.lives = {live.id: live for live in lives}
+        self.seen = self._whole()
+
+    def _whole(self) -> Observation:
+        lives = self.lives.values()
+        return Observation([live for live in lives if live.id.kind in ROOTS], [live for live in lives if live.id.kind not in ROOTS])
+
+    def touch(self, chosen: Live) -> None:
+        """Let one object change."""
+        new = replace(chosen, revision=f"{chosen.revision}0")
+        self.lives[new.id] = new
+        self.seen = replace(self._whole(), after=self.seen.token, changes=Changes([LiveChange(chosen, new)]))
+
+    def find(self, kind: str, prefix: str) -> Live:
+        """An object of that kind."""
+        return next(live for id, live in sorted(self.lives.items()) if id.kind == kind and id.name.startswith(prefix))
+
+    async def observe(self, scope: Scope) -> Observation:
+        """The objects."""
+        return self.seen
+
+
+class Process:
+    """A process that makes passes over a fleet."""
+
+    def __init__(self, sets: int, *, with_graph: bool) -> None:
+        self.cluster, self.memory = Watched(fleet(sets, with_graph=with_graph)), WriterMemory()
+        configuration = GraphToy.configuration
+        provider = cast(Provider, self.cluster)
+        self.engine = Engine(provider, VirtualClock(), scope_of(configuration), BLUEPRINTS, configuration, looks_up_new=False)
+
+    async def make_pass(self) -> None:
+        """One pass, in which nothing is to be done."""
+        current = await observe_and_plan(self.engine, self.memory)
+        chosen = choose(current, self.memory, self.engine.clock.monotonic())
+        assert not chosen
+        await execute(self.engine, self.memory, current, chosen)
+
+    async def after(self, kind: str, prefix: str) -> tuple[dict[str, int], int]:
+        """What is done, and how many functions are called, in the pass after an object has changed."""
+        await self.make_pass()
+        await self.make_pass()
+        self.cluster.touch(self.cluster.find(kind, prefix))
+        with counted(WORK) as work:
+            await self.make_pass()
+        self.cluster.touch(self.cluster.find(kind, prefix))
+        with all_calls() as calls:
+            await self.make_pass()
+        return dict(work), calls[0]
+
+
+@contextmanager
+def all_calls() -> Iterator[list[int]]:
+    """How often any function of Python is called or resumed within the block."""
+    calls = [0]
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            calls[0] += 1
+
+    sys.setprofile(note)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("with_graph", [False, True])
+async def test_after_a_changed_pod_only_its_set_is_planned(with_graph: bool) -> None:
+    work, _ = await Process(FEW, with_graph=with_graph).after("Pod", "demo")
+
+    assert work == OF_THE_SET
+
+
+async def test_a_changed_pod_costs_the_same_beside_a_thousand_sets_and_a_graph() -> None:
+    _, few = await Process(FEW, with_graph=False).after("Pod", "demo")
+    work, many = await Process(MANY, with_graph=True).after("Pod", "demo")
+
+    assert work == OF_THE_SET
+    assert many <= few * 1.05
+
+
+async def test_after_a_changed_pod_of_a_graph_the_graph_and_its_set_are_composed_and_planned() -> None:
+    work, _ = await Process(FEW, with_graph=True).after("Pod", "chat")
+
+    assert work == {"roots planned": 2, "sets computed": 1, "graphs composed": 1, "graphs computed": 1}
+
+
+async def test_after_a_changed_set_without_objects_only_that_set_is_planned() -> None:
+    work, _ = await Process(FEW, with_graph=True).after(kinds.PODCLIQUESET.name, "empty-0003")
+
+    assert work == OF_THE_SET
