@@ -103,6 +103,7 @@ class Workload:
             await self._provider.changed()
         if any(plan.operations for plan in current.planned.plans):
             raise RuntimeError("what was generated is not settled")
+        self._provider.compact()  # As `engine run` does once it is idle.
         return current
 
     async def change(self, pods: int = 1) -> None:

@@ -92,6 +92,8 @@ async def categories(given: argparse.Namespace) -> None:
     tracemalloc.start()
     run = _Run(given, listed=Path(given.folder))
     await run.settle()
+    for store in run.cluster.stores.values():
+        store.compact()
     lives = [live for store in run.cluster.stores.values() for live in store.lives.values()]
     figures = {"sources": sum(len(live.source.data if isinstance(live.source, Compressed) else live.source) for live in lives) / 2**20}
     del lives

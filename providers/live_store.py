@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import orjson
-from msgspec.structs import replace
 
 from engine.ids import ResourceId
-from engine.observed import Compressor, Live, live
+from engine.observed import Compressor, Live, Source, live, pack
 from engine.operation import Delete, Operation, Release
 from engine.resource import Body
 from engine.runtime.provider import Client
@@ -21,6 +20,9 @@ NEVER_BACK = ""
 
 KEPT_CHANGES = 250
 """How many changes are kept for those who ask what has changed since they looked: with more, everything is looked at anyway."""
+
+UNPACKED = 32
+"""How many objects are kept parsed: planning reads what has changed last. With more, the ones that changed first are compressed."""
 
 REMEMBERED = 10_000
 """How many deleted uids are remembered, so that a late answer does not restore them."""
@@ -49,6 +51,8 @@ class LiveStore:
         """The last changes; none from before a list."""
         self._on_change = on_change
         self._compressor = Compressor()
+        self._unpacked: dict[ResourceId, Live] = {}
+        """The stored objects whose bodies are parsed, those that changed last at the end."""
         self._deleted: OrderedDict[str, str] = OrderedDict()
         """Uid -> the revision of its deletion."""
         self._listed_at = ""
@@ -96,6 +100,7 @@ class LiveStore:
         reported, self._during_list = self._during_list or [], None
         if listed is None:
             return
+        self.compact()  # A world keeps the objects that the list has in the same version.
         self.kind, self.lives = listed.kind, {object.id: object for object in listed.lives}
         self._listed_at = listed.revision
         self._forget_changes()
@@ -106,7 +111,7 @@ class LiveStore:
 
     def clear(self) -> None:
         """Remove everything."""
-        self.lives = {}
+        self.lives, self._unpacked = {}, {}
         self._forget_changes()
 
     def apply(self, event: str, body: dict[str, Any]) -> None:
@@ -115,19 +120,19 @@ class LiveStore:
         if event == "DELETED" or (self.target.finalizers and not self.target.contains(live)):
             self._delete(live.id, live.uid, live.revision)
         else:
-            self._put(self._compressed(live))
+            self._put(live)
 
     def assume(self, operation: Operation, answer: Body | None) -> None:
         """Apply the answer to a write of ours, before the watch reports it."""
         if answer is not None:
-            self._report(self._compressed(live(answer)))
+            self._report(live(answer))
         elif isinstance(operation, Delete | Release):
             self._report(Deleted(operation.id, operation.expect.uid, NEVER_BACK))
 
     def correct(self, known: Live | None, current: Live | None) -> None:
         """Apply what a GET returned; `known` is what the store held when it was sent."""
         if current is not None and self.target.contains(current):
-            self._report(self._compressed(current))
+            self._report(current)
         elif known is not None:
             is_same = current is not None and current.uid == known.uid
             self._report(Deleted(known.id, known.uid, current.revision if current is not None and is_same else NEVER_BACK))
@@ -144,9 +149,14 @@ class LiveStore:
         else:
             self._put(report)
 
-    def _compressed(self, live: Live) -> Live:
-        """The object in the form in which it is kept."""
-        return replace(live, source=keeper(self._compressor)(live.labels, orjson.dumps(live.body)))
+    def compact(self) -> None:
+        """Compress all objects that are still parsed."""
+        while self._unpacked:
+            self._pack_first()
+
+    def _pack_first(self) -> None:
+        live = self._unpacked.pop(next(iter(self._unpacked)))
+        pack(live, keeper(self._compressor)(live.labels, orjson.dumps(live.body)))
 
     def _put(self, new: Live) -> None:
         """Store the object, unless a newer version of it or its later deletion is known.
@@ -164,6 +174,11 @@ class LiveStore:
             return
         self._deleted.pop(new.uid, None)
         self.lives[new.id] = new
+        self._unpacked.pop(new.id, None)
+        if not isinstance(new.source, Source):
+            self._unpacked[new.id] = new
+            if len(self._unpacked) > UNPACKED:
+                self._pack_first()
         self._note(old, new)
 
     def _delete(self, id: ResourceId, uid: str, revision: str) -> None:
@@ -178,6 +193,7 @@ class LiveStore:
             self._deleted.popitem(last=False)
         if old is not None and old.uid == uid:
             del self.lives[id]
+            self._unpacked.pop(id, None)
             self._note(old, None)
 
 

@@ -127,6 +127,11 @@ class WatchingCluster:
         """Return when something has changed since the last `observe`."""
         await self._changed.wait()
 
+    def compact(self) -> None:
+        """Compress the objects that have arrived and are still parsed."""
+        for feed in self._feeds:
+            feed.store.compact()
+
     def _note_change(self) -> None:
         """Discard the last observation, and let `changed` return."""
         self._last = None

@@ -39,6 +39,9 @@ SHORTEST_RETRY_PAUSE = 2.0
 LONGEST_RETRY_PAUSE = 60.0
 """Seconds between two passes after many have failed in a row."""
 
+IDLE = 1.0
+"""Seconds without a change after which the process counts as idle."""
+
 RELOAD_INTERVAL = 5.0
 """Seconds between two looks at the configuration."""
 
@@ -235,7 +238,7 @@ class _Loop(Generic[C]):
         """Whether the new configuration needs other kinds than are watched."""
         return self.reconfigured is not None and self.reconfigured.scope is not self.engine.scope
 
-    async def _repeat(self, may_write: Callable[[], bool], backoff: Backoff, pause: Callable[[float], Awaitable[None]]) -> None:
+    async def _repeat(self, may_write: Callable[[], bool], backoff: Backoff, pause: Callable[[float], Awaitable[object]]) -> None:
         """Make passes as long as the kinds stay the same; `pause` waits between two of them.
 
         After failed passes the pauses double from `SHORTEST_RETRY_PAUSE`.
@@ -257,14 +260,21 @@ class _Loop(Generic[C]):
         """Wait for a change, at most `seconds`, and at least for the shortest pause so that one pass sees changes made together."""
         shortest = min(self.rest, seconds)
         await self._pause(shortest)
+        if seconds - shortest > IDLE and await self._pause(IDLE, provider.changed):
+            provider.compact()
+            shortest += IDLE
         await self._pause(seconds - shortest, provider.changed)
 
-    async def _pause(self, seconds: float, *changes: Callable[[], Awaitable[None]]) -> None:
-        """Wait that many seconds, until one of these returns, until there is a new configuration, or until the loop is to end."""
-        await self._sleep(seconds, *changes, self.is_reconfigured.wait, self.leaving.wait)
+    async def _pause(self, seconds: float, *changes: Callable[[], Awaitable[None]]) -> bool:
+        """Wait that many seconds, until one of these returns, until there is a new configuration, or until the loop is to end.
 
-    async def _sleep(self, seconds: float, *changes: Callable[[], Awaitable[None]]) -> None:
-        """Wait that many seconds, or until one of these returns."""
+        Returns whether the time has passed.
+        """
+        return await self._sleep(seconds, *changes, self.is_reconfigured.wait, self.leaving.wait)
+
+    async def _sleep(self, seconds: float, *changes: Callable[[], Awaitable[None]]) -> bool:
+        """Wait that many seconds, or until one of these returns. Returns whether the time has passed."""
+        has_passed = False
         async with anyio.create_task_group() as tasks:
 
             async def end_when(change: Callable[[], Awaitable[None]]) -> None:
@@ -274,7 +284,9 @@ class _Loop(Generic[C]):
             for change in changes:
                 tasks.start_soon(end_when, change)
             await self.engine.clock.sleep(seconds)
+            has_passed = True
             tasks.cancel_scope.cancel()
+        return has_passed
 
     async def _pass(self, may_write: Callable[[], bool], backoff: Backoff) -> float:
         """Make one pass. Returns the longest pause until the next one, in seconds."""

@@ -157,6 +157,10 @@ class WatchingProvider(Protocol):
         """Wait until something has changed since the last `observe`; return at once if it has already."""
         ...
 
+    def compact(self) -> None:
+        """Keep what was observed in less memory. To be called when nothing changes for a while: reading it again takes longer."""
+        ...
+
 
 @runtime_checkable
 class DividingProvider(Protocol):

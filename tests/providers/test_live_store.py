@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from engine.observed import live
+from engine.observed import Source, live
 from providers.listing import ListedLives
-from providers.live_store import LiveStore
+from providers.live_store import UNPACKED, LiveStore
 from providers.snapshot import Target
 from resources.base.kinds import SERVICE
 
@@ -78,3 +78,49 @@ def test_what_has_changed_is_known_until_there_is_another_list() -> None:
     store.end_list(ListedLives((), "9", SERVICE))
     assert store.changes_since(middle) is None
     assert store.changes_since(store.version) == []
+
+
+def named(name: str, revision: int) -> dict[str, Any]:
+    """A Service of that name."""
+    return {**service(revision), "metadata": {**service(revision)["metadata"], "name": name, "uid": name}}
+
+
+def packed(store: LiveStore) -> list[str]:
+    """The names of the stored objects that are not parsed."""
+    return [live.id.name for live in store.lives.values() if isinstance(live.source, Source)]
+
+
+def test_what_has_changed_stays_parsed_until_it_is_compacted_and_stays_the_same_object() -> None:
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store.apply("ADDED", named("one", 1))
+    store.apply("MODIFIED", named("one", 2))
+    (before,) = store.lives.values()
+    body = before.body
+    assert packed(store) == []
+    store.compact()
+
+    assert packed(store) == ["one"]
+    assert list(store.lives.values()) == [before]
+    assert before.body == body == named("one", 2)
+
+
+def test_of_many_objects_those_that_changed_last_stay_parsed() -> None:
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    for number in range(UNPACKED + 2):
+        store.apply("ADDED", named(f"s{number}", number + 1))
+    store.apply("MODIFIED", named("s2", 1000))
+    store.apply("ADDED", named("last", 1001))
+    store.apply("DELETED", named("s5", 1002))
+    store.apply("ADDED", named("more", 1003))
+
+    assert packed(store) == ["s0", "s1", "s3"]
+
+
+def test_a_list_leaves_nothing_parsed_that_a_world_may_keep() -> None:
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store.apply("ADDED", named("one", 1))
+    (before,) = store.lives.values()
+    store.begin_list()
+    store.end_list(ListedLives((), "9", SERVICE))
+
+    assert isinstance(before.source, Source)

@@ -17,10 +17,11 @@ from engine.memo import Memo
 from engine.observed import Observed
 from engine.runtime.lease import DISABLED, Lease
 from engine.runtime.logs import logger
-from engine.runtime.loop import RELOAD_INTERVAL, Reload, run
+from engine.runtime.loop import IDLE, RELOAD_INTERVAL, Reload, run
 from engine.runtime.passes import Engine
+from engine.runtime.provider import Observation, Scope
 from engine.verb import Verb
-from tests.engine.runtime.fakes import ROOT, SCOPE, create, leaf, root
+from tests.engine.runtime.fakes import ROOT, SCOPE, FakeProvider, create, leaf, root
 from tests.engine.runtime.leases import record
 from tests.engine.runtime.stage import Stage
 from tests.engine.runtime.toy import Toy, root_body
@@ -289,3 +290,44 @@ async def test_a_defect_while_the_configuration_is_read_is_logged_and_ends_nothi
 
         assert "KeyError" in loop.events("configuration not reloaded")[0]["exception"]
         assert stage.provider.objects[root()]["status"]["ready"] == 3
+
+
+class Watching(FakeProvider):
+    """A provider that notices changes, and that keeps what it has observed until it is asked to keep less."""
+
+    def __init__(self, *bodies: dict[str, Any]) -> None:
+        super().__init__(*bodies)
+        self.compacted = 0
+        self.event = anyio.Event()
+
+    @asynccontextmanager
+    async def watching(self, scope: Scope) -> AsyncIterator[None]:
+        yield
+
+    async def changed(self) -> None:
+        await self.event.wait()
+
+    async def observe(self, scope: Scope) -> Observation:
+        self.event = anyio.Event()
+        return await super().observe(scope)
+
+    def compact(self) -> None:
+        self.compacted += 1
+
+
+async def test_what_was_observed_is_kept_in_less_memory_once_nothing_has_changed_for_a_while() -> None:
+    stage = Stage()
+    stage.provider = provider = Watching(root_body(leaves=1))
+    stage.engine = replace(stage.engine, provider=provider)
+    stage.background = stage.never
+
+    async with running(stage):
+        await stage.clock.advance(30)
+        once = provider.compacted
+        for _ in range(10):
+            provider.event.set()
+            await stage.clock.advance(IDLE / 2)
+        meanwhile = provider.compacted
+        await stage.clock.advance(10 * IDLE)
+
+        assert (once > 0, meanwhile - once, provider.compacted - meanwhile) == (True, 0, 1)
