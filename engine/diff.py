@@ -91,7 +91,7 @@ def _is_sealed(desired: Body, live: Body, seal: str) -> bool:
     return bool(desired_labels.get(seal) == live_labels.get(seal))
 
 
-class _Comparison(Struct, frozen=True):
+class _Comparison(Struct, eq=False):
     """A comparison in progress; it adds changes to `difference`. `owned` arguments are the fields that we own around a path."""
 
     rules: Rules

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 from sys import intern
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import orjson
 from msgspec import Struct, field
@@ -27,6 +27,7 @@ USES = 32
 MAX_DICTIONARIES = 256
 """How many dictionaries are used at a time, the last used ones; a replaced one exists as long as objects that were compressed with it."""
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
+NO_OBJECTS: Mapping[str, tuple["Live", ...]] = MappingProxyType({})
 PARSED = 64
 """How many parsed objects are kept. A parsed object takes ten times the memory of its bytes."""
 
@@ -177,13 +178,19 @@ def shared(text: str) -> str:
     return intern(text) if type(text) is str else text
 
 
-class Slice(Struct, frozen=True, eq=False):
-    """The observed objects of one part of a root (for example one replica). Compared by identity: an unchanged slice is the same object."""
+class Slice:
+    """The observed objects of one part of a root (for example one replica). Compared by identity: an unchanged slice is the same object.
 
-    objects: Mapping[ResourceId, Live]
-    by_kind: Mapping[str, tuple[Live, ...]] = field(default_factory=dict)
-    """Kind name -> the objects of that kind, ordered by namespace and name."""
-    _indices: dict[str, Any] = field(default_factory=dict)
+    Its objects never change. It remembers what has been derived from them, for as long as it exists.
+    """
+
+    __slots__ = ("_derived", "by_kind", "objects")
+
+    def __init__(self, objects: Mapping[ResourceId, Live], by_kind: Mapping[str, tuple[Live, ...]] = NO_OBJECTS) -> None:
+        self.objects: Final = objects
+        self.by_kind: Final = by_kind
+        """Kind name -> the objects of that kind, ordered by namespace and name."""
+        self._derived: dict[str, Any] = {}
 
     def of(self, kind: str) -> tuple[Live, ...]:
         """The objects of that kind, ordered by namespace and name; empty if there are none."""
@@ -191,9 +198,9 @@ class Slice(Struct, frozen=True, eq=False):
 
     def index(self, name: str, make: Callable[["Slice"], T]) -> T:
         """A value derived from these objects, computed by `make` on first access and kept under that name."""
-        if name not in self._indices:
-            self._indices[name] = make(self)
-        return cast(T, self._indices[name])
+        if name not in self._derived:
+            self._derived[name] = make(self)
+        return cast(T, self._derived[name])
 
 
 def slice_of(lives: Iterable[Live]) -> Slice:

@@ -1,13 +1,13 @@
 """Operation order: the operations of a plan in an order that respects every edge, and one writer at a time for a shared object."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import cached_property
 from typing import Final
 
 from msgspec.structs import replace
 
 from engine.answer import FailedCall
-from engine.blueprint import Desired
-from engine.graph import edges_of
+from engine.graph import Graph, Part, Resources, edges_of
 from engine.ids import ResourceId
 from engine.operation import Operation, operation_key
 from engine.plan import Plan, Wait, noteworthy, without
@@ -24,16 +24,41 @@ RANKS: Final[Mapping[Verb, int]] = {Verb.STATUS: 2, Verb.DELETE: 1, Verb.REPLACE
 """Who writes first: the root that uses the object, then the one that removes it, then the one that reports on it. Other verbs: 0."""
 
 
-def ordered(operations: Sequence[Operation], desired: Desired) -> tuple[Operation, ...]:
+class PartContents:
+    """The resources of a graph while a plan is made, those of each part computed at most once, and only if they are asked for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._resources: dict[str, Resources] = {}
+
+    def of(self, part: Part) -> Resources:
+        """The resources of a part."""
+        known = self._resources.get(part.key)
+        if known is None:
+            known = self._resources[part.key] = self.graph.resources_of(part)
+        return known
+
+    @cached_property
+    def part_of(self) -> Mapping[ResourceId, Part]:
+        """Resource -> its part, in creation order."""
+        return {id: part for part in self.graph.parts for id in part.ids}
+
+    def edges_of(self, id: ResourceId) -> frozenset[ResourceId]:
+        """The resources that this one comes after; none if the graph does not have it."""
+        part = self.part_of.get(id)
+        return edges_of(self.of(part)[id]) if part is not None else frozenset()
+
+
+def ordered(operations: Sequence[Operation], contents: PartContents) -> tuple[Operation, ...]:
     """The operations with their edges: first what is removed, in the reverse of the graph's order, then the rest in the graph's order."""
     if not operations:
         return ()
     keys: dict[ResourceId, dict[Verb, str]] = {}
     for operation in operations:
         keys.setdefault(operation.id, {})[operation.verb] = operation.key
-    dependents = _removed_dependents(operations, desired)
-    with_edges = [_with_edges(operation, desired, keys, dependents) for operation in operations]
-    position = {id: number for number, id in enumerate(desired.graph.resources)}
+    dependents = _removed_dependents(operations, contents)
+    with_edges = [_with_edges(operation, contents, keys, dependents) for operation in operations]
+    position = {id: number for number, id in enumerate(contents.part_of)}
     written = [operation for operation in with_edges if operation.verb not in REMOVES]
     removed = [operation for operation in with_edges if operation.verb in REMOVES]
     written.sort(key=lambda operation: (position[operation.id], operation.id))
@@ -41,19 +66,18 @@ def ordered(operations: Sequence[Operation], desired: Desired) -> tuple[Operatio
     return (*removed, *written)
 
 
-def _removed_dependents(operations: Sequence[Operation], desired: Desired) -> dict[ResourceId, list[ResourceId]]:
+def _removed_dependents(operations: Sequence[Operation], contents: PartContents) -> dict[ResourceId, list[ResourceId]]:
     """Resource -> the resources that depend on it and are removed, which must be gone first."""
     dependents: dict[ResourceId, list[ResourceId]] = {}
     for operation in operations:
-        resource = desired.graph.resources.get(operation.id) if operation.verb in REMOVES else None
-        for need in edges_of(resource) if resource else ():
+        for need in contents.edges_of(operation.id) if operation.verb in REMOVES else ():
             dependents.setdefault(need, []).append(operation.id)
     return dependents
 
 
 def _with_edges(
     operation: Operation,
-    desired: Desired,
+    contents: PartContents,
     keys: Mapping[ResourceId, Mapping[Verb, str]],
     dependents: Mapping[ResourceId, Sequence[ResourceId]],
 ) -> Operation:
@@ -65,7 +89,7 @@ def _with_edges(
         return replace(operation, after=frozenset(after))
     if operation.verb is Verb.STATUS:
         return operation
-    needs = edges_of(desired.graph.resources[operation.id])
+    needs = contents.edges_of(operation.id)
     after = {key for need in needs if need in keys for verb, key in keys[need].items() if verb in WRITES}
     return replace(operation, after=frozenset(after)) if after else operation
 

@@ -11,12 +11,12 @@ from engine.actions import Action, actions_on, delete_unintended, not_served
 from engine.blueprint import Desired
 from engine.conditions import completed_generation
 from engine.diff import LABELLED, covers
-from engine.graph import Part
+from engine.graph import Part, Resources, part
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.operation import Cause, Operation
-from engine.operation_order import ordered
+from engine.operation_order import PartContents, ordered
 from engine.part_context import PartContext
 from engine.plan import Plan, Wait
 from engine.reason import Reason
@@ -45,10 +45,9 @@ def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str
         return Plan(observed.root.id, deferred=(not_served(observed.root.id, observed.proposal),), notes=desired.notes)
     absent, labelled_at = _absent_cause(observed), _labelled_at(observed)
     parts = (*desired.graph.parts, *_obsolete_parts(desired, observed, memo))
-    part_plans = [_recalled(part, observed, reads, absent, labelled_at, memo) for part in parts]
-    operations = ordered([operation for part_plan in part_plans for operation in part_plan.operations], desired)
-    for part in parts:
-        part.release()
+    contents = PartContents(desired.graph)
+    part_plans = [_recalled(part, contents, observed, reads, absent, labelled_at, memo) for part in parts]
+    operations = ordered([operation for part_plan in part_plans for operation in part_plan.operations], contents)
     return Plan(
         root=observed.root.id,
         operations=operations,
@@ -86,18 +85,26 @@ def _is_applied(proposal: Body, root: Live) -> bool:
 
 def _obsolete_parts(desired: Desired, observed: Observed, memo: Memo) -> Iterable[Part]:
     """An empty part for every slice that the graph has no part for."""
-    for key in sorted(observed.slices.keys() - {part.key for part in desired.graph.parts}):
-        yield memo.recall(("obsolete", key), (), partial(Part, key, {}, frozenset()))
+    for key in sorted(observed.slices.keys() - {each.key for each in desired.graph.parts}):
+        yield memo.recall(("obsolete", key), (), partial(part, key, ()))
 
 
-def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]], absent: Cause, labelled_at: str, memo: Memo) -> PartPlan:
+def _recalled(
+    part: Part,
+    contents: PartContents,
+    observed: Observed,
+    reads: Mapping[str, frozenset[str]],
+    absent: Cause,
+    labelled_at: str,
+    memo: Memo,
+) -> PartPlan:
     """The plan of a part, from the memo if nothing that it depends on has changed (`reads` is the same in all passes)."""
     objects = observed.slice(part.key)
     root = observed.root
     elsewhere = {id: live for id in part.found_elsewhere if (live := observed.elsewhere(id)) is not None} if part.found_elsewhere else {}
     if observed.proposer is not None:
         elsewhere[observed.proposer.id] = observed.proposer
-    root_fact = root if root.id in part.resources else root.uid
+    root_fact = root if root.id in part.ids else root.uid
     incomplete, unserved = observed.incomplete, observed.unserved
     facts = (
         part,
@@ -116,16 +123,16 @@ def _recalled(part: Part, observed: Observed, reads: Mapping[str, frozenset[str]
         context = PartContext(
             root, objects, observed.foreign, observed.mislabelled, incomplete, unserved, reads, absent, labelled_at, elsewhere
         )
-        return _part_plan(part, context)
+        return _part_plan(contents.of(part), context)
 
     return memo.recall(("part", part.key), facts, make)
 
 
-def _part_plan(part: Part, context: PartContext) -> PartPlan:
+def _part_plan(resources: Resources, context: PartContext) -> PartPlan:
     """The actions on the objects of a part, as operations and waits."""
     operations: list[Operation] = []
     deferred: list[Wait] = []
-    for action in _actions(part, context):
+    for action in _actions(resources, context):
         if isinstance(action, Wait):
             deferred.append(action)
         else:
@@ -133,10 +140,10 @@ def _part_plan(part: Part, context: PartContext) -> PartPlan:
     return PartPlan(tuple(operations), tuple(deferred))
 
 
-def _actions(part: Part, context: PartContext) -> Iterable[Action]:
+def _actions(resources: Resources, context: PartContext) -> Iterable[Action]:
     """The actions on the resources of a part, and on live objects that it does not have."""
     not_created: dict[ResourceId, bool] = {}
-    for id, resource in part.resources.items():
+    for id, resource in resources.items():
         known = context.find(id)
         live = known if known is not None and known.uid else None  # A proposed root has no uid.
         actions = list(actions_on(resource, live, context))
@@ -144,7 +151,7 @@ def _actions(part: Part, context: PartContext) -> Iterable[Action]:
             actions = _after_owners(resource, actions, not_created)
         yield from actions
     for live in context.slice.objects.values():
-        if live.id not in part.resources:
+        if live.id not in resources:
             yield from delete_unintended(live, context)
 
 

@@ -95,8 +95,7 @@ class Debounce:
 class Memory(Struct, eq=False):
     """What makes passes cheaper and writes fewer; a process that starts with an empty memory computes the same plans.
 
-    The exceptions are `failed_calls`, `verdicts` and `foreign`: no listing shows these facts; a new process learns them from the answers to
-    its calls.
+    Rule 3 of `docs/architecture.md` names each of the exceptions: fields that change what is planned, or when it is written.
     """
 
     memo: Memo = field(default_factory=Memo)

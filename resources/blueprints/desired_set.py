@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine.answer import FailedCall
 from engine.blueprint import Desired
 from engine.errors import GraphError
-from engine.graph import Graph, Part, graph, part
+from engine.graph import Graph, Part, Resources, graph, part
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Observed
@@ -93,6 +93,8 @@ class _SetSummary(Struct, frozen=True, eq=False):
 
     replicas: tuple[Replica, ...]
     status: Body | None
+    computed: Mapping[str, Resources]
+    """Key of a part -> its resources, of the replicas that have changed."""
 
 
 def desired_set(given: SetInput) -> Desired:
@@ -156,19 +158,20 @@ def _vacated_domains(state: _SetState, turns: Sequence[ReplicaTurn], last: int |
 
 
 def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSummary:
-    failed_calls = _failed_calls(given)
+    failed_calls, computed = _failed_calls(given), dict[str, Resources]()
     replicas = tuple(
-        _desired_replica(given, state, replica, turn, domains, failed_calls)
+        _desired_replica(given, state, replica, turn, domains, failed_calls, computed)
         for replica, turn, domains in zip(state.replicas, rollout.turns, state.domains, strict=True)
     )
     root = given.observed.root
     if not root.uid:
-        return _SetSummary(replicas, None)
+        return _SetSummary(replicas, None, computed)
     summaries = [replica.summary for replica in replicas]
     body = status.of(given.template, len(replicas), root, summaries, rollout.update, given.admitted.faults, rollout.gate.refusal)
     is_complete = not state.excess and state.shared.complete and all(replica.summary.complete for replica in replicas)
     generation = {"observedGeneration": root.generation} if is_complete and not rollout.update.outdated else {}
-    return _SetSummary(replicas, {**body, **generation, **errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {})})
+    failed = errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {})
+    return _SetSummary(replicas, {**body, **generation, **failed}, computed)
 
 
 def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: UpdateGate) -> Desired:
@@ -177,7 +180,7 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: Upd
     root = given.memo.recall(ROOT, facts, lambda: part(ROOT, [root_resource(observed, given.admitted, summary.status)]))
     parts = (*(replica.part for replica in summary.replicas), *(removal.part for removal in state.excess))
     return Desired(
-        _graph(given, (root, state.shared.part, *parts)),
+        _graph(given, (root, state.shared.part, *parts), summary.computed),
         pending=(
             *replica_domains.pending(state.shared.domains),
             *(wait for replica in summary.replicas for wait in replica.pending),
@@ -208,9 +211,9 @@ def _pod_notes(given: SetInput) -> tuple[str, ...]:
     return pod_notes(given.admitted.version.pods.findings)
 
 
-def _graph(given: SetInput, parts: tuple[Part, ...]) -> Graph:
+def _graph(given: SetInput, parts: tuple[Part, ...], computed: Mapping[str, Resources]) -> Graph:
     """The graph of these parts. Raises `GraphError` if they contradict each other."""
-    result = graph(parts, given.memo.last("graph") or ())
+    result = graph(parts, given.memo.last("graph") or (), computed)
     given.memo.remember("graph", parts)
     return result
 
@@ -235,11 +238,23 @@ def _observe_replica(given: SetInput, index: int, taken: frozenset[str]) -> Repl
 
 
 def _desired_replica(
-    given: SetInput, state: _SetState, replica: ReplicaState, turn: ReplicaTurn, domains: ReplicaDomains, failed_calls: _FailedCalls
+    given: SetInput,
+    state: _SetState,
+    replica: ReplicaState,
+    turn: ReplicaTurn,
+    domains: ReplicaDomains,
+    failed_calls: _FailedCalls,
+    computed: dict[str, Resources],
 ) -> Replica:
+    """The replica, remembered without its resources. If it has changed, these are added to `computed`."""
     own = failed_calls.get(str(replica.stage.index), ()) if failed_calls is not None else None
     facts = (replica, turn, state.has_token, domains, state.gang_blockers, given.observed.holds, own)
-    return given.memo.recall(("replica", replica.stage.index), facts, lambda: desired_replica(*facts))
+
+    def make() -> Replica:
+        made, computed[str(replica.stage.index)] = desired_replica(*facts)
+        return made
+
+    return given.memo.recall(("replica", replica.stage.index), facts, make)
 
 
 def _failed_calls(given: SetInput) -> _FailedCalls:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.answer import FailedCall
 from engine.duration import spell
-from engine.graph import Part, Recomputable, part
+from engine.graph import Part, Resources, part
 from engine.ids import ResourceId
 from engine.observed import Slice, timestamp
 from engine.plan import Alarm, Wait
@@ -83,8 +83,8 @@ def desired_replica(
     gang_blockers: GangBlockers,
     holds: Mapping[str, str],
     failed_calls: tuple[FailedCall, ...] | None,
-) -> Replica:
-    """The desired objects of a replica. `has_token` says whether its pods can watch the pods that they start after."""
+) -> tuple[Replica, Resources]:
+    """A replica, and its resources. `has_token` says whether its pods can watch the pods that they start after."""
     facts = (state, turn, has_token, domains, gang_blockers, holds, failed_calls)
     view, desired, removed = _resources(*facts)
     complete = not removed and all(resource.id in view.lives.objects for resource in desired if not isinstance(resource, Drop))
@@ -92,16 +92,17 @@ def desired_replica(
     leaving = pending_deletions(view.lives.objects[resource.id] for resource in removed if resource.id in view.lives.objects)
     pending = (*replica_domains.pending(own_domains), *_pending(view, state.terminations.until), *leaving)
     own = part(str(view.index), [*desired, *removed])
-    return Replica(
-        replace(own, resources=Recomputable(own.resources, lambda: _resources_by_id(*facts))),
+    replica = Replica(
+        replace(own, ids=dict.fromkeys(own.ids), compute=lambda: _resources_by_id(*facts)),
         summary(view, complete),
         pending,
         tuple(_unconfirmed_errors(view)),
         tuple(scheduler_gang.alarms(view)),
     )
+    return replica, own.resources
 
 
-def _resources_by_id(*facts: *ReplicaFacts) -> Mapping[ResourceId, Resource]:
+def _resources_by_id(*facts: *ReplicaFacts) -> Resources:
     """The resources of the replica, as often as they are needed."""
     view, desired, removed = _resources(*facts)
     return part(str(view.index), [*desired, *removed]).resources

@@ -6,8 +6,8 @@ deleted next; the driver removes what it created, and the engine's finalizer is 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -154,17 +154,16 @@ def _part_of(root: str, live: Live | None) -> str:
     return labelled if is_owner else root
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReplicaDomains:
+class ReplicaDomains(Struct, frozen=True, eq=False, dict=True):
     """The domains of one replica: those that it requests, and those that it no longer requests."""
 
     requested: tuple[Domain, ...] = ()
     release: DomainRelease = DomainRelease()
-    by_key: Mapping[tuple[ResourceId, bool], Domain] = field(init=False)
-    """The requested domains by id and by whether they are shared."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_key", {(domain.id, domain.request.shared): domain for domain in self.requested})
+    @cached_property
+    def by_key(self) -> Mapping[tuple[ResourceId, bool], Domain]:
+        """The requested domains by id and by whether they are shared."""
+        return {(domain.id, domain.request.shared): domain for domain in self.requested}
 
 
 NO_DOMAINS = ReplicaDomains()

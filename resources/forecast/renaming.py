@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.canonical import canonical
@@ -18,8 +19,7 @@ from resources.model.environment import REPLICA_VARIABLE
 Body = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Renaming:
+class Renaming(Struct, frozen=True, eq=False, dict=True):
     """Replaces indices of replicas in names of objects of a set, in the label and in the variable that have the index alone.
 
     Every text may contain such names, e.g. a reason, or an address.
@@ -30,11 +30,11 @@ class Renaming:
     """Index -> the new one. Others stay."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Whole texts that are replaced by others, e.g. uids."""
-    _pattern: re.Pattern[str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        pattern = re.compile(rf"(?<![a-z0-9-]){re.escape(self.root.name)}-(0|[1-9][0-9]{{0,8}})(?![a-z0-9])")
-        object.__setattr__(self, "_pattern", pattern)
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """Finds the names of objects of the set's replicas, each with its index."""
+        return re.compile(rf"(?<![a-z0-9-]){re.escape(self.root.name)}-(0|[1-9][0-9]{{0,8}})(?![a-z0-9])")
 
     def text(self, text: str) -> str:
         """The text with the names of the new indices."""

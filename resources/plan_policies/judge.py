@@ -41,7 +41,7 @@ def judge(policies: Sequence[PlanPolicy], plan: PlanData, expressions: Expressio
     return Judgement(tuple(replace(each, waived=waivers.get(each.rule, "")) for each in violations), tuple(notes))
 
 
-class _Judge(Struct, frozen=True, eq=False):
+class _Judge(Struct, eq=False):
     """Applies one policy."""
 
     policy: PlanPolicy

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from engine.operation import body_of
 from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN, NAMED
 from tests.builders import clique, podcliqueset
 from tests.laws.fabric_worlds import settle
@@ -129,8 +130,8 @@ def test_R55_another_vendor_is_registered_without_a_change_elsewhere() -> None:
     made = two_vendors(sharing(gpu(annotations={"acme.example/mesh": "blue"})))
     (mesh,) = [one for one in made if one.id.kind == "Mesh"]
 
-    assert (mesh.id.group, mesh.id.name, mesh.body["spec"]) == ("fabric.acme.example", "blue", {"template": "blue"})
-    assert mesh.body["metadata"]["finalizers"] == ["acme.example/mesh"]
+    assert (mesh.id.group, mesh.id.name, body_of(mesh)["spec"]) == ("fabric.acme.example", "blue", {"template": "blue"})
+    assert body_of(mesh)["metadata"]["finalizers"] == ["acme.example/mesh"]
 
 
 def test_R56_domains_and_claims_of_users_keep_working() -> None:

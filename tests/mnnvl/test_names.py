@@ -334,7 +334,7 @@ def test_N20_cliques_have_the_annotation_with_their_domain() -> None:
 
 def test_N21_two_vendors_on_one_clique_are_two_claims() -> None:
     made = two_vendors(sharing(gpu(annotations={NAMED: "rack", "acme.example/mesh": "blue"})))
-    (member,) = [one.body["spec"]["podSpec"] for one in made if one.id.kind == "PodClique"]
+    (member,) = [body_of(one)["spec"]["podSpec"] for one in made if one.id.kind == "PodClique"]
 
     assert {one["name"]: one["resourceClaimTemplateName"] for one in member["resourceClaims"]} == {
         "mnnvl-claim": "rack",

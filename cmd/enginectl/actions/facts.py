@@ -22,8 +22,8 @@ from resources.preview.facts import NEW_NODES, NO_FACTS, NO_ROOM, Facts, FirstPa
 from resources.preview.needs import Needs, needs
 
 
-class FactReader(Struct, frozen=True):
-    """The lists that a preview makes besides its pass."""
+class FactReader(Struct, eq=False):
+    """Makes the lists that a preview needs besides its pass, and notes which rights it lacks."""
 
     provider: Provider
     forbidden: set[str] = field(default_factory=set)

@@ -52,7 +52,7 @@ def claims(toy: Toy) -> list[str]:
 
 def pod_of(operations: dict[str, Any], clique: str) -> dict[str, Any]:
     """The first pod of a clique."""
-    pods = (operation.body for key, operation in operations.items() if key.startswith(f"Pod/{clique}-"))
+    pods = (dict(body_of(operation)) for key, operation in operations.items() if key.startswith(f"Pod/{clique}-"))
     body: dict[str, Any] = min(pods, key=lambda body: body["spec"]["hostname"])
     return body
 

@@ -1,6 +1,7 @@
 """Backend: what the HTTP server works on: the in-memory API, its access rules, injected faults, open watches and OpenAPI documents."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import anyio
 
@@ -11,7 +12,7 @@ from grove_sandbox.http.openapi import OpenApi
 from grove_sandbox.product import Clock
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Backend:
     """One sandbox cluster behind its HTTP server."""
 
@@ -21,10 +22,11 @@ class Backend:
     faults: FaultInjector = field(default_factory=FaultInjector)
     streams: set[anyio.CancelScope] = field(default_factory=set)
     """The open watches; cancelling one ends its response in order."""
-    openapi: OpenApi = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "openapi", OpenApi(self.api.catalogue))
+    @cached_property
+    def openapi(self) -> OpenApi:
+        """The OpenAPI documents of the kinds that it serves."""
+        return OpenApi(self.api.catalogue)
 
     def close_watches(self) -> None:
         """End every open watch, as a server does that shuts down."""
