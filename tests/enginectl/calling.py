@@ -15,6 +15,9 @@ from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
+WAITING = frozenset({"sync", "delete"})
+"""The commands that wait, for five minutes by default: that is one with a quick clock, which a busy machine may need."""
+
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
@@ -47,8 +50,9 @@ class Engine:
         self.capsys = capsys
 
     def __call__(self, *words: str | Path, traceback: bool = False) -> CommandResult:
-        """Run `engine WORDS` in this process. There must be no traceback unless `traceback`."""
-        code = app([str(word) for word in words])
+        """Run `engine WORDS` in this process, with patience if it waits. There must be no traceback unless `traceback`."""
+        patience = ("--timeout", "1h") if WAITING.intersection(words[:1]) and "--timeout" not in words else ()
+        code = app([*map(str, words[:1]), *patience, *map(str, words[1:])])
         captured = self.capsys.readouterr()
         assert traceback or "Traceback" not in captured.err
         return CommandResult(code, captured.out, captured.err)
