@@ -64,8 +64,11 @@ class Blueprint(ABC, Generic[C_contra]):
     """The label selector that matches all its children."""
 
     @abstractmethod
-    def children(self, configuration: C_contra) -> tuple[Kind, ...]:
-        """The kinds of objects that it may create under this configuration. Lists, watches and permissions are derived from it."""
+    def children(self, configuration: C_contra) -> Mapping[Kind, tuple[str, ...]]:
+        """The kinds of objects that it may create under this configuration -> the verbs with which they are written.
+
+        Lists, watches and permissions are derived from it.
+        """
 
     def references(self, configuration: C_contra) -> tuple[Kind, ...]:
         """The kinds of which it reads all objects, whoever owns them, under this configuration. By default none."""

@@ -163,12 +163,13 @@ def test_the_messages_that_the_user_guide_explains_are_ours() -> None:
 
 
 COMPUTED = {
+    "architecture.md": r"^```python$.*?^```$",
     "operations.md": r"^\| `\w+` \| (?:counter|gauge|histogram) \|.*?$",
     "permissions.md": r"^<!-- permissions -->$.*?^<!-- end -->$",
     "performance.md": r"^<!-- (?P<section>bench-cluster|bench-cluster-profile|growth) -->$.*?^<!-- /(?P=section) -->$",
     "policy.md": r"^\| `\w+` \| `(?:string|int|bool|[A-Z]\w+|\w+\(.*?\))` \|.*?$",
 }
-"""Tables that are computed, or held equal to code line by line: metrics, permissions, benchmarks, types of policies."""
+"""What is computed, or held equal to code line by line: an example, metrics, permissions, benchmarks, types of policies."""
 MOST_WORDS = 48_500
 
 

@@ -27,7 +27,7 @@ from tests.test_layout import (
         (imports_only_layers_below, "engine/planner.py", "from resources.base.names import pod_name"),
         (imports_only_layers_below, "engine/planner.py", "from engine.runtime.clock import Clock"),
         (imports_only_layers_below, "engine/planner.py", "from engine import runtime"),
-        (imports_only_layers_below, "engine/runtime/loop.py", "import resources.blueprints.parts"),
+        (imports_only_layers_below, "engine/runtime/loop.py", "import resources.blueprints.root"),
         (imports_only_layers_below, "resources/children/pod.py", "def late():\n    import engine.runtime.cache"),
         (imports_only_layers_below, "resources/children/pod.py", "from providers.registry import FABRICS"),
         (imports_only_layers_below, "providers/fabrics/nvlink.py", "from providers.kubernetes.client import connect"),

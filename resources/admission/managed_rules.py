@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.ids import Kind
 from engine.paths import get
@@ -15,35 +15,26 @@ from resources.ports.references import References
 DISABLE_PROTECTION: Final = "grove.io/disable-managed-resource-protection"
 """The annotation with which a set disables the protection of its children."""
 
-CHANGES: Final = frozenset({Act.UPDATE, Act.DELETE})
-ANY: Final = CHANGES | {Act.CREATE}
-
-PROTECTED: Final[Mapping[Kind, frozenset[Act]]] = {
-    kinds.SECRET: CHANGES,
-    kinds.SERVICE_ACCOUNT: CHANGES,
-    kinds.SERVICE: CHANGES,
-    kinds.ROLE: CHANGES,
-    kinds.ROLE_BINDING: CHANGES,
-    kinds.AUTOSCALER: CHANGES,
-    kinds.POD: frozenset({Act.UPDATE}),
-    kinds.PODCLIQUE: ANY,
-    kinds.SCALING_GROUP: ANY,
-    kinds.PODGANG: ANY,
-}
-"""The protected operations of each kind. Anybody may delete a pod: it is created again."""
-
-_PROTECTED_BY_NAME: Final = {(kind.group, kind.name): acts for kind, acts in PROTECTED.items()}
-"""`PROTECTED` by group and kind name, because a request may be of another version."""
-
 
 class Protection(Struct, frozen=True):
-    """Whether managed objects are protected, and which users may change them nevertheless."""
+    """Which managed objects are protected, and which users may change them nevertheless."""
 
-    enabled: bool = False
+    protected: Mapping[Kind, frozenset[Act]] = field(default_factory=dict)
+    """Kind -> its protected operations; empty: nothing is protected."""
     operator: str = ""
     """The user name of the engine itself; empty if it is not known."""
     exempt: frozenset[str] = frozenset()
     """The names of further users who may change managed objects."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether anything is protected."""
+        return bool(self.protected)
+
+    def protects(self, request: Request) -> bool:
+        """Whether the operation is protected, in whatever version of its kind the object is written."""
+        acts = (acts for kind, acts in self.protected.items() if (kind.group, kind.name) == (request.id.group, request.id.kind))
+        return request.act in next(acts, ())
 
     def trusts(self, user: str) -> bool:
         """Whether the user may change managed objects. An unknown user (empty name) may not, even if the operator is unknown."""
@@ -56,11 +47,7 @@ def decide(request: Request, references: References, protection: Protection) -> 
     It is allowed nevertheless if the parent PodCliqueSet is not named, does not exist or disables the protection.
     """
     allowed = Decision(body=request.body)
-    if (
-        not protection.enabled
-        or request.act not in _PROTECTED_BY_NAME.get((request.id.group, request.id.kind), ())
-        or not _is_managed(request)
-    ):
+    if not protection.protects(request) or not _is_managed(request):
         return allowed
     key = f"{request.id.namespace}/{request.id.name}"
     name = _label(_current(request), labels.PART_OF)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from engine.ids import Kind
 from engine.resource import Body
-from resources.admission.managed_rules import PROTECTED, Protection
+from resources.admission.managed_rules import Protection
 from resources.admission.request import Act
 from resources.admission_policies.rules import text
 from resources.admission_policies.sets import BINDING_VARIABLES, VARIABLES, binding_rules, set_rules
@@ -92,7 +92,7 @@ def _protecting(protection: Protection) -> Iterator[Body]:
     yield from _bound(
         f"managed-objects.{SUFFIX}",
         {
-            "matchConstraints": {"resourceRules": [_resource_rule(kind, sorted(acts)) for kind, acts in PROTECTED.items()]},
+            "matchConstraints": {"resourceRules": [_resource_rule(kind, sorted(acts)) for kind, acts in protection.protected.items()]},
             "matchConditions": [
                 {"name": "is-managed", "expression": f"[object, oldObject].exists(o, o != null && {own})"},
                 {"name": "has-a-set", "expression": f"[oldObject == null ? object : oldObject].exists(o, {part})"},

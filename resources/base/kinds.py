@@ -88,3 +88,6 @@ KINDS: Final = (
     KAI_TOPOLOGY,
 )
 """All kinds of this module, Grove's first."""
+
+WRITES: Final = ("create", "patch", "delete")
+"""The verbs with which most objects are written."""

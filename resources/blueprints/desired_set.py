@@ -23,6 +23,7 @@ from resources.base import kinds
 from resources.blueprints import update_trials
 from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, desired_replica, observe_replica
 from resources.blueprints.root import SharedObjects, has_token, root_resource, shared_objects
+from resources.children.child_kind import ChildTable
 from resources.domains import reach, replica_domains
 from resources.domains.completion import released_on_completion
 from resources.domains.release import DomainRelease
@@ -35,7 +36,7 @@ from resources.policies.rollout import UpdateAllowance, current_replica, update_
 from resources.policies.update_gate import OPEN, UpdateGate
 from resources.policies.vacating import ReplicaProgress, vacated_domains
 from resources.ports.configuration import Configuration
-from resources.removal.teardown import PartRemoval, excess_replicas
+from resources.removal.deletion import PartRemoval, excess_replicas
 from resources.status import errors
 from resources.status import podcliqueset as status
 
@@ -52,6 +53,8 @@ class SetInput(Struct, frozen=True, eq=False):
     observed: Observed
     admitted: AdmittedSet
     template: Template
+    table: ChildTable
+    """The kinds of its objects."""
     configuration: Configuration
     now: datetime
     memo: Memo
@@ -116,8 +119,8 @@ def _observe_replicas(given: SetInput) -> _SetState:
     return _SetState(
         replicas=replicas,
         domains=domains,
-        shared=shared_objects(observed, template, replica_domains.shared_domains(domains), configuration, now, memo),
-        excess=tuple(excess_replicas(observed, len(indices), configuration, now, memo)),
+        shared=shared_objects(observed, template, replica_domains.shared_domains(domains), given.table, configuration, now, memo),
+        excess=tuple(excess_replicas(observed, len(indices), given.table, configuration, now, memo)),
         has_token=has_token(observed, template, memo),
         gang_blockers=gang_blockers(observed, template, configuration, memo),
     )
@@ -170,7 +173,7 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
     body = status.of(given.template, len(replicas), root, summaries, rollout.update, given.admitted.faults, rollout.gate.refusal)
     is_complete = not state.excess and state.shared.complete and all(replica.summary.complete for replica in replicas)
     generation = {"observedGeneration": root.generation} if is_complete and not rollout.update.outdated else {}
-    failed = errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {})
+    failed = errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {}, given.table.codes)
     return _SetSummary(replicas, {**body, **generation, **failed}, computed)
 
 
@@ -248,7 +251,7 @@ def _desired_replica(
 ) -> Replica:
     """The replica, remembered without its resources. If it has changed, these are added to `computed`."""
     own = failed_calls.get(str(replica.stage.index), ()) if failed_calls is not None else None
-    facts = (replica, turn, state.has_token, domains, state.gang_blockers, given.observed.holds, own)
+    facts = (replica, turn, state.has_token, domains, state.gang_blockers, given.observed.holds, own, given.table)
 
     def make() -> Replica:
         made, computed[str(replica.stage.index)] = desired_replica(*facts)

@@ -12,18 +12,19 @@ from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.resource import Body
 from resources.base import kinds, labels
+from resources.base.kinds import WRITES
 from resources.ports.configuration import KAI_SCHEDULER, ONLY, Configuration
 
-CHILDREN = (
-    kinds.SECRET,
-    kinds.SERVICE,
-    kinds.PVC,
-    kinds.INGRESS,
-    kinds.DEPLOYMENT,
-    kinds.VOLCANO_POD_GROUP,
-    kinds.LEADER_WORKER_SET,
-)
-"""The kinds of objects that a graph can own, besides its PodCliqueSet."""
+CHILDREN = {
+    kinds.SECRET: WRITES,
+    kinds.SERVICE: WRITES,
+    kinds.PVC: ("create", "delete"),
+    kinds.INGRESS: WRITES,
+    kinds.DEPLOYMENT: WRITES,
+    kinds.VOLCANO_POD_GROUP: WRITES,
+    kinds.LEADER_WORKER_SET: WRITES,
+}
+"""The kinds of objects that a graph can own, besides its PodCliqueSet -> how they are written."""
 
 
 class DynamoGraphBlueprint(Blueprint[Configuration]):
@@ -32,7 +33,7 @@ class DynamoGraphBlueprint(Blueprint[Configuration]):
     kind: Kind = kinds.DYNAMO_GRAPH
     selector: str = labels.GRAPH_SELECTOR
 
-    def children(self, configuration: Configuration) -> tuple[Kind, ...]:
+    def children(self, configuration: Configuration) -> Mapping[Kind, tuple[str, ...]]:
         """The kinds of objects that a graph can own."""
         return CHILDREN
 

@@ -28,7 +28,7 @@ from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.status import FAILED, INVALID, Failure, status_of
 from resources.ports.configuration import ONLY, Configuration
-from resources.removal.obsolete import orphans_its_children
+from resources.removal.deletion import orphans_its_children
 
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.GRAPH_FINALIZER,))
 """The policy of a stored graph: its labels and annotations are not removed."""

@@ -17,46 +17,21 @@ from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.blueprints.desired_set import SetInput, desired_set
 from resources.blueprints.root import KNOWN
+from resources.children.child_kind import ChildTable
+from resources.children.table import CHILDREN
 from resources.domains.release import used_orphans
 from resources.model.domain import policy_of
-from resources.model.gang_scheduling import gang_kinds
 from resources.model.template import Template, read, referenced_ids
 from resources.model.view import SET, part_key
 from resources.ports.configuration import Configuration
 from resources.ports.references import template_references
 from resources.ports.scheduler import ReferringScheduler
-from resources.removal.obsolete import POLICIES
-from resources.removal.teardown import teardown
+from resources.removal.deletion import teardown
 
-CHILDREN = (
-    kinds.SERVICE_ACCOUNT,
-    kinds.ROLE,
-    kinds.ROLE_BINDING,
-    kinds.SECRET,
-    kinds.SERVICE,
-    kinds.AUTOSCALER,
-    kinds.SCALING_GROUP,
-    kinds.PODCLIQUE,
-    kinds.PODGANG,
-    kinds.RESOURCE_CLAIM,
-    kinds.POD,
-)
-"""The kinds of objects that every set can own; fabrics add those of their domains, scheduler back ends those for gangs."""
-
-READS = {
-    "PodCliqueSet": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang"}),
-    "PodCliqueScalingGroup": frozenset({"Pod", "PodClique"}),
-    "PodClique": frozenset({"Pod", "PodCliqueScalingGroup"}),
-    "PodGang": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup"}),
-    "Pod": frozenset({"PodClique", "PodCliqueScalingGroup", "PodGang"}),
-    "ResourceClaim": frozenset({"Pod", "PodClique", "PodCliqueScalingGroup"}),
-    "HorizontalPodAutoscaler": frozenset({"PodClique", "PodCliqueScalingGroup"}),
-}
-"""Kind -> the kinds of live objects from which objects of that kind are computed."""
-CONSTRAINED = ("PodCliqueSet", "PodGang")
-"""The kinds that are also computed from a ClusterTopologyBinding, if topology constraints are enabled; so are those for gangs."""
-GANG_READS = frozenset({"Pod", "PodClique", "PodCliqueScalingGroup", "PodGang"})
-"""The kinds from which a scheduler's objects for gangs are computed."""
+BINDINGS = frozenset({kinds.TOPOLOGY_BINDING.key})
+"""What is read only if topology constraints are enabled."""
+READS = BINDINGS.union(kind.key for kind in (kinds.POD, kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG))
+"""The kinds of live objects from which the set itself is computed, above all its status."""
 
 
 class PodCliqueSetBlueprint(Blueprint[Configuration]):
@@ -65,9 +40,13 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
     kind: Kind = kinds.PODCLIQUESET
     selector: str = labels.SELECTOR
 
-    def children(self, configuration: Configuration) -> tuple[Kind, ...]:
+    def __init__(self, table: ChildTable = CHILDREN) -> None:
+        """`table`: the kinds of objects that a set owns."""
+        self._table = table
+
+    def children(self, configuration: Configuration) -> Mapping[Kind, tuple[str, ...]]:
         """The kinds of objects that a set owns, including the domains of fabrics and the schedulers' objects for gangs."""
-        return (*CHILDREN, *gang_kinds(configuration), *(fabric.kind for fabric in configuration.fabrics))
+        return self._table.writes(configuration)
 
     def references(self, configuration: Configuration) -> tuple[Kind, ...]:
         """The kinds of objects that a set refers to.
@@ -81,17 +60,12 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
 
     def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:
         """Kind -> the kinds that must be listed completely before objects of that kind are changed."""
-        users = frozenset({"Pod", "PodClique", "ResourceClaim"})
-        gangs = {kind.key: GANG_READS for kind in gang_kinds(configuration)}
-        tables = READS | gangs
-        constrained = (
-            {kind: tables[kind] | {kinds.TOPOLOGY_BINDING.key} for kind in (*CONSTRAINED, *gangs)} if configuration.topology else {}
-        )
-        return tables | constrained | {fabric.kind.key: users for fabric in configuration.fabrics}
+        reads = {self.kind.key: READS, **self._table.reads(configuration)}
+        return reads if configuration.topology else {kind: needed - BINDINGS for kind, needed in reads.items()}
 
     def policies(self, configuration: Configuration) -> Mapping[str, Policy]:
         """Kind -> policy, for the kinds that carry a finalizer of ours: cliques, scaling groups and domains."""
-        return POLICIES | {fabric.kind.name: policy_of(fabric) for fabric in configuration.fabrics}
+        return {**self._table.policies, **{fabric.kind.name: policy_of(fabric) for fabric in configuration.fabrics}}
 
     def root_of(self, child: Live) -> ResourceId | None:
         """The set that the labels of the child name; None if they name none."""
@@ -119,13 +93,13 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
         """The desired objects of the set, or the problems because of which nothing can be computed."""
         root = observed.root
         if root.deleting_since is not None:
-            return teardown(observed, KNOWN, configuration, now, memo)
+            return teardown(observed, KNOWN, self._table, configuration, now, memo)
         admitted = admitted_set(observed, configuration, self._listed(observed, configuration), memo)
         if admitted.problems:
             return Desired(graph(()), problems=admitted.problems)
         template = _template(observed, admitted, configuration, memo)
         try:
-            return desired_set(SetInput(observed, admitted, template, configuration, now, memo))
+            return desired_set(SetInput(observed, admitted, template, self._table, configuration, now, memo))
         except GraphError as error:
             return Desired(graph(()), problems=(str(error),))
 

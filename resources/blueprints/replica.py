@@ -1,6 +1,6 @@
 """Replica: the desired objects of one replica of a set, and its contribution to the set's status and plan."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct, field
@@ -13,9 +13,9 @@ from engine.ids import ResourceId
 from engine.observed import Slice, timestamp
 from engine.plan import Alarm, Wait
 from engine.reason import Because, Reason, Verdict
-from engine.resource import Drop, Resource
-from resources.blueprints.parts import CHILD_KINDS
+from engine.resource import Drop, Resource, Want
 from resources.children import absence, scheduler_gang
+from resources.children.child_kind import ChildTable
 from resources.domains import replica_domains
 from resources.domains.replica_domains import ReplicaDomains
 from resources.model.gang_scheduling import GangBlockers
@@ -26,7 +26,7 @@ from resources.policies.rollout import POSTPONED, UNACCEPTED, UpdateAllowance, U
 from resources.policies.termination import Termination, terminations
 from resources.policies.vacating import with_vacated
 from resources.ports.configuration import Configuration
-from resources.removal.obsolete import obsolete_objects, pending_deletions
+from resources.removal.deletion import obsolete_objects, pending_deletions
 from resources.status import errors
 from resources.status.podclique import why_not_ready
 from resources.status.podcliqueset import ReplicaSummary, summary
@@ -63,7 +63,9 @@ class ReplicaTurn(Struct, frozen=True):
     """Fabric domain that is being deleted -> why the pods of the set leave it now (`vacated_domains`)."""
 
 
-ReplicaFacts = tuple[ReplicaState, ReplicaTurn, bool, ReplicaDomains, GangBlockers, Mapping[str, str], tuple[FailedCall, ...] | None]
+ReplicaFacts = tuple[
+    ReplicaState, ReplicaTurn, bool, ReplicaDomains, GangBlockers, Mapping[str, str], tuple[FailedCall, ...] | None, ChildTable
+]
 """Everything that the resources of a replica are computed from."""
 
 
@@ -83,9 +85,10 @@ def desired_replica(
     gang_blockers: GangBlockers,
     holds: Mapping[str, str],
     failed_calls: tuple[FailedCall, ...] | None,
+    table: ChildTable,
 ) -> tuple[Replica, Resources]:
     """A replica, and its resources. `has_token` says whether its pods can watch the pods that they start after."""
-    facts = (state, turn, has_token, domains, gang_blockers, holds, failed_calls)
+    facts = (state, turn, has_token, domains, gang_blockers, holds, failed_calls, table)
     view, desired, removed = _resources(*facts)
     complete = not removed and all(resource.id in view.lives.objects for resource in desired if not isinstance(resource, Drop))
     own_domains = (domain for domain in domains.requested if not domain.request.shared)
@@ -96,7 +99,7 @@ def desired_replica(
         replace(own, ids=dict.fromkeys(own.ids), compute=lambda: _resources_by_id(*facts)),
         summary(view, complete),
         pending,
-        tuple(_unconfirmed_errors(view)),
+        tuple(_unconfirmed_errors(view)) if failed_calls is None else (),
         tuple(scheduler_gang.alarms(view)),
     )
     return replica, own.resources
@@ -116,15 +119,18 @@ def _resources(
     gang_blockers: GangBlockers,
     holds: Mapping[str, str],
     failed_calls: tuple[FailedCall, ...] | None,
+    table: ChildTable,
 ) -> tuple[View, list[Resource], list[Resource]]:
     """The replica with everything that is decided about it, the resources that it should have, and those that are removed."""
     view = replace(state.view, has_token=has_token, domains=domains.by_key, gang_blockers=gang_blockers)
-    view = replace(view, holds=holds, failed_calls=failed_calls)
+    view = replace(view, holds=holds)
     view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))
     reasons = _Reasons(view)
-    desired = [reasons.explained(resource) for kind in CHILD_KINDS for resource in kind.render(view)]
+    rendered = (resource for row in table.rows for resource in row.of_replica(view))
+    desired = [_with_errors(reasons.explained(resource), view, failed_calls, table) for resource in rendered]
     kept_because = POSTPONED[turn.allowance] if turn.allowance in UNACCEPTED else ""
-    return view, desired, [*obsolete_objects(view, {resource.id for resource in desired}, kept_because), *domains.release.resources]
+    obsolete = obsolete_objects(view, {resource.id for resource in desired}, table, kept_because)
+    return view, desired, [*obsolete, *domains.release.resources]
 
 
 class _Reasons:
@@ -157,10 +163,17 @@ def _removals(view: View, state: ReplicaState, turn: ReplicaTurn) -> Removals:
     return removals(view, turn.allowance, is_current=turn.is_current) if state.stage.outdated else NO_REMOVALS
 
 
+def _with_errors(resource: Resource, view: View, failed_calls: Sequence[FailedCall] | None, table: ChildTable) -> Resource:
+    """The resource; if it is a parent, its status lists the failed calls for its children."""
+    if not isinstance(resource, Want) or resource.status is None or resource.id.kind not in table.parents:
+        return resource
+    old = view.lives.objects[resource.id].body.get("status") or {}
+    return replace(resource, status={**resource.status, **errors.of(resource.id, failed_calls, old, table.codes)})
+
+
 def _unconfirmed_errors(view: View) -> Iterator[Wait]:
-    if view.failed_calls is None:
-        members: tuple[GroupView | CliqueView, ...] = (*view.groups, *view.cliques)
-        yield from errors.unconfirmed(member.live for member in members if member.live is not None and not member.terminating)
+    members: tuple[GroupView | CliqueView, ...] = (*view.groups, *view.cliques)
+    return errors.unconfirmed(member.live for member in members if member.live is not None and not member.terminating)
 
 
 def _pending(view: View, until: datetime | None) -> Iterator[Wait]:

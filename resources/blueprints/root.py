@@ -19,7 +19,7 @@ from engine.resource import Body, Policy, Want
 from resources.admission.admitted_set import AdmittedSet
 from resources.base import kinds, labels, names
 from resources.base.fields import cliques_of, mapping
-from resources.children import identity, resource_claim
+from resources.children.child_kind import ChildTable
 from resources.domains.release import DomainRelease, merged, owned_domains, release_domains
 from resources.model.domain import Domain
 from resources.model.template import Template
@@ -90,20 +90,25 @@ class SharedObjects(Struct, frozen=True, eq=False):
 
 
 def shared_objects(
-    observed: Observed, template: Template, domains: Mapping[ResourceId, Domain], configuration: Configuration, now: datetime, memo: Memo
+    observed: Observed,
+    template: Template,
+    domains: Mapping[ResourceId, Domain],
+    table: ChildTable,
+    configuration: Configuration,
+    now: datetime,
+    memo: Memo,
 ) -> SharedObjects:
     """The desired shared objects of a set; `domains` are the shared domains that its replicas request."""
     release = _release(observed, domains, configuration, now)
     desired = [domain.resource for domain in domains.values() if domain.resource is not None]
 
     def make() -> Part:
-        claims = resource_claim.shared_claims(template, own)
-        return part(SET, [*identity.render(template), *claims, *desired, *release.resources])
+        own = (resource for row in table.rows for resource in row.of_set(template, lives.objects))
+        return part(SET, [*own, *desired, *release.resources])
 
-    own, references = observed.slice(SET).objects, observed.references.objects
-    leaving = [live for live in observed.slice(SET).of(kinds.RESOURCE_CLAIM.name) if live.deleting_since is not None]
-    shared = memo.recall(SET, (template, *desired, *release.resources, *leaving), make)
-    return SharedObjects(shared, tuple(domains.values()), release, all(id in own or id in references for id in shared.resources))
+    lives, references = observed.slice(SET), observed.references.objects
+    shared = memo.recall(SET, (template, lives, *desired, *release.resources), make)
+    return SharedObjects(shared, tuple(domains.values()), release, all(id in lives.objects or id in references for id in shared.resources))
 
 
 def has_token(observed: Observed, template: Template, memo: Memo) -> bool:

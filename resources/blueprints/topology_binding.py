@@ -32,13 +32,22 @@ class TopologyBindingBlueprint(Blueprint[Configuration]):
     kind: Kind = kinds.TOPOLOGY_BINDING
     selector: str = labels.SELECTOR
 
-    def children(self, configuration: Configuration) -> tuple[Kind, ...]:
-        """The kinds of the schedulers' topology objects. These have no labels of ours, so the live ones are among the references."""
-        return tuple(dict.fromkeys(scheduler.topology for scheduler in topology_aware_schedulers(configuration).values()))
+    def children(self, configuration: Configuration) -> Mapping[Kind, tuple[str, ...]]:
+        """The kinds of the schedulers' topology objects. These have no labels of ours, so the live ones are among the references.
+
+        The garbage collector deletes them; immutable ones are replaced.
+        """
+        writes: dict[Kind, tuple[str, ...]] = {}
+        for scheduler in topology_aware_schedulers(configuration).values():
+            policy = scheduler.topology_policy
+            is_replaced = bool(policy.exact) and set(policy.exact) <= set(policy.immutable)
+            verbs = ("create", *(() if is_replaced else ("patch",)), *(("delete",) if policy.immutable else ()))
+            writes[scheduler.topology] = (*writes.get(scheduler.topology, ()), *verbs)
+        return writes
 
     def references(self, configuration: Configuration) -> tuple[Kind, ...]:
         """The kinds of `children`: a topology object that somebody else manages is compared as well."""
-        return self.children(configuration)
+        return tuple(self.children(configuration))
 
     def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:
         """Kind -> the kinds that must be listed completely first: the binding's status reports on all topology objects."""

@@ -4,9 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.ids import ResourceId
+from engine.observed import Live
+from engine.reason import Because, Reason
 from engine.resource import Policy, Want
 from resources.base import kinds, labels
 from resources.base.fields import manifest, omitted_fields
+from resources.children.child_kind import DeletionGroup, unexpected
 from resources.model.view import View
 
 CPU_AT_80 = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]
@@ -41,3 +44,10 @@ def _autoscaler(view: View, target: ResourceId, config: Mapping[str, Any]) -> Wa
         after=frozenset({target}),
         policy=POLICY,
     )
+
+
+def obsolete(view: View, live: Live) -> DeletionGroup:
+    """An autoscaler is deleted with its target, or because the template has no autoscaling for it."""
+    targets = {clique.name for clique in view.cliques} | {group.name for group in view.groups}
+    why = f"the template has no autoscaling for {live.id.name}"
+    return DeletionGroup(Because(Reason.TEMPLATE_CHANGED, why)) if live.id.name in targets else unexpected(why)

@@ -1,8 +1,9 @@
 """Identity: the ServiceAccount, role and token with which pods of a set watch the pods that they start after."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from engine.ids import Owner
+from engine.ids import Owner, ResourceId
+from engine.observed import Live
 from engine.resource import Policy, Want
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest, omitted_fields
@@ -11,19 +12,8 @@ from resources.model.template import Template
 RULES = [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]
 
 
-def render(template: Template) -> Iterator[Want]:
-    """One ServiceAccount, Role, RoleBinding and token Secret for each set."""
-    yield _service_account(template)
-    yield _role(template)
-    yield _role_binding(template)
-    yield _token_secret(template)
-
-
-def _owners(template: Template) -> tuple[Owner, ...]:
-    return (Owner(template.id, kinds.PODCLIQUESET.api_version),)
-
-
-def _service_account(template: Template) -> Want:
+def service_account(template: Template, lives: Mapping[ResourceId, Live]) -> Iterator[Want]:
+    """The ServiceAccount of the set's pods."""
     root, namespace = template.id.name, template.id.namespace
     name = names.service_account(root)
     body = manifest(
@@ -34,17 +24,19 @@ def _service_account(template: Template) -> Want:
         automountServiceAccountToken=True,
     )
     policy = Policy(omitted=omitted_fields(kinds.SERVICE_ACCOUNT))
-    return Want(kinds.SERVICE_ACCOUNT.id(namespace, name), "ServiceAccount of the set's pods", _owners(template), body=body, policy=policy)
+    yield Want(kinds.SERVICE_ACCOUNT.id(namespace, name), "ServiceAccount of the set's pods", _owners(template), body=body, policy=policy)
 
 
-def _role(template: Template) -> Want:
+def role(template: Template, lives: Mapping[ResourceId, Live]) -> Iterator[Want]:
+    """The Role that lets the set's pods watch each other."""
     root, namespace = template.id.name, template.id.namespace
     name = names.role(root)
     body = manifest(kinds.ROLE, namespace, name, labels.child(root, "pod-role", name.replace(":", "-")), rules=RULES)
-    return Want(kinds.ROLE.id(namespace, name), "allows the set's pods to watch each other", _owners(template), body=body)
+    yield Want(kinds.ROLE.id(namespace, name), "allows the set's pods to watch each other", _owners(template), body=body)
 
 
-def _role_binding(template: Template) -> Want:
+def role_binding(template: Template, lives: Mapping[ResourceId, Live]) -> Iterator[Want]:
+    """Grants the Role to the ServiceAccount."""
     root, namespace = template.id.name, template.id.namespace
     name = names.role(root)
     account = {"kind": "ServiceAccount", "name": names.service_account(root), "namespace": namespace}
@@ -56,7 +48,7 @@ def _role_binding(template: Template) -> Want:
         roleRef={"apiGroup": kinds.ROLE.group, "kind": kinds.ROLE.name, "name": name},
         subjects=[account],
     )
-    return Want(
+    yield Want(
         kinds.ROLE_BINDING.id(namespace, name),
         "grants the Role to the ServiceAccount",
         _owners(template),
@@ -66,7 +58,8 @@ def _role_binding(template: Template) -> Want:
     )
 
 
-def _token_secret(template: Template) -> Want:
+def token_secret(template: Template, lives: Mapping[ResourceId, Live]) -> Iterator[Want]:
+    """The token of the ServiceAccount."""
     root, namespace = template.id.name, template.id.namespace
     name = names.token_secret(root)
     account = names.service_account(root)
@@ -78,7 +71,7 @@ def _token_secret(template: Template) -> Want:
         annotations={"kubernetes.io/service-account.name": account},
         type="kubernetes.io/service-account-token",
     )
-    return Want(
+    yield Want(
         kinds.SECRET.id(namespace, name),
         "token of the ServiceAccount",
         _owners(template),
@@ -86,3 +79,7 @@ def _token_secret(template: Template) -> Want:
         after=frozenset({kinds.SERVICE_ACCOUNT.id(namespace, account)}),
         policy=Policy(immutable=(("type",),), omitted=omitted_fields(kinds.SECRET)),
     )
+
+
+def _owners(template: Template) -> tuple[Owner, ...]:
+    return (Owner(template.id, kinds.PODCLIQUESET.api_version),)

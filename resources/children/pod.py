@@ -9,12 +9,15 @@ from msgspec.structs import replace
 from engine import ownership
 from engine.canonical import digest
 from engine.ids import Owner
+from engine.observed import Live
 from engine.operation import BoundOwner, Cause, Create, Trial
 from engine.reason import Because, Reason
 from engine.resource import Body, Drop, Hold, Path, Policy, Resource, Want, held
+from engine.verb import Verb
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest
-from resources.children import absence, resource_claim, scheduler_gang
+from resources.children import absence, podclique, resource_claim, scheduler_gang
+from resources.children.child_kind import DeletionGroup, EventTexts
 from resources.children.podclique import HASH_LABEL, labels_of, our_labels, pod_spec_of
 from resources.children.resource_claim import ClaimUse
 from resources.children.scheduler_gang import SchedulerGang
@@ -31,6 +34,16 @@ POLICY = Policy(seal=labels.TEMPLATE_HASH)
 GATES = ("spec", "schedulingGates")
 TRIED: Final = "trial"
 """The predecessor in the name of a pod that is only tried. No uid is like it, so no pod has the name."""
+
+
+EVENTS = {
+    (kinds.PODCLIQUE, Verb.CREATE): EventTexts(
+        "PodCreateSuccessful", "Created Pod: {name}", "PodCreateFailed", "Error creating pod {name}: {error}"
+    ),
+    (kinds.PODCLIQUE, Verb.DELETE): EventTexts(
+        "PodDeleteSuccessful", "Deleted Pod: {name}", "PodDeleteFailed", "Error deleting pod: {error}"
+    ),
+}
 
 
 def render(view: View) -> Iterator[Resource]:
@@ -251,3 +264,9 @@ def _set_by_us(pod: PodFacts, field: str) -> dict[str, Any]:
         return dict(live)
     ours = ownership.keys(ownership.below(ownership.below(fields, "metadata"), field))
     return {key: value for key, value in live.items() if key in ours}
+
+
+def obsolete(view: View, live: Live) -> DeletionGroup | None:
+    """A pod is deleted with its clique. Those that a clique no longer needs are among the desired objects, as deletions."""
+    clique = podclique.clique_of(view, live)
+    return podclique.obsolete(view, clique) if clique is not None and podclique.is_removed(view, clique) else None

@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from typing import Any
 
-from engine.reason import Reason
-from engine.resource import Policy, Want
+from engine.observed import Live
+from engine.reason import Because, Reason
+from engine.resource import EventGroup, Policy, Want
+from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.base.fields import manifest
 from resources.children import absence
+from resources.children.child_kind import DeletionGroup, EventTexts, unexpected
 from resources.domains import replica_domains
 from resources.model.pod_match import spelled_as
-from resources.model.view import CliqueView, View, template_spec
+from resources.model.view import CliqueView, GroupView, View, group_replica, template_spec
 from resources.policies.startup import parents
 from resources.status import podclique as status
 from resources.status.update import begins
@@ -27,6 +30,28 @@ POLICY = Policy(
 HASH_LABEL = ("metadata", "labels", labels.TEMPLATE_HASH)
 OUTDATED = Policy(seal=labels.TEMPLATE_HASH, finalizers=(labels.CLIQUE_FINALIZER,))
 """The policy of an outdated clique: its spec is neither compared nor written."""
+
+
+_WRITTEN = EventTexts(
+    "PodCliqueCreateOrUpdateSuccessful",
+    "PodClique {key} created or updated successfully",
+    "PodCliqueCreateOrUpdateFailed",
+    "PodClique {key} creation or updation failed: {error}",
+)
+EVENTS = {
+    (kinds.PODCLIQUESET, Verb.CREATE): _WRITTEN,
+    (kinds.PODCLIQUESET, Verb.PATCH): _WRITTEN,
+    (kinds.PODCLIQUESET, Verb.DELETE): EventTexts(
+        "PodCliqueDeleteSuccessful", "Deleted PodClique: {name}", "PodCliqueDeleteFailed", "Error deleting PodClique {key}: {error}"
+    ),
+    (kinds.SCALING_GROUP, Verb.CREATE): EventTexts(
+        "PodCliqueCreateSuccessful",
+        "PodClique {key} created successfully",
+        "PodCliqueCreateFailed",
+        "PodClique {key} creation failed: {error}",
+    ),
+    (kinds.SCALING_GROUP, Verb.PATCH): _WRITTEN,
+}
 
 
 def render(view: View) -> Iterator[Want]:
@@ -118,3 +143,59 @@ def _hash(clique: CliqueView) -> str:
     if clique.outdated or (clique.adopted and is_needed_by_pods):
         return clique.live_hash
     return clique.clique.hash
+
+
+def obsolete(view: View, live: Live) -> DeletionGroup:
+    """A clique is deleted with its scaling group, by a user, by an update or a termination, with a removed replica of its group, or
+    because the template has no such clique."""
+    group = view.group_of(live)
+    if group is not None and group.live is not None and group.terminating:
+        return deleted_by_user(group.live)
+    if live.deleting_since is not None:
+        return deleted_by_user(live)
+    if live.id.name in view.removals.cliques:
+        is_whole = view.removals.recycled
+        event_group = _event_of_replica(view) if is_whole else _event_of_group_replica(view, group, group_replica(live))
+        return DeletionGroup(view.removals.cliques[live.id.name], event_group=event_group)
+    if group is not None and (index := group_replica(live)) is not None and index >= group.replicas:
+        return scaled_in(view, group, index)
+    return unexpected(f"the template has no clique {live.id.name}")
+
+
+def clique_of(view: View, live: Live) -> Live | None:
+    """The live clique that controls an object."""
+    owner = live.controller
+    clique = view.lives.objects.get(kinds.PODCLIQUE.id(view.namespace, owner.name)) if owner is not None else None
+    return clique if owner is not None and clique is not None and clique.uid == owner.uid else None
+
+
+def is_removed(view: View, clique: Live) -> bool:
+    """Whether the live clique should not exist now."""
+    return not any(clique.id == candidate.id and view.keeps(candidate) for candidate in view.cliques)
+
+
+def scaled_in(view: View, group: GroupView, index: int) -> DeletionGroup:
+    """The deletion of what belongs to a removed replica of a scaling group."""
+    why = f"replica {index} of {group.name} is removed: {group.name} is scaled to {group.replicas}"
+    return DeletionGroup(Because(Reason.SCALED_IN, why), event_group=_event_of_group_replica(view, group, index))
+
+
+def deleted_by_user(live: Live) -> DeletionGroup:
+    """The objects below a clique or scaling group that is terminating and still desired."""
+    return DeletionGroup(Because(Reason.USER_DELETED, f"{live.id.kind} {live.id.name} was deleted and is created again"))
+
+
+def _event_of_replica(view: View) -> EventGroup:
+    name = f"PodCliqueSet replica {view.index}"
+    return _event_of_set(view, "PodCliqueSetReplicaDelete", f"{name} deleted", f"Error deleting {name}")
+
+
+def _event_of_group_replica(view: View, group: GroupView | None, index: int | None) -> EventGroup | None:
+    if group is None or index is None:
+        return None
+    name = f"PodCliqueScalingGroup {group.name} replicaIndex: {index}"
+    return _event_of_set(view, "PodCliqueScalingGroupReplicaDelete", f"Deleted {name}", f"Error deleting {name}")
+
+
+def _event_of_set(view: View, reason: str, done: str, failed: str) -> EventGroup:
+    return EventGroup(view.template.id, view.template.identity, reason, done, failed)

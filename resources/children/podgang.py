@@ -3,12 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
+from engine.observed import Live
 from engine.paths import overlay
 from engine.reason import Reason
 from engine.resource import Body, Hold, Policy, Want
+from engine.verb import Verb
 from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of, manifest
 from resources.children import absence
+from resources.children.child_kind import DeletionGroup, EventTexts, unexpected
+from resources.children.podclique import deleted_by_user, scaled_in
 from resources.model.gang_scheduling import gang_scheduler, scheduler_name
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View
@@ -20,6 +24,21 @@ POLICY = Policy(
     exact=(("spec", "podgroups"), ("spec", CONSTRAINT), ("spec", GROUP_CONSTRAINTS)),
     owned=(("spec", "priorityClassName"), ("spec", CONSTRAINT), ("spec", GROUP_CONSTRAINTS)),
 )
+
+
+_WRITTEN = EventTexts(
+    "PodGangCreateOrUpdateSuccessful",
+    "Created/Updated PodGang {key}",
+    "PodGangCreateOrUpdateFailed",
+    "Error Creating/Updating PodGang {key}: {error}",
+)
+EVENTS = {
+    (kinds.PODCLIQUESET, Verb.CREATE): _WRITTEN,
+    (kinds.PODCLIQUESET, Verb.PATCH): _WRITTEN,
+    (kinds.PODCLIQUESET, Verb.DELETE): EventTexts(
+        "PodGangDeleteSuccessful", "Deleted PodGang {key}", "PodGangDeleteFailed", "Error deleting PodGang {key}: {error}"
+    ),
+}
 
 
 def render(view: View) -> Iterator[Want | Hold]:
@@ -144,3 +163,14 @@ def _references(view: View, clique: CliqueView) -> list[dict[str, str]]:
         return []
     pods = [pod.name for pod in clique.assignment.kept] + [pod.name for pod in clique.assignment.new]
     return [{"namespace": view.namespace, "name": name} for name in sorted(pods)]
+
+
+def obsolete(view: View, live: Live) -> DeletionGroup:
+    """A scaled gang is deleted with its replica of the scaling group: gang 0 is that of the first replica beyond minAvailable."""
+    for group in view.groups:
+        number = live.id.name.removeprefix(f"{group.name}-")
+        if number.isascii() and number.isdigit():
+            if group.live is not None and group.terminating:
+                return deleted_by_user(group.live)
+            return scaled_in(view, group, int(number) + group.group.min_available)
+    return unexpected(f"the template has no gang {live.id.name}")

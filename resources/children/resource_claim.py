@@ -9,15 +9,16 @@ from msgspec.structs import replace
 
 from engine.ids import Owner, ResourceId
 from engine.observed import Live
-from engine.reason import Reason
+from engine.reason import Because, Reason
 from engine.resource import Body, Hold, Policy, Want
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest, omitted_fields
-from resources.children import absence
+from resources.children import absence, podclique
+from resources.children.child_kind import DeletionGroup, unexpected
 from resources.model.pod_facts import reserved_for
 from resources.model.sharing import Share
 from resources.model.template import Template
-from resources.model.view import CliqueView, GroupView, View
+from resources.model.view import CliqueView, GroupView, View, group_replica
 
 POLICY = Policy(seeded=(("spec",),), omitted=omitted_fields(kinds.RESOURCE_CLAIM))
 """The spec of a claim is sent on creation only: it is immutable."""
@@ -192,3 +193,17 @@ def _container_with_claims(container: Mapping[str, Any], claims: Sequence[ClaimU
     resources = container.get("resources") or {}
     entries = [*(resources.get("claims") or ()), *({"name": claim.id.name} for claim in claims)]
     return {**container, "resources": {**resources, "claims": entries}}
+
+
+def obsolete(view: View, live: Live) -> DeletionGroup:
+    """A claim is deleted with its clique or scaling group, with a removed replica of that group, or when no pod has its index any more."""
+    clique = podclique.clique_of(view, live)
+    if clique is not None:
+        no_index = DeletionGroup(Because(Reason.SCALED_IN, "no pod has its index any more"))
+        return podclique.obsolete(view, clique) if podclique.is_removed(view, clique) else no_index
+    group = view.group_of(live)
+    if group is not None and group.live is not None and group.terminating:
+        return podclique.deleted_by_user(group.live)
+    if group is not None and (index := group_replica(live)) is not None and index >= group.replicas:
+        return podclique.scaled_in(view, group, index)
+    return unexpected(f"the template has no claim {live.id.name}")

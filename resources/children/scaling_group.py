@@ -2,14 +2,36 @@
 
 from collections.abc import Iterator
 
+from engine.observed import Live
 from engine.resource import Policy, Want
+from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.base.fields import manifest
+from resources.children.child_kind import DeletionGroup, EventTexts, unexpected
+from resources.children.podclique import deleted_by_user
 from resources.model.view import GroupView, View
 from resources.status import scaling_group as status
 from resources.status.update import begins, summary_text
 
 POLICY = Policy(seeded=(("spec", "replicas"),), exact=(("spec", "cliqueNames"),), finalizers=(labels.GROUP_FINALIZER,))
+
+
+_WRITTEN = EventTexts(
+    "PodCliqueScalingGroupCreateSuccessful",
+    "Created PodCliqueScalingGroup {key}",
+    "PodCliqueScalingGroupCreateOrUpdateFailed",
+    "Error creating or updating PodCliqueScalingGroup {key}: {error}",
+)
+EVENTS = {
+    (kinds.PODCLIQUESET, Verb.CREATE): _WRITTEN,
+    (kinds.PODCLIQUESET, Verb.PATCH): _WRITTEN,
+    (kinds.PODCLIQUESET, Verb.DELETE): EventTexts(
+        "PodCliqueScalingGroupDeleteSuccessful",
+        "Deleted PodCliqueScalingGroup: {name}",
+        "PodCliqueScalingGroupDeleteFailed",
+        "Error deleting PodCliqueScalingGroup {key}: {error}",
+    ),
+}
 
 
 def render(view: View) -> Iterator[Want]:
@@ -45,3 +67,8 @@ def _scaling_group(view: View, group: GroupView) -> Want:
         provisional=status.is_coming_up(group, group_status),
         status_why=summary_text(group_status),
     )
+
+
+def obsolete(view: View, live: Live) -> DeletionGroup:
+    """A scaling group is deleted by a user, or because the template has no such group."""
+    return deleted_by_user(live) if live.deleting_since else unexpected(f"the template has no scaling group {live.id.name}")

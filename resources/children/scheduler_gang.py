@@ -14,7 +14,8 @@ from engine.plan import Alarm
 from engine.resource import Hold, Want
 from resources.base import kinds
 from resources.children import absence, podgang
-from resources.model.gang_scheduling import Blocker, gang_scheduler, scheduler_name, set_metadata
+from resources.children.child_kind import DeletionGroup, unexpected
+from resources.model.gang_scheduling import Blocker, gang_scheduler, is_needed_by_pods, scheduler_name, set_metadata
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, GangView, View
 from resources.ports.scheduler import GangScheduler, LabelsAndAnnotations, SetMetadata
@@ -107,3 +108,12 @@ def _blocker(view: View, gang: GangView, id: ResourceId) -> Blocker | None:
         return blocker
     is_terminating = gang.live is not None and gang.live.deleting_since is not None
     return Blocker(f"PodGang {gang.id.name} is being deleted", blocked=False) if is_terminating else None
+
+
+def obsolete(view: View, live: Live) -> DeletionGroup | str:
+    """The scheduler's object for a gang is deleted with the gang, or when the set has another scheduler and no pod needs it any more."""
+    if not any(gang.id.name == live.id.name for gang in view.gangs):
+        return podgang.obsolete(view, live)
+    if is_needed_by_pods(live, view.lives, view.configuration):
+        return f"the set has another scheduler now; pods of {live.id.name} still need it"
+    return unexpected(f"the scheduler of {view.root} needs no {live.id.kind} {live.id.name}")

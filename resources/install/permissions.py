@@ -16,13 +16,10 @@ from resources.install.publication import GROVE_OPERATOR, NAME, NAMESPACE, Lease
 from resources.ports.checks import DiagnosingFabric, InspectingFabric, Query
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import NodeExclusiveFabric
-from resources.ports.scheduler import GangScheduler, InspectingScheduler, TopologyAwareScheduler
+from resources.ports.scheduler import GangScheduler, InspectingScheduler
 
 LISTS: Final[Mapping[Use, tuple[str, ...]]] = {Use.RUN: ("list", "watch"), Use.SYNC: ("list",), Use.READ: ("list",)}
 """How each use observes all objects of a kind."""
-WRITE: Final = ("create", "patch", "delete")
-NEVER_PATCHED: Final = frozenset({kinds.PVC})
-"""Children that are created and deleted, and not changed in between."""
 ROOT_WRITES: Final[Mapping[Kind, tuple[str, ...]]] = {kinds.PODCLIQUESET: ("patch",), kinds.DYNAMO_GRAPH: ("patch",)}
 """Kind of root -> what is written to stored ones besides their statuses: defaults and finalizers."""
 VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
@@ -134,10 +131,8 @@ def _written(blueprint: Blueprint[Configuration], configuration: Configuration, 
     root, children = blueprint.kind, blueprint.children(configuration)
     proposed = ("create", "patch") if use is Use.SYNC else ()
     yield root, ("get", *ROOT_WRITES.get(root, ()), *proposed), ""
-    topologies = _topology_writes(configuration)
-    for kind in children:
-        never = {"patch"} if kind in NEVER_PATCHED else set()
-        yield kind, ("get", *topologies.get(kind, [verb for verb in WRITE if verb not in never])), ""
+    for kind, verbs in children.items():
+        yield kind, ("get", *verbs), ""
     for kind in (root, *children):
         if kind in kinds.DEFINED:
             yield kind, ("patch",), "status"
@@ -145,7 +140,7 @@ def _written(blueprint: Blueprint[Configuration], configuration: Configuration, 
         # An owner reference with `blockOwnerDeletion` requires the right to set the owner's finalizers, where an API server enforces that.
         yield kind, ("update",), "finalizers"
     if root == kinds.DYNAMO_GRAPH:
-        yield kinds.PODCLIQUESET, ("get", *WRITE), ""
+        yield kinds.PODCLIQUESET, ("get", *kinds.WRITES), ""
         yield kinds.PODCLIQUE, ("patch",), "scale"
         yield kinds.SCALING_GROUP, ("patch",), "scale"
     if kinds.ROLE in children:
@@ -168,18 +163,6 @@ def _escalation() -> Iterator[_Need]:
         for group, resource in product(rule["apiGroups"], rule["resources"]):
             plural, _, subresource = resource.partition("/")
             yield by_name[group, plural], tuple(rule["verbs"]), subresource
-
-
-def _topology_writes(configuration: Configuration) -> Mapping[Kind, tuple[str, ...]]:
-    """Kind of the schedulers' topology objects -> how they are written. The garbage collector deletes them; immutable ones are replaced."""
-    writes: dict[Kind, tuple[str, ...]] = {}
-    for scheduler in _plug_ins(configuration):
-        if isinstance(scheduler, TopologyAwareScheduler):
-            policy = scheduler.topology_policy
-            is_replaced = bool(policy.exact) and set(policy.exact) <= set(policy.immutable)
-            verbs = ("create", *(() if is_replaced else ("patch",)), *(("delete",) if policy.immutable else ()))
-            writes[scheduler.topology] = (*writes.get(scheduler.topology, ()), *verbs)
-    return writes
 
 
 def _plug_ins(configuration: Configuration) -> tuple[object, ...]:

@@ -9,9 +9,9 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from engine.ids import Kind
-from resources.admission.managed_rules import PROTECTED
 from resources.admission.request import Act
 from resources.base import kinds, labels
+from resources.children.table import CHILDREN
 
 SERVICE: Final = "grove-engine"
 """The Service through which API servers call the webhooks."""
@@ -87,7 +87,7 @@ def _written(kind: Kind) -> tuple[WebhookRule, ...]:
 def _protected() -> Iterator[WebhookRule]:
     """The operations on managed objects that are protected, a rule for all kinds of a group with the same versions and operations."""
     resources: dict[tuple[str, tuple[str, ...], tuple[Act, ...]], list[str]] = {}
-    for kind, acts in PROTECTED.items():
+    for kind, acts in CHILDREN.protected.items():
         operations = tuple(act for act in Act if act in acts)
         resources.setdefault((kind.group, (kind.version, *FURTHER_VERSIONS.get(kind, ())), operations), []).append(kind.plural)
     for (group, versions, operations), plurals in resources.items():

@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from engine.answer import FailedCall
 from engine.errors import GraphError
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Slice
@@ -168,8 +167,6 @@ class View(Struct, frozen=True, eq=False):
     """Why the scheduler's objects for the gangs cannot be created now."""
     holds: Mapping[str, str] = field(default_factory=dict)
     """Clique of the template -> why its pods must not be created yet."""
-    failed_calls: tuple[FailedCall, ...] | None = None
-    """The calls for this replica that have failed and are still due; None if this process has not tried anything yet."""
 
     @property
     def root(self) -> str:

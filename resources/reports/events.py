@@ -3,15 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from msgspec import Struct
-
 from engine.conditions import find
 from engine.event import Event, RootWarning
 from engine.ids import ResourceId
 from engine.operation import Create, Delete, Operation, Outcome, Result, WriteStatus
 from engine.resource import EventGroup
-from engine.verb import Verb
 from resources.base import kinds, labels
+from resources.children.child_kind import EventTexts
+from resources.children.table import CHILDREN
 from resources.model.domain import subject_of
 from resources.ports.configuration import Configuration
 from resources.status.topology_binding import DRIFT
@@ -28,73 +27,6 @@ DRIFTED: Mapping[str, tuple[str, bool]] = {"True": ("TopologyDriftDetected", Tru
 VALIDATION_FAILED = "ValidationFailed"
 """The reason of the event for a `RootWarning` without a reason: the stored root has a fault."""
 _PARENTS = {kind.name: kind for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP)}
-
-
-class EventTexts(Struct, frozen=True):
-    """The reasons and messages of the events about one kind of call, successful or failed.
-
-    In messages `{key}` is namespace/name of the object, `{name}` its name, `{error}` the error.
-    """
-
-    done_reason: str
-    done_message: str
-    failed_reason: str
-    failed_message: str
-
-
-_CLIQUE = EventTexts(
-    "PodCliqueCreateOrUpdateSuccessful",
-    "PodClique {key} created or updated successfully",
-    "PodCliqueCreateOrUpdateFailed",
-    "PodClique {key} creation or updation failed: {error}",
-)
-_GROUP = EventTexts(
-    "PodCliqueScalingGroupCreateSuccessful",
-    "Created PodCliqueScalingGroup {key}",
-    "PodCliqueScalingGroupCreateOrUpdateFailed",
-    "Error creating or updating PodCliqueScalingGroup {key}: {error}",
-)
-_GANG = EventTexts(
-    "PodGangCreateOrUpdateSuccessful",
-    "Created/Updated PodGang {key}",
-    "PodGangCreateOrUpdateFailed",
-    "Error Creating/Updating PodGang {key}: {error}",
-)
-
-EVENT_TEXTS: Mapping[tuple[str, str, Verb], EventTexts] = {
-    ("PodCliqueSet", "PodClique", Verb.CREATE): _CLIQUE,
-    ("PodCliqueSet", "PodClique", Verb.PATCH): _CLIQUE,
-    ("PodCliqueSet", "PodClique", Verb.DELETE): EventTexts(
-        "PodCliqueDeleteSuccessful", "Deleted PodClique: {name}", "PodCliqueDeleteFailed", "Error deleting PodClique {key}: {error}"
-    ),
-    ("PodCliqueSet", "PodCliqueScalingGroup", Verb.CREATE): _GROUP,
-    ("PodCliqueSet", "PodCliqueScalingGroup", Verb.PATCH): _GROUP,
-    ("PodCliqueSet", "PodCliqueScalingGroup", Verb.DELETE): EventTexts(
-        "PodCliqueScalingGroupDeleteSuccessful",
-        "Deleted PodCliqueScalingGroup: {name}",
-        "PodCliqueScalingGroupDeleteFailed",
-        "Error deleting PodCliqueScalingGroup {key}: {error}",
-    ),
-    ("PodCliqueSet", "PodGang", Verb.CREATE): _GANG,
-    ("PodCliqueSet", "PodGang", Verb.PATCH): _GANG,
-    ("PodCliqueSet", "PodGang", Verb.DELETE): EventTexts(
-        "PodGangDeleteSuccessful", "Deleted PodGang {key}", "PodGangDeleteFailed", "Error deleting PodGang {key}: {error}"
-    ),
-    ("PodCliqueScalingGroup", "PodClique", Verb.CREATE): EventTexts(
-        "PodCliqueCreateSuccessful",
-        "PodClique {key} created successfully",
-        "PodCliqueCreateFailed",
-        "PodClique {key} creation failed: {error}",
-    ),
-    ("PodCliqueScalingGroup", "PodClique", Verb.PATCH): _CLIQUE,
-    ("PodClique", "Pod", Verb.CREATE): EventTexts(
-        "PodCreateSuccessful", "Created Pod: {name}", "PodCreateFailed", "Error creating pod {name}: {error}"
-    ),
-    ("PodClique", "Pod", Verb.DELETE): EventTexts(
-        "PodDeleteSuccessful", "Deleted Pod: {name}", "PodDeleteFailed", "Error deleting pod: {error}"
-    ),
-}
-"""(Kind of the parent, kind of the object, verb) -> texts. Other calls record no event, e.g. those for Services, Roles and autoscalers."""
 
 
 def event_builder(configuration: Configuration) -> Callable[[Sequence[RootWarning], Sequence[Result]], tuple[Event, ...]]:
@@ -170,7 +102,7 @@ def _texts(parent: ResourceId, operation: Operation, domains: frozenset[str]) ->
     """The texts for a call; None if it records no event."""
     kind = operation.id.kind
     if kind not in domains:
-        return EVENT_TEXTS.get((parent.kind, kind, operation.verb))
+        return CHILDREN.events.get((parent.kind, kind, operation.verb))
     if isinstance(operation, Create):
         index = operation.manifest["metadata"]["labels"].get(labels.REPLICA_INDEX)
         subject = subject_of(operation.id, parent.name, index) if index is not None else "{name}"

@@ -29,32 +29,16 @@ class Codes(NamedTuple):
     delete: str
 
 
-def _sync_codes(kind: str) -> Codes:
+def sync_codes(kind: str) -> Codes:
+    """The codes of a kind whose creation and update are not told apart."""
     return Codes(f"ERR_SYNC_{kind}", f"ERR_SYNC_{kind}", f"ERR_DELETE_{kind}")
 
 
-CODES: Mapping[tuple[str, str], Codes] = {
-    ("PodCliqueSet", "PodClique"): Codes("ERR_CREATE_OR_UPDATE_PODCLIQUE", "ERR_CREATE_OR_UPDATE_PODCLIQUE", "ERR_DELETE_PODCLIQUE"),
-    ("PodCliqueSet", "PodCliqueScalingGroup"): Codes(
-        "ERR_CREATE_PODCLIQUESCALINGGROUP", "ERR_SYNC_PODCLIQUESCALINGGROUP", "ERR_DELETE_PODCLIQUESCALINGGROUP"
-    ),
-    ("PodCliqueSet", "PodGang"): Codes("ERR_CREATE_PODGANG", "ERR_CREATE_OR_PATCH_PODGANG", "ERR_DELETE_EXCESS_PODGANG"),
-    ("PodCliqueSet", "Service"): _sync_codes("PODCLIQUESET_SERVICE"),
-    ("PodCliqueSet", "HorizontalPodAutoscaler"): _sync_codes("HPA"),
-    ("PodCliqueSet", "ServiceAccount"): _sync_codes("SERVICEACCOUNT"),
-    ("PodCliqueSet", "Role"): _sync_codes("ROLE"),
-    ("PodCliqueSet", "RoleBinding"): _sync_codes("ROLEBINDING"),
-    ("PodCliqueSet", "Secret"): Codes("ERR_CREATE_SECRET", "ERR_CREATE_SECRET", "ERR_DELETE_SECRET"),
-    ("PodCliqueSet", "ResourceClaim"): _sync_codes("PCS_RESOURCE_CLAIM"),
-    ("PodCliqueScalingGroup", "PodClique"): Codes("ERR_CREATE_PODCLIQUE", "ERR_CREATE_OR_UPDATE_PODCLIQUES", "ERR_DELETE_PODCLIQUE"),
-    ("PodCliqueScalingGroup", "ResourceClaim"): Codes(*["ERR_SYNC_PCSG_RESOURCE_CLAIM"] * 3),
-    ("PodClique", "Pod"): Codes("ERR_CREATE_POD", "ERR_REMOVE_POD_SCHEDULING_GATE", "ERR_DELETE_POD"),
-    ("PodClique", "ResourceClaim"): _sync_codes("PCLQ_RESOURCE_CLAIM"),
-}
+CodesOf = Mapping[tuple[str, str], Codes]
 """Kinds of parent and child -> codes. Calls for other pairs are not reported: those for the parent itself, and status writes."""
 
 
-def of(parent: ResourceId, failed_calls: Sequence[FailedCall] | None, old: Body) -> Body:
+def of(parent: ResourceId, failed_calls: Sequence[FailedCall] | None, old: Body, codes: CodesOf) -> Body:
     """The field `lastErrors` of a status: `{"lastErrors": [...]}`, or `{"lastErrors": None}`, which removes the field.
 
     Returns `{}`, which leaves the field unchanged, while it is not known whether the calls fail: after a restart (`failed_calls` is None),
@@ -63,8 +47,12 @@ def of(parent: ResourceId, failed_calls: Sequence[FailedCall] | None, old: Body)
     if failed_calls is None:
         return {}
     times = {(entry.get("code"), entry.get("description")): entry.get("observedAt") for entry in old.get("lastErrors") or ()}
-    calls = [call for call in failed_calls if _is_about(parent, call)]
-    entries = [_entry(codes, call, times) for call in calls if call.error is not None and (codes := _codes(parent, call.id))]
+    calls = [
+        (of_kind, call)
+        for call in failed_calls
+        if call.parent == (parent.kind, parent.name) and (of_kind := _codes(codes, parent, call.id)) is not None
+    ]
+    entries = [_entry(of_kind, call, times) for of_kind, call in calls if call.error is not None]
     return {} if calls and not entries else {"lastErrors": entries[:MAX_ERRORS] or None}
 
 
@@ -85,13 +73,9 @@ def by_part(failed_calls: Iterable[FailedCall], part_of: Callable[[ResourceId], 
     return {key: tuple(calls) for key, calls in parts.items()}
 
 
-def _codes(parent: ResourceId, child: ResourceId) -> Codes | None:
-    """The codes for a child. Kinds of fabric plug-ins, which only sets own, have codes made from the name of the kind."""
-    return CODES.get((parent.kind, child.kind)) or (_sync_codes(child.kind.upper()) if parent.kind == kinds.PODCLIQUESET.name else None)
-
-
-def _is_about(parent: ResourceId, call: FailedCall) -> bool:
-    return _codes(parent, call.id) is not None and call.parent == (parent.kind, parent.name)
+def _codes(codes: CodesOf, parent: ResourceId, child: ResourceId) -> Codes | None:
+    """The codes for a child. Kinds without any that sets own, as those of fabrics, have codes made from the name of the kind."""
+    return codes.get((parent.kind, child.kind)) or (sync_codes(child.kind.upper()) if parent.kind == kinds.PODCLIQUESET.name else None)
 
 
 def _entry(codes: Codes, call: FailedCall, times: Mapping[tuple[str, str], str]) -> Body:

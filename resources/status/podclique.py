@@ -19,7 +19,7 @@ from resources.policies.availability import (
     scheduled_count,
 )
 from resources.policies.rollout import is_outdated
-from resources.status import errors, update
+from resources.status import update
 
 
 def of(view: View, clique: CliqueView) -> Body | None:
@@ -48,7 +48,7 @@ def of(view: View, clique: CliqueView) -> Body | None:
         body["observedGeneration"] = clique.live.generation
     if is_settled(clique) or "observedGeneration" in old:
         body["conditions"] = _conditions(clique, old.get("conditions") or (), in_progress)
-    return {**body, **errors.of(clique.id, view.failed_calls, old)}
+    return body
 
 
 def is_coming_up(clique: CliqueView, body: Body | None) -> bool:

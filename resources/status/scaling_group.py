@@ -9,7 +9,7 @@ from engine.resource import Body
 from resources.base import labels
 from resources.model.view import CliqueView, GroupView, View
 from resources.policies.availability import BREACHED, has_minimum_ready, has_minimum_scheduled, is_provisional, is_sound
-from resources.status import errors, podclique, update
+from resources.status import podclique, update
 
 TERMINATING = "GangTerminationInProgress"
 """A condition for users, as Grove has it: no decision of the engine reads it."""
@@ -38,7 +38,7 @@ def of(view: View, group: GroupView) -> Body | None:
         body["currentPodCliqueSetGenerationHash"] = view.template.hash
     if all(map(_exists, replicas)) and not _has_excess(view, group):
         body["observedGeneration"] = group.live.generation
-    return {**body, **errors.of(group.id, view.failed_calls, old)}
+    return body
 
 
 def is_coming_up(group: GroupView, body: Body | None) -> bool:

@@ -11,6 +11,7 @@ from providers.schedulers.kai import KaiScheduler
 from providers.schedulers.kube import KubeScheduler
 from resources.admission.managed_rules import Protection
 from resources.admission_policies.objects import policies
+from resources.children.table import CHILDREN
 from resources.ports.configuration import Configuration
 from resources.ports.scheduler import Scheduler, TopologyAwareScheduler
 from tests.chart.conditions import Features, assignments, combinations, conditions
@@ -61,7 +62,7 @@ def objects(chosen: Features) -> Iterator[Mapping[str, Any]]:
     """The policies of an installation with these features, with names that stand for those of the values."""
     schedulers: dict[str, Scheduler] = {PLAIN: KubeScheduler(), AWARE: KaiScheduler()}
     configuration = Configuration(schedulers, DEFAULT, topology="topology" in chosen, fabrics=(Nvidia(auto="auto" in chosen),))
-    yield from policies(configuration, Protection(True, OPERATOR), mutating=True)
+    yield from policies(configuration, Protection(CHILDREN.protected, OPERATOR), mutating=True)
 
 
 def policy_lines(bodies: Mapping[Features, Any]) -> Iterator[str]:

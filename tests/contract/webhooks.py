@@ -25,6 +25,7 @@ from resources.admission.managed_rules import Protection
 from resources.admission.request import Decision, Request
 from resources.admission.review import Decide, answered
 from resources.base.kinds import PODCLIQUESET
+from resources.children.table import CHILDREN
 from resources.ports.configuration import Configuration
 from resources.ports.references import known_references
 from tests.contract.answers import answers_of, sending
@@ -35,7 +36,7 @@ from tests.contract.server import Server, described
 from tests.waiting import eventually
 
 INSTALLED = Webhooks(
-    Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),)), Protection(enabled=True)
+    Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),)), Protection(CHILDREN.protected)
 )
 """With enrolment of pods, and with the protection of managed objects."""
 

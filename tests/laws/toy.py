@@ -1,15 +1,16 @@
 """A toy cluster: objects in a dictionary, calls that take effect at once, pods that run when `live` is called. Fast enough for laws."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from engine import world
 from engine.answer import NOT_MADE
+from engine.blueprint import Blueprint
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.observed import World, live
+from engine.observed import Unlisted, World, live
 from engine.operation import Operation, body_of, owner_reference
 from engine.paths import merge_patch, stamp
 from engine.plan import Plan
@@ -33,6 +34,7 @@ class Toy:
     """A cluster for one test."""
 
     configuration = CONFIGURATION
+    blueprints: Sequence[Blueprint[Configuration]] = BLUEPRINTS
     stuck: frozenset[str] = frozenset()
     """The names of pods that stay when they are deleted."""
 
@@ -43,6 +45,8 @@ class Toy:
         self.created: list[ResourceId] = []
         self.previous: World | None = None
         self.unserved: frozenset[str] = frozenset()
+        self.unlisted: Mapping[str, Unlisted] = {}
+        """The kinds that cannot be listed completely, with the reasons."""
         self.trials = NOT_MADE
         """What the server has said of pods of new templates."""
 
@@ -68,14 +72,14 @@ class Toy:
         """All objects, as observed."""
         lives = [live(body) for body in self.objects.values()]
         roots = [live for live in lives if live.id.kind == kinds.PODCLIQUESET.name]
-        reference_kinds = REFERENCES.union(kind.name for kind in BLUEPRINTS[0].references(self.configuration))
+        reference_kinds = REFERENCES.union(kind.name for kind in self.blueprints[0].references(self.configuration))
         references = [live for live in lives if live.id.kind in reference_kinds]
         children = [live for live in lives if live.id.kind not in NOT_CHILDREN and live.labels.get(labels.MANAGED_BY) == labels.MANAGER]
         self.previous = world.assemble(
-            BLUEPRINTS,
+            self.blueprints,
             roots,
             children,
-            {},
+            self.unlisted,
             self.previous,
             references=references,
             unserved=self.unserved,
@@ -89,7 +93,7 @@ class Toy:
 
     def plans_of(self, observed: World, memo: Memo | None = None) -> tuple[Plan, ...]:
         """The plans of a pass that has observed this world."""
-        plans = plan_all(BLUEPRINTS, observed, self.now, self.configuration, memo or Memo(), Limits()).plans
+        plans = plan_all(self.blueprints, observed, self.now, self.configuration, memo or Memo(), Limits()).plans
         for plan in plans:
             if plan.error:
                 raise plan.error

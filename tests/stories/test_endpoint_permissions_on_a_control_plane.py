@@ -21,6 +21,7 @@ from providers.reference_caches import ReferenceCaches
 from resources.admission.look_ups import look_ups
 from resources.admission.managed_rules import Protection
 from resources.base import kinds
+from resources.children.table import CHILDREN
 from resources.install.endpoint_permissions import (
     ACCESS_REVIEW,
     MUTATING_WEBHOOKS,
@@ -91,7 +92,7 @@ async def test_what_is_published_is_read_and_kept_with_exactly_what_is_allowed_f
 
 async def test_the_certificate_and_the_reviews_use_exactly_what_is_allowed_for_them(enforcing_plane: ControlPlane) -> None:
     plane, requests = enforcing_plane, Requests(enforcing_plane)
-    looked_up = look_ups(EVERYTHING, Protection(enabled=True))
+    looked_up = look_ups(EVERYTHING, Protection(CHILDREN.protected))
     endpoints = ServedEndpoints(
         NAMESPACE,
         SECRET,

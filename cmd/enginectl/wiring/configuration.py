@@ -21,6 +21,7 @@ from providers.kubernetes.kubeconfig import SERVICE_ACCOUNT, Source, cluster_acc
 from providers.registry import SCHEDULERS, fabrics
 from resources import settings
 from resources.admission.managed_rules import Protection
+from resources.children.table import CHILDREN
 from resources.ports.configuration import WAITER_IMAGE, Configuration, DynamoSettings, pinned
 from resources.ports.scheduler import Scheduler
 from resources.settings import Settings
@@ -148,14 +149,15 @@ def default_namespace(wiring: Wiring) -> str:
 
 
 def protection(settings: Settings) -> Protection:
-    """Whether managed objects are protected, and which users are exempt.
+    """Which managed objects are protected, and which users are exempt.
 
     The engine's own service account is exempt if its name (from the environment) and its namespace (from the pod) are known.
     """
     account, namespace = os.environ.get(ACCOUNT_VARIABLE, "").strip(), pod_namespace()
     operator = f"system:serviceaccount:{namespace}:{account}" if account and namespace else ""
     authorizer = settings.authorizer
-    return Protection(authorizer.enabled, operator, frozenset(authorizer.exempt_service_account_user_names))
+    protected = CHILDREN.protected if authorizer.enabled else {}
+    return Protection(protected, operator, frozenset(authorizer.exempt_service_account_user_names))
 
 
 def pod_namespace() -> str:

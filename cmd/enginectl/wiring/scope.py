@@ -1,6 +1,6 @@
 """Scope: which namespaces and which kinds a command reads."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -39,9 +39,14 @@ def select(
     return Selection(chosen, tuple(kind for kind in ROOTS if kind.namespaced or kind.name in kinds))
 
 
-def scope_of(configuration: Configuration, selection: Selection = EVERYTHING) -> Scope:
-    """What a provider has to list: the roots, their children with the label selector, and the kinds that they refer to."""
-    blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in selection.roots]
+def scope_of(
+    configuration: Configuration, selection: Selection = EVERYTHING, known: Sequence[Blueprint[Configuration]] = BLUEPRINTS
+) -> Scope:
+    """What a provider has to list: the roots, their children with the label selector, and the kinds that they refer to.
+
+    `known` are the blueprints of all kinds of roots.
+    """
+    blueprints = [blueprint for blueprint in known if blueprint.kind in selection.roots]
     children = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.children(configuration)))
     references = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.references(configuration)))
     policies = {name: policy for blueprint in blueprints for name, policy in blueprint.policies(configuration).items()}

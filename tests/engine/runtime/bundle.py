@@ -1,5 +1,6 @@
 """A toy blueprint whose roots consist of other roots: a bundle wants the roots that it names, and scales their leaves."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -24,9 +25,9 @@ class Bundles(Blueprint[object]):
     kind: Kind = BUNDLE
     selector = "app=ours"
 
-    def children(self, configuration: object) -> tuple[Kind, ...]:
+    def children(self, configuration: object) -> Mapping[Kind, tuple[str, ...]]:
         """None."""
-        return ()
+        return {}
 
     def root_of(self, child: Live) -> ResourceId | None:
         """None: a bundle has no children."""

@@ -21,9 +21,9 @@ class Toy(Blueprint[object]):
     kind: Kind = ROOT
     selector = "app=ours"
 
-    def children(self, configuration: object) -> tuple[Kind, ...]:
+    def children(self, configuration: object) -> Mapping[Kind, tuple[str, ...]]:
         """Leaves."""
-        return (LEAF,)
+        return {LEAF: ("create", "patch", "delete")}
 
     def root_of(self, child: Live) -> ResourceId | None:
         """The root that the leaf's label names."""

@@ -26,6 +26,7 @@ from resources.admission.look_ups import look_ups
 from resources.admission.managed_rules import DISABLE_PROTECTION, Protection
 from resources.admission.review import MAX_BYTES, answered
 from resources.base.kinds import CRD, DYNAMO_GRAPH, NAMESPACE, PODCLIQUE, PODCLIQUESET, TOPOLOGY_BINDING
+from resources.children.table import CHILDREN
 from resources.install.webhooks import AUTHORIZER, DEFAULT_GRAPH, DEFAULT_SET, VALIDATE_BINDING, VALIDATE_GRAPH, VALIDATE_SET, Webhook
 from resources.ports.configuration import Configuration
 from resources.schema.crds import crds
@@ -41,7 +42,7 @@ from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
-PROTECTED = Protection(enabled=True, operator="engine", exempt=frozenset({"collector"}))
+PROTECTED = Protection(CHILDREN.protected, operator="engine", exempt=frozenset({"collector"}))
 NOBODY = cast(Client, None)
 
 

@@ -9,10 +9,11 @@ from resources.admission.admit import NO_REFERENCES, admit
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Request
 from resources.base import kinds
+from resources.children.table import CHILDREN
 from tests.resources.admission.requests import SETUP, put, references_to, requested_by, small
 
 OPERATOR, EXEMPT = "system:serviceaccount:grove-system:grove-operator", "system:serviceaccount:kube-system:cleaner"
-PROTECTION = Protection(enabled=True, operator=OPERATOR, exempt=frozenset({EXEMPT}))
+PROTECTION = Protection(CHILDREN.protected, operator=OPERATOR, exempt=frozenset({EXEMPT}))
 UNPROTECTED = put(small(), {"metadata.annotations": {"grove.io/disable-managed-resource-protection": "true"}})
 SET = references_to(small())
 
@@ -61,7 +62,7 @@ def test_the_users_who_may_change_managed_objects(user: str, denied: bool, act: 
 
 
 def test_an_unknown_user_is_not_the_operator() -> None:
-    assert requested_by("", U, child(), SET, Protection(enabled=True)).denial == denial(U)
+    assert requested_by("", U, child(), SET, Protection(CHILDREN.protected)).denial == denial(U)
 
 
 @pytest.mark.parametrize("subresource", ["scale", "status", "eviction"])

@@ -1,14 +1,16 @@
 """`lastErrors`: which failed calls an object reports, with which code and time, and when the field stays as it is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from engine.answer import FailedCall
 from engine.errors import Forbidden
+from engine.ids import ResourceId
 from engine.operation import Operation
 from engine.resource import Body
 from engine.runtime.failed_calls import failed_call
 from engine.verb import Verb
 from resources.base import kinds
+from resources.children.table import CHILDREN
 from resources.status import errors
 from tests.builders import claim_template, clique, group, podcliqueset, share
 from tests.laws.toy import START, Toy
@@ -40,6 +42,11 @@ def bringing_up() -> Toy:
     return toy
 
 
+def last_errors(parent: ResourceId, failed_calls: Sequence[FailedCall] | None, old: Body) -> Body:
+    """The field of the status of an object."""
+    return errors.of(parent, failed_calls, old, CHILDREN.codes)
+
+
 def codes(status: Body) -> set[str]:
     """The reported codes."""
     return {entry["code"] for entry in status["lastErrors"]}
@@ -49,7 +56,7 @@ def test_a_failed_creation_is_reported_with_the_code_of_its_kind() -> None:
     (plan,) = bringing_up().plans()
     failed_calls = failed(plan.operations)
 
-    assert codes(errors.of(SET, failed_calls, {})) == {
+    assert codes(last_errors(SET, failed_calls, {})) == {
         "ERR_CREATE_OR_UPDATE_PODCLIQUE",
         "ERR_CREATE_PODCLIQUESCALINGGROUP",
         "ERR_CREATE_PODGANG",
@@ -61,8 +68,8 @@ def test_a_failed_creation_is_reported_with_the_code_of_its_kind() -> None:
         "ERR_SYNC_ROLEBINDING",
         "ERR_SYNC_SERVICEACCOUNT",
     }
-    assert codes(errors.of(GROUP, failed_calls, {})) == {"ERR_CREATE_PODCLIQUE", "ERR_SYNC_PCSG_RESOURCE_CLAIM"}
-    assert codes(errors.of(CLIQUE, failed_calls, {})) == {"ERR_CREATE_POD", "ERR_SYNC_PCLQ_RESOURCE_CLAIM"}
+    assert codes(last_errors(GROUP, failed_calls, {})) == {"ERR_CREATE_PODCLIQUE", "ERR_SYNC_PCSG_RESOURCE_CLAIM"}
+    assert codes(last_errors(CLIQUE, failed_calls, {})) == {"ERR_CREATE_POD", "ERR_SYNC_PCLQ_RESOURCE_CLAIM"}
 
 
 def test_a_failed_deletion_is_reported_as_a_delete() -> None:
@@ -73,7 +80,7 @@ def test_a_failed_deletion_is_reported_as_a_delete() -> None:
     (plan,) = toy.plans()
     deletions = [operation for operation in plan.operations if operation.verb is Verb.DELETE]
 
-    (entry,) = errors.of(CLIQUE, failed(deletions), {})["lastErrors"]
+    (entry,) = last_errors(CLIQUE, failed(deletions), {})["lastErrors"]
     assert entry == {
         "code": "ERR_DELETE_POD",
         "description": f"failed to sync Pod: [Operation: Delete, Code: ERR_DELETE_POD] message: delete {deletions[0].id}, cause: no",
@@ -84,23 +91,23 @@ def test_a_failed_deletion_is_reported_as_a_delete() -> None:
 def test_a_known_error_keeps_its_time_and_another_one_gets_its_own() -> None:
     (plan,) = bringing_up().plans()
     failed_calls = failed(operation for operation in plan.operations if operation.id.kind == "Pod")
-    (entry,) = errors.of(CLIQUE, failed_calls, {})["lastErrors"]
+    (entry,) = last_errors(CLIQUE, failed_calls, {})["lastErrors"]
     known = {**entry, "observedAt": "2025-12-24T00:00:00Z"}
 
-    assert errors.of(CLIQUE, failed_calls, {"lastErrors": [known]}) == {"lastErrors": [known]}
-    assert errors.of(CLIQUE, failed_calls, {"lastErrors": [{**known, "description": "something else"}]}) == {"lastErrors": [entry]}
+    assert last_errors(CLIQUE, failed_calls, {"lastErrors": [known]}) == {"lastErrors": [known]}
+    assert last_errors(CLIQUE, failed_calls, {"lastErrors": [{**known, "description": "something else"}]}) == {"lastErrors": [entry]}
 
 
 def test_the_field_stays_as_it_is_until_the_calls_have_been_made() -> None:
     (plan,) = bringing_up().plans()
     untried = [failed_call(operation, None, START) for operation in plan.operations]
 
-    assert errors.of(CLIQUE, None, {}) == {}
-    assert errors.of(CLIQUE, untried, {}) == {}
+    assert last_errors(CLIQUE, None, {}) == {}
+    assert last_errors(CLIQUE, untried, {}) == {}
 
 
 def test_the_field_is_removed_when_no_call_failed() -> None:
-    assert errors.of(CLIQUE, (), {}) == {"lastErrors": None}
+    assert last_errors(CLIQUE, (), {}) == {"lastErrors": None}
 
 
 def test_failed_calls_for_the_set_itself_and_for_children_of_others_are_not_reported() -> None:
@@ -109,7 +116,7 @@ def test_failed_calls_for_the_set_itself_and_for_children_of_others_are_not_repo
     pods = [operation for operation in plan.operations if operation.id.kind == "Pod"]
 
     assert own and pods
-    assert errors.of(SET, failed([*own, *pods]), {}) == {"lastErrors": None}
+    assert last_errors(SET, failed([*own, *pods]), {}) == {"lastErrors": None}
 
 
 def test_at_most_twenty_errors_of_a_kilobyte_each_are_reported() -> None:
@@ -118,6 +125,6 @@ def test_at_most_twenty_errors_of_a_kilobyte_each_are_reported() -> None:
     (plan,) = toy.plans()
     failed_calls = [failed_call(operation, Forbidden("x" * 5000), START) for operation in plan.operations]
 
-    entries = errors.of(CLIQUE, failed_calls, {})["lastErrors"]
+    entries = last_errors(CLIQUE, failed_calls, {})["lastErrors"]
     assert len(entries) == errors.MAX_ERRORS
     assert max(len(entry["description"]) for entry in entries) == errors.MAX_DESCRIPTION
