@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import cast
 
 from engine.errors import InputError
 from providers.fabrics.nvidia import fabric as nvidia
@@ -40,6 +39,9 @@ def fabrics(settings: Settings) -> tuple[Fabric, ...]:
 def _loaded(point: EntryPoint, settings: Settings) -> Fabric:
     """The fabric of another package. Any exception while loading it becomes an `InputError`."""
     try:
-        return cast(Fabric, point.load()(settings))
+        fabric = point.load()(settings)
+        if not isinstance(fabric, Fabric):
+            raise TypeError(f"it makes {fabric!r:.80}, which is no {Fabric.__module__}.{Fabric.__name__}")
     except Exception as error:
         raise InputError(f"the plug-in {point.name} = {point.value} ({PLUG_INS}) cannot be used: {error}") from error
+    return fabric

@@ -7,35 +7,37 @@ from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body, Policy
 from resources.base.kinds import TOPOLOGY_BINDING
-from resources.ports.scheduler import Levels
+from resources.ports.scheduler import Levels, Scheduler, TopologyObjects
 
 MAP = Kind("maps.example.com", "v1", "Map", "maps", namespaced=False)
 
 
-class Mapper:
-    """The back end `mapper`."""
+class Maps(TopologyObjects):
+    """The map of each binding."""
 
-    name = "mapper"
-    topology = MAP
-    topology_policy = Policy(exact=(("spec", "rows"),), immutable=(("spec", "rows"),))
+    kind = MAP
+    policy = Policy(exact=(("spec", "rows"),), immutable=(("spec", "rows"),))
 
-    def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """Name the scheduler."""
-        return {**spec, "schedulerName": self.name}
-
-    def topology_for(self, levels: Levels) -> Body:
+    def object_for(self, levels: Levels) -> Body:
         """A map of that name."""
         return map_of(levels.binding, *levels.keys)
 
-    def topology_drift(self, name: str, live: Live | None, levels: Levels) -> str:
+    def drift(self, name: str, live: Live | None, levels: Levels) -> str:
         """Whether its rows are the keys."""
         if live is None:
             return f"no Map {name}"
         return "" if get(live.body, ("spec", "rows")) == list(levels.keys) else "the rows are others"
 
-    def topology_conflict(self, name: str, levels: Levels) -> str:
+    def conflict(self, name: str, levels: Levels) -> str:
         """Whose it is not."""
         return f"Map {name} is not of {levels.binding}"
+
+
+class Mapper(Scheduler):
+    """The back end `mapper`."""
+
+    name = "mapper"
+    topologies: TopologyObjects = Maps()
 
 
 def map_of(name: str, *rows: str, **metadata: Any) -> dict[str, Any]:

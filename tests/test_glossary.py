@@ -63,8 +63,8 @@ RETIRED_NAMES = {
     "as_seen": "bind_revision",
     "Question": "Query",
     "Offer": "ServedApis",
-    "Exacting": "ValidatingScheduler",
-    "Confined": "NodeExclusiveFabric",
+    "Exacting": "Scheduler",
+    "Confined": "NodeSlots",
     "spare_the_collector": "tune_gc",
 }
 

@@ -1,6 +1,6 @@
 """The fabric of Meshworks, a vendor that does not exist: its domains are Harbours, requested by name or one for each replica."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.ids import Kind
@@ -8,9 +8,9 @@ from engine.observed import Live
 from engine.paths import get
 from engine.quantity import is_zero
 from engine.resource import Body
-from resources.admission.annotations import immutable_on_cliques, misplaced
+from resources.admission.annotations import immutable_on_cliques
 from resources.base.fields import CLIQUES, mapping, mappings
-from resources.ports.fabric import INDEX, DomainRequest, Fabric, SpecifiedClique, SpecifiedSet, WrittenKeys
+from resources.ports.fabric import INDEX, Annotation, DomainRequest, Fabric, SpecifiedClique, SpecifiedSet
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue
 from resources.settings import Settings
@@ -27,16 +27,13 @@ UID_LABEL = "mesh.example.com/harbour-uid"
 """Label of claims: the uid of the harbour. Claims get it from the driver's ResourceClaimTemplate."""
 
 
-class Harbours:
-    """`resources.ports.fabric.Fabric` for Meshworks."""
+class Harbours(Fabric):
+    """The fabric of Meshworks."""
 
     name = "meshworks"
     kind = HARBOUR
     finalizer = "grove.io/harbour-finalizer"
-
-    def with_defaults(self, body: Body) -> Body:
-        """Unchanged: no set requests a harbour by default."""
-        return body
+    annotations = (Annotation(ANNOTATION),)
 
     def creation_issues(self, new: SpecifiedSet) -> Iterator[Issue]:
         """An invalid name of a harbour, and a claim of the user that has the name of the fabric's claim."""
@@ -53,10 +50,6 @@ class Harbours:
         """The annotation is immutable: pods cannot move to another harbour."""
         return immutable_on_cliques(ANNOTATION, old, new)
 
-    def warnings(self, written: Sequence[WrittenKeys]) -> Iterator[str]:
-        """The annotation in a place where it has no effect."""
-        return misplaced(ANNOTATION, written)
-
     def domain_requests(
         self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, SpecifiedClique]
     ) -> tuple[DomainRequest, ...]:
@@ -70,14 +63,6 @@ class Harbours:
             DomainRequest(f"{root}-{INDEX}-harbour" if harbour == EACH else harbour, frozenset(names), shared=harbour != EACH)
             for harbour, names in by_harbour.items()
         )
-
-    def group_annotations(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
-        """Nothing: scaling groups need no annotation."""
-        return {}
-
-    def component(self, request: DomainRequest) -> str:
-        """The harbours of all sets are listed with `-l app.kubernetes.io/component=meshworks-harbour`."""
-        return "meshworks-harbour"
 
     def domain_spec(self, name: str) -> Body:
         """The spec that the vendor's controller requires."""

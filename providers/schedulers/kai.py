@@ -11,7 +11,7 @@ from providers.schedulers.queues import RequestedQueues, clique_paths, metadata_
 from resources.base import kinds, labels
 from resources.base.fields import CLIQUES, annotations_of, manifest, mapping, mappings
 from resources.ports.references import References
-from resources.ports.scheduler import GangObject, LabelsAndAnnotations, Levels, SetMetadata
+from resources.ports.scheduler import GangObject, GangObjects, LabelsAndAnnotations, Levels, Scheduler, SetMetadata, TopologyObjects
 from resources.schema.formats import VALUE
 from resources.schema.issues import ErrorType, Issue, shown
 from resources.schema.podcliqueset import PodCliqueSet
@@ -34,19 +34,12 @@ OWNED: Final = (("spec", "priorityClassName"), ("spec", "topologyConstraint"), (
 LEVELS: Final = ("spec", "levels")
 
 
-class KaiScheduler:
-    """The back end `kai-scheduler`."""
+class KaiPodGroups(GangObjects):
+    """The PodGroup of each PodGang."""
 
-    name = "kai-scheduler"
-    gang_kind = kinds.KAI_POD_GROUP
-    podgang_annotations: Mapping[str, str] = SKIP
+    kind = kinds.KAI_POD_GROUP
+    podgang_annotations = SKIP
     mapping_failed = "KAIBackendMappingFailed"
-    topology = kinds.KAI_TOPOLOGY
-    topology_policy = Policy(exact=(LEVELS,), immutable=(LEVELS,))
-
-    def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """The pod spec with this scheduler's name."""
-        return {**spec, "schedulerName": self.name}
 
     def pod_metadata(self, gang: str, podclique: str, live: Live | None, metadata: SetMetadata) -> LabelsAndAnnotations:
         """The PodGroup, the sub-group and the queue of a pod. A queue whose name is no label value is left out."""
@@ -54,7 +47,7 @@ class KaiScheduler:
         queue_label = {QUEUE: queue} if queue and _is_label_value(queue) else {}
         return LabelsAndAnnotations({**queue_label, SUB_GROUP_NAME: podclique}, {**SKIP, POD_GROUP_NAME: gang})
 
-    def gang_object(self, podgang: Body, live: Live | None, metadata: SetMetadata) -> GangObject:
+    def object_for(self, podgang: Body, live: Live | None, metadata: SetMetadata) -> GangObject:
         """The PodGroup. Its queue is the one that it was created with, whatever the set asks for later."""
         queues, live_queue = requested_queues(metadata, _declared), _queue_of(live)
         if not live_queue and not queues.agreed:
@@ -65,7 +58,7 @@ class KaiScheduler:
             return GangObject({}, problem="topology name cannot be empty when topology constraints are defined")
         meta = podgang["metadata"]
         body = manifest(
-            self.gang_kind,
+            self.kind,
             meta["namespace"],
             meta["name"],
             meta["labels"],
@@ -74,6 +67,41 @@ class KaiScheduler:
         )
         policy = Policy(seeded=(*KEPT, *((QUEUE_FIELD,) if live_queue else ())), owned=OWNED)
         return GangObject(body, policy, provisional=bool(_standalone(podgang["spec"])))
+
+
+class KaiTopologies(TopologyObjects):
+    """The Topology of each ClusterTopologyBinding."""
+
+    kind = kinds.KAI_TOPOLOGY
+    policy = Policy(exact=(LEVELS,), immutable=(LEVELS,))
+
+    def object_for(self, levels: Levels) -> Body:
+        """The Topology with the name of the binding and its levels."""
+        spec = {"levels": [{"nodeLabel": key} for key in levels.keys]}
+        return {"apiVersion": self.kind.api_version, "kind": self.kind.name, "metadata": {"name": levels.binding}, "spec": spec}
+
+    def drift(self, name: str, live: Live | None, levels: Levels) -> str:
+        """Whether the Topology exists and has the node labels of the binding, in that order."""
+        if live is None:
+            return f"KAI Topology {shown(name)} not found"
+        live_levels = get(live.body, LEVELS)
+        keys = [level.get("nodeLabel") for level in mappings(live_levels)]
+        return "" if keys == list(levels.keys) else "KAI Topology levels differ from ClusterTopologyBinding levels"
+
+    def conflict(self, name: str, levels: Levels) -> str:
+        """Whose the Topology is not, and what to do about it."""
+        return (
+            f"KAI Topology {name} is not owned by ClusterTopologyBinding {levels.binding}. Delete it, or name it in "
+            "spec.schedulerTopologyBindings of the binding"
+        )
+
+
+class KaiScheduler(Scheduler):
+    """The back end `kai-scheduler`."""
+
+    name = "kai-scheduler"
+    gangs = KaiPodGroups()
+    topologies = KaiTopologies()
 
     def issues(self, model: PodCliqueSet, references: References) -> Iterator[Issue]:
         """A set and its cliques must name one queue, by label or annotation."""
@@ -89,30 +117,6 @@ class KaiScheduler:
         if not queues.agreed:
             path, fault = (CLIQUES, ErrorType.INVALID) if queues.names else (("metadata", "labels", QUEUE), ErrorType.REQUIRED)
             yield Issue(path, fault, _no_agreed_queue(metadata, queues))
-
-    def warnings(self, model: PodCliqueSet, references: References) -> Iterator[str]:
-        """None."""
-        return iter(())
-
-    def topology_for(self, levels: Levels) -> Body:
-        """The Topology with the name of the binding and its levels."""
-        spec = {"levels": [{"nodeLabel": key} for key in levels.keys]}
-        return {"apiVersion": self.topology.api_version, "kind": self.topology.name, "metadata": {"name": levels.binding}, "spec": spec}
-
-    def topology_drift(self, name: str, live: Live | None, levels: Levels) -> str:
-        """Whether the Topology exists and has the node labels of the binding, in that order."""
-        if live is None:
-            return f"KAI Topology {shown(name)} not found"
-        live_levels = get(live.body, LEVELS)
-        keys = [level.get("nodeLabel") for level in mappings(live_levels)]
-        return "" if keys == list(levels.keys) else "KAI Topology levels differ from ClusterTopologyBinding levels"
-
-    def topology_conflict(self, name: str, levels: Levels) -> str:
-        """Whose the Topology is not, and what to do about it."""
-        return (
-            f"KAI Topology {name} is not owned by ClusterTopologyBinding {levels.binding}. Delete it, or name it in "
-            "spec.schedulerTopologyBindings of the binding"
-        )
 
 
 def _declared(keys: LabelsAndAnnotations) -> tuple[str, str]:

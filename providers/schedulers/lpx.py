@@ -1,10 +1,11 @@
 """LPX: a scheduler that finds gangs by a contract of its own with the workload. It supports no topology constraints of Grove."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from providers.schedulers.queues import ConstraintMessages, constraint_issues
 from resources.ports.references import References
+from resources.ports.scheduler import Scheduler
 from resources.schema.issues import Issue
 from resources.schema.podcliqueset import PodCliqueSet
 
@@ -14,20 +15,12 @@ UNSUPPORTED: Final = (
 MESSAGES: Final = ConstraintMessages(UNSUPPORTED, lambda name: UNSUPPORTED, lambda name: UNSUPPORTED)
 
 
-class LpxScheduler:
+class LpxScheduler(Scheduler):
     """The back end `lpx-scheduler`."""
 
     name = "lpx-scheduler"
     instead_of_affinity = "placement must be expressed through the LPX workload contract"
 
-    def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """The pod spec with this scheduler's name."""
-        return {**spec, "schedulerName": self.name}
-
     def issues(self, model: PodCliqueSet, references: References) -> Iterator[Issue]:
         """No topology constraint at any level."""
         return constraint_issues(model, MESSAGES)
-
-    def warnings(self, model: PodCliqueSet, references: References) -> Iterator[str]:
-        """None."""
-        return iter(())

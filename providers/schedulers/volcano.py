@@ -1,6 +1,6 @@
 """Volcano: every PodGang has a PodGroup with one policy for each of its cliques. It supports no topology constraints of Grove."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from engine.observed import Live
@@ -11,7 +11,7 @@ from resources.base import kinds, labels
 from resources.base.fields import CLIQUES, manifest, mapping, mappings
 from resources.ports.checks import Check, Installation, Query, Severity, judged, unread
 from resources.ports.references import References
-from resources.ports.scheduler import GangObject, LabelsAndAnnotations, SetMetadata
+from resources.ports.scheduler import GangObject, GangObjects, LabelsAndAnnotations, Scheduler, SetMetadata
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue, Path, shown
 from resources.schema.podcliqueset import PodCliqueSet
@@ -35,24 +35,17 @@ TOO_OLD: Final = "volcano scheduler backend requires Volcano 1.14 or newer with 
 POLICY_SCHEMA: Final = ("schema", "openAPIV3Schema", "properties", "spec", "properties", "subGroupPolicy")
 
 
-class VolcanoScheduler:
-    """The back end `volcano`."""
+class VolcanoPodGroups(GangObjects):
+    """The PodGroup of each PodGang."""
 
-    name = "volcano"
-    gang_kind = kinds.VOLCANO_POD_GROUP
-    podgang_annotations: Mapping[str, str] = {}
+    kind = kinds.VOLCANO_POD_GROUP
     mapping_failed = "VolcanoBackendMappingFailed"
-    referenced_kinds = (kinds.VOLCANO_QUEUE,)
-
-    def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """The pod spec with this scheduler's name."""
-        return {**spec, "schedulerName": self.name}
 
     def pod_metadata(self, gang: str, podclique: str, live: Live | None, metadata: SetMetadata) -> LabelsAndAnnotations:
         """The annotations that name the PodGroup; its policies select pods by the label of their clique."""
         return LabelsAndAnnotations({}, dict.fromkeys(GROUP_NAMES, gang))
 
-    def gang_object(self, podgang: Body, live: Live | None, metadata: SetMetadata) -> GangObject:
+    def object_for(self, podgang: Body, live: Live | None, metadata: SetMetadata) -> GangObject:
         """The PodGroup. The minimum and the policies of an existing one stay while no pod group has a minimum."""
         queues = requested_queues(metadata, _declared)
         if queues.names and not queues.agreed:
@@ -63,8 +56,16 @@ class VolcanoScheduler:
             body["priorityClassName"] = priority
         if any(group["minReplicas"] for group in spec["podgroups"]) or not _is_populated(live):
             body |= _members(spec["podgroups"])
-        manifest_body = manifest(self.gang_kind, meta["namespace"], meta["name"], meta["labels"], spec=body)
+        manifest_body = manifest(self.kind, meta["namespace"], meta["name"], meta["labels"], spec=body)
         return GangObject(manifest_body, Policy(owned=(("spec", "priorityClassName"),)))
+
+
+class VolcanoScheduler(Scheduler):
+    """The back end `volcano`."""
+
+    name = "volcano"
+    gangs = VolcanoPodGroups()
+    referenced_kinds = (kinds.VOLCANO_QUEUE,)
 
     def issues(self, model: PodCliqueSet, references: References) -> Iterator[Issue]:
         """No topology constraints; one queue, which is named correctly, exists and is open."""
@@ -101,7 +102,7 @@ class VolcanoScheduler:
 
     def checks(self, installation: Installation) -> Iterator[Check]:
         """Whether PodGroups have sub-group policies; nothing where PodGroups are not served, which is a check of its own."""
-        if not installation.apis.serves(self.gang_kind):
+        if not installation.apis.serves(kinds.VOLCANO_POD_GROUP):
             return
         subject, result = f"{CRD.name} has spec.subGroupPolicy", installation.results.of(CRD)
         if not result.known or not result.objects:

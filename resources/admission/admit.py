@@ -31,7 +31,7 @@ from resources.model.domain import specified
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import SpecifiedSet, WrittenKeys
 from resources.ports.references import NoReferences, References
-from resources.ports.scheduler import ValidatingScheduler
+from resources.ports.scheduler import Scheduler
 from resources.schema import pod_spec_rules
 from resources.schema.issues import MAX_TEXT, Issue, Located, Rejected
 from resources.schema.parse import kind_issues, parse, without_repeats
@@ -186,7 +186,7 @@ def _creation_issues(new: _SetInHand, configuration: Configuration, references: 
     yield from annotation_rules.issues(new.specified)
     for fabric in configuration.fabrics:
         yield from fabric.creation_issues(new.specified)
-    for scheduler in _validating_schedulers(new, configuration):
+    if (scheduler := _scheduler(new, configuration)) is not None:
         yield from scheduler.issues(new.model, references)
 
 
@@ -197,7 +197,7 @@ def _update_issues(old: _SetInHand | None, new: _SetInHand, configuration: Confi
     if old is not None:
         for fabric in configuration.fabrics:
             yield from fabric.update_issues(old.specified, new.specified)
-    for scheduler in _validating_schedulers(new, configuration):
+    if (scheduler := _scheduler(new, configuration)) is not None:
         yield from scheduler.issues(new.model, references)
 
 
@@ -220,18 +220,15 @@ def _is_terminating(old: Any) -> bool:
     return isinstance(old, Mapping) and bool(get(old, ("metadata", "deletionTimestamp")))
 
 
-def _validating_schedulers(new: _SetInHand, configuration: Configuration) -> Iterator[ValidatingScheduler]:
-    """The scheduler back end of the set if it has admission rules, else nothing. The first clique names it: all must name the same."""
+def _scheduler(new: _SetInHand, configuration: Configuration) -> Scheduler | None:
+    """The scheduler back end of the set; None if it is not enabled. The first clique names it: all must name the same."""
     name = next((clique.spec.pod_spec.get("schedulerName") or "" for clique in new.template.cliques), "")
-    scheduler: object = configuration.schedulers.get(name or configuration.default_scheduler)
-    if isinstance(scheduler, ValidatingScheduler):
-        yield scheduler
+    return configuration.schedulers.get(name or configuration.default_scheduler)
 
 
 def _plug_in_warnings(new: _SetInHand, configuration: Configuration, references: References) -> Iterator[str]:
-    for fabric in configuration.fabrics:
-        yield from fabric.warnings(new.written)
-    for scheduler in _validating_schedulers(new, configuration):
+    yield from annotation_rules.fabric_warnings(new.written, configuration)
+    if (scheduler := _scheduler(new, configuration)) is not None:
         yield from scheduler.warnings(new.model, references)
 
 

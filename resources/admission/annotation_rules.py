@@ -14,8 +14,7 @@ from resources.base import labels
 from resources.base.fields import mappings
 from resources.model.domain import REQUIRED_TERMS, DomainPlacement, domain_requests_of, placement_of
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import AnnotatedFabric, IslandFabric, Place, SpecifiedClique, SpecifiedSet, WrittenKeys
-from resources.ports.scheduler import AffinityIgnoringScheduler
+from resources.ports.fabric import Place, SpecifiedClique, SpecifiedSet, WrittenKeys
 from resources.schema.issues import Child, ErrorType, Issue, Located, Path, spelled
 from resources.schema.unknown_fields import nearest_name
 
@@ -62,6 +61,14 @@ def domain_warnings(specified: SpecifiedSet, written: Sequence[WrittenKeys], con
     yield from misplaced(labels.RELEASE_DOMAINS, written, (Place.SET,))
 
 
+def fabric_warnings(written: Sequence[WrittenKeys], configuration: Configuration) -> Iterator[str]:
+    """The warnings of each fabric: its annotations in a place or a spelling without effect (N35), then what it says itself."""
+    for fabric in configuration.fabrics:
+        for annotation in fabric.annotations:
+            yield from misplaced(annotation.key, written, annotation.places, annotation.hint)
+        yield from fabric.warnings(written)
+
+
 def _placement_warnings(specified: SpecifiedSet, configuration: Configuration) -> Iterator[str]:
     """Why the pods of domains cannot be kept together as the set asks."""
     placement = placement_of(specified.annotations)
@@ -77,7 +84,7 @@ def _placement_warnings(specified: SpecifiedSet, configuration: Configuration) -
 
 def _members(specified: SpecifiedSet, configuration: Configuration) -> frozenset[str]:
     """The cliques that join a domain of a fabric with islands."""
-    fabrics = (fabric for fabric in configuration.fabrics if isinstance(fabric, IslandFabric))
+    fabrics = (fabric for fabric in configuration.fabrics if fabric.islands is not None)
     requested = (request for fabric in fabrics for request in domain_requests_of(fabric, specified.name, specified))
     return frozenset(clique for request in requested for clique in request.cliques)
 
@@ -85,8 +92,8 @@ def _members(specified: SpecifiedSet, configuration: Configuration) -> frozenset
 def _clique_warnings(field: str, clique: SpecifiedClique, placement: DomainPlacement, configuration: Configuration) -> Iterator[str]:
     """What keeps the pods of one clique from being placed as the set asks."""
     name = str(clique.pod_spec.get("schedulerName") or configuration.default_scheduler)
-    scheduler: object = configuration.schedulers.get(name)
-    if isinstance(scheduler, AffinityIgnoringScheduler):
+    scheduler = configuration.schedulers.get(name)
+    if scheduler is not None and scheduler.instead_of_affinity:
         yield f"{PLACEMENT} may have no effect: {name} is not known to observe pod affinity; {scheduler.instead_of_affinity}"
     if placement is DomainPlacement.REQUIRED and mappings(get(clique.pod_spec, ("affinity", "podAffinity", REQUIRED_TERMS), ())):
         yield (
@@ -97,8 +104,7 @@ def _clique_warnings(field: str, clique: SpecifiedClique, placement: DomainPlace
 
 def known_keys(configuration: Configuration) -> frozenset[str]:
     """The keys that sets may have."""
-    fabrics = (fabric for fabric in configuration.fabrics if isinstance(fabric, AnnotatedFabric))
-    return frozenset((*OWN, *(annotation.key for fabric in fabrics for annotation in fabric.annotations)))
+    return frozenset((*OWN, *(annotation.key for fabric in configuration.fabrics for annotation in fabric.annotations)))
 
 
 def mistyped_key_warnings(written: Iterable[WrittenKeys], configuration: Configuration, besides: Iterable[str] = ()) -> Iterator[Located]:

@@ -11,7 +11,6 @@ from resources.admission.managed_rules import DISABLE_PROTECTION, Protection
 from resources.base.fields import annotations_of, mapping
 from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
 from resources.ports.configuration import Configuration
-from resources.ports.scheduler import ReferringScheduler
 
 IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 """The metadata that is always kept."""
@@ -52,6 +51,4 @@ def _needed(configuration: Configuration, protection: Protection) -> Iterator[Lo
     if protection.enabled:
         yield PARENTS
     for scheduler in configuration.schedulers.values():
-        back_end: object = scheduler
-        if isinstance(back_end, ReferringScheduler):
-            yield from map(LookUp, back_end.referenced_kinds)
+        yield from map(LookUp, scheduler.referenced_kinds)

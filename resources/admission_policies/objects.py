@@ -12,7 +12,7 @@ from resources.admission_policies.sets import BINDING_VARIABLES, VARIABLES, bind
 from resources.admission_policies.updates import update_rules
 from resources.base import kinds, labels
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import Enrolment, PolicyRule, PolicyVariable, RuledFabric
+from resources.ports.fabric import Enrolment, PolicyRule, PolicyVariable
 
 GROUP: Final = "admissionregistration.k8s.io"
 VALIDATING_VERSION: Final = f"{GROUP}/v1"
@@ -36,7 +36,7 @@ UNSTATED: Final = (
 
 def policies(configuration: Configuration, protection: Protection, *, mutating: bool) -> Iterator[Body]:
     """Each policy, followed by its binding. With `mutating`, also those that change new objects."""
-    fabrics = _ruled_fabrics(configuration)
+    fabrics = configuration.fabrics
     rules = (*set_rules(configuration), *update_rules(), *(rule for fabric in fabrics for rule in fabric.policy_rules()))
     yield from _validating(kinds.PODCLIQUESET, VARIABLES, rules)
     yield from _validating(kinds.TOPOLOGY_BINDING, BINDING_VARIABLES, tuple(binding_rules(configuration)))
@@ -49,14 +49,8 @@ def policies(configuration: Configuration, protection: Protection, *, mutating: 
 
 def unstated_rules(configuration: Configuration, *, mutating: bool) -> tuple[str, ...]:
     """The admission rules that the policies do not state, each as a sentence or a part of one."""
-    fabrics = _ruled_fabrics(configuration)
     defaults = () if mutating else ("defaults: the engine stores them when it first plans a set",)
-    return (*UNSTATED, *(rule for fabric in fabrics for rule in fabric.unstated_rules()), *defaults)
-
-
-def _ruled_fabrics(configuration: Configuration) -> tuple[RuledFabric, ...]:
-    fabrics: Sequence[object] = configuration.fabrics
-    return tuple(fabric for fabric in fabrics if isinstance(fabric, RuledFabric))
+    return (*UNSTATED, *(rule for fabric in configuration.fabrics for rule in fabric.unstated_rules()), *defaults)
 
 
 def _validating(kind: Kind, variables: Sequence[PolicyVariable], rules: Sequence[PolicyRule]) -> Iterator[Body]:

@@ -1,9 +1,7 @@
 """PodCliqueSet: the blueprint of the root kind: replicas that consist of cliques and scaling groups of cliques."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
-from typing import cast
 
 from engine.blueprint import Blueprint, Desired
 from engine.errors import GraphError
@@ -25,7 +23,6 @@ from resources.model.template import Template, read, referenced_ids
 from resources.model.view import SET, part_key
 from resources.ports.configuration import Configuration
 from resources.ports.references import template_references
-from resources.ports.scheduler import ReferringScheduler
 from resources.removal.deletion import teardown
 
 BINDINGS = frozenset({kinds.TOPOLOGY_BINDING.key})
@@ -117,14 +114,8 @@ def template_of(observed: Observed, configuration: Configuration, memo: Memo) ->
 
 def _scheduler_references(configuration: Configuration) -> tuple[Kind, ...]:
     """The kinds that the admission rules of the enabled back ends read, each once."""
-    schedulers = (cast(Hashable, scheduler) for _, scheduler in sorted(configuration.schedulers.items()))
-    return tuple(dict.fromkeys(kind for scheduler in schedulers for kind in _referenced_kinds(scheduler)))
-
-
-@lru_cache(maxsize=64)
-def _referenced_kinds(scheduler: Hashable) -> tuple[Kind, ...]:
-    """The kinds that the admission rules of a back end read. Remembered: the structural check is slow, and every pass asks."""
-    return tuple(scheduler.referenced_kinds) if isinstance(scheduler, ReferringScheduler) else ()
+    schedulers = (scheduler for _, scheduler in sorted(configuration.schedulers.items()))
+    return tuple(dict.fromkeys(kind for scheduler in schedulers for kind in scheduler.referenced_kinds))
 
 
 def _template(observed: Observed, admitted: AdmittedSet, configuration: Configuration, memo: Memo) -> Template:

@@ -11,7 +11,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.resource import Body, Policy, Want
 from resources.base import kinds, labels
-from resources.model.topology import backend_topologies, topology_aware_schedulers
+from resources.model.topology import backend_topologies, topology_objects
 from resources.ports.configuration import Configuration
 from resources.schema.issues import Rejected
 from resources.schema.parse import parse
@@ -38,11 +38,11 @@ class TopologyBindingBlueprint(Blueprint[Configuration]):
         The garbage collector deletes them; immutable ones are replaced.
         """
         writes: dict[Kind, tuple[str, ...]] = {}
-        for scheduler in topology_aware_schedulers(configuration).values():
-            policy = scheduler.topology_policy
+        for topologies in topology_objects(configuration).values():
+            policy = topologies.policy
             is_replaced = bool(policy.exact) and set(policy.exact) <= set(policy.immutable)
             verbs = ("create", *(() if is_replaced else ("patch",)), *(("delete",) if policy.immutable else ()))
-            writes[scheduler.topology] = (*writes.get(scheduler.topology, ()), *verbs)
+            writes[topologies.kind] = (*writes.get(topologies.kind, ()), *verbs)
         return writes
 
     def references(self, configuration: Configuration) -> tuple[Kind, ...]:

@@ -13,7 +13,7 @@ from resources.base.fields import annotations_of, manifest
 from resources.children import absence
 from resources.children.child_kind import DeletionGroup, EventTexts, unexpected
 from resources.children.podclique import deleted_by_user, scaled_in
-from resources.model.gang_scheduling import gang_scheduler, scheduler_name
+from resources.model.gang_scheduling import gang_objects, scheduler_name
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View
 from resources.status import podgang as status
@@ -87,7 +87,7 @@ def body_of(view: View, gang: GangView) -> dict[str, Any]:
         spec[GROUP_CONSTRAINTS] = group_constraints
     if view.template.priority_class:
         spec["priorityClassName"] = view.template.priority_class
-    scheduler = gang_scheduler(view.template, view.configuration)
+    gangs = gang_objects(view.template, view.configuration)
     return manifest(
         kinds.PODGANG,
         view.namespace,
@@ -99,7 +99,7 @@ def body_of(view: View, gang: GangView) -> dict[str, Any]:
         },
         annotations={
             **view.template.gang_annotations,
-            **(scheduler.podgang_annotations if scheduler is not None else {}),
+            **(gangs.podgang_annotations if gangs is not None else {}),
             **({labels.TOPOLOGY_NAME: view.template.topology.name} if _is_constrained(spec) else {}),
             **_record(view, gang),
         },

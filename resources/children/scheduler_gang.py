@@ -15,10 +15,10 @@ from engine.resource import Hold, Want
 from resources.base import kinds
 from resources.children import absence, podgang
 from resources.children.child_kind import DeletionGroup, unexpected
-from resources.model.gang_scheduling import Blocker, gang_scheduler, is_needed_by_pods, scheduler_name, set_metadata
+from resources.model.gang_scheduling import Blocker, gang_objects, is_needed_by_pods, scheduler_name, set_metadata
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, GangView, View
-from resources.ports.scheduler import GangScheduler, LabelsAndAnnotations, SetMetadata
+from resources.ports.scheduler import GangObjects, LabelsAndAnnotations, SetMetadata
 
 UNCONNECTED = LabelsAndAnnotations()
 """The metadata of a pod whose scheduler has no objects for gangs."""
@@ -58,30 +58,28 @@ def render(view: View) -> Iterator[Want | Hold]:
 
 def alarms(view: View) -> Iterator[Alarm]:
     """One alarm for each PodGang of a replica that cannot be expressed for the scheduler of the set."""
-    scheduler = gang_scheduler(view.template, view.configuration)
+    gangs = gang_objects(view.template, view.configuration)
     for name, gang in scheduler_gangs(view).items():
-        if scheduler is not None and gang.problem:
-            text = (
-                f"PodGang {view.namespace}/{name} cannot be mapped to a {gang.id.kind} of {scheduler.gang_kind.api_version}: {gang.problem}"
-            )
-            yield Alarm(scheduler.mapping_failed, text, blocking=True, about=kinds.PODGANG.id(view.namespace, name))
+        if gangs is not None and gang.problem:
+            text = f"PodGang {view.namespace}/{name} cannot be mapped to a {gang.id.kind} of {gangs.kind.api_version}: {gang.problem}"
+            yield Alarm(gangs.mapping_failed, text, blocking=True, about=kinds.PODGANG.id(view.namespace, name))
 
 
 def scheduler_gangs(view: View) -> Mapping[str, SchedulerGang]:
     """PodGang name -> the scheduler's object for it; empty if the scheduler of the set has no objects for gangs."""
-    scheduler = gang_scheduler(view.template, view.configuration)
-    if scheduler is None:
+    gangs = gang_objects(view.template, view.configuration)
+    if gangs is None:
         return {}
     metadata = set_metadata(view.template)
-    return {gang.id.name: _scheduler_gang(view, gang, scheduler, metadata) for gang in view.gangs}
+    return {gang.id.name: _scheduler_gang(view, gang, gangs, metadata) for gang in view.gangs}
 
 
 def pod_metadata(view: View, clique: CliqueView, gang: SchedulerGang | None) -> LabelsAndAnnotations:
     """The labels and annotations by which the scheduler finds the gang of the pods of a clique; `gang` is the scheduler's object for it."""
-    scheduler = gang_scheduler(view.template, view.configuration)
-    if scheduler is None or gang is None:
+    gangs = gang_objects(view.template, view.configuration)
+    if gangs is None or gang is None:
         return UNCONNECTED
-    return scheduler.pod_metadata(clique.gang, clique.name, gang.live, set_metadata(view.template))
+    return gangs.pod_metadata(clique.gang, clique.name, gang.live, set_metadata(view.template))
 
 
 def is_placed_by_its_scheduler(view: View, pod: PodFacts) -> bool:
@@ -89,10 +87,10 @@ def is_placed_by_its_scheduler(view: View, pod: PodFacts) -> bool:
     return bool(get(pod.live.body, ("spec", "schedulerName")) == scheduler_name(view.template, view.configuration))
 
 
-def _scheduler_gang(view: View, gang: GangView, scheduler: GangScheduler, metadata: SetMetadata) -> SchedulerGang:
-    id, owner = scheduler.gang_kind.id(view.namespace, gang.id.name), Owner(gang.id, kinds.PODGANG.api_version)
+def _scheduler_gang(view: View, gang: GangView, gangs: GangObjects, metadata: SetMetadata) -> SchedulerGang:
+    id, owner = gangs.kind.id(view.namespace, gang.id.name), Owner(gang.id, kinds.PODGANG.api_version)
     live = view.lives.objects.get(id)
-    mapped = scheduler.gang_object(podgang.body_of(view, gang), live, metadata)
+    mapped = gangs.object_for(podgang.body_of(view, gang), live, metadata)
     blocker = _blocker(view, gang, id) or (Blocker(mapped.problem) if mapped.problem else None)
     if blocker is not None:
         resource: Want | Hold = Hold(id, blocker.why, (owner,), blocked=blocker.blocked)

@@ -11,7 +11,7 @@ from resources.base import kinds, labels
 from resources.base.fields import annotations_of, cliques_of, mapping
 from resources.base.texts import some
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import AnnotatedFabric, Annotation
+from resources.ports.fabric import Annotation
 
 MAX_NAMES: Final = 3
 """The largest number of PodCliques that a note names."""
@@ -37,8 +37,7 @@ def added_annotations(observed: Observed, configuration: Configuration) -> Itera
 
     A PodClique gets the annotations of its clique in the template. Which domains its pods join follows from the template alone (N20, N35).
     """
-    fabrics = [fabric for fabric in configuration.fabrics if isinstance(fabric, AnnotatedFabric)]
-    known = {annotation.key: annotation for fabric in fabrics for annotation in fabric.annotations}
+    known = {annotation.key: annotation for fabric in configuration.fabrics for annotation in fabric.annotations}
     if not known or observed.root.id.kind != kinds.PODCLIQUESET.name:
         return
     body = observed.proposal or observed.root.body

@@ -14,7 +14,7 @@ from resources.base.texts import some
 from resources.domains import requests
 from resources.domains.requests import RequestedDomain
 from resources.model.domain import DomainPlacement, domain_requests_of, placement_of, specified_in
-from resources.ports.fabric import Fabric, IslandFabric
+from resources.ports.fabric import Fabric, Islands
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -134,27 +134,28 @@ def island_notes(
 
     `uids` maps the domains that exist to their uids. Without a capacity, or without known islands, only the fabric's own limit counts.
     """
-    if not isinstance(fabric, IslandFabric):
+    islands = fabric.islands
+    if islands is None:
         return {}
     demands = [demand for demand in _demands(requests.requested_by_sets(sets, fabric, scaling_groups)) if demand.pods > 1]
     placements = {root: placement_of(annotations_of(body)) for root, body in sets}
     domains_by_fault: dict[tuple[ResourceId, str], list[ResourceId]] = {}
-    for demand, fault in _faults(fabric, demands, capacity, uids):
+    for demand, fault in _faults(islands, demands, capacity, uids):
         for root in demand.roots:
-            domains_by_fault.setdefault((root, f"{fault}; {_consequence(fabric, placements[root])}"), []).append(demand.id)
+            domains_by_fault.setdefault((root, f"{fault}; {_consequence(fabric.link, placements[root])}"), []).append(demand.id)
     notes: dict[ResourceId, list[str]] = {}
     for (root, fault), ids in domains_by_fault.items():
         notes.setdefault(root, []).append(f"{_subject(ids)} {fault}")
     for root in _unplaceable(demands, capacity, placements):
         notes.setdefault(root, []).append(
-            f"no node has the label {fabric.island_label}: with {DOMAIN_PLACEMENT}: {DomainPlacement.REQUIRED} its pods stay Pending"
+            f"no node has the label {islands.label}: with {DOMAIN_PLACEMENT}: {DomainPlacement.REQUIRED} its pods stay Pending"
         )
     return {root: tuple(listed) for root, listed in notes.items()}
 
 
-def islands_of(fabric: IslandFabric, nodes: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+def islands_of(islands: Islands, nodes: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     """Name of a node -> the island that its label names. Nodes without one are not included. `nodes`: name -> labels."""
-    return {name: island for name, labels in nodes.items() if (island := labels.get(fabric.island_label))}
+    return {name: island for name, labels in nodes.items() if (island := labels.get(islands.label))}
 
 
 def _demands(requested: Sequence[requests.RequestedDomain]) -> list[Demand]:
@@ -168,38 +169,38 @@ def _demands(requested: Sequence[requests.RequestedDomain]) -> list[Demand]:
 
 
 def _faults(
-    fabric: IslandFabric, demands: Sequence[Demand], capacity: NodeCapacity | None, uids: Mapping[ResourceId, str]
+    islands: Islands, demands: Sequence[Demand], capacity: NodeCapacity | None, uids: Mapping[ResourceId, str]
 ) -> Iterator[tuple[Demand, str]]:
     """The domains that do not fit into one island, each with the reason as a predicate."""
-    islands = capacity.islands if capacity is not None and capacity.islands else {}
-    sizes = Counter(islands[node] for node in capacity.nodes if node in islands) if capacity is not None else Counter()
-    largest = min(fabric.max_island_nodes, max(sizes.values(), default=fabric.max_island_nodes))
+    island_of = capacity.islands if capacity is not None and capacity.islands else {}
+    sizes = Counter(island_of[node] for node in capacity.nodes if node in island_of) if capacity is not None else Counter()
+    largest = min(islands.max_nodes, max(sizes.values(), default=islands.max_nodes))
     small = []
     for demand in demands:
         if demand.pods <= largest:
             small.append(demand)
-        elif largest == fabric.max_island_nodes:
-            yield demand, f"{_island_need(fabric, demand)}, and a domain can have at most {largest} of one"
+        elif largest == islands.max_nodes:
+            yield demand, f"{_island_need(islands, demand)}, and a domain can have at most {largest} of one"
         else:
-            yield demand, f"{_island_need(fabric, demand)}, and the largest has {largest}"
+            yield demand, f"{_island_need(islands, demand)}, and the largest has {largest}"
     if capacity is not None and sizes:
-        yield from _without_room(fabric, small, capacity, islands, uids)
+        yield from _without_room(islands, small, capacity, island_of, uids)
 
 
 def _without_room(
-    fabric: IslandFabric, demands: Sequence[Demand], capacity: NodeCapacity, islands: Mapping[str, str], uids: Mapping[ResourceId, str]
+    islands: Islands, demands: Sequence[Demand], capacity: NodeCapacity, island_of: Mapping[str, str], uids: Mapping[ResourceId, str]
 ) -> Iterator[tuple[Demand, str]]:
     """The domains for which no island has enough free nodes, if each of the others takes the smallest island that suffices.
 
     Domains whose nodes are in several islands already are left out: their status reports that.
     """
-    nodes = [node for node in sorted(capacity.nodes) if node in islands]
-    free = Counter(islands[node] for node in nodes if node not in capacity.taken)
+    nodes = [node for node in sorted(capacity.nodes) if node in island_of]
+    free = Counter(island_of[node] for node in nodes if node not in capacity.taken)
     most = max(free.values(), default=0)
     used: dict[str, Counter[str]] = {}
     for node in nodes:
         if node in capacity.taken:
-            used.setdefault(capacity.taken[node], Counter())[islands[node]] += 1
+            used.setdefault(capacity.taken[node], Counter())[island_of[node]] += 1
     for demand in demands:
         own = used.get(uids.get(demand.id, ""), Counter[str]())
         if len(own) > 1:
@@ -212,11 +213,11 @@ def _without_room(
             continue
         available = max(candidates.values(), default=0)
         if own:
-            yield demand, f"{_island_need(fabric, demand)}: at most {available} of the one that it is in are free or its own"
+            yield demand, f"{_island_need(islands, demand)}: at most {available} of the one that it is in are free or its own"
         elif available < most >= demand.pods:
-            yield demand, f"{_island_need(fabric, demand)}: at most {available} are free in one when the larger domains have theirs"
+            yield demand, f"{_island_need(islands, demand)}: at most {available} are free in one when the larger domains have theirs"
         else:
-            yield demand, f"{_island_need(fabric, demand)}: at most {available} are free in one"
+            yield demand, f"{_island_need(islands, demand)}: at most {available} are free in one"
 
 
 def _unplaceable(
@@ -228,14 +229,14 @@ def _unplaceable(
         yield from (root for root in roots if placements[root] is DomainPlacement.REQUIRED)
 
 
-def _island_need(fabric: IslandFabric, demand: Demand) -> str:
-    return f"needs {demand.pods} nodes of one {fabric.island_noun}"
+def _island_need(islands: Islands, demand: Demand) -> str:
+    return f"needs {demand.pods} nodes of one {islands.noun}"
 
 
-def _consequence(fabric: IslandFabric, placement: DomainPlacement | None) -> str:
+def _consequence(link: str, placement: DomainPlacement | None) -> str:
     if placement is DomainPlacement.REQUIRED:
         return "the pods that do not fit stay Pending"
-    return f"its pods will not all reach one another over {fabric.link}"
+    return f"its pods will not all reach one another over {link}"
 
 
 def _subject(ids: Sequence[ResourceId]) -> str:

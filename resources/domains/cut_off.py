@@ -16,7 +16,7 @@ from engine.plan import Alarm
 from resources.base import kinds, labels
 from resources.domains.release import domains_by_user, has_ended
 from resources.model.domain import Domain
-from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Fabric, link_of
+from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Fabric
 
 MAX_NAMES = 8
 """Pods that a command names; of more, it selects the cliques where that selects no other pod."""
@@ -55,7 +55,7 @@ def cut_off(
         return None
     since = None if live is None else live.deleting_since or live.created_at
     all_pods = [pod for part in parts for pod in part.of(kinds.POD.name)]
-    return CutOff(tuple(pod.id.name for pod in pods), link_of(fabric), since, remedy(pods, all_pods))
+    return CutOff(tuple(pod.id.name for pod in pods), fabric.link, since, remedy(pods, all_pods))
 
 
 def with_cut_off(domain: Domain, live: Live | None, cut: CutOff) -> Domain:

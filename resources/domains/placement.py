@@ -16,8 +16,6 @@ from resources.domains.release import claims_template
 from resources.model.domain import PREFERRED_TERMS, REQUIRED_TERMS, Domain, DomainPlacement
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, View
-from resources.ports.fabric import IslandFabric
-from resources.ports.scheduler import TopologyAwareScheduler
 
 WEIGHT = 100
 """The weight of a preferred affinity: the largest that there is, because accelerators that cannot reach one another help nobody."""
@@ -41,10 +39,10 @@ def labels_of_serving_pod(view: View, clique: CliqueView, pod: Live) -> dict[str
 
 def with_affinity(view: View, clique: CliqueView, spec: dict[str, Any]) -> dict[str, Any]:
     """The pod spec with an affinity to the other pods of each domain; terms of the user are kept."""
-    for domain, fabric in _placed_domains(view, clique):
+    for domain, label in _placed_domains(view, clique):
         term = {
             "labelSelector": {"matchLabels": {label_key(domain): label_value(domain.id.name)}},
-            "topologyKey": fabric.island_label,
+            "topologyKey": label,
         }
         if view.template.domain_placement is DomainPlacement.REQUIRED:
             spec = _extended(spec, REQUIRED_TERMS, term)
@@ -68,15 +66,15 @@ def label_value(name: str) -> str:
     return f"{name[: labels.LONGEST_VALUE - TOKEN_LENGTH - 1]}_{token(name, TOKEN_LENGTH)}"
 
 
-def _placed_domains(view: View, clique: CliqueView) -> Iterator[tuple[Domain, IslandFabric]]:
-    """The domains of a clique whose pods are kept together by affinity."""
+def _placed_domains(view: View, clique: CliqueView) -> Iterator[tuple[Domain, str]]:
+    """The domains of a clique whose pods are kept together by affinity, each with the label of nodes that names their island."""
     placement = view.template.domain_placement
     if placement is None:
         return
     for domain in view.domains_of(clique):
-        fabric: object = domain.fabric
-        if isinstance(fabric, IslandFabric) and not _is_packed_by_scheduler(view, domain, fabric.island_label, placement):
-            yield domain, fabric
+        islands = domain.fabric.islands
+        if islands is not None and not _is_packed_by_scheduler(view, domain, islands.label, placement):
+            yield domain, islands.label
 
 
 def _is_packed_by_scheduler(view: View, domain: Domain, label: str, placement: DomainPlacement) -> bool:
@@ -87,7 +85,7 @@ def _is_packed_by_scheduler(view: View, domain: Domain, label: str, placement: D
     groups = {clique.name: group.name for group in view.template.groups for clique in group.cliques}
     members = [clique for clique in view.template.cliques if clique.name in domain.request.cliques]
     return all(
-        isinstance(view.configuration.scheduler(clique.scheduler), TopologyAwareScheduler)
+        view.configuration.scheduler(clique.scheduler).topologies is not None
         and any(
             _packs(constraint, label, placement)
             for constraint in (topology.of_set, topology.of_groups.get(groups.get(clique.name, "")), topology.of_cliques.get(clique.name))

@@ -16,9 +16,9 @@ from resources.base.texts import some
 from resources.domains.release import claims_on, claims_template, has_ended, uses_template
 from resources.domains.replica_domains import ReplicaDomains
 from resources.model.domain import Domain
-from resources.ports.checks import IslandReportingFabric, JoinedNode
+from resources.ports.checks import JoinedNode
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import IslandFabric, NodeExclusiveFabric
+from resources.ports.fabric import Fabric
 
 
 class Split(Struct, frozen=True):
@@ -55,22 +55,22 @@ class Split(Struct, frozen=True):
         return " and ".join(parts)
 
 
-def split_among(fabric: IslandFabric, nodes: Iterable[JoinedNode]) -> Split | None:
+def split_among(fabric: Fabric, nodes: Iterable[JoinedNode]) -> Split | None:
     """How these nodes of a domain are separated from one another; None if they are not.
 
     A node without an island counts if it is ready: one that is still joining may not have reported its island yet.
     """
+    if fabric.islands is None:
+        return None
     by_name = {node.node: node.island for node in nodes if _is_known(node)}
     islands = Counter(island for island in by_name.values() if island)
     outside = tuple(sorted(name for name, island in by_name.items() if not island))
     if len(by_name) < 2 or (len(islands) == 1 and not outside):
         return None
-    return Split(fabric.link, fabric.island_noun, tuple(sorted(islands.items())), outside)
+    return Split(fabric.link, fabric.islands.noun, tuple(sorted(islands.items())), outside)
 
 
-def split_of(
-    observed: Observed, fabric: IslandReportingFabric, domain: Live, pods: Iterable[Live], configuration: Configuration
-) -> Split | None:
+def split_of(observed: Observed, fabric: Fabric, domain: Live, pods: Iterable[Live], configuration: Configuration) -> Split | None:
     """How the nodes of a domain are separated from one another; None if they are not.
 
     `pods` include the set's pods of the domain. Nodes whose pods are ended or being deleted do not count. Of other sets that share the
@@ -81,10 +81,10 @@ def split_of(
     template = fabric.template_name(domain, domain.id.name)
     members = [pod for pod in pods if claims_template(pod, template)]
     used = {str(pod.body["spec"].get("nodeName") or "") for pod in members if pod.deleting_since is None and not has_ended(pod)} - {""}
-    if used and isinstance(fabric, NodeExclusiveFabric):
+    if used and fabric.slots is not None:
         own = {pod.uid for pod in members}
         claims = claims_on(observed, [domain], configuration)
-        used |= {fabric.allocated_node(claim) for claim in claims if own.isdisjoint(owner.uid for owner in claim.owners)}
+        used |= {fabric.slots.allocated_node(claim) for claim in claims if own.isdisjoint(owner.uid for owner in claim.owners)}
     return split_among(fabric, (node for node in candidates if node.node in used))
 
 
@@ -94,7 +94,7 @@ def split_alarms(observed: Observed, replicas: Sequence[ReplicaDomains], configu
     There is none while pods of the domain are still arriving, so that a set is warned once and of all nodes. There is none for fabrics that
     do not tell.
     """
-    fabrics = {fabric.kind.name: fabric for fabric in configuration.fabrics if isinstance(fabric, IslandReportingFabric)}
+    fabrics = {fabric.kind.name: fabric for fabric in configuration.fabrics if fabric.islands is not None}
     if not fabrics:
         return
     shared: dict[ResourceId, Domain] = {}
@@ -110,7 +110,7 @@ def split_alarms(observed: Observed, replicas: Sequence[ReplicaDomains], configu
 
 
 def _alarms(
-    observed: Observed, domain: Domain, fabric: IslandReportingFabric, slices: tuple[Slice, ...], configuration: Configuration, memo: Memo
+    observed: Observed, domain: Domain, fabric: Fabric, slices: tuple[Slice, ...], configuration: Configuration, memo: Memo
 ) -> tuple[Alarm, ...]:
     """The alarm about one domain, if there is one. Pods and claims are looked at only where the driver reports several islands."""
     live = next((live for part in (*slices, observed.references) if (live := part.objects.get(domain.id)) is not None), None)
@@ -130,10 +130,10 @@ def _alarms(
     return memo.recall(("split", domain.id), facts, make)
 
 
-def _are_arriving(fabric: IslandReportingFabric, domain: Live, pods: Iterable[Live]) -> bool:
+def _are_arriving(fabric: Fabric, domain: Live, pods: Iterable[Live]) -> bool:
     """Whether a pod of the domain is about to get a node, or is on one that has not joined. Nobody waits for pods that fit nowhere."""
     template = fabric.template_name(domain, domain.id.name)
-    known = {node.node for node in fabric.joined_nodes(domain) if _is_known(node)}
+    known = {node.node for node in fabric.joined_nodes(domain) or () if _is_known(node)}
     members = (pod for pod in pods if pod.deleting_since is None and uses_template(pod, template))
     return any(node not in known if (node := pod.body["spec"].get("nodeName")) else not _is_held_back(pod) for pod in members)
 
@@ -149,9 +149,9 @@ def _is_known(node: JoinedNode) -> bool:
     return bool(node.island) or node.ready
 
 
-def _separate_nodes(fabric: IslandReportingFabric, domain: Live) -> tuple[JoinedNode, ...]:
+def _separate_nodes(fabric: Fabric, domain: Live) -> tuple[JoinedNode, ...]:
     """The nodes that have joined a domain, if they cannot all reach one another; otherwise none."""
-    nodes = fabric.joined_nodes(domain) if domain.deleting_since is None else ()
+    nodes = (fabric.joined_nodes(domain) or ()) if domain.deleting_since is None else ()
     return nodes if split_among(fabric, nodes) is not None else ()
 
 

@@ -1,7 +1,7 @@
 """Requests: the domains that sets request, read from the sets alone; who shares them, and the slots of nodes they take."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -22,7 +22,7 @@ from resources.model.sharing import Share
 from resources.model.template import Clique, Template
 from resources.model.view import MAX_REPLICAS
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Fabric, IndexedNamesFabric, NodeExclusiveFabric
+from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, Fabric, NodeSlots
 
 NO_GROUPS: Final[Mapping[ResourceId, int]] = MappingProxyType({})
 MAX_SETS = 3
@@ -192,9 +192,9 @@ def slot_notes(template: Template, references: Slice, configuration: Configurati
     `references` are the observed ResourceClaims and ResourceClaimTemplates; those that are not observed count as claiming no slot.
     """
     for fabric in configuration.fabrics:
-        if isinstance(fabric, NodeExclusiveFabric):
+        if fabric.slots is not None:
             for clique, group in _cliques_with_groups(template):
-                slots = _slots_of_pod(template, clique, group, fabric, fabric.slots_of, references.objects)
+                slots = _slots_of_pod(template, clique, group, fabric, fabric.slots, references.objects)
                 if (total := sum(slots.values())) > 1:
                     claims = ", ".join(name for name, count in slots.items() if count)
                     yield (
@@ -214,21 +214,21 @@ def _slots_of_pod(
     clique: Clique,
     group: str,
     fabric: Fabric,
-    slots_of: Callable[[Body], int],
+    slots: NodeSlots,
     references: Mapping[ResourceId, Live],
 ) -> Mapping[str, int]:
     """Each claim of a pod of the clique, in words -> the number of slots that it claims. A claim that is listed twice counts once."""
-    slots = {
+    counts = {
         f"{fabric.kind.name} {request.name}": 1
         for requested_of, request in template.domain_requests
         if requested_of is fabric and clique.name in request.cliques
     }
     for entry in mappings(clique.pod_spec.get("resourceClaims")):
         source, spec = _source_of(entry, template.id.namespace, references)
-        slots[source] = slots_of(spec)
+        counts[source] = slots.claimed(spec)
     for share in _shares_of(template, clique, group):
-        slots[f"resourceSharing {share.name}"] = slots_of(share.spec)
-    return slots
+        counts[f"resourceSharing {share.name}"] = slots.claimed(share.spec)
+    return counts
 
 
 def _source_of(entry: Body, namespace: str, references: Mapping[ResourceId, Live]) -> tuple[str, Body]:
@@ -294,7 +294,7 @@ def _notes(
         in_set = [*_replicas_of_set(request, body), *_replicas_of_groups(request, root, body, scaling_groups)]
         if in_set or len(all_users) > 1:
             who = " and ".join([*(f"{size} {whom}" for size, whom, _ in in_set), *_other_sets(root.name, all_users)])
-            tokens = " or ".join(token for _, _, token in in_set) if isinstance(fabric, IndexedNamesFabric) and fabric.indexed_names else ""
+            tokens = " or ".join(token for _, _, token in in_set) if fabric.indexed_names else ""
             advice = f"; each has its own with {tokens} in the name" if tokens else ""
             yield f"{fabric.kind.name} {request.name} is shared by {who}{advice}"
 

@@ -22,7 +22,7 @@ from resources.domains.release import User, claims_on, drain_verdict, has_ended,
 from resources.domains.requests import requested_by_set, scaled_groups
 from resources.model.domain import domain_requests_of, is_foreign, is_managed, specified_in
 from resources.model.membership import effective_body, specified_body
-from resources.ports.checks import DiagnosingFabric, IslandReportingFabric, JoinedNode
+from resources.ports.checks import JoinedNode
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
 
@@ -114,8 +114,6 @@ def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> I
             observed,
             configuration,
             fabric,
-            fabric if isinstance(fabric, DiagnosingFabric) else None,
-            fabric if isinstance(fabric, IslandReportingFabric) else None,
             domain_requests,
             pods,
             created,
@@ -160,10 +158,6 @@ class _FabricView(Struct, frozen=True, eq=False):
     observed: Observed
     configuration: Configuration
     fabric: Fabric
-    diagnosing: DiagnosingFabric | None
-    """The fabric, if its domains name the nodes that have joined them."""
-    reporting: IslandReportingFabric | None
-    """The fabric, if the nodes that have joined a domain may be separated from one another."""
     requests: tuple[DomainRequest, ...]
     """The set's requests for domains of this fabric."""
     pods: Mapping[str, tuple[Live, ...]]
@@ -191,12 +185,12 @@ class _FabricView(Struct, frozen=True, eq=False):
         status = replace(
             status,
             made_by="engine" if is_managed(live, self.fabric) else "user",
-            joined=self.diagnosing.joined_nodes(live) if self.diagnosing else (),
+            joined=self.fabric.joined_nodes(live) or (),
             expected=len(nodes),
             pods=dict(sorted(Counter(pod.labels.get(labels.PODCLIQUE, "") for pod in running).items())),
             ended=len(pods) - len(running),
             other_sets=tuple(sorted({owner.name for owner in live.owners if owner.uid != self.observed.root.uid})),
-            split=split_of(self.observed, self.reporting, live, pods, self.configuration) if self.reporting else None,
+            split=split_of(self.observed, self.fabric, live, pods, self.configuration),
         )
         if not role.requested and status.until is None:
             status = replace(status, until=self._drain_deadline(live, running, with_claims=not status.other_sets))
@@ -230,7 +224,7 @@ class _FabricView(Struct, frozen=True, eq=False):
             (State.PENDING, not running and not self._accepts_pods(live)),
             (State.COMPLETED, not running and status.ended > 0),
             (State.EMPTY, not running),
-            (State.USED, self.diagnosing is None),
+            (State.USED, self.fabric.joined_nodes(live) is None),
             (State.JOINING, not nodes or not nodes <= ready or len(nodes) < running),
         )
         return next((state for state, applies in states if applies), State.JOINED)

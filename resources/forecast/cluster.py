@@ -28,7 +28,7 @@ from resources.forecast.pods import (
 )
 from resources.forecast.references import LISTED, PodReferences
 from resources.model.pod_facts import PROTECTIONS, claims_of, facts_of, pod_spec_of, reserved_for
-from resources.ports.fabric import AnsweringFabric, Fabric
+from resources.ports.fabric import Fabric
 
 Slots = Mapping[str, int]
 """Kind of domains -> the places in them that a pod takes."""
@@ -103,8 +103,9 @@ class ModelledCluster:
         self._slots = PodSlots(enabled, room.slot_kinds if room is not None else ())
         self._roots: dict[ResourceId, ResourceId] = {}
         """Pod -> its root, of those that are created."""
-        self._drivers = tuple(fabric.modelled_driver() for fabric in enabled if isinstance(fabric, AnsweringFabric))
-        self._unknown = frozenset(fabric.kind.key for fabric in enabled if not isinstance(fabric, AnsweringFabric))
+        drivers = [(fabric.kind.key, fabric.modelled_driver()) for fabric in enabled]
+        self._drivers = tuple(driver for _, driver in drivers if driver is not None)
+        self._unknown = frozenset(key for key, driver in drivers if driver is None)
         """The kinds of domains whose driver is not modelled."""
         self._ours = OUR_FINALIZERS.union(fabric.finalizer for fabric in enabled)
         self._log = WorkloadLog(frozenset(fabric.kind.key for fabric in enabled))

@@ -17,7 +17,7 @@ from engine.quantity import amount
 from resources.base import kinds, labels, names
 from resources.base.fields import mapping, mappings
 from resources.model.pod_facts import PodFacts, facts_of
-from resources.ports.fabric import Fabric, NodeExclusiveFabric
+from resources.ports.fabric import Fabric
 
 NODE: Final = "a-node"
 """The node of pods that a forecast schedules. It is never shown."""
@@ -105,16 +105,16 @@ class PodSlots:
 
     def __init__(self, fabrics: Iterable[Fabric], known: Collection[str]) -> None:
         """`known`: the kinds of domains of which it is known which nodes have a place."""
-        self._fabrics = [(fabric.kind.name, fabric) for fabric in fabrics if isinstance(fabric, NodeExclusiveFabric)]
-        self._fabrics = [(kind, fabric) for kind, fabric in self._fabrics if kind in known]
+        slots = ((fabric.kind.name, fabric.slots) for fabric in fabrics)
+        self._slots = [(kind, each) for kind, each in slots if each is not None and kind in known]
 
     def of(self, store: ForecastStore, pod: Live) -> Mapping[str, int]:
         """Kind of domains -> the places that a pod takes; kinds of which it takes none are absent."""
-        if not self._fabrics:
+        if not self._slots:
             return {}
         templates = [store.find(kinds.RESOURCE_CLAIM_TEMPLATE.id(pod.id.namespace, name)) for name in claims_from_templates(pod).values()]
         specs = [mapping(mapping(template.body.get("spec")).get("spec")) for template in templates if template is not None]
-        counts = {kind: sum(fabric.slots_of(spec) for spec in specs) for kind, fabric in self._fabrics}
+        counts = {kind: sum(map(slots.claimed, specs)) for kind, slots in self._slots}
         return {kind: count for kind, count in counts.items() if count}
 
 

@@ -11,7 +11,7 @@ from resources.base import kinds
 from resources.forecast.pod_room import PodRoom
 from resources.forecast.pods import claims_from_templates
 from resources.placement.cluster_room import ClusterRoom
-from resources.ports.fabric import Fabric, NodeExclusiveFabric
+from resources.ports.fabric import Fabric
 
 
 def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Iterable[Fabric]) -> PodRoom:
@@ -43,7 +43,7 @@ def _templates(lives: Iterable[Live], forecast: Forecast, fabrics: Iterable[Fabr
     domains: dict[ResourceId, Live | None] = {operation.id: None for operation in forecast.operations() if isinstance(operation, Create)}
     domains |= {each.id: each for each in lives}
     for fabric in fabrics:
-        if isinstance(fabric, NodeExclusiveFabric):
+        if fabric.slots is not None:
             for id, domain in domains.items():
                 if fabric.kind.key in id.keys():
                     yield (id.namespace, fabric.template_name(domain, id.name)), fabric.kind.name

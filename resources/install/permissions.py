@@ -13,10 +13,8 @@ from resources.base import kinds
 from resources.children.identity import RULES as POD_RULES
 from resources.install.modes import Use
 from resources.install.publication import GROVE_OPERATOR, NAME, NAMESPACE, LeasePlace
-from resources.ports.checks import DiagnosingFabric, InspectingFabric, Query
+from resources.ports.checks import Query
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import NodeExclusiveFabric
-from resources.ports.scheduler import GangScheduler, InspectingScheduler
 
 LISTS: Final[Mapping[Use, tuple[str, ...]]] = {Use.RUN: ("list", "watch"), Use.SYNC: ("list",), Use.READ: ("list",)}
 """How each use observes all objects of a kind."""
@@ -152,7 +150,7 @@ def _owners(blueprint: Blueprint[Configuration], configuration: Configuration) -
     children = blueprint.children(configuration)
     if blueprint.kind != kinds.TOPOLOGY_BINDING or children:
         yield blueprint.kind
-    has_gang_objects = any(isinstance(scheduler, GangScheduler) for scheduler in _plug_ins(configuration))
+    has_gang_objects = any(scheduler.gangs is not None for scheduler in configuration.schedulers.values())
     yield from (kind for kind in children if kind in kinds.DEFINED and (kind != kinds.PODGANG or has_gang_objects))
 
 
@@ -163,10 +161,6 @@ def _escalation() -> Iterator[_Need]:
         for group, resource in product(rule["apiGroups"], rule["resources"]):
             plural, _, subresource = resource.partition("/")
             yield by_name[group, plural], tuple(rule["verbs"]), subresource
-
-
-def _plug_ins(configuration: Configuration) -> tuple[object, ...]:
-    return (*configuration.schedulers.values(), *configuration.fabrics)
 
 
 def _inspection_needs(configuration: Configuration, use: Use) -> Iterator[_Need]:
@@ -180,20 +174,18 @@ def _inspection_needs(configuration: Configuration, use: Use) -> Iterator[_Need]
     yield kinds.NODE, ("list",), ""
     yield kinds.RESOURCE_QUOTA, ("list",), ""
     for fabric in configuration.fabrics:
-        if isinstance(fabric, NodeExclusiveFabric):
-            yield fabric.inventory_kind, ("list",), ""
+        if fabric.slots is not None:
+            yield fabric.slots.inventory_kind, ("list",), ""
     for query in _queries(configuration) if use is Use.READ else ():
         yield query.kind, ("get" if query.name else "list",), ""
 
 
 def _queries(configuration: Configuration) -> Iterator[Query]:
     """The queries of `engine preflight`, and those of `engine why` about any domain."""
-    for plug_in in _plug_ins(configuration):
-        if isinstance(plug_in, InspectingFabric | InspectingScheduler):
-            yield from plug_in.installation_queries()
+    for plug_in in (*configuration.schedulers.values(), *configuration.fabrics):
+        yield from plug_in.installation_queries()
     for fabric in configuration.fabrics:
-        if isinstance(fabric, DiagnosingFabric):
-            yield from fabric.domain_queries(fabric.kind.id("", ""))
+        yield from fabric.domain_queries(fabric.kind.id("", ""))
 
 
 def _merged(needs: Iterable[_Need]) -> tuple[Permission, ...]:

@@ -6,9 +6,9 @@ from typing import Final
 from engine.ids import Kind
 from resources.base import kinds
 from resources.install.permissions import Permission
-from resources.ports.checks import Check, CheckResult, InspectingFabric, Installation, Severity, judged, unknown
+from resources.ports.checks import Check, CheckResult, Installation, Severity, judged, unknown
 from resources.ports.fabric import Fabric
-from resources.ports.scheduler import GangScheduler, InspectingScheduler, ReferringScheduler, Scheduler, TopologyAwareScheduler
+from resources.ports.scheduler import Scheduler
 
 Rights = Mapping[Permission, tuple[str, ...] | str]
 """Permission -> its verbs that are denied, empty if none; or, as a string, why that is not known."""
@@ -37,8 +37,7 @@ def checks(installation: Installation, rights: Rights, fabrics: Iterable[Fabric]
     for scheduler in schedulers:
         yield from _of_scheduler(scheduler, installation)
     for fabric in fabrics:
-        if isinstance(fabric, InspectingFabric):
-            yield from fabric.checks(installation)
+        yield from fabric.checks(installation)
 
 
 def reads_only(rights: Rights) -> bool:
@@ -96,18 +95,16 @@ def _of_scheduler(scheduler: Scheduler, installation: Installation) -> Iterator[
             fault = "" if installation.apis.serves(kind) else f"{kind.version} is not served: {use}"
             remedy = f"install {scheduler.name}, or remove its profile from the operator configuration"
             yield judged(Severity.WARNING, subject, fault, f"{kind.version} is served", remedy)
-    if isinstance(scheduler, InspectingScheduler):
-        yield from scheduler.checks(installation)
+    yield from scheduler.checks(installation)
 
 
-def _kinds_of(scheduler: object) -> Iterator[tuple[Kind, str]]:
+def _kinds_of(scheduler: Scheduler) -> Iterator[tuple[Kind, str]]:
     """The kinds that a back end works with, each with what happens where it is not served."""
-    if isinstance(scheduler, GangScheduler):
-        yield scheduler.gang_kind, "pods with this scheduler are not created"
-    if isinstance(scheduler, ReferringScheduler):
-        yield from ((kind, "admission rules that need it are skipped") for kind in scheduler.referenced_kinds)
-    if isinstance(scheduler, TopologyAwareScheduler):
-        yield scheduler.topology, "it has no topologies"
+    if scheduler.gangs is not None:
+        yield scheduler.gangs.kind, "pods with this scheduler are not created"
+    yield from ((kind, "admission rules that need it are skipped") for kind in scheduler.referenced_kinds)
+    if scheduler.topologies is not None:
+        yield scheduler.topologies.kind, "it has no topologies"
 
 
 def _permissions(rights: Rights) -> Iterator[Check]:

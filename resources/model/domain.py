@@ -19,7 +19,6 @@ from resources.ports.fabric import (
     INDEX,
     DomainRequest,
     Fabric,
-    InheritingFabric,
     SpecifiedClique,
     SpecifiedGroup,
     SpecifiedSet,
@@ -159,9 +158,8 @@ def cliques_with_inherited(fabric: Fabric, specified: SpecifiedSet) -> tuple[Spe
 
     A clique's own annotations count first, then those of its scaling group, then those of its set.
     """
-    if not isinstance(fabric, InheritingFabric):
+    if not (keys := fabric.inherited_annotations):
         return specified.cliques
-    keys = fabric.inherited_annotations
     of_set = _chosen(specified.annotations, keys)
     of_groups = {clique: _chosen(group.annotations, keys) for group in specified.groups if group.annotations for clique in group.cliques}
     if not of_set and not of_groups:

@@ -15,8 +15,8 @@ from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
 from resources.model.domain import domain_requests_of
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import GROUP_INDEX, INDEX, SpecifiedClique, SpecifiedSet
-from resources.ports.membership import CliqueRecord, ObjectRecord, RecordingFabric
+from resources.ports.fabric import GROUP_INDEX, INDEX, Fabric, SpecifiedClique, SpecifiedSet
+from resources.ports.membership import CliqueRecord, MembershipReader, ObjectRecord
 
 
 def gang_record(id: ResourceId, specified: SpecifiedSet, configuration: Configuration) -> str:
@@ -25,16 +25,16 @@ def gang_record(id: ResourceId, specified: SpecifiedSet, configuration: Configur
     Empty for a set that requests no domains, neither for pods that it has nor for pods that an edit may add (R14). `specified` is the set
     with its recorded membership.
     """
-    recording = (fabric for fabric in configuration.fabrics if isinstance(fabric, RecordingFabric))
-    by_fabric = {fabric.name: cliques for fabric in recording if (cliques := _cliques(fabric, id, specified))}
+    recording = ((fabric, fabric.membership) for fabric in configuration.fabrics if fabric.membership is not None)
+    by_fabric = {fabric.name: cliques for fabric, reader in recording if (cliques := _cliques(fabric, reader, id, specified))}
     return orjson.dumps(by_fabric, option=orjson.OPT_SORT_KEYS).decode() if by_fabric else ""
 
 
-def _cliques(fabric: RecordingFabric, id: ResourceId, specified: SpecifiedSet) -> dict[str, Any]:
+def _cliques(fabric: Fabric, reader: MembershipReader, id: ResourceId, specified: SpecifiedSet) -> dict[str, Any]:
     """Clique -> what its PodCliques record; empty if the set has nothing to do with domains."""
     domains = {clique: request.name for request in domain_requests_of(fabric, id.name, specified) for clique in request.cliques}
     cliques = {clique.name: clique for clique in specified.cliques}
-    records = {name: _entry(fabric.record_of(_podclique(clique)), domains.get(name, "")) for name, clique in cliques.items()}
+    records = {name: _entry(reader.record_of(_podclique(clique)), domains.get(name, "")) for name, clique in cliques.items()}
     is_marked = bool(fabric.group_annotations(specified.annotations))
     return records if is_marked or any(entry.keys() & {"annotations", "domain"} for entry in records.values()) else {}
 
@@ -51,7 +51,7 @@ def _entry(record: ObjectRecord, domain: str) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value}
 
 
-def recorded_in_gang(gang: Live, fabric: RecordingFabric, index: int) -> Iterator[CliqueRecord]:
+def recorded_in_gang(gang: Live, fabric: Fabric, index: int) -> Iterator[CliqueRecord]:
     """What the base PodGang of the replica `index` records for each clique. Nothing of what people have edited into something else."""
     for name, entry in mapping(mapping(_parsed(gang)).get(fabric.name)).items():
         fields = mapping(entry)

@@ -1,8 +1,6 @@
 """Gang scheduling: the back end that places the pods of a set, and why its objects for gangs cannot be created now."""
 
-from collections.abc import Hashable, Iterator, Mapping
-from functools import lru_cache
-from typing import cast
+from collections.abc import Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -14,7 +12,7 @@ from engine.paths import get
 from resources.base import kinds, labels
 from resources.model.template import Template
 from resources.ports.configuration import Configuration
-from resources.ports.scheduler import GangScheduler, LabelsAndAnnotations, SetMetadata
+from resources.ports.scheduler import GangObjects, LabelsAndAnnotations, SetMetadata
 
 
 class Blocker(Struct, frozen=True):
@@ -48,21 +46,16 @@ def scheduler_name(template: Template, configuration: Configuration) -> str:
     return next((clique.scheduler for clique in template.cliques if clique.scheduler), configuration.default_scheduler)
 
 
-def gang_scheduler(template: Template, configuration: Configuration) -> GangScheduler | None:
-    """The back end that places the set's pods, if it has objects for gangs; otherwise None."""
-    return _with_gang_objects(cast(Hashable, configuration.schedulers.get(scheduler_name(template, configuration))))
-
-
-@lru_cache(maxsize=64)
-def _with_gang_objects(scheduler: Hashable) -> GangScheduler | None:
-    """The back end if it has objects for gangs. Remembered: the structural check takes a tenth of a millisecond, for every clique."""
-    return scheduler if isinstance(scheduler, GangScheduler) else None
+def gang_objects(template: Template, configuration: Configuration) -> GangObjects | None:
+    """The objects for gangs of the back end that places the set's pods; None if it has none, or is not enabled."""
+    scheduler = configuration.schedulers.get(scheduler_name(template, configuration))
+    return scheduler.gangs if scheduler is not None else None
 
 
 def gang_kinds(configuration: Configuration) -> tuple[Kind, ...]:
     """The kinds of the objects for gangs, for all enabled back ends, each once, in the order of the back ends' names."""
-    schedulers = (_with_gang_objects(cast(Hashable, scheduler)) for _, scheduler in sorted(configuration.schedulers.items()))
-    return tuple(dict.fromkeys(scheduler.gang_kind for scheduler in schedulers if scheduler is not None))
+    gangs = (scheduler.gangs for _, scheduler in sorted(configuration.schedulers.items()))
+    return tuple(dict.fromkeys(each.kind for each in gangs if each is not None))
 
 
 def is_gang_object(id: ResourceId, configuration: Configuration) -> bool:
@@ -76,8 +69,8 @@ def _is_of(id: ResourceId, kind: Kind) -> bool:
 
 def is_needed_by_pods(live: Live, lives: Slice, configuration: Configuration) -> bool:
     """Whether the object is a scheduler's object for a gang of which that scheduler places existing pods."""
-    schedulers: Iterator[tuple[str, object]] = iter(configuration.schedulers.items())
-    names = {name for name, scheduler in schedulers if isinstance(scheduler, GangScheduler) and _is_of(live.id, scheduler.gang_kind)}
+    schedulers = configuration.schedulers.items()
+    names = {name for name, scheduler in schedulers if scheduler.gangs is not None and _is_of(live.id, scheduler.gangs.kind)}
     pods = (pod for pod in lives.of(kinds.POD.name) if pod.labels.get(labels.PODGANG) == live.id.name) if names else ()
     return any(get(pod.body, ("spec", "schedulerName")) in names for pod in pods)
 
@@ -94,10 +87,10 @@ def set_metadata(template: Template) -> SetMetadata:
 
 def gang_blockers(observed: Observed, template: Template, configuration: Configuration, memo: Memo) -> GangBlockers:
     """The blockers of a set's gang objects; the same object as before if nothing about them has changed."""
-    scheduler = gang_scheduler(template, configuration)
-    if scheduler is None:
+    gangs = gang_objects(template, configuration)
+    if gangs is None:
         return NO_BLOCKERS
-    kind = scheduler.gang_kind
+    kind = gangs.kind
     exists = bool(observed.root.uid)
     facts = (kind, kind.key in observed.unserved, kind.key in observed.incomplete, observed.foreign, exists)
     return memo.recall("gang_blockers", facts, lambda: replace(_blockers(observed, kind), set_exists=exists))

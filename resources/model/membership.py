@@ -18,7 +18,8 @@ from engine.resource import Body
 from resources.base import kinds, names
 from resources.model.gang_record import recorded_in_gang
 from resources.ports.configuration import Configuration
-from resources.ports.membership import CliqueRecord, DomainRecord, GroupRecord, MembershipRecord, RecordingFabric
+from resources.ports.fabric import Fabric
+from resources.ports.membership import CliqueRecord, DomainRecord, GroupRecord, MembershipReader, MembershipRecord
 
 STAYS: Final = "it has no effect: it stays as recorded until the set is deleted and created again"
 CONDITION: Final = "FabricAnnotationsIgnored"
@@ -26,7 +27,7 @@ CONDITION: Final = "FabricAnnotationsIgnored"
 MAX_MESSAGE: Final = 2000
 """The largest number of characters of the condition's message."""
 
-Records = tuple[tuple[RecordingFabric, MembershipRecord], ...]
+Records = tuple[tuple[Fabric, MembershipReader, MembershipRecord], ...]
 """What the objects of a set record, for each fabric that can read it."""
 
 
@@ -44,17 +45,17 @@ def records_of(observed: Observed, configuration: Configuration, memo: Memo) -> 
 
     Objects that are being deleted count as well: their pods are still in their domains.
     """
-    recording = (fabric for fabric in configuration.fabrics if isinstance(fabric, RecordingFabric))
-    return tuple((fabric, _record(observed, fabric, memo)) for fabric in recording)
+    recording = ((fabric, fabric.membership) for fabric in configuration.fabrics if fabric.membership is not None)
+    return tuple((fabric, reader, _record(observed, fabric, reader, memo)) for fabric, reader in recording)
 
 
 def effective_set(body: Body, records: Records) -> EffectiveSet:
     """The set with the recorded membership in place of the annotations in `body`, which may be invalid."""
     faults: list[Alarm] = []
-    for fabric, record in records:
+    for fabric, reader, record in records:
         if record.is_empty:
             continue
-        recorded = fabric.as_recorded(body, record)
+        recorded = reader.as_recorded(body, record)
         reason = f"{fabric.kind.name}AnnotationIgnored"
         faults += (Alarm(reason, str(replace(issue, message=f"{issue.message}; {STAYS}")), fault=True) for issue in recorded.issues)
         body = recorded.body
@@ -82,9 +83,10 @@ def conditions(faults: Sequence[Alarm], generation: int) -> list[dict[str, Any]]
     return [condition(CONDITION, True, faults[0].reason, clipped(message, MAX_MESSAGE), generation=generation)]
 
 
-def _record(observed: Observed, fabric: RecordingFabric, memo: Memo) -> MembershipRecord:
+def _record(observed: Observed, fabric: Fabric, reader: MembershipReader, memo: Memo) -> MembershipRecord:
     root = observed.root.id
-    parts = tuple(part.index(f"membership of {fabric.name}", partial(_part_record, root, fabric)) for part in observed.slices.values())
+    read = partial(_part_record, root, fabric, reader)
+    parts = tuple(part.index(f"membership of {fabric.name}", read) for part in observed.slices.values())
     facts = (parts, observed.references, root)
     domains = memo.recall(("recorded domains", fabric.name), facts, lambda: _domains(observed, fabric, parts))
 
@@ -110,12 +112,12 @@ class _PartRecord(Struct, frozen=True):
     """Whether that PodGang exists and records nothing."""
 
 
-def _part_record(root: ResourceId, fabric: RecordingFabric, part: Slice) -> _PartRecord:
+def _part_record(root: ResourceId, fabric: Fabric, reader: MembershipReader, part: Slice) -> _PartRecord:
     """Equal records are listed once: the PodCliques of one clique in all replicas of a scaling group usually record the same."""
     of_gangs = [tuple(recorded_in_gang(gang, fabric, index)) for index, gang in _base_gangs(root, part)]
     return _PartRecord(
-        tuple(dict.fromkeys(_clique_records(root, fabric, part))),
-        tuple(dict.fromkeys(_group_records(root, fabric, part))),
+        tuple(dict.fromkeys(_clique_records(root, reader, part))),
+        tuple(dict.fromkeys(_group_records(root, reader, part))),
         tuple(DomainRecord(live.id.name, fabric.template_name(live, live.id.name), True, False) for live in part.of(fabric.kind.name)),
         tuple(record for records in of_gangs for record in records),
         any(not records for records in of_gangs),
@@ -130,12 +132,12 @@ def _base_gangs(root: ResourceId, part: Slice) -> Iterator[tuple[int, Live]]:
             yield index, live
 
 
-def _clique_records(root: ResourceId, fabric: RecordingFabric, part: Slice) -> Iterator[CliqueRecord]:
+def _clique_records(root: ResourceId, reader: MembershipReader, part: Slice) -> Iterator[CliqueRecord]:
     for live in part.of(kinds.PODCLIQUE.name):
         index = names.replica_of(root, live.id)
         if index is not None:
             clique, group_replica = _clique_of(root, index, live)
-            yield CliqueRecord(clique, index, fabric.record_of(live), group_replica)
+            yield CliqueRecord(clique, index, reader.record_of(live), group_replica)
 
 
 def _clique_of(root: ResourceId, index: int, live: Live) -> tuple[str, int | None]:
@@ -147,14 +149,14 @@ def _clique_of(root: ResourceId, index: int, live: Live) -> tuple[str, int | Non
     return clique, names.index_in(replica)
 
 
-def _group_records(root: ResourceId, fabric: RecordingFabric, part: Slice) -> Iterator[GroupRecord]:
+def _group_records(root: ResourceId, reader: MembershipReader, part: Slice) -> Iterator[GroupRecord]:
     for live in part.of(kinds.SCALING_GROUP.name):
         index = names.replica_of(root, live.id)
         if index is not None:
-            yield GroupRecord(live.id.name.removeprefix(names.scaling_group(root.name, index, "")), index, fabric.record_of(live))
+            yield GroupRecord(live.id.name.removeprefix(names.scaling_group(root.name, index, "")), index, reader.record_of(live))
 
 
-def _domains(observed: Observed, fabric: RecordingFabric, parts: Sequence[_PartRecord]) -> tuple[DomainRecord, ...]:
+def _domains(observed: Observed, fabric: Fabric, parts: Sequence[_PartRecord]) -> tuple[DomainRecord, ...]:
     """The domains that the set owns, and those whose templates its PodCliques claim, each once, by name."""
     namespace, index = observed.root.id.namespace, _domain_index(observed, fabric)
     records = {domain.name: domain for part in parts for domain in part.domains}
@@ -175,7 +177,7 @@ class _DomainIndex(NamedTuple):
     """Namespace and ResourceClaimTemplate -> the domains with that template."""
 
 
-def _domain_index(observed: Observed, fabric: RecordingFabric) -> _DomainIndex:
+def _domain_index(observed: Observed, fabric: Fabric) -> _DomainIndex:
     def make(references: Slice) -> _DomainIndex:
         by_owner: dict[str, list[Live]] = {}
         by_template: dict[tuple[str, str], list[Live]] = {}

@@ -1,8 +1,7 @@
 """Topology: topology constraints, translated from the domains of a ClusterTopologyBinding to node label keys."""
 
-from collections.abc import Hashable, Iterator, Mapping
-from functools import lru_cache
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,7 +14,7 @@ from engine.resource import Body, Hold, Want, held
 from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.ports.references import TemplateReferences
-from resources.ports.scheduler import Levels, TopologyAwareScheduler
+from resources.ports.scheduler import Levels, TopologyObjects
 from resources.schema.topology import ClusterTopologyBindingSpec
 
 UNAVAILABLE = "TopologyLevelsUnavailable"
@@ -210,29 +209,23 @@ def unavailable_because(scheduler: str, configuration: Configuration) -> str:
     """Why a scheduler cannot have a topology object in this configuration; empty if it can."""
     if scheduler not in configuration.schedulers:
         return "scheduler backend is not enabled in Grove"
-    if not isinstance(configuration.schedulers[scheduler], TopologyAwareScheduler):
+    if configuration.schedulers[scheduler].topologies is None:
         return "scheduler backend does not implement topology-aware scheduling"
     return ""
 
 
-def topology_aware_schedulers(configuration: Configuration) -> Mapping[str, TopologyAwareScheduler]:
-    """Scheduler name -> its back end, for the enabled back ends that have topology objects, sorted by name."""
-    by_name = {name: _with_topologies(cast(Hashable, scheduler)) for name, scheduler in sorted(configuration.schedulers.items())}
-    return {name: scheduler for name, scheduler in by_name.items() if scheduler is not None}
-
-
-@lru_cache(maxsize=64)
-def _with_topologies(scheduler: Hashable) -> TopologyAwareScheduler | None:
-    """The back end if it has topology objects. Remembered: the structural check is slow, and every pass asks."""
-    return scheduler if isinstance(scheduler, TopologyAwareScheduler) else None
+def topology_objects(configuration: Configuration) -> Mapping[str, TopologyObjects]:
+    """Scheduler name -> its topology objects, for the enabled back ends that have some, sorted by name."""
+    by_name = ((name, scheduler.topologies) for name, scheduler in sorted(configuration.schedulers.items()))
+    return {name: topologies for name, topologies in by_name if topologies is not None}
 
 
 def backend_topologies(observed: Observed, spec: ClusterTopologyBindingSpec, configuration: Configuration) -> Iterator[BackendTopology]:
     """One for each topology-aware back end, sorted by name; then one for each scheduler that the binding names but that has none."""
     levels = Levels(observed.root.id.name, tuple(level.key for level in spec.levels))
     named = {entry.scheduler_name: entry.topology_reference for entry in reversed(spec.scheduler_topology_bindings)}
-    for name, scheduler in topology_aware_schedulers(configuration).items():
-        comparison = _Comparison(observed, name, scheduler, levels)
+    for name, topologies in topology_objects(configuration).items():
+        comparison = _Comparison(observed, name, topologies, levels)
         yield comparison.external(named[name]) if name in named else comparison.managed()
     for name in dict.fromkeys(entry.scheduler_name for entry in spec.scheduler_topology_bindings):
         if why := unavailable_because(name, configuration):
@@ -244,24 +237,24 @@ class _Comparison(Struct, frozen=True, eq=False):
 
     observed: Observed
     scheduler: str
-    back_end: TopologyAwareScheduler
+    topologies: TopologyObjects
     levels: Levels
 
     def external(self, name: str) -> BackendTopology:
         """The object of that name, which somebody else manages."""
         live = self._find(name)
-        return BackendTopology(self.scheduler, name, self.back_end.topology_drift(name, live, self.levels), live=live)
+        return BackendTopology(self.scheduler, name, self.topologies.drift(name, live, self.levels), live=live)
 
     def managed(self) -> BackendTopology:
         """The object that the engine manages. If a call for it has failed, the remaining difference is reported."""
         resource = self._resource()
         id, live = resource.id, self._find(resource.id.name)
         topology = BackendTopology(self.scheduler, id.name, live=live, resource=resource)
-        if self.back_end.topology.key in self.observed.unserved:
-            return _blocked(topology, f"the cluster does not serve {id.kind} of {self.back_end.topology.api_version}")
+        if self.topologies.kind.key in self.observed.unserved:
+            return _blocked(topology, f"the cluster does not serve {id.kind} of {self.topologies.kind.api_version}")
         if live is not None and (live.controller is None or live.controller.uid != self.observed.root.uid):
             return self._conflict(topology, live)
-        mismatch = self.back_end.topology_drift(id.name, live, self.levels)
+        mismatch = self.topologies.drift(id.name, live, self.levels)
         if live is not None and live.deleting_since is not None:
             return replace(topology, mismatch=mismatch or f"{id.kind} {id.name} is being deleted")
         failed = bool(mismatch) and self._has_failed(id)
@@ -269,24 +262,24 @@ class _Comparison(Struct, frozen=True, eq=False):
 
     def _conflict(self, topology: BackendTopology, live: Live) -> BackendTopology:
         """The binding does not control the object of this name. Nobody has to act if that object is being deleted."""
-        id, conflict = live.id, self.back_end.topology_conflict(live.id.name, self.levels)
+        id, conflict = live.id, self.topologies.conflict(live.id.name, self.levels)
         if live.deleting_since is not None:
             return _blocked(topology, conflict, blocked=False)
         alarm = Alarm(f"{id.kind}Failed", f"Failed to create {id.kind} {id.name}: {conflict}", blocking=True)
         return replace(_blocked(topology, conflict), alarm=alarm)
 
     def _resource(self) -> Want:
-        body = self.back_end.topology_for(self.levels)
-        id = self.back_end.topology.id("", body["metadata"]["name"])
+        body = self.topologies.object_for(self.levels)
+        id = self.topologies.kind.id("", body["metadata"]["name"])
         owner = Owner(self.observed.root.id, kinds.TOPOLOGY_BINDING.api_version)
-        policy = replace(self.back_end.topology_policy, unlabelled=True)
+        policy = replace(self.topologies.policy, unlabelled=True)
         return Want(id, f"the topology of {self.scheduler}", (owner,), body=body, policy=policy)
 
     def _has_failed(self, id: ResourceId) -> bool:
         return any(call.id == id and call.error is not None for call in self.observed.failed_calls or ())
 
     def _find(self, name: str) -> Live | None:
-        return self.observed.references.objects.get(self.back_end.topology.id("", name))
+        return self.observed.references.objects.get(self.topologies.kind.id("", name))
 
 
 def _blocked(topology: BackendTopology, why: str, *, blocked: bool = True) -> BackendTopology:

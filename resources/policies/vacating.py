@@ -18,7 +18,6 @@ from resources.model.view import CliqueView, Removals, View
 from resources.policies.availability import INITIALIZED, scheduled_count, was_ever_scheduled
 from resources.policies.rollout import UpdateAllowance, is_in_transition, needs_update
 from resources.policies.termination import Termination
-from resources.ports.fabric import link_of
 
 
 class ReplicaProgress(Struct, frozen=True, eq=False):
@@ -48,7 +47,7 @@ def vacated_domains(replicas: Iterable[ReplicaProgress]) -> Mapping[ResourceId, 
             is_shared = not domain.held_by.replicas <= {replica.view.index}
             cause = _update_in_need(replica, domain) or ("" if is_shared else _recycling_in_need(replica, domain))
             if cause:
-                lost = f"{domain.id.kind} {domain.id.name} is being deleted and {link_of(domain.fabric)} is cut"
+                lost = f"{domain.id.kind} {domain.id.name} is being deleted and {domain.fabric.link} is cut"
                 reasons.setdefault(domain.id, f"{lost}: {cause} needs it to be created again")
     return reasons
 

@@ -1,16 +1,15 @@
 """Check: one requirement on an installation and the queries it asks, judged before workloads are managed there."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from msgspec import Struct, field
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.resource import Body
-from resources.ports.fabric import Fabric, IslandFabric
 
 GRANT: Final = "allow it with kubectl create clusterrole and kubectl create clusterrolebinding, and run engine preflight again"
 """What to do if reading is forbidden; the server's message names the user and the resource."""
@@ -150,27 +149,24 @@ class Installation(Struct, frozen=True, eq=False):
     """The PodCliqueSets; None if they could not be listed."""
 
 
-@runtime_checkable
-class InspectingFabric(Protocol):
-    """A `Fabric` that knows what it needs from an installation. `engine preflight` runs its checks."""
+class PlugIn(ABC):
+    """What scheduler back ends and fabrics have in common. Instances are hashable, and their answers depend on the arguments alone."""
 
-    def required_kinds(self) -> Mapping[Kind, str]:
-        """Kinds that must be served, each with the error message if it is not. Called once, when a command starts.
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name in the configuration and in messages."""
 
-        Returns nothing where a missing kind would only concern workloads that request a domain themselves (R5).
-        """
-        ...
+    def installation_queries(self) -> Iterable[Query]:
+        """The objects that `checks` needs to read. None by default."""
+        return ()
 
-    def installation_queries(self) -> tuple[Query, ...]:
-        """The objects that `checks` needs to read."""
-        ...
-
-    def checks(self, installation: Installation) -> Iterator[Check]:
-        """The checks of this fabric, in the order in which they are shown.
+    def checks(self, installation: Installation) -> Iterable[Check]:
+        """What `engine preflight` checks of an installation for this plug-in, in the order in which it is shown. Nothing by default.
 
         `installation.results` has the results of `installation_queries`. A check that lacks data has the outcome `UNKNOWN`.
         """
-        ...
+        return ()
 
 
 class JoinedNode(Struct, frozen=True):
@@ -198,32 +194,3 @@ class Diagnosis(Struct, frozen=True):
     """Whether something is wrong; otherwise the finding only explains a normal state."""
     pods: tuple[ResourceId, ...] = ()
     """All pods that the finding is about, if it is about pods."""
-
-
-@runtime_checkable
-class DiagnosingFabric(Protocol):
-    """A `Fabric` that can explain the state of a domain. `engine status` and `engine why` use it."""
-
-    def joined_nodes(self, domain: Live) -> tuple[JoinedNode, ...]:
-        """The nodes that have joined the domain, according to the domain object alone. Empty if it names none."""
-        ...
-
-    def domain_queries(self, domain: ResourceId) -> tuple[Query, ...]:
-        """The objects that `diagnose` needs to read about this domain, which may not exist."""
-        ...
-
-    def diagnose(self, domain: ResourceId, results: QueryResults, now: datetime) -> Iterator[Diagnosis]:
-        """The findings about a domain, the most severe first. `results` has the results of `domain_queries`; `now` is in UTC."""
-        ...
-
-
-@runtime_checkable
-class IslandReportingFabric(Fabric, IslandFabric, DiagnosingFabric, Protocol):
-    """A `Fabric` that connects only nodes of the same island, and whose domains name the nodes that have joined them (N29)."""
-
-
-def required_kinds(fabrics: Iterable[Fabric]) -> Iterator[tuple[Kind, str]]:
-    """The kinds that must be served before a command starts, each with the error message if it is not."""
-    for fabric in fabrics:
-        if isinstance(fabric, InspectingFabric):
-            yield from fabric.required_kinds().items()

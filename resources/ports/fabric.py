@@ -1,11 +1,14 @@
-"""Fabric: the protocol of a plug-in for one vendor's domains, within which accelerators of several nodes reach one another. Pure.
+"""Fabric: the port for one vendor's domains, within which accelerators of several nodes reach one another. Pure.
 
-Below it the optional capabilities: annotations that it reads, rules that an API server evaluates, and its driver as forecasts assume it.
+A plug-in is a subclass of `Fabric`. Members without a default say what a domain is; the docstring of each other member says what its
+default means. What belongs together is one value, e.g. `slots` or `islands`: it is there completely, or it is None.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from msgspec import Struct
 
@@ -13,6 +16,8 @@ from engine.forecast.store import ForecastStore
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.resource import Body
+from resources.ports.checks import Diagnosis, JoinedNode, PlugIn, Query, QueryResults
+from resources.ports.membership import MembershipReader
 from resources.schema.issues import Issue, Path
 
 INDEX = "$(GROVE_PCS_INDEX)"
@@ -87,174 +92,6 @@ class WrittenKeys(Struct, frozen=True):
     keys: tuple[str, ...]
 
 
-class Fabric(Protocol):
-    """A vendor's fabric. A plug-in implements this protocol.
-
-    A domain is an object of the vendor's kind, which the engine creates. The vendor's driver then creates a ResourceClaimTemplate,
-    and every pod of the domain claims through it. The engine keeps the order of these steps (domain, template, pods, and in
-    reverse on deletion), which is the same for all vendors; the fabric supplies the contents.
-    """
-
-    @property
-    def name(self) -> str:
-        """The fabric's name in the configuration and in messages."""
-        ...
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of its domain objects."""
-        ...
-
-    @property
-    def finalizer(self) -> str:
-        """The finalizer that the engine puts on the domains that it creates."""
-        ...
-
-    def with_defaults(self, body: Body) -> Body:
-        """A new PodCliqueSet with this fabric's defaults. Called on create only, after the other defaults (R2, R6, N4).
-
-        Returns `body` itself if nothing is added. What the user has set is kept.
-        """
-        ...
-
-    def creation_issues(self, new: SpecifiedSet) -> Iterator[Issue]:
-        """The issues of a new PodCliqueSet, after `with_defaults`. Any issue denies the request."""
-        ...
-
-    def update_issues(self, old: SpecifiedSet, new: SpecifiedSet) -> Iterator[Issue]:
-        """Changes to a PodCliqueSet that are not allowed, e.g. of the annotation that requests a domain. Any issue denies the request."""
-        ...
-
-    def warnings(self, written: Sequence[WrittenKeys]) -> Iterator[str]:
-        """Warnings about the keys that users have written into a PodCliqueSet: annotations that have no effect where they are."""
-        ...
-
-    def domain_requests(
-        self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, SpecifiedClique]
-    ) -> tuple[DomainRequest, ...]:
-        """The domains that a set requests; empty if none.
-
-        `root` and `annotations` are the set's; `cliques` maps names to the cliques of its template, which have the annotations that
-        they inherit (`InheritingFabric`). Annotations may be invalid, because admission may have been bypassed: an invalid request
-        counts as none.
-        """
-        ...
-
-    def group_annotations(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
-        """Of the set's annotations, those that are copied to its PodCliqueScalingGroups. Annotations of the group itself win."""
-        ...
-
-    def component(self, request: DomainRequest) -> str:
-        """The value of the label `app.kubernetes.io/component` on the domain object."""
-        ...
-
-    def domain_spec(self, name: str) -> Body:
-        """The spec of the domain object of that name. It is sent on creation and never changed afterwards."""
-        ...
-
-    def template_name(self, domain: Live | None, name: str) -> str:
-        """The name of the ResourceClaimTemplate through which pods join the domain of that name.
-
-        `domain` is None before the domain exists: then the name that the driver is expected to choose.
-        """
-        ...
-
-    def template_blocker(self, domain: Live, template: Live) -> str:
-        """Why pods must not claim through this ResourceClaimTemplate (yet): a predicate about it, e.g. "belongs to another domain".
-
-        Empty if they may. The state of the domain itself must not matter: it is ready only after its pods are running (R32).
-        """
-        ...
-
-    def domain_uid(self, claim: Live) -> str:
-        """The uid of the domain that a ResourceClaim gives access to; empty if it is no claim of this fabric.
-
-        The engine uses it to decide which pods and claims still use a domain.
-        """
-        ...
-
-    def decorate_pod(self, spec: Body, template: str) -> dict[str, Any]:
-        """The pod spec with a claim through the ResourceClaimTemplate of that name. Called for every new pod of a domain."""
-        ...
-
-
-@runtime_checkable
-class InheritingFabric(Protocol):
-    """A `Fabric` with annotations that cliques inherit from their scaling group and from their set, for requests of domains."""
-
-    @property
-    def inherited_annotations(self) -> Collection[str]:
-        """The keys of these annotations. A clique's own annotation counts first, then its scaling group's, then the set's."""
-        ...
-
-
-@runtime_checkable
-class IndexedNamesFabric(Protocol):
-    """A `Fabric` whose users may write `INDEX` and `GROUP_INDEX` in the names of domains. Previews then recommend them."""
-
-    @property
-    def indexed_names(self) -> bool:
-        """Whether that is so."""
-        ...
-
-
-@runtime_checkable
-class NodeExclusiveFabric(Protocol):
-    """A `Fabric` with one slot on each node, which one pod of any domain occupies. Used to report missing node capacity."""
-
-    @property
-    def inventory_kind(self) -> Kind:
-        """The kind of the objects in which the driver publishes the devices of nodes, e.g. ResourceSlice."""
-        ...
-
-    def eligible_nodes(self, inventory: Iterable[Live]) -> frozenset[str]:
-        """The names of the nodes that have a slot. `inventory` are all objects of `inventory_kind`."""
-        ...
-
-    def allocated_node(self, claim: Live) -> str:
-        """The name of the node whose slot is allocated to a ResourceClaim; empty if none is."""
-        ...
-
-    def slots_of(self, claim_spec: Body) -> int:
-        """The number of slots that a ResourceClaim with this spec takes; 0 for claims on other devices. Fields may have the wrong shape."""
-        ...
-
-
-@runtime_checkable
-class LinkedFabric(Protocol):
-    """A `Fabric` whose connection has a name of its own. Used in messages."""
-
-    @property
-    def link(self) -> str:
-        """What connects the accelerators of a domain, e.g. NVLink."""
-        ...
-
-
-def link_of(fabric: Fabric) -> str:
-    """What connects the accelerators of a domain, in words for messages."""
-    return fabric.link if isinstance(fabric, LinkedFabric) else "the fabric"
-
-
-@runtime_checkable
-class IslandFabric(LinkedFabric, Protocol):
-    """A `Fabric` that connects only nodes of the same island, e.g. of one NVLink clique, although a domain may have nodes of several."""
-
-    @property
-    def island_noun(self) -> str:
-        """What an island is called in messages, e.g. `NVLink clique`."""
-        ...
-
-    @property
-    def island_label(self) -> str:
-        """The label of nodes whose value names their island. Nodes without it, or with an empty value, are in none."""
-        ...
-
-    @property
-    def max_island_nodes(self) -> int:
-        """The largest number of nodes of one island that a domain can have."""
-        ...
-
-
 class Annotation(Struct, frozen=True):
     """An annotation that a plug-in reads."""
 
@@ -265,14 +102,36 @@ class Annotation(Struct, frozen=True):
     """What users should know who wrote it somewhere else, e.g. `an opt-out is for the whole set`."""
 
 
-@runtime_checkable
-class AnnotatedFabric(Protocol):
-    """A `Fabric` that names the annotations that it reads. `engine status` and `engine why` report those that users add to PodCliques."""
+class Islands(Struct, frozen=True):
+    """How a fabric is divided if it connects only nodes of the same island, although a domain may have nodes of several."""
+
+    noun: str
+    """What an island is called in messages, e.g. `NVLink clique`."""
+    label: str
+    """The label of nodes whose value names their island. Nodes without it, or with an empty value, are in none."""
+    max_nodes: int
+    """The largest number of nodes of one island that a domain can have."""
+
+
+class NodeSlots(ABC):
+    """The slots of a fabric that has one on each node, which one pod of any domain occupies. Used to report missing node capacity."""
 
     @property
-    def annotations(self) -> tuple[Annotation, ...]:
-        """The annotations that it reads from a PodCliqueSet."""
-        ...
+    @abstractmethod
+    def inventory_kind(self) -> Kind:
+        """The kind of the objects in which the driver publishes the devices of nodes, e.g. ResourceSlice."""
+
+    @abstractmethod
+    def eligible_nodes(self, inventory: Iterable[Live]) -> frozenset[str]:
+        """The names of the nodes that have a slot. `inventory` are all objects of `inventory_kind`."""
+
+    @abstractmethod
+    def allocated_node(self, claim: Live) -> str:
+        """The name of the node whose slot is allocated to a ResourceClaim; empty if none is."""
+
+    @abstractmethod
+    def claimed(self, claim_spec: Body) -> int:
+        """The number of slots that a ResourceClaim with this spec takes; 0 for claims on other devices. Fields may have the wrong shape."""
 
 
 class PolicyVariable(Struct, frozen=True):
@@ -305,45 +164,188 @@ class Enrolment(Struct, frozen=True):
     """The annotations that are added."""
 
 
-@runtime_checkable
-class RuledFabric(Protocol):
-    """A `Fabric` whose admission rules can be written as CEL, at least in part.
-
-    The rules may use the variables of `resources.admission_policies.sets.VARIABLES`: `cliques`, `oldCliques` and others.
-    """
-
-    def policy_rules(self) -> Iterator[PolicyRule]:
-        """The rules for PodCliqueSets."""
-        ...
-
-    def enrolment(self) -> Enrolment | None:
-        """What new sets get by default; None if nothing."""
-        ...
-
-    def unstated_rules(self) -> Iterator[str]:
-        """The rules that CEL cannot state, each in a sentence."""
-        ...
-
-
-class ModelledDriver(Protocol):
+class ModelledDriver(ABC):
     """The driver of a fabric in one forecast. It may have a state."""
 
+    @abstractmethod
     def answer(self, store: ForecastStore, changed: Sequence[ResourceId], gone: Sequence[str]) -> bool:
         """Let the driver take one step. `changed` are the objects that have changed since the last one, `gone` the uids that have gone.
 
         Returns whether it has changed anything.
         """
-        ...
 
+    @abstractmethod
     def holds(self, live: Live) -> bool:
-        """Whether an object that is being deleted is the driver's to release: nobody else removes its finalizers."""
-        ...
+        """Whether an object that is being deleted is the driver's to release: no other program removes its finalizers."""
 
 
-@runtime_checkable
-class AnsweringFabric(Protocol):
-    """A fabric whose driver's answers are known."""
+class Fabric(PlugIn):
+    """A vendor's fabric.
 
-    def modelled_driver(self) -> ModelledDriver:
-        """A driver for one forecast."""
-        ...
+    A domain is an object of the vendor's kind, which the engine creates. The vendor's driver then creates a ResourceClaimTemplate,
+    and every pod of the domain claims through it. The engine keeps the order of these steps (domain, template, pods, and in
+    reverse on deletion), which is the same for all vendors; the fabric supplies the contents.
+    """
+
+    # What a domain is: every fabric says it.
+
+    @property
+    @abstractmethod
+    def kind(self) -> Kind:
+        """The kind of its domain objects."""
+
+    @property
+    @abstractmethod
+    def finalizer(self) -> str:
+        """The finalizer that the engine puts on the domains that it creates."""
+
+    @abstractmethod
+    def domain_requests(
+        self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, SpecifiedClique]
+    ) -> tuple[DomainRequest, ...]:
+        """The domains that a set requests; empty if none.
+
+        `root` and `annotations` are the set's; `cliques` maps names to the cliques of its template, with `inherited_annotations`.
+        Annotations may be invalid, because admission may have been bypassed: an invalid request counts as none.
+        """
+
+    @abstractmethod
+    def template_name(self, domain: Live | None, name: str) -> str:
+        """The name of the ResourceClaimTemplate through which pods join the domain of that name.
+
+        `domain` is None before the domain exists: then the name that the driver is expected to choose.
+        """
+
+    @abstractmethod
+    def template_blocker(self, domain: Live, template: Live) -> str:
+        """Why pods must not claim through this ResourceClaimTemplate (yet): a predicate about it, e.g. "belongs to another domain".
+
+        Empty if they may. The state of the domain itself must not matter: it is ready only after its pods are running (R32).
+        """
+
+    @abstractmethod
+    def domain_uid(self, claim: Live) -> str:
+        """The uid of the domain that a ResourceClaim gives access to; empty if it is no claim of this fabric.
+
+        The engine uses it to decide which pods and claims still use a domain.
+        """
+
+    @abstractmethod
+    def decorate_pod(self, spec: Body, template: str) -> dict[str, Any]:
+        """The pod spec with a claim through the ResourceClaimTemplate of that name. Called for every new pod of a domain."""
+
+    # Sets and the objects made of them.
+
+    annotations: tuple[Annotation, ...] = ()
+    """The annotations that it reads from a PodCliqueSet.
+
+    Users are warned of those that are misspelled or where they have no effect: in sets, and added to PodCliques. Of others they are not.
+    """
+    inherited_annotations: Collection[str] = ()
+    """The keys of those that cliques inherit, for requests of domains. None by default.
+
+    A clique's own annotation counts first, then its scaling group's, then the set's.
+    """
+    indexed_names: bool = False
+    """Whether users may write `INDEX` and `GROUP_INDEX` in the names of domains. Previews then recommend them."""
+
+    def with_defaults(self, body: Body) -> Body:
+        """A new PodCliqueSet with this fabric's defaults. Called on create only, after the other defaults (R2, R6, N4).
+
+        Returns `body` itself if nothing is added, as by default. What the user has set is kept.
+        """
+        return body
+
+    def creation_issues(self, new: SpecifiedSet) -> Iterable[Issue]:
+        """The issues of a new PodCliqueSet, after `with_defaults`. Any issue denies the request. None by default."""
+        return ()
+
+    def update_issues(self, old: SpecifiedSet, new: SpecifiedSet) -> Iterable[Issue]:
+        """Changes to a PodCliqueSet that are not allowed, e.g. of the annotation that requests a domain. Any issue denies the request.
+
+        By default every change is allowed.
+        """
+        return ()
+
+    def warnings(self, written: Sequence[WrittenKeys]) -> Iterable[str]:
+        """Warnings about the keys that users have written into a PodCliqueSet, besides those about `annotations`. None by default."""
+        return ()
+
+    def group_annotations(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
+        """Of the set's annotations, those that are copied to its PodCliqueScalingGroups. Annotations of the group itself win.
+
+        None by default.
+        """
+        return {}
+
+    def component(self, request: DomainRequest) -> str:
+        """The value of the label `app.kubernetes.io/component` on the domain object: by default `<name>-<kind>` in lower case."""
+        return f"{self.name}-{self.kind.name.lower()}"
+
+    def domain_spec(self, name: str) -> Body:
+        """The spec of the domain object of that name. It is sent on creation and never changed afterwards. Empty by default."""
+        return {}
+
+    membership: MembershipReader | None = None
+    """Reads from live objects in which domains their pods are. None: the annotations of the set count, also after an edit."""
+
+    # Nodes.
+
+    link: str = "the fabric"
+    """What connects the accelerators of a domain, in words for messages, e.g. NVLink."""
+    slots: NodeSlots | None = None
+    """The slots on nodes. None: a node can be in many domains, and missing capacity is not reported."""
+    islands: Islands | None = None
+    """The islands of nodes. None: all nodes reach one another."""
+
+    # Forecasts, admission policies and explanations: no object depends on them.
+
+    def modelled_driver(self) -> ModelledDriver | None:
+        """The driver for one forecast. None, as by default: what it does is not known, and forecasts end where a domain exists."""
+        return None
+
+    def policy_rules(self) -> Iterable[PolicyRule]:
+        """The admission rules for PodCliqueSets that can be written as CEL. None by default.
+
+        They may use the variables of `resources.admission_policies.sets.VARIABLES`: `cliques`, `oldCliques` and others.
+        """
+        return ()
+
+    def enrolment(self) -> Enrolment | None:
+        """What new sets get by default, as CEL; None if nothing, as by default."""
+        return None
+
+    def unstated_rules(self) -> Iterable[str]:
+        """The rules that CEL cannot state, each in a sentence. None by default."""
+        return ()
+
+    def required_kinds(self) -> Mapping[Kind, str]:
+        """Kinds that must be served, each with the error message if it is not. Called once, when a command starts.
+
+        None, as by default, where a missing kind would only concern workloads that request a domain themselves (R5).
+        """
+        return {}
+
+    def joined_nodes(self, domain: Live) -> tuple[JoinedNode, ...] | None:
+        """The nodes that have joined the domain, according to the domain object alone. Empty if none has.
+
+        None, as by default: domains do not name them. Then it is not reported which nodes are missing, nor which cannot reach others.
+        """
+        return None
+
+    def domain_queries(self, domain: ResourceId) -> Iterable[Query]:
+        """The objects that `diagnose` needs to read about this domain, which may not exist. None by default."""
+        return ()
+
+    def diagnose(self, domain: ResourceId, results: QueryResults, now: datetime) -> Iterable[Diagnosis]:
+        """The findings about a domain, the most severe first; `engine why` shows them. None by default.
+
+        `results` has the results of `domain_queries`; `now` is in UTC.
+        """
+        return ()
+
+
+def required_kinds(fabrics: Iterable[Fabric]) -> Iterator[tuple[Kind, str]]:
+    """The kinds that must be served before a command starts, each with the error message if it is not."""
+    for fabric in fabrics:
+        yield from fabric.required_kinds().items()

@@ -1,12 +1,11 @@
-"""Membership: what the live objects of a set record about its fabric domains, and the capability of a fabric to read it. Pure."""
+"""Membership: what the live objects of a set record about its fabric domains, and how a fabric reads it. Pure."""
 
-from typing import Protocol, runtime_checkable
+from abc import ABC, abstractmethod
 
 from msgspec import Struct
 
 from engine.observed import Live
 from engine.resource import Body
-from resources.ports.fabric import Fabric
 from resources.schema.issues import Issue
 
 
@@ -84,17 +83,16 @@ class RecordedSet(Struct, frozen=True, eq=False):
     """One for each annotation that differs from the record, in the words of the rules that make it immutable."""
 
 
-@runtime_checkable
-class RecordingFabric(Fabric, Protocol):
-    """A `Fabric` that can read from live objects in which domains their pods are: later edits of annotations have no effect (N24, N25)."""
+class MembershipReader(ABC):
+    """Reads from live objects of sets in which domains their pods are: later edits of annotations have no effect (N24, N25)."""
 
+    @abstractmethod
     def record_of(self, child: Live) -> ObjectRecord:
         """What a PodClique or PodCliqueScalingGroup records. Fields may have the wrong shape."""
-        ...
 
+    @abstractmethod
     def as_recorded(self, body: Body, record: MembershipRecord) -> RecordedSet:
         """The set with the annotations that request domains as its objects record them. What they do not record stays as it is.
 
         `body` may be invalid. The hash of a clique whose annotations did not change since its PodCliques were created must stay the same.
         """
-        ...

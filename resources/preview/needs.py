@@ -16,7 +16,7 @@ from resources.base.fields import mapping
 from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.forecast.pods import is_refused_just_now
 from resources.model.pod_facts import facts_of
-from resources.ports.fabric import Fabric, IslandFabric
+from resources.ports.fabric import Fabric
 from resources.preview.facts import FirstPass
 from resources.preview.forecasting import restricted
 
@@ -43,7 +43,7 @@ class Needs(Struct, frozen=True, eq=False):
     @property
     def has_islands(self) -> bool:
         """Whether it matters which nodes are connected with one another."""
-        return any(isinstance(fabric, IslandFabric) for fabric in self.fabrics)
+        return any(fabric.islands is not None for fabric in self.fabrics)
 
 
 def needs(first: FirstPass, forecast: Forecast | None = None) -> Needs:

@@ -18,7 +18,7 @@ from engine.operation import Create, Patch
 from engine.plan import Objection, Plan, Wait
 from engine.report.model import Report, compose
 from engine.tick import Plans
-from resources.admission.annotation_rules import domain_warnings, mistyped_key_warnings
+from resources.admission.annotation_rules import domain_warnings, fabric_warnings, mistyped_key_warnings
 from resources.admission.annotations import written_keys
 from resources.base import kinds
 from resources.domains.capacity import capacity_notes, island_notes
@@ -196,8 +196,7 @@ def annotation_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts
     for observed in stored:
         root, body = observed.root.id, observed.proposal or observed.root.body
         written = written_keys(body)
-        from_fabrics = (warning for fabric in configuration.fabrics for warning in fabric.warnings(written))
-        warnings = (*from_fabrics, *domain_warnings(specified_in(body), written, configuration))
+        warnings = (*fabric_warnings(written, configuration), *domain_warnings(specified_in(body), written, configuration))
         warnings = (*warnings, *mistyped_key_warnings(written, configuration, besides=warnings))
         additions = (added.note for added in added_annotations(observed, configuration))
         yield from ((root, note) for note in dict.fromkeys((*warnings, *additions)))

@@ -13,7 +13,7 @@ from resources.admission.managed_rules import Protection
 from resources.admission_policies.objects import policies
 from resources.children.table import CHILDREN
 from resources.ports.configuration import Configuration
-from resources.ports.scheduler import Scheduler, TopologyAwareScheduler
+from resources.ports.scheduler import Scheduler
 from tests.chart.conditions import Features, assignments, combinations, conditions
 
 FEATURES = ("auto", "topology")
@@ -30,7 +30,7 @@ REPLACED: Final[Mapping[str, str]] = {
 
 def policies_template() -> str:
     """The file with the policies and their bindings."""
-    aware = " ".join(f'"{name}"' for name, scheduler in sorted(SCHEDULERS.items()) if isinstance(scheduler, TopologyAwareScheduler))
+    aware = " ".join(f'"{name}"' for name, scheduler in sorted(SCHEDULERS.items()) if scheduler.topologies is not None)
     by_name: dict[str, dict[Features, Any]] = {}
     for chosen in combinations(FEATURES):
         for body in objects(chosen):

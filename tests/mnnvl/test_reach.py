@@ -9,6 +9,7 @@ from engine.memo import Memo
 from engine.plan import Alarm, Plan
 from engine.runtime.event_recording import new_warnings, warnings_of
 from enginectl.output.domains import describe, domain_entry, is_good
+from providers.fabrics.nvidia.fabric import Nvidia
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.reports.summary import state_of, summary
 from tests.laws.rack import Rack
@@ -209,19 +210,13 @@ def test_N29_the_plan_is_the_same_with_and_without_a_memo_and_follows_the_status
 
 
 def test_N29_a_fabric_that_does_not_tell_islands_reports_no_split() -> None:
-    class Plain:
-        """The fabric's own methods, without its islands."""
+    class Plain(Nvidia):
+        """The fabric without its islands."""
 
-        def __init__(self, fabric: Any) -> None:
-            self._fabric = fabric
-
-        def __getattr__(self, name: str) -> Any:
-            if name in ("island_label", "island_noun", "link", "max_island_nodes"):
-                raise AttributeError(name)
-            return getattr(self._fabric, name)
+        islands = None  # type: ignore[assignment]
 
     toy = up(auto(1, gpu(replicas=2)))
     placed(toy, "demo-0", A, B)
-    toy.configuration = replace(toy.configuration, fabrics=tuple(Plain(fabric) for fabric in toy.configuration.fabrics))
+    toy.configuration = replace(toy.configuration, fabrics=(Plain(auto=True),))
 
     assert (alarms(plan_of(toy)), statuses(toy)["demo-0"].split) == ([], None)

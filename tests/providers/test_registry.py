@@ -17,6 +17,16 @@ version = "1.0"
 {name} = "{name}_module:configured"
 """
 
+INCOMPLETE = """from resources.ports.fabric import Fabric
+
+class Half(Fabric):
+    name, kind, finalizer = "half", None, "half"
+    domain_requests = template_name = template_blocker = domain_uid = lambda self, *given: ""
+
+def configured(settings):
+    return Half()
+"""
+
 
 def package(folder: Path, name: str, code: str) -> Path:
     """A package of one module that offers a fabric."""
@@ -40,6 +50,8 @@ def test_our_fabrics_come_first_then_those_of_other_packages_by_name(tmp_path: P
         ("absent", "import nowhere_to_be_found\n", "No module named 'nowhere_to_be_found'"),
         ("nameless", "", "module 'nameless_module' has no attribute 'configured'"),
         ("failing", "def configured(settings):\n    raise RuntimeError('no licence')\n", "no licence"),
+        ("foreign", "def configured(settings):\n    return 7\n", "it makes 7, which is no resources.ports.fabric.Fabric"),
+        ("incomplete", INCOMPLETE, "Can't instantiate abstract class Half .* abstract method '?decorate_pod"),
     ],
 )
 def test_a_broken_plug_in_is_named_in_the_error(name: str, code: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from engine.observed import live
 from resources.base import kinds, labels
 from resources.domains.capacity import NodeCapacity
 from resources.placement.usage_totals import UsageTotals, room_node
-from resources.ports.fabric import NodeExclusiveFabric
 from resources.preview.facts import Facts, RoomFacts
 from tests.stories.stage import Stage
 
@@ -17,9 +16,9 @@ def node_facts(cluster: Stage) -> Facts:
             totals.add(body)
     capacities = {}
     for fabric in cluster.setup.fabrics:
-        if isinstance(fabric, NodeExclusiveFabric):
-            inventory = [live(dict(body)) for body in cluster.there(fabric.inventory_kind).values()]
+        if (slots := fabric.slots) is not None:
+            inventory = [live(dict(body)) for body in cluster.there(slots.inventory_kind).values()]
             claims = [live(dict(body)) for body in cluster.there(kinds.RESOURCE_CLAIM).values()]
-            taken = {node: fabric.domain_uid(claim) for claim in claims if (node := fabric.allocated_node(claim))}
-            capacities[fabric.kind.key] = NodeCapacity(fabric.eligible_nodes(inventory), taken)
+            taken = {node: fabric.domain_uid(claim) for claim in claims if (node := slots.allocated_node(claim))}
+            capacities[fabric.kind.key] = NodeCapacity(slots.eligible_nodes(inventory), taken)
     return Facts(capacities=capacities, room=RoomFacts(totals.room(map(room_node, cluster.there(kinds.NODE).values()))))

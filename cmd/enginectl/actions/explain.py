@@ -30,7 +30,7 @@ from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.domains.usage import domain_users
 from resources.model.membership import effective_body
-from resources.ports.checks import DiagnosingFabric, Diagnosis, Query, QueryResult
+from resources.ports.checks import Diagnosis, Query, QueryResult
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.reports.explanation import Explanation, explain
@@ -107,10 +107,9 @@ async def object_report(
     diagnoses: list[Diagnosis] = []
     for domain in dict.fromkeys((*domains_of(wiring.configuration, explanation, result.world), *lost_domains(explanation, result, wiring))):
         fabric = next(fabric for fabric in wiring.configuration.fabrics if fabric.kind.name == domain.kind)
-        if isinstance(fabric, DiagnosingFabric):
-            results = await run_queries(client, fabric.domain_queries(domain), apis)
-            lookups |= results.results
-            diagnoses += relevant(explanation, domain, fabric.diagnose(domain, results, result.now))
+        results = await run_queries(client, fabric.domain_queries(domain), apis)
+        lookups |= results.results
+        diagnoses += relevant(explanation, domain, fabric.diagnose(domain, results, result.now))
     statuses = tuple(statuses_of(wiring.configuration, id, result))
     errors = {query.kind.key: lookup.error for query, lookup in lookups.items() if lookup.error}
     graph = next((graph for graph in graph_summaries(result, wiring.configuration) if graph.id == id), None)

@@ -17,7 +17,7 @@ from resources.base import kinds
 from resources.domains.capacity import NodeCapacity, islands_of
 from resources.placement.cluster_room import RoomNode
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import Fabric, IslandFabric, NodeExclusiveFabric
+from resources.ports.fabric import Fabric
 from resources.preview.facts import NEW_NODES, NO_FACTS, NO_ROOM, Facts, FirstPass, RoomFacts
 from resources.preview.needs import Needs, needs
 
@@ -114,22 +114,23 @@ async def capacity_of(fabric: Fabric, reader: FactReader, nodes: Sequence[RoomNo
     If claims cannot be listed, every node counts as free. `nodes` are those of the cluster, if they are known: their labels name islands.
     `complete` is false for a record of a cluster: it may lack the inventory, although there is one.
     """
-    if not isinstance(fabric, NodeExclusiveFabric):
+    slots = fabric.slots
+    if slots is None:
         return None
-    observation = await reader.observe(fabric.inventory_kind, kinds.RESOURCE_CLAIM)
+    observation = await reader.observe(slots.inventory_kind, kinds.RESOURCE_CLAIM)
     if observation is None:
         return None
-    kind = fabric.inventory_kind.name
+    kind = slots.inventory_kind.name
     if kind in observation.incomplete or kind in observation.unserved:
         return None
     inventory = [live for live in observation.references if live.id.kind == kind]
     if not inventory and not complete:
         return None
     claims = (live for live in observation.references if live.id.kind == kinds.RESOURCE_CLAIM.name)
-    taken = {node: fabric.domain_uid(claim) for claim in claims if (node := fabric.allocated_node(claim))}
+    taken = {node: fabric.domain_uid(claim) for claim in claims if (node := slots.allocated_node(claim))}
     labels = {node.name: node.labels for node in nodes}
-    islands = islands_of(fabric, labels) if isinstance(fabric, IslandFabric) and nodes else None
-    return NodeCapacity(fabric.eligible_nodes(inventory), taken, islands)
+    islands = islands_of(fabric.islands, labels) if fabric.islands is not None and nodes else None
+    return NodeCapacity(slots.eligible_nodes(inventory), taken, islands)
 
 
 async def notices_of(engine: Engine[Configuration], first: FirstPass) -> list[str]:

@@ -22,8 +22,7 @@ from resources.install.modes import Use
 from resources.install.permissions import installation_permissions, permissions
 from resources.install.preflight import Rights, checks, failed, of_readers, reads_only
 from resources.install.publication import place_of
-from resources.ports.checks import Check, CheckResult, InspectingFabric, Installation, Query, Severity
-from resources.ports.scheduler import InspectingScheduler
+from resources.ports.checks import Check, CheckResult, Installation, Query, Severity
 from resources.registry import BLUEPRINTS
 
 VERSION = 1
@@ -57,9 +56,8 @@ async def observe_installation(wiring: Wiring, client: Client) -> Installation:
     """The served APIs, the sets, and the results of the queries of all fabrics and scheduler back ends."""
     apis = await served_apis(client)
     sets = Query(kinds.PODCLIQUESET)
-    plug_ins: tuple[object, ...] = (*wiring.configuration.fabrics, *wiring.configuration.schedulers.values())
-    inspecting = [plug_in for plug_in in plug_ins if isinstance(plug_in, InspectingFabric | InspectingScheduler)]
-    queries = [query for plug_in in inspecting for query in plug_in.installation_queries()]
+    plug_ins = (*wiring.configuration.fabrics, *wiring.configuration.schedulers.values())
+    queries = [query for plug_in in plug_ins for query in plug_in.installation_queries()]
     results = await run_queries(client, (sets, *queries), apis)
     listed = results.of(sets)
     return Installation(apis, results, listed.objects if listed.known and listed.served else None)

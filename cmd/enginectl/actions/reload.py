@@ -19,8 +19,8 @@ from enginectl.wiring.configuration_file import ConfigurationFile
 from enginectl.wiring.configuration_watch import ConfigurationWatch, can_be_followed
 from enginectl.wiring.published import with_leases_of
 from enginectl.wiring.scope import Selection, scope_of
-from resources.ports.checks import required_kinds
 from resources.ports.configuration import Configuration
+from resources.ports.fabric import required_kinds
 from resources.reports.events import event_builder
 from resources.settings import LeaderElection, Settings
 from resources.settings_fields import NEEDS_RESTART, NOT_PLANNED_WITH, changed_fields, is_in

@@ -9,8 +9,8 @@ from enginectl.base import terminal
 from enginectl.base.errors import MissingRequirement
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection
-from resources.ports.checks import required_kinds
 from resources.ports.configuration import Configuration
+from resources.ports.fabric import required_kinds
 
 REQUIRED_ROOTS = tuple(kind for kind in ROOTS if kind.namespaced)
 """The root kinds without any of which there is nothing to manage."""

@@ -5,7 +5,7 @@ What only `preflight`, `why` and the admission policies ask for is imported when
 The numbers R1, N1, T1, … are those of the rules in docs/behaviour/compute-domains.md.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -39,7 +39,7 @@ from providers.fabrics.nvidia.names import (
     TARGET_LABEL,
     WORKLOAD,
 )
-from resources.admission.annotations import immutable, immutable_on_cliques, misplaced
+from resources.admission.annotations import immutable, immutable_on_cliques
 from resources.base import kinds
 from resources.base.fields import CLIQUES, mapping, mappings
 from resources.domains.capacity import capacity_notes, island_notes
@@ -51,19 +51,51 @@ from resources.ports.fabric import (
     INDEX,
     DomainRequest,
     Enrolment,
+    Fabric,
+    Islands,
+    NodeSlots,
     PolicyRule,
     SpecifiedClique,
     SpecifiedSet,
-    WrittenKeys,
 )
-from resources.ports.membership import MembershipRecord, ObjectRecord, RecordedSet
+from resources.ports.membership import MembershipReader, MembershipRecord, ObjectRecord, RecordedSet
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue, Path
 from resources.settings import Settings
 
 
-class Nvidia:
-    """`resources.ports.fabric.Fabric` for NVIDIA's DRA driver.
+class Membership(MembershipReader):
+    """Reads in which ComputeDomains pods are: what live objects record counts, not edited annotations (N24, N25)."""
+
+    def record_of(self, child: Live) -> ObjectRecord:
+        """What a PodClique or PodCliqueScalingGroup records (N24)."""
+        return membership.record_of(child, eligible=_has_gpus(mapping(get(child.body, ("spec", "podSpec")))))
+
+    def as_recorded(self, body: Body, record: MembershipRecord) -> RecordedSet:
+        """The set with the mode and the names that its objects record, and an issue for each that differs (N24, N25)."""
+        return membership.as_recorded(body, record, lambda name: not _name_fault(name))
+
+
+class Channels(NodeSlots):
+    """The channels of nodes; a node has one (R35)."""
+
+    inventory_kind = kinds.RESOURCE_SLICE
+
+    def eligible_nodes(self, inventory: Iterable[Live]) -> frozenset[str]:
+        """The nodes with a channel."""
+        return channels.eligible_nodes(inventory)
+
+    def allocated_node(self, claim: Live) -> str:
+        """The node whose channel is allocated to a claim."""
+        return channels.allocated_node(claim)
+
+    def claimed(self, claim_spec: Body) -> int:
+        """The number of channels that a ResourceClaim with this spec takes (N23)."""
+        return channels.claimed_channels(claim_spec)
+
+
+class Nvidia(Fabric):
+    """The fabric of NVIDIA's DRA driver.
 
     `auto` says whether new sets with GPUs get the annotation for automatic domains (R2, R6). Existing sets keep theirs (R39).
     """
@@ -72,9 +104,14 @@ class Nvidia:
     kind = COMPUTE_DOMAIN
     finalizer = FINALIZER
 
-    inherited_annotations = (GROUP,)
     annotations = ANNOTATIONS
+    inherited_annotations = (GROUP,)
     indexed_names = True
+
+    membership = Membership()
+    link = "NVLink"
+    slots = Channels()
+    islands = Islands("NVLink clique", NVLINK_CLIQUE_LABEL, MAX_NODES)
 
     def __init__(self, *, auto: bool = False) -> None:
         self.auto = auto
@@ -129,11 +166,6 @@ class Nvidia:
         yield from immutable_on_cliques(NAMED, old, new)
         yield from groups.update_issues(old, new)
         yield from channel_rules.issues(self, new, old)
-
-    def warnings(self, written: Sequence[WrittenKeys]) -> Iterator[str]:
-        """Annotations of this fabric that have no effect because of their place or spelling (N1, N35)."""
-        for annotation in self.annotations:
-            yield from misplaced(annotation.key, written, annotation.places, annotation.hint)
 
     def domain_requests(
         self, root: str, annotations: Mapping[str, str], cliques: Mapping[str, SpecifiedClique]
@@ -202,31 +234,7 @@ class Nvidia:
         }
         return {**spec, "resourceClaims": claims, **containers}
 
-    # RecordingFabric: what live objects record wins over edited annotations.
-
-    def record_of(self, child: Live) -> ObjectRecord:
-        """What a PodClique or PodCliqueScalingGroup records (N24)."""
-        return membership.record_of(child, eligible=_has_gpus(mapping(get(child.body, ("spec", "podSpec")))))
-
-    def as_recorded(self, body: Body, record: MembershipRecord) -> RecordedSet:
-        """The set with the mode and the names that its objects record, and an issue for each that differs (N24, N25)."""
-        return membership.as_recorded(body, record, lambda name: not _name_fault(name))
-
-    # NodeExclusiveFabric, InspectingFabric and DiagnosingFabric: for messages only, no object depends on them.
-
-    inventory_kind = kinds.RESOURCE_SLICE
-
-    def eligible_nodes(self, inventory: Iterable[Live]) -> frozenset[str]:
-        """The nodes with a channel; a node has one (R35)."""
-        return channels.eligible_nodes(inventory)
-
-    def allocated_node(self, claim: Live) -> str:
-        """The node whose channel is allocated to a claim."""
-        return channels.allocated_node(claim)
-
-    def slots_of(self, claim_spec: Body) -> int:
-        """The number of channels that a ResourceClaim with this spec takes (N23)."""
-        return channels.claimed_channels(claim_spec)
+    # For messages only, no object depends on them.
 
     def required_kinds(self) -> Mapping[Kind, str]:
         """ComputeDomains, if new sets request them automatically; else nothing (R3, R5)."""
@@ -270,7 +278,7 @@ class Nvidia:
 
         return diagnosis.diagnoses(evidence.Evidence(domain, results, now))
 
-    # RuledFabric: the admission rules as CEL.
+    # The admission rules as CEL.
 
     def policy_rules(self) -> Iterator[PolicyRule]:
         """The rules for the annotations that request domains."""
@@ -290,18 +298,11 @@ class Nvidia:
 
         return iter(policy_rules.UNSTATED)
 
-    # AnsweringFabric: for forecasts.
+    # For forecasts.
 
     def modelled_driver(self) -> NvidiaDriver:
         """The driver in one forecast."""
         return NvidiaDriver()
-
-    # IslandFabric: NVLink connects the nodes of one NVLink clique.
-
-    link = "NVLink"
-    island_noun = "NVLink clique"
-    island_label = NVLINK_CLIQUE_LABEL
-    max_island_nodes = MAX_NODES
 
 
 def configured(settings: Settings) -> Nvidia:

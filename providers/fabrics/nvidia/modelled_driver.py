@@ -1,4 +1,4 @@
-"""ModelledDriver: what NVIDIA's DRA driver does with ComputeDomains, as forecasts assume."""
+"""Modelled driver: what NVIDIA's DRA driver does with ComputeDomains, as forecasts assume."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,10 @@ from providers.fabrics.nvidia.domain_facts import template_name
 from providers.fabrics.nvidia.names import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, DRIVER_FINALIZER, TARGET_LABEL, WORKLOAD
 from resources.base import kinds
 from resources.base.fields import mapping
+from resources.ports.fabric import ModelledDriver
 
 
-class NvidiaDriver:
+class NvidiaDriver(ModelledDriver):
     """The driver in one forecast: it gives each domain its finalizer and a claim template, and removes both when the domain is deleted."""
 
     def answer(self, store: ForecastStore, changed: Sequence[ResourceId], gone: Sequence[str]) -> bool:

@@ -12,6 +12,7 @@ from engine.observed import Live, live
 from engine.resource import Body
 from providers.fabrics.nvidia.fabric import Nvidia, configured
 from resources.admission.admit import admit
+from resources.admission.annotation_rules import fabric_warnings
 from resources.admission.annotations import written_keys
 from resources.admission.request import Act, Request
 from resources.base import kinds
@@ -231,7 +232,7 @@ def test_the_annotation_in_the_wrong_place_is_a_warning() -> None:
     body = podcliqueset("demo", clique("worker"), groups=(group("pool", "worker", annotations={NAMED: "x"}),))
     body["metadata"]["annotations"] = {NAMED: "x"}
 
-    assert list(Nvidia().warnings(written_keys(body))) == [
+    assert list(fabric_warnings(written_keys(body), CONFIGURATION)) == [
         f"metadata.annotations[{NAMED}] has no effect: it is read from spec.template.cliques[].annotations",
         f"spec.template.podCliqueScalingGroups[0].annotations[{NAMED}] has no effect: it is read from spec.template.cliques[].annotations",
     ]
@@ -387,4 +388,4 @@ def test_malformed_sets_raise_no_error(annotations: Any, cliques: Any, groups: A
         found = [*fabric.creation_issues(new), *fabric.update_issues(old, new), *fabric.update_issues(empty, old)]
 
         assert all(str(issue).isprintable() for issue in found)
-        assert all(isinstance(warning, str) for warning in fabric.warnings(written_keys(body)))
+        assert all(isinstance(warning, str) for warning in fabric_warnings(written_keys(body), CONFIGURATION))

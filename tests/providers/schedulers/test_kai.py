@@ -7,14 +7,14 @@ import pytest
 from engine.diff import Rules, compare
 from engine.observed import Live, live
 from engine.operation import Cause
-from providers.schedulers.kai import KaiScheduler
+from providers.schedulers.kai import KaiPodGroups, KaiScheduler, KaiTopologies
 from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.ports.scheduler import LabelsAndAnnotations, Levels
 from tests.providers.schedulers.podgangs import metadata, packed, pod_group, podgang
 from tests.resources.admission.requests import clique, created, issues_of, put, small, updated
 
-KAI = KaiScheduler()
+KAI, POD_GROUPS, TOPOLOGIES = KaiScheduler(), KaiPodGroups(), KaiTopologies()
 QUEUE = "kai.scheduler/queue"
 SETUP = Configuration({KAI.name: KAI}, KAI.name)
 IN_Q = metadata({QUEUE: "q"})
@@ -28,28 +28,28 @@ def pod_group_of(body: dict[str, Any], **spec: Any) -> Live:
 
 def test_a_pod_names_its_pod_group_its_sub_group_and_its_queue() -> None:
     assert KAI.decorate_pod({"containers": []}) == {"containers": [], "schedulerName": "kai-scheduler"}
-    assert KAI.pod_metadata("d-0", "d-0-fe", None, IN_Q) == LabelsAndAnnotations(
+    assert POD_GROUPS.pod_metadata("d-0", "d-0-fe", None, IN_Q) == LabelsAndAnnotations(
         {QUEUE: "q", "kai.scheduler/subgroup-name": "d-0-fe"}, {"kai.scheduler/skip-podgrouper": "true", "pod-group-name": "d-0"}
     )
 
 
 def test_a_pod_is_in_the_queue_of_its_pod_group_even_if_the_set_asks_for_another_one() -> None:
-    existing = pod_group_of(dict(KAI.gang_object(podgang(pod_group("d-0-fe", 1)), None, IN_Q).body), queue="old")
+    existing = pod_group_of(dict(POD_GROUPS.object_for(podgang(pod_group("d-0-fe", 1)), None, IN_Q).body), queue="old")
 
-    assert KAI.pod_metadata("d-0", "d-0-fe", existing, IN_Q).labels[QUEUE] == "old"
+    assert POD_GROUPS.pod_metadata("d-0", "d-0-fe", existing, IN_Q).labels[QUEUE] == "old"
 
 
 def test_a_queue_that_is_no_label_value_is_not_put_on_pods() -> None:
     named = metadata(annotations={QUEUE: "team/a"})
 
-    assert KAI.pod_metadata("d-0", "d-0-fe", None, named).labels == {"kai.scheduler/subgroup-name": "d-0-fe"}
+    assert POD_GROUPS.pod_metadata("d-0", "d-0-fe", None, named).labels == {"kai.scheduler/subgroup-name": "d-0-fe"}
 
 
 def test_a_pod_group_has_the_sum_of_the_minimums_and_a_sub_group_for_each_clique() -> None:
-    annotations = {"team": "x", **KAI.podgang_annotations}
+    annotations = {"team": "x", **POD_GROUPS.podgang_annotations}
     gang = podgang(pod_group("d-0-fe", 1), pod_group("d-0-be", 4), annotations=annotations, priorityClassName="high")
 
-    mapped = KAI.gang_object(gang, None, IN_Q)
+    mapped = POD_GROUPS.object_for(gang, None, IN_Q)
 
     assert mapped.problem == ""
     assert mapped.body == {
@@ -83,7 +83,7 @@ def test_constraints_become_topology_levels_and_constrained_groups_come_first() 
         **packed(required=ZONE, preferred=RACK),
     )
 
-    spec = KAI.gang_object(gang, None, IN_Q).body["spec"]
+    spec = POD_GROUPS.object_for(gang, None, IN_Q).body["spec"]
 
     assert spec["topologyConstraint"] == {"topology": "hall", "requiredTopologyLevel": ZONE, "preferredTopologyLevel": RACK}
     assert spec["subGroups"] == [
@@ -97,7 +97,7 @@ def test_constraints_become_topology_levels_and_constrained_groups_come_first() 
 def test_the_annotation_of_kai_names_the_topology_where_groves_does_not() -> None:
     gang = podgang(pod_group("d-0-fe", 1), annotations={"kai.scheduler/topology": "own"}, **packed(required=ZONE))
 
-    assert KAI.gang_object(gang, None, IN_Q).body["spec"]["topologyConstraint"]["topology"] == "own"
+    assert POD_GROUPS.object_for(gang, None, IN_Q).body["spec"]["topologyConstraint"]["topology"] == "own"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_the_annotation_of_kai_names_the_topology_where_groves_does_not() -> Non
     ],
 )
 def test_a_constraint_without_the_name_of_a_topology_cannot_be_mapped(gang: dict[str, Any]) -> None:
-    assert KAI.gang_object(gang, None, IN_Q).problem == "topology name cannot be empty when topology constraints are defined"
+    assert POD_GROUPS.object_for(gang, None, IN_Q).problem == "topology name cannot be empty when topology constraints are defined"
 
 
 @pytest.mark.parametrize(
@@ -126,30 +126,30 @@ def test_a_constraint_without_the_name_of_a_topology_cannot_be_mapped(gang: dict
 )
 def test_a_pod_group_without_an_agreed_queue_is_not_created_but_an_existing_one_keeps_its_own(of_set: Any, problem: str) -> None:
     gang = podgang(pod_group("d-0-fe", 1))
-    existing = pod_group_of(dict(KAI.gang_object(gang, None, IN_Q).body))
+    existing = pod_group_of(dict(POD_GROUPS.object_for(gang, None, IN_Q).body))
 
-    assert KAI.gang_object(gang, None, of_set).problem == problem
-    assert KAI.gang_object(gang, existing, of_set).body["spec"]["queue"] == "q"
+    assert POD_GROUPS.object_for(gang, None, of_set).problem == problem
+    assert POD_GROUPS.object_for(gang, existing, of_set).body["spec"]["queue"] == "q"
 
 
 def test_what_others_own_of_a_pod_group_is_kept() -> None:
     gang = podgang(pod_group("d-0-fe", 1))
     gang["metadata"]["labels"] |= {QUEUE: "q"}
-    stored = dict(KAI.gang_object(gang, None, IN_Q).body)
+    stored = dict(POD_GROUPS.object_for(gang, None, IN_Q).body)
     stored["metadata"] = {**stored["metadata"], "labels": {**stored["metadata"]["labels"], QUEUE: "z", "kai.scheduler/node-pool": "n"}}
     existing = pod_group_of(stored, queue="z", markUnschedulable=True, schedulingBackoff=-1, preemptibility="preemptible")
     gang["metadata"]["labels"] |= {"kai.scheduler/node-pool": "m"}
 
-    mapped = KAI.gang_object(gang, existing, IN_Q)
+    mapped = POD_GROUPS.object_for(gang, existing, IN_Q)
 
     assert compare(mapped.body, existing.body, Rules(mapped.policy, Cause.DRIFT)).changes == ()
 
 
 def test_a_pod_group_that_lost_its_queue_gets_it_again() -> None:
     gang = podgang(pod_group("d-0-fe", 1))
-    existing = pod_group_of(dict(KAI.gang_object(gang, None, IN_Q).body), queue="")
+    existing = pod_group_of(dict(POD_GROUPS.object_for(gang, None, IN_Q).body), queue="")
 
-    mapped = KAI.gang_object(gang, existing, IN_Q)
+    mapped = POD_GROUPS.object_for(gang, existing, IN_Q)
 
     assert compare(mapped.body, existing.body, Rules(mapped.policy, Cause.DRIFT)).patch == {"spec": {"queue": "q"}}
 
@@ -157,12 +157,12 @@ def test_a_pod_group_that_lost_its_queue_gets_it_again() -> None:
 def test_a_minimum_of_sub_groups_that_the_server_dropped_is_not_sent_again() -> None:
     config = {"name": "g", "podGroupNames": ["d-0-fe"], **packed(required=RACK)}
     gang = podgang(pod_group("d-0-fe", 1), annotations={"grove.io/topology-name": "hall"}, topologyConstraintGroupConfigs=[config])
-    first = dict(KAI.gang_object(gang, None, IN_Q).body)
+    first = dict(POD_GROUPS.object_for(gang, None, IN_Q).body)
     dropped = [{key: value for key, value in group.items() if key != "minSubGroup"} for group in first["spec"]["subGroups"]]
 
     assert "minSubGroup" in first["spec"]["subGroups"][0]
     for stored in (pod_group_of(first), pod_group_of(first, subGroups=dropped)):
-        mapped = KAI.gang_object(gang, stored, IN_Q)
+        mapped = POD_GROUPS.object_for(gang, stored, IN_Q)
         assert compare(mapped.body, stored.body, Rules(mapped.policy, Cause.DRIFT)).changes == ()
 
 
@@ -170,11 +170,11 @@ def test_where_the_minimum_is_dropped_cliques_beside_groups_get_a_group_of_their
     config = {"name": "d-0-g-0", "podGroupNames": ["d-0-g-0-w"], **packed(required=RACK)}
     pod_groups = (pod_group("d-0-fe", 1), pod_group("d-0-g-0-w", 2))
     gang = podgang(*pod_groups, annotations={"grove.io/topology-name": "hall"}, topologyConstraintGroupConfigs=[config])
-    first = KAI.gang_object(gang, None, IN_Q)
+    first = POD_GROUPS.object_for(gang, None, IN_Q)
     dropped = [{key: value for key, value in group.items() if key != "minSubGroup"} for group in first.body["spec"]["subGroups"]]
     old = pod_group_of(dict(first.body), subGroups=dropped)
 
-    second = KAI.gang_object(gang, old, IN_Q)
+    second = POD_GROUPS.object_for(gang, old, IN_Q)
 
     assert [group.get("parent") for group in first.body["spec"]["subGroups"]] == [None, None, "d-0-g-0"]
     assert [(group["name"], group.get("parent")) for group in second.body["spec"]["subGroups"]] == [
@@ -183,16 +183,16 @@ def test_where_the_minimum_is_dropped_cliques_beside_groups_get_a_group_of_their
         ("d-0-fe", "d-0"),
         ("d-0-g-0-w", "d-0-g-0"),
     ]
-    third = KAI.gang_object(gang, live(second.body), IN_Q)
+    third = POD_GROUPS.object_for(gang, live(second.body), IN_Q)
     assert third.body == second.body
-    assert first.provisional and not KAI.gang_object(podgang(*pod_groups), None, IN_Q).provisional
+    assert first.provisional and not POD_GROUPS.object_for(podgang(*pod_groups), None, IN_Q).provisional
 
 
 @pytest.mark.parametrize("spec", [None, [], {"queue": 7, "subGroups": "x"}, {"subGroups": [None, {"name": 1}]}])
 def test_a_pod_group_of_any_shape_is_read(spec: Any) -> None:
-    stored = dict(KAI.gang_object(podgang(pod_group("d-0-fe", 1)), None, IN_Q).body)
+    stored = dict(POD_GROUPS.object_for(podgang(pod_group("d-0-fe", 1)), None, IN_Q).body)
 
-    assert KAI.gang_object(podgang(pod_group("d-0-fe", 1)), live({**stored, "spec": spec}), IN_Q).body["spec"]["queue"] == "q"
+    assert POD_GROUPS.object_for(podgang(pod_group("d-0-fe", 1)), live({**stored, "spec": spec}), IN_Q).body["spec"]["queue"] == "q"
 
 
 def queued(changes: dict[str, Any]) -> dict[str, Any]:
@@ -256,27 +256,27 @@ def test_metadata_of_any_shape_is_judged(shape: Any) -> None:
 
 
 def test_a_topology_has_the_levels_of_the_binding() -> None:
-    assert KAI.topology_for(Levels("hall", (ZONE, RACK))) == {
+    assert TOPOLOGIES.object_for(Levels("hall", (ZONE, RACK))) == {
         "apiVersion": "kai.scheduler/v1alpha1",
         "kind": "Topology",
         "metadata": {"name": "hall"},
         "spec": {"levels": [{"nodeLabel": ZONE}, {"nodeLabel": RACK}]},
     }
-    assert (KAI.topology, KAI.topology_policy.immutable) == (kinds.KAI_TOPOLOGY, (("spec", "levels"),))
+    assert (TOPOLOGIES.kind, TOPOLOGIES.policy.immutable) == (kinds.KAI_TOPOLOGY, (("spec", "levels"),))
 
 
 @pytest.mark.parametrize("spec", [{"levels": [{"nodeLabel": RACK}, {"nodeLabel": ZONE}]}, {"levels": [ZONE]}, {"levels": 7}, None, [], {}])
 def test_a_topology_that_differs_from_the_binding_has_drifted(spec: Any) -> None:
     levels = Levels("hall", (ZONE, RACK))
-    topology = dict(KAI.topology_for(levels))
+    topology = dict(TOPOLOGIES.object_for(levels))
 
-    assert KAI.topology_drift("hall", live(topology), levels) == ""
-    assert KAI.topology_drift("hall", None, levels) == 'KAI Topology "hall" not found'
-    drift = KAI.topology_drift("hall", live({**topology, "spec": spec}), levels)
+    assert TOPOLOGIES.drift("hall", live(topology), levels) == ""
+    assert TOPOLOGIES.drift("hall", None, levels) == 'KAI Topology "hall" not found'
+    drift = TOPOLOGIES.drift("hall", live({**topology, "spec": spec}), levels)
     assert drift == "KAI Topology levels differ from ClusterTopologyBinding levels"
 
 
 def test_a_foreign_topology_is_named_with_the_binding() -> None:
-    conflict = KAI.topology_conflict("hall", Levels("hall", (ZONE,)))
+    conflict = TOPOLOGIES.conflict("hall", Levels("hall", (ZONE,)))
 
     assert conflict.startswith("KAI Topology hall is not owned by ClusterTopologyBinding hall. ")

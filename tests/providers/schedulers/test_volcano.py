@@ -7,7 +7,7 @@ import pytest
 from engine.diff import Rules, compare
 from engine.observed import live
 from engine.operation import Cause
-from providers.schedulers.volcano import CRD, VolcanoScheduler
+from providers.schedulers.volcano import CRD, VolcanoPodGroups, VolcanoScheduler
 from resources.base import kinds
 from resources.ports.checks import CheckResult, Installation, QueryResult, QueryResults, ServedApis
 from resources.ports.configuration import Configuration
@@ -16,7 +16,7 @@ from resources.ports.scheduler import LabelsAndAnnotations
 from tests.providers.schedulers.podgangs import metadata, pod_group, podgang
 from tests.resources.admission.requests import clique, created, issues_of, put, small, updated
 
-VOLCANO = VolcanoScheduler()
+VOLCANO, POD_GROUPS = VolcanoScheduler(), VolcanoPodGroups()
 QUEUE = "scheduling.grove.io/volcano-queue"
 SETUP = Configuration({VOLCANO.name: VOLCANO}, VOLCANO.name, topology=True)
 A, B = "spec.template.cliques.0", "spec.template.cliques.1"
@@ -53,7 +53,7 @@ def two(changes: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_pod_names_its_pod_group_twice() -> None:
     assert VOLCANO.decorate_pod({"containers": []}) == {"containers": [], "schedulerName": "volcano"}
-    assert VOLCANO.pod_metadata("d-0", "d-0-fe", None, metadata()) == LabelsAndAnnotations(
+    assert POD_GROUPS.pod_metadata("d-0", "d-0-fe", None, metadata()) == LabelsAndAnnotations(
         {}, {"scheduling.volcano.sh/group-name": "d-0", "scheduling.k8s.io/group-name": "d-0"}
     )
 
@@ -61,7 +61,7 @@ def test_a_pod_names_its_pod_group_twice() -> None:
 def test_a_pod_group_has_the_sum_of_the_minimums_and_a_policy_for_each_clique() -> None:
     gang = podgang(pod_group("d-0-fe", 1), pod_group("d-0-be", 4), annotations={"team": "x"}, priorityClassName="high")
 
-    assert VOLCANO.gang_object(gang, None, metadata()).body == {
+    assert POD_GROUPS.object_for(gang, None, metadata()).body == {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
         "metadata": {"name": "d-0", "namespace": "ml", "labels": {"app": "d", "app.kubernetes.io/part-of": "d"}},
@@ -75,20 +75,20 @@ def test_a_pod_group_has_the_sum_of_the_minimums_and_a_policy_for_each_clique() 
 
 
 def test_a_minimum_is_at_least_one() -> None:
-    spec = VOLCANO.gang_object(podgang(pod_group("d-0-fe", 0)), None, metadata()).body["spec"]
+    spec = POD_GROUPS.object_for(podgang(pod_group("d-0-fe", 0)), None, metadata()).body["spec"]
 
     assert (spec["minMember"], spec["subGroupPolicy"]) == (1, [policy("d-0-fe", 1)])
 
 
 def test_an_existing_minimum_stays_while_no_pod_group_has_one() -> None:
     gang = podgang(pod_group("d-0-fe", 3))
-    existing = live(VOLCANO.gang_object(gang, None, metadata()).body)
+    existing = live(POD_GROUPS.object_for(gang, None, metadata()).body)
     empty = live({**existing.body, "spec": {"minMember": 0}})
     emptied = podgang(pod_group("d-0-fe", 0))
 
-    mapped = VOLCANO.gang_object(emptied, existing, metadata())
+    mapped = POD_GROUPS.object_for(emptied, existing, metadata())
     assert compare(mapped.body, existing.body, Rules(mapped.policy, Cause.DRIFT)).changes == ()
-    assert VOLCANO.gang_object(emptied, empty, metadata()).body["spec"]["minMember"] == 1
+    assert POD_GROUPS.object_for(emptied, empty, metadata()).body["spec"]["minMember"] == 1
 
 
 @pytest.mark.parametrize(
@@ -102,22 +102,22 @@ def test_an_existing_minimum_stays_while_no_pod_group_has_one() -> None:
     ],
 )
 def test_the_queue_is_that_of_the_set_or_of_its_cliques_or_default(of_set: Any, name: str) -> None:
-    assert VOLCANO.gang_object(podgang(pod_group("d-0-fe", 1)), None, of_set).body["spec"]["queue"] == name
+    assert POD_GROUPS.object_for(podgang(pod_group("d-0-fe", 1)), None, of_set).body["spec"]["queue"] == name
 
 
 def test_cliques_with_different_queues_cannot_be_mapped() -> None:
     of_set = metadata(a=LabelsAndAnnotations(annotations={QUEUE: "y"}), b=LabelsAndAnnotations(annotations={QUEUE: "x"}))
 
-    assert VOLCANO.gang_object(podgang(pod_group("d-0-fe", 1)), None, of_set).problem == "conflicting volcano queues on PodCliques: [x y]"
+    assert POD_GROUPS.object_for(podgang(pod_group("d-0-fe", 1)), None, of_set).problem == "conflicting volcano queues on PodCliques: [x y]"
 
 
 def test_what_others_add_to_a_pod_group_is_kept_and_the_queue_follows_the_set() -> None:
     gang = podgang(pod_group("d-0-fe", 1))
-    body = VOLCANO.gang_object(gang, None, metadata()).body
+    body = POD_GROUPS.object_for(gang, None, metadata()).body
     existing = live({**body, "spec": {**body["spec"], "minResources": {"cpu": "1"}, "minTaskMember": {"x": 1}}})
 
-    same = VOLCANO.gang_object(gang, existing, metadata())
-    moved = VOLCANO.gang_object(gang, existing, metadata(annotations={QUEUE: "q"}))
+    same = POD_GROUPS.object_for(gang, existing, metadata())
+    moved = POD_GROUPS.object_for(gang, existing, metadata(annotations={QUEUE: "q"}))
 
     assert compare(same.body, existing.body, Rules(same.policy, Cause.DRIFT)).changes == ()
     assert compare(moved.body, existing.body, Rules(moved.policy, Cause.DRIFT)).patch == {"spec": {"queue": "q"}}

@@ -18,6 +18,7 @@ from resources.admission.request import Act, Request
 from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.ports.references import References, known_references
+from resources.ports.scheduler import Scheduler
 from resources.schema.issues import ErrorType, Issue
 from resources.schema.podcliqueset import PodCliqueSet
 from tests.laws.toy import START
@@ -79,14 +80,10 @@ def test_warnings_of_a_fabric_are_reported() -> None:
     )
 
 
-class Queueing:
+class Queueing(Scheduler):
     """A scheduler that requires an existing queue."""
 
     name = "queueing"
-
-    def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """Unchanged."""
-        return spec
 
     def issues(self, model: PodCliqueSet, references: References) -> Iterator[Issue]:
         """The queue must exist."""

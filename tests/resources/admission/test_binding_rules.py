@@ -4,36 +4,19 @@ from typing import Any
 
 import pytest
 
-from engine.ids import Kind
-from engine.resource import PLAIN
 from resources.admission.request import Act
 from resources.base.kinds import TOPOLOGY_BINDING
 from resources.ports.configuration import Configuration
+from resources.ports.scheduler import Scheduler
+from tests.maps import Maps
 from tests.resources.admission.requests import SCHEDULERS, binding, created, decided, issues_of, put, updated
 
 
-class Racked:
+class Racked(Scheduler):
     """A scheduler with topology objects."""
 
     name = "racked"
-    topology = Kind("example.com", "v1", "Topology", "topologies", namespaced=False)
-    topology_policy = PLAIN
-
-    def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """Unchanged."""
-        return spec
-
-    def topology_for(self, levels: Any) -> dict[str, Any]:
-        """Empty."""
-        return {}
-
-    def topology_drift(self, name: str, live: Any, levels: Any) -> str:
-        """Empty."""
-        return ""
-
-    def topology_conflict(self, name: str, levels: Any) -> str:
-        """Empty."""
-        return ""
+    topologies = Maps()
 
 
 SETUP = Configuration({**SCHEDULERS, "racked": Racked()}, "default-scheduler")

@@ -13,7 +13,7 @@ from engine.plan import Plan
 from engine.proposal import propose
 from engine.resource import Body
 from engine.verb import Verb
-from providers.schedulers.kai import KaiScheduler
+from providers.schedulers.kai import KaiPodGroups, KaiScheduler
 from providers.schedulers.kube import KubeScheduler
 from providers.schedulers.volcano import VolcanoScheduler
 from resources.base import kinds
@@ -340,17 +340,19 @@ def test_a_pod_that_another_scheduler_placed_is_not_marked() -> None:
     assert all("kai.scheduler/subgroup-name" not in cluster.objects[id]["metadata"]["labels"] for id in cluster.pods())
 
 
-class Unmappable(KaiScheduler):
-    """A KAI that can express no PodGang."""
+class Unmappable(KaiPodGroups):
+    """PodGroups that can express no PodGang."""
 
-    def gang_object(self, podgang: Body, live: Live | None, metadata: SetMetadata) -> GangObject:
+    def object_for(self, podgang: Body, live: Live | None, metadata: SetMetadata) -> GangObject:
         """Always a problem."""
         return GangObject({}, problem="topology name cannot be empty when topology constraints are defined")
 
 
 def test_a_podgang_that_cannot_be_mapped_is_an_alarm_and_its_pods_wait() -> None:
     cluster = started(Placed)
-    cluster.configuration = Configuration({**BACK_ENDS, "kai-scheduler": Unmappable()}, "kai-scheduler")
+    kai = KaiScheduler()
+    kai.gangs = Unmappable()
+    cluster.configuration = Configuration({**BACK_ENDS, "kai-scheduler": kai}, "kai-scheduler")
     plan = cluster.plan()
 
     problem = "topology name cannot be empty when topology constraints are defined"

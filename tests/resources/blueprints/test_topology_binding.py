@@ -24,7 +24,7 @@ from resources.registry import BLUEPRINTS
 from resources.reports.events import events_of_pass
 from tests.builders import podcliqueset
 from tests.laws.toy import START, Toy
-from tests.maps import MAP, Mapper, binding, map_of
+from tests.maps import MAP, Mapper, Maps, binding, map_of
 from tests.operations import operation_of
 
 KUBE = {"default-scheduler": KubeScheduler()}
@@ -221,14 +221,17 @@ def test_a_scheduler_without_a_topology_comes_last_and_makes_the_condition_unkno
 
 
 def test_back_ends_are_listed_by_name_and_each_only_once() -> None:
+    class Others(Maps):
+        """Maps of another name."""
+
+        def object_for(self, levels: Any) -> dict[str, Any]:
+            """Under another name."""
+            return map_of(f"{levels.binding}-2", *levels.keys)
+
     class Second(Mapper):
         """Another topology-aware scheduler."""
 
-        topology = MAP
-
-        def topology_for(self, levels: Any) -> dict[str, Any]:
-            """Under another name."""
-            return map_of(f"{levels.binding}-2", *levels.keys)
+        topologies = Others()
 
     twice = binding("hall", ZONE, nobody="x")
     twice["spec"]["schedulerTopologyBindings"] *= 2

@@ -13,8 +13,9 @@ from providers.schedulers.volcano import VolcanoScheduler
 from resources.base import kinds
 from resources.install.permissions import Permission, permissions
 from resources.install.preflight import checks, failed
-from resources.ports.checks import CheckResult, Installation, QueryResults, ServedApis, Severity, required_kinds
+from resources.ports.checks import CheckResult, Installation, QueryResults, ServedApis, Severity
 from resources.ports.configuration import Configuration
+from resources.ports.fabric import required_kinds
 from resources.ports.scheduler import Scheduler
 from resources.registry import BLUEPRINTS
 from resources.settings import Network, Settings
