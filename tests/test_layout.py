@@ -72,7 +72,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "forecast": ("base", "ports", "model", "placement", "status"),
         "approval": ("base",),
         "preview": (TOP, "base", "ports", "model", "placement", "admission", "domains", "forecast"),
-        "admission_policies": ("base", "ports", "model", "admission"),
+        "admission_policies": ("base", "ports", "admission"),
         "install": (TOP, "base", "schema", "ports", "admission", "children"),
         "plan_policies": ("base", "schema"),
     },

@@ -9,18 +9,20 @@ from typing import Final
 
 from engine.paths import get
 from resources.admission.annotations import misplaced
+from resources.admission.cel import rule, text
 from resources.admission.managed_rules import DISABLE_PROTECTION
 from resources.base import labels
 from resources.base.fields import mappings
 from resources.model.domain import REQUIRED_TERMS, DomainPlacement, domain_requests_of, placement_of
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import Place, SpecifiedClique, SpecifiedSet, WrittenKeys
+from resources.ports.fabric import Place, PolicyRule, SpecifiedClique, SpecifiedSet, WrittenKeys
 from resources.schema.issues import Child, ErrorType, Issue, Located, Path, spelled
 from resources.schema.unknown_fields import nearest_name
 
 ANNOTATIONS: Final[Path] = ("metadata", "annotations")
 PLACEMENT: Final = f"metadata.annotations[{labels.DOMAIN_PLACEMENT}]"
 PLACEMENTS: Final = "must be " + " or ".join(f'"{placement}"' for placement in DomainPlacement)
+ON_COMPLETION: Final = f'must be "{labels.ON_COMPLETION}"'
 OWN: Final = (
     labels.ALLOW_REPLACE,
     labels.DOMAIN_PLACEMENT,
@@ -45,7 +47,20 @@ def issues(new: SpecifiedSet, old: SpecifiedSet | None = None) -> Iterator[Issue
         yield Issue((*ANNOTATIONS, Child(labels.DOMAIN_PLACEMENT)), ErrorType.INVALID, PLACEMENTS, placement)
     release = annotations.get(labels.RELEASE_DOMAINS, labels.ON_COMPLETION)
     if release != labels.ON_COMPLETION and release != previous.get(labels.RELEASE_DOMAINS):
-        yield Issue((*ANNOTATIONS, Child(labels.RELEASE_DOMAINS)), ErrorType.INVALID, f'must be "{labels.ON_COMPLETION}"', release)
+        yield Issue((*ANNOTATIONS, Child(labels.RELEASE_DOMAINS)), ErrorType.INVALID, ON_COMPLETION, release)
+
+
+def policy_rules() -> Iterator[PolicyRule]:
+    """The same as CEL."""
+    placements = tuple(map(str, DomainPlacement))
+    for key, values, reason in (
+        (labels.DOMAIN_PLACEMENT, placements, PLACEMENTS),
+        (labels.RELEASE_DOMAINS, (labels.ON_COMPLETION,), ON_COMPLETION),
+    ):
+        new, old = (f"variables.{which}[?{text(key)}]" for which in ("annotations", "oldAnnotations"))
+        is_invalid = f"{new}.hasValue() && !({new}.value() in [{', '.join(map(text, values))}])"
+        is_stored = f"request.operation == 'UPDATE' && {new} == {old}"
+        yield rule(f"{is_invalid} && !({is_stored})", f"metadata.annotations.{key}", reason)
 
 
 def removal_warnings(written: Sequence[WrittenKeys]) -> Iterator[str]:

@@ -5,8 +5,9 @@ from typing import Final
 
 from engine.paths import get
 from engine.resource import Body
+from resources.admission.cel import for_each_clique, for_each_group, on_update, rule, text
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE, cliques_of, mapping, mappings
-from resources.ports.fabric import Place, SpecifiedClique, SpecifiedGroup, SpecifiedSet, WrittenKeys
+from resources.ports.fabric import Place, PolicyRule, SpecifiedClique, SpecifiedGroup, SpecifiedSet, WrittenKeys
 from resources.schema.issues import Child, ErrorType, Issue, Located, Path, spelled
 
 PUNCTUATION: Final = str.maketrans("", "", "-_.")
@@ -16,6 +17,11 @@ PUNCTUATION: Final = str.maketrans("", "", "-_.")
 AFTER_SET_CREATION: Final = "after PodCliqueSet creation"
 AFTER_CREATION: Final = "after creation"
 """From when on an annotation is immutable, in the words of the message: of annotations of sets, and as current Grove writes it."""
+
+
+ADDED: Final = "annotation {key} cannot be added {after}"
+REMOVED: Final = "annotation {key} cannot be removed {after}"
+CHANGED: Final = 'annotation {key} is immutable and cannot be changed from "{old}" to "{new}"'
 
 
 def immutable(key: str, old: SpecifiedSet, new: SpecifiedSet, *, after: str = AFTER_SET_CREATION) -> Iterator[Issue]:
@@ -106,9 +112,38 @@ def _immutable_on_entries(
 def _change_issues(path: Path, key: str, old: Mapping[str, str], new: Mapping[str, str], after: str) -> Iterator[Issue]:
     match key in old, key in new:
         case False, True:
-            yield Issue(path, ErrorType.FORBIDDEN, f"annotation {key} cannot be added {after}")
+            yield Issue(path, ErrorType.FORBIDDEN, ADDED.format(key=key, after=after))
         case True, False:
-            yield Issue(path, ErrorType.FORBIDDEN, f"annotation {key} cannot be removed {after}")
+            yield Issue(path, ErrorType.FORBIDDEN, REMOVED.format(key=key, after=after))
         case True, True if old[key] != new[key]:
-            message = f'annotation {key} is immutable and cannot be changed from "{old[key]}" to "{new[key]}"'
+            message = CHANGED.format(key=key, old=old[key], new=new[key])
             yield Issue(path, ErrorType.INVALID, message, new[key])
+
+
+def immutable_rules(key: str, *, after: str = AFTER_SET_CREATION) -> Iterator[PolicyRule]:
+    """`immutable` as CEL."""
+    for bad, reason in _changes(f"variables.oldAnnotations[?{text(key)}]", f"variables.annotations[?{text(key)}]", key, after):
+        yield on_update(rule(bad, f"metadata.annotations.{key}", reason))
+
+
+def immutable_rules_for_cliques(key: str, *, after: str = AFTER_SET_CREATION) -> Iterator[PolicyRule]:
+    """`immutable_on_cliques` as CEL."""
+    for bad, reason in _changes(f"o.?annotations[?{text(key)}]", f"c.?annotations[?{text(key)}]", key, after):
+        yield on_update(for_each_clique(f"variables.oldCliques.exists(o, o.name == c.name && {bad})", _field(key), reason))
+
+
+def immutable_rules_for_groups(key: str, *, after: str = AFTER_SET_CREATION) -> Iterator[PolicyRule]:
+    """`immutable_on_groups` as CEL."""
+    for bad, reason in _changes(f"o.?annotations[?{text(key)}]", f"g.?annotations[?{text(key)}]", key, after):
+        yield on_update(for_each_group(f"variables.oldGroups.exists(o, o.name == g.name && {bad})", _field(key), reason))
+
+
+def _changes(old: str, new: str, key: str, after: str) -> Iterator[tuple[str, str]]:
+    """What must not happen to an annotation, as CEL about two optional values, and the reason."""
+    yield f"!{old}.hasValue() && {new}.hasValue()", ADDED.format(key=key, after=after)
+    yield f"{old}.hasValue() && !{new}.hasValue()", REMOVED.format(key=key, after=after)
+    yield f"{old}.hasValue() && {new}.hasValue() && {old} != {new}", CHANGED.format(key=key, old="…", new="…")
+
+
+def _field(key: str) -> str:
+    return spelled(("annotations", key))

@@ -3,36 +3,79 @@
 A set that was admitted before is judged by these rules only, so anything that would make the computation fail is a rule here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import Final
 
-from resources.admission import dependency_rules, sharing_rules
-from resources.base.fields import CLIQUES, GROUPS
+from engine.paths import get
+from resources.admission import dependency_rules
+from resources.admission.cel import (
+    HOLDERS,
+    MINIMUM,
+    REPEATED,
+    ForEach,
+    for_each_clique,
+    for_each_group,
+    for_template,
+    is_repeated,
+    replicas_of,
+    rule,
+    text,
+)
+from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.ports.configuration import Configuration
+from resources.ports.fabric import PolicyRule
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
-from resources.schema.podcliqueset import CliqueTemplate, ScalingGroupConfig, SetTemplate
+from resources.schema.podcliqueset import (
+    CliqueFilter,
+    CliqueTemplate,
+    Filter,
+    GroupResourceSharing,
+    ResourceClaimTemplate,
+    ResourceSharing,
+    ScalingGroupConfig,
+    SetResourceSharing,
+    SetTemplate,
+)
 from resources.schema.unknown_fields import instead
 
+NO_CLIQUE: Final = "at least one PodClique must be defined"
+NO_CONTAINER: Final = "at least one container must be defined"
+NO_MEMBER: Final = "at least one PodClique must be named"
+UNKNOWN_MEMBER: Final = "unidentified PodClique names found"
 POSITIVE: Final = "must be greater than 0"
 NOT_ENABLED: Final = "schedulerName must be an enabled scheduler backend; this scheduler is not enabled in OperatorConfiguration"
 MINIMUM_TOO_LARGE: Final = "minAvailable must not be greater than replicas"
+DIFFERENT_SCHEDULERS: Final = "the schedulerName for all pods have to be the same"
+NO_DEFAULT_SCHEDULER: Final = "default scheduler backend is not configured"
+BY_CLIQUE: Final = "childCliqueNames"
+BY_GROUP: Final = "childScalingGroupNames"
+NO_TEMPLATE_NAME: Final = "template name is required"
+NO_REQUEST: Final = "at least one device request is required"
+NO_SHARE_NAME: Final = "reference name is required"
+OWN_NAMESPACE: Final = "namespace must be empty when name matches an internal resourceClaimTemplate"
+EMPTY_FILTER: Final = "filter must specify at least one {fields} entry"
+NONE_OF_THIS_NAME: Final = {BY_CLIQUE: "no clique here has this name", BY_GROUP: "no scaling group has this name"}
+
+Filtered = SetResourceSharing | GroupResourceSharing
+KnownNames = Mapping[str, Collection[str]]
+"""Field of a filter -> the names that it may contain."""
 
 
 def issues(template: SetTemplate) -> Iterator[Issue]:
     """The issues of a template that has the right shape and its defaults, besides those of its schedulers."""
     if not template.cliques:
-        yield Issue(CLIQUES, ErrorType.REQUIRED, "at least one PodClique must be defined")
+        yield Issue(CLIQUES, ErrorType.REQUIRED, NO_CLIQUE)
     for number, clique in enumerate(template.cliques):
         yield from _clique((*CLIQUES, number), clique)
     yield from duplicates(((*CLIQUES, number, "name"), clique.name) for number, clique in enumerate(template.cliques))
     yield from dependency_rules.issues(template)
     yield from _groups(template)
-    yield from sharing_rules.issues(template)
+    yield from _sharing_issues(template)
 
 
 def _clique(path: Path, clique: CliqueTemplate) -> Iterator[Issue]:
     if not clique.spec.pod_spec["containers"]:
-        yield Issue((*path, "spec", "podSpec", "containers"), ErrorType.REQUIRED, "at least one container must be defined")
+        yield Issue((*path, "spec", "podSpec", "containers"), ErrorType.REQUIRED, NO_CONTAINER)
     minimum = clique.spec.replicas if clique.spec.min_available is None else clique.spec.min_available
     yield from _replica_issues((*path, "spec"), clique.spec.replicas, minimum)
 
@@ -52,9 +95,9 @@ def _groups(template: SetTemplate) -> Iterator[Issue]:
     for number, group in enumerate(groups):
         path = (*GROUPS, number)
         if not group.clique_names:
-            yield Issue((*path, "cliqueNames"), ErrorType.REQUIRED, "at least one PodClique must be named")
+            yield Issue((*path, "cliqueNames"), ErrorType.REQUIRED, NO_MEMBER)
         if unknown := [name for name in dict.fromkeys(group.clique_names) if name not in known]:
-            message = f"unidentified PodClique names found{instead(unknown, names)}"
+            message = f"{UNKNOWN_MEMBER}{instead(unknown, names)}"
             yield Issue((*path, "cliqueNames"), ErrorType.INVALID, message, ",".join(unknown))
         yield from _replica_issues(path, group.replicas, group.min_available)
     yield from duplicates(((*GROUPS, number, "name"), group.name) for number, group in enumerate(groups))
@@ -75,16 +118,135 @@ def scheduler_issues(template: SetTemplate, configuration: Configuration) -> Ite
     # Scheduler -> the first clique that names it. Different schedulers are reported at the first clique that differs from those before it.
     first_paths = {name or configuration.default_scheduler: path for path, name in reversed(named)}
     if len(first_paths) > 1:
-        message = "the schedulerName for all pods have to be the same"
-        yield Issue(sorted(first_paths.values())[1], ErrorType.INVALID, message, ", ".join(sorted(first_paths)))
+        yield Issue(sorted(first_paths.values())[1], ErrorType.INVALID, DIFFERENT_SCHEDULERS, ", ".join(sorted(first_paths)))
     for name in dict.fromkeys(name for _, name in named):
         if name and name not in configuration.schedulers:
             message = f"{NOT_ENABLED}{instead([name], sorted(configuration.schedulers))}"
             yield Issue(first_paths[name], ErrorType.INVALID, message, name)
         elif configuration.default_scheduler not in configuration.schedulers and not name:
-            yield Issue(("spec",), ErrorType.INVALID, "default scheduler backend is not configured")
+            yield Issue(("spec",), ErrorType.INVALID, NO_DEFAULT_SCHEDULER)
 
 
 def _scheduler(clique: CliqueTemplate) -> str:
     """The scheduler that a clique names; empty for the default."""
     return clique.spec.pod_spec.get("schedulerName") or ""
+
+
+def policy_rules(configuration: Configuration) -> Iterator[PolicyRule]:
+    """The same as CEL, without circles of dependencies."""
+    yield rule("variables.cliques.size() == 0", "spec.template.cliques", NO_CLIQUE)
+    yield for_each_clique("c.spec.podSpec.?containers.orValue([]).size() == 0", "spec.podSpec.containers", NO_CONTAINER)
+    yield for_each_clique(is_repeated("c.name", "variables.names"), "name", REPEATED)
+    cliques = for_each_clique, "spec.", replicas_of("c"), MINIMUM
+    groups = for_each_group, "", "g.replicas", "g.minAvailable"
+    for each, path, replicas, minimum in (cliques, groups):
+        yield each(f"{replicas} <= 0", f"{path}replicas", POSITIVE)
+        yield each(f"{minimum} <= 0", f"{path}minAvailable", POSITIVE)
+        yield each(f"{minimum} > {replicas}", f"{path}minAvailable", MINIMUM_TOO_LARGE)
+    yield from dependency_rules.policy_rules()
+    yield for_each_group("g.cliqueNames.size() == 0", "cliqueNames", NO_MEMBER)
+    yield for_each_group("g.cliqueNames.exists(n, n == '' || !(n in variables.names))", "cliqueNames", UNKNOWN_MEMBER)
+    yield for_each_group(is_repeated("g.name", "variables.groupNames"), "name", REPEATED)
+    twice = "g.cliqueNames.filter(m, m == n).size() > 1 || variables.groups.filter(o, n in o.cliqueNames).size() > 1"
+    yield for_each_group(f"g.cliqueNames.exists(n, {twice})", "cliqueNames[]", REPEATED)
+    yield from _sharing_rules()
+    yield from _scheduler_rules(configuration)
+
+
+def _scheduler_rules(configuration: Configuration) -> Iterator[PolicyRule]:
+    path, named = "spec.podSpec.schedulerName", "c.spec.podSpec.?schedulerName.orValue('')"
+    default = text(configuration.default_scheduler)
+    schedulers = f"variables.cliques.map(c, {named} == '' ? {default} : {named})"
+    different = f"[{schedulers}].exists(names, names.exists(n, n != names[0]))"
+    yield rule(different, f"spec.template.cliques[].{path}", DIFFERENT_SCHEDULERS)
+    enabled = ", ".join(map(text, sorted(configuration.schedulers)))
+    yield for_each_clique(f"{named} != '' && !({named} in [{enabled}])", path, NOT_ENABLED)
+    if configuration.default_scheduler not in configuration.schedulers:
+        yield rule(f"variables.cliques.exists(c, {named} == '')", "spec", NO_DEFAULT_SCHEDULER)
+
+
+def _sharing_issues(template: SetTemplate) -> Iterator[Issue]:
+    """The issues of `resourceClaimTemplates` and of `resourceSharing` of the set, its groups and its cliques."""
+    own = frozenset(entry.name for entry in template.resource_claim_templates)
+    cliques = dict.fromkeys(clique.name for clique in template.cliques)
+    groups = dict.fromkeys(group.name for group in template.pod_clique_scaling_groups)
+    yield from _templates(template.resource_claim_templates, (*TEMPLATE, "resourceClaimTemplates"))
+    yield from _shares(template.resource_sharing, own, TEMPLATE)
+    yield from _filters(template.resource_sharing, TEMPLATE, {BY_CLIQUE: cliques, BY_GROUP: groups})
+    for number, group in enumerate(template.pod_clique_scaling_groups):
+        path = (*GROUPS, number)
+        yield from _shares(group.resource_sharing, own, path)
+        yield from _filters(group.resource_sharing, path, {BY_CLIQUE: dict.fromkeys(group.clique_names)})
+    for number, clique in enumerate(template.cliques):
+        yield from _shares(clique.resource_sharing, own, (*CLIQUES, number))
+
+
+def _templates(templates: Sequence[ResourceClaimTemplate], path: Path) -> Iterator[Issue]:
+    for number, template in enumerate(templates):
+        if not template.name:
+            yield Issue((*path, number, "name"), ErrorType.REQUIRED, NO_TEMPLATE_NAME)
+        requests = get(template.template_spec.spec, ("devices", "requests"))
+        if not isinstance(requests, list | tuple) or not requests:
+            requests_path = (*path, number, "templateSpec", "spec", "devices", "requests")
+            yield Issue(requests_path, ErrorType.REQUIRED, NO_REQUEST)
+    yield from duplicates(((*path, number, "name"), entry.name) for number, entry in enumerate(templates) if entry.name)
+
+
+def _shares(entries: Sequence[ResourceSharing], own: Set[str], holder: Path) -> Iterator[Issue]:
+    path = (*holder, "resourceSharing")
+    for number, entry in enumerate(entries):
+        if not entry.name:
+            yield Issue((*path, number, "name"), ErrorType.REQUIRED, NO_SHARE_NAME)
+        if entry.namespace and entry.name in own:
+            yield Issue((*path, number, "namespace"), ErrorType.INVALID, OWN_NAMESPACE, entry.namespace)
+    yield from duplicates(((*path, number, "name"), entry.name) for number, entry in enumerate(entries) if entry.name)
+
+
+def _filters(entries: Sequence[Filtered], holder: Path, known: KnownNames) -> Iterator[Issue]:
+    """A filter must name at least one clique or group, and only existing ones."""
+    for number, entry in enumerate(entries):
+        path = (*holder, "resourceSharing", number, "filter")
+        named = _named(entry.filter) if entry.filter is not None else {}
+        if entry.filter is not None and not any(named.values()):
+            yield Issue(path, ErrorType.REQUIRED, EMPTY_FILTER.format(fields=" or ".join(known)))
+        for field, names in named.items():
+            for index, name in enumerate(names):
+                if name not in known[field]:
+                    message = f"{NONE_OF_THIS_NAME[field]}{instead([name], known[field])}"
+                    yield Issue((*path, field, index), ErrorType.NOT_FOUND, message, name)
+
+
+def _named(filter: CliqueFilter) -> Mapping[str, Sequence[str]]:
+    """Field of a filter -> the names that it contains."""
+    by_clique = {BY_CLIQUE: filter.child_clique_names}
+    return by_clique | {BY_GROUP: filter.child_scaling_group_names} if isinstance(filter, Filter) else by_clique
+
+
+def _sharing_rules() -> Iterator[PolicyRule]:
+    own, path = "variables.ownTemplates", "resourceClaimTemplates[]"
+    requests = "t.?templateSpec.?spec.?devices.?requests.orValue([])"
+    yield for_template(f"{own}.exists(t, t.name == '')", f"{path}.name", NO_TEMPLATE_NAME)
+    yield for_template(f"{own}.exists(t, t.name != '' && {own}.filter(o, o.name == t.name).size() > 1)", f"{path}.name", REPEATED)
+    yield for_template(f"{own}.exists(t, {requests}.size() == 0)", f"{path}.templateSpec.spec.devices.requests", NO_REQUEST)
+    for holder, each in HOLDERS:
+        yield from _share_rules(f"{holder}.?resourceSharing.orValue([])", each)
+    yield from _filter_rules("variables.template", for_template, {BY_CLIQUE: "variables.names", BY_GROUP: "variables.groupNames"})
+    yield from _filter_rules("g", for_each_group, {BY_CLIQUE: "g.cliqueNames"})
+
+
+def _share_rules(shares: str, each: ForEach) -> Iterator[PolicyRule]:
+    path = "resourceSharing[]"
+    internal = "variables.ownTemplates.exists(t, t.name == s.name)"
+    yield each(f"{shares}.exists(s, s.name == '')", f"{path}.name", NO_SHARE_NAME)
+    yield each(f"{shares}.exists(s, s.?namespace.orValue('') != '' && {internal})", f"{path}.namespace", OWN_NAMESPACE)
+    yield each(f"{shares}.exists(s, s.name != '' && {shares}.filter(o, o.name == s.name).size() > 1)", f"{path}.name", REPEATED)
+
+
+def _filter_rules(holder: str, each: ForEach, known: Mapping[str, str]) -> Iterator[PolicyRule]:
+    """`known`: field of a filter -> the names that it may contain, as CEL."""
+    path, is_bad = "resourceSharing[].filter", f"{holder}.?resourceSharing.orValue([]).exists(s, has(s.filter) && {{}})"
+    named = {field: f"s.filter.?{field}.orValue([])" for field in known}
+    is_empty = " && ".join(f"{names}.size() == 0" for names in named.values())
+    yield each(is_bad.format(is_empty), path, EMPTY_FILTER.format(fields=" or ".join(known)))
+    for field, names in named.items():
+        yield each(is_bad.format(f"{names}.exists(n, !(n in {known[field]}))"), f"{path}.{field}[]", NONE_OF_THIS_NAME[field])

@@ -7,27 +7,65 @@ from msgspec.structs import replace
 
 from engine.duration import nanoseconds
 from resources.admission import computable_rules, metadata_rules
+from resources.admission.cel import (
+    HOLDERS,
+    MINIMUM,
+    REPEATED,
+    ROLE,
+    for_each_clique,
+    for_each_group,
+    for_template,
+    general,
+    is_repeated,
+    matches,
+    no_subdomain,
+    on_create,
+    replicas_of,
+    rule,
+)
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
+from resources.ports.fabric import PolicyRule
 from resources.schema.child_kinds import AutoScaling
-from resources.schema.formats import subdomain_faults, variable_faults
+from resources.schema.formats import VARIABLE, subdomain_faults, variable_faults
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
 from resources.schema.meta import ObjectMeta
 from resources.schema.podcliqueset import CREATE_RULES, CliqueTemplate, PodCliqueSet, ScalingGroupConfig, SetTemplate
 from resources.schema.topology import TopologyConstraint
 
+NEGATIVE: Final = "must be greater than or equal to 0"
+NO_NAME: Final = "field cannot be empty"
+INVALID_CLIQUE_NAME: Final = "invalid PodCliqueTemplateSpec name, must be a valid DNS subdomain"
+INVALID_GROUP_NAME: Final = "invalid PodCliqueScalingGroupConfig name, must be a valid DNS subdomain"
+INVALID_VARIABLE: Final = "is no valid name of an environment variable"
+"""The reason of policies, for every fault of a name."""
+MUST_NOT_BE_SET: Final = "must not be set"
+NO_DELAY: Final = "terminationDelay must be greater than 0"
+SCALED_BY_GROUP: Final = "AutoScalingConfig is not allowed to be defined for PodClique that is part of scaling group"
+LEAST_BELOW_MINIMUM: Final = "must be greater than or equal to podCliqueSpec.minAvailable"
+MOST_BELOW_LEAST: Final = "must be greater than or equal to podCliqueSpec.minReplicas"
+MOST_BELOW_REPLICAS: Final = "must be greater than or equal to replicas"
+GROUP_LEAST_BELOW_MINIMUM: Final = "scaleConfig.minReplicas must be greater than or equal to minAvailable"
+GROUP_MOST_BELOW_LEAST: Final = "scaleConfig.maxReplicas must be greater than or equal to scaleConfig.minReplicas"
+GROUP_MOST_BELOW_REPLICAS: Final = "scaleConfig.maxReplicas must be greater than or equal to replicas"
 ROLE_MISSING: Final = (
     "roleName is missing, and only one clique of a set may be without one: write a unique name, e.g. the name of the clique"
 )
 NAME: Final[Path] = ("metadata", "name")
 MAX_COMBINED_NAME: Final = 45
 """The largest total length of the names that a pod name is composed of."""
+TOO_LONG: Final = (
+    f"combined resource name length {{length}} exceeds {MAX_COMBINED_NAME}-character limit required for pod naming. "
+    "Consider shortening: {names}"
+)
+NAMES: Final = "PodCliqueSet '{root}' or PodClique '{clique}'"
+NAMES_IN_GROUP: Final = "PodCliqueSet '{root}', PodCliqueScalingGroup '{group}', or PodClique '{clique}'"
 
 
 def metadata_issues(model: PodCliqueSet) -> Iterator[Issue]:
     """The issues of a set that has the right shape, besides those of its template."""
     yield from metadata_rules.issues(model.metadata, namespaced=True)
     if model.spec.replicas < 0:
-        yield Issue(("spec", "replicas"), ErrorType.INVALID, "must be greater than or equal to 0", model.spec.replicas)
+        yield Issue(("spec", "replicas"), ErrorType.INVALID, NEGATIVE, model.spec.replicas)
 
 
 def template_issues(template: SetTemplate) -> Iterator[Issue]:
@@ -45,8 +83,7 @@ def length_issues(model: PodCliqueSet) -> Iterator[Issue]:
     template = model.spec.template
     yield from _lengths(model.metadata, template)
     if template.termination_delay is not None and nanoseconds(template.termination_delay) <= 0:
-        message = "terminationDelay must be greater than 0"
-        yield Issue((*TEMPLATE, "terminationDelay"), ErrorType.INVALID, message, template.termination_delay)
+        yield Issue((*TEMPLATE, "terminationDelay"), ErrorType.INVALID, NO_DELAY, template.termination_delay)
 
 
 def _roles(template: SetTemplate) -> Iterator[Issue]:
@@ -64,7 +101,7 @@ def new_set_issues(template: SetTemplate) -> Iterator[Issue]:
         for field in ("topologySpreadConstraints", "nodeName"):
             value = clique.spec.pod_spec.get(field)
             if value is not None and value != "":
-                yield Issue((*CLIQUES, number, "spec", "podSpec", field), ErrorType.INVALID, "must not be set", value)
+                yield Issue((*CLIQUES, number, "spec", "podSpec", field), ErrorType.INVALID, MUST_NOT_BE_SET, value)
     for number, group in enumerate(template.pod_clique_scaling_groups):
         yield from _pack_domain((*GROUPS, number), group.topology_constraint)
 
@@ -78,9 +115,9 @@ def warnings(template: SetTemplate) -> Iterator[str]:
 
 def _clique(path: Path, clique: CliqueTemplate) -> Iterator[Issue]:
     if not clique.name:
-        yield Issue((*path, "name"), ErrorType.REQUIRED, "field cannot be empty")
+        yield Issue((*path, "name"), ErrorType.REQUIRED, NO_NAME)
     elif subdomain_faults(clique.name):
-        yield Issue((*path, "name"), ErrorType.INVALID, "invalid PodCliqueTemplateSpec name, must be a valid DNS subdomain", clique.name)
+        yield Issue((*path, "name"), ErrorType.INVALID, INVALID_CLIQUE_NAME, clique.name)
     yield from metadata_rules.labels(clique.labels, (*path, "labels"))
     yield from metadata_rules.annotations(clique.annotations, (*path, "annotations"))
     if clique.spec.auto_scaling_config is not None:
@@ -91,11 +128,11 @@ def _clique(path: Path, clique: CliqueTemplate) -> Iterator[Issue]:
 def _clique_scaling(path: Path, clique: CliqueTemplate, scaling: AutoScaling) -> Iterator[Issue]:
     least, most = _min_replicas(scaling, clique.spec.replicas), scaling.max_replicas
     if clique.spec.min_available is not None and least < clique.spec.min_available:
-        yield Issue((*path, "minReplicas"), ErrorType.INVALID, "must be greater than or equal to podCliqueSpec.minAvailable", least)
+        yield Issue((*path, "minReplicas"), ErrorType.INVALID, LEAST_BELOW_MINIMUM, least)
     if most < least:
-        yield Issue((*path, "maxReplicas"), ErrorType.INVALID, "must be greater than or equal to podCliqueSpec.minReplicas", most)
+        yield Issue((*path, "maxReplicas"), ErrorType.INVALID, MOST_BELOW_LEAST, most)
     if most < clique.spec.replicas:
-        yield Issue((*path, "maxReplicas"), ErrorType.INVALID, "must be greater than or equal to replicas", most)
+        yield Issue((*path, "maxReplicas"), ErrorType.INVALID, MOST_BELOW_REPLICAS, most)
 
 
 def _pod_spec(path: Path, spec: dict[str, Any]) -> Iterator[Issue]:
@@ -114,8 +151,7 @@ def _environment(path: Path, variables: Any) -> Iterator[Issue]:
 
 def _group(path: Path, group: ScalingGroupConfig) -> Iterator[Issue]:
     if subdomain_faults(group.name):
-        message = "invalid PodCliqueScalingGroupConfig name, must be a valid DNS subdomain"
-        yield Issue((*path, "name"), ErrorType.INVALID, message, group.name)
+        yield Issue((*path, "name"), ErrorType.INVALID, INVALID_GROUP_NAME, group.name)
     yield from metadata_rules.annotations(group.annotations, (*path, "annotations"))
     if group.scale_config is not None:
         yield from _group_scaling((*path, "scaleConfig"), group, group.scale_config)
@@ -125,13 +161,11 @@ def _group_scaling(path: Path, group: ScalingGroupConfig, scaling: AutoScaling) 
     """The issues of a scaling group's autoscaler. Unlike Grove, maxReplicas is validated as well as minReplicas (Q23)."""
     least, most = _min_replicas(scaling, group.replicas), scaling.max_replicas
     if least < group.min_available:
-        message = "scaleConfig.minReplicas must be greater than or equal to minAvailable"
-        yield Issue((*path, "minReplicas"), ErrorType.INVALID, message, least)
+        yield Issue((*path, "minReplicas"), ErrorType.INVALID, GROUP_LEAST_BELOW_MINIMUM, least)
     if most < least:
-        message = "scaleConfig.maxReplicas must be greater than or equal to scaleConfig.minReplicas"
-        yield Issue((*path, "maxReplicas"), ErrorType.INVALID, message, most)
+        yield Issue((*path, "maxReplicas"), ErrorType.INVALID, GROUP_MOST_BELOW_LEAST, most)
     if most < group.replicas:
-        yield Issue((*path, "maxReplicas"), ErrorType.INVALID, "scaleConfig.maxReplicas must be greater than or equal to replicas", most)
+        yield Issue((*path, "maxReplicas"), ErrorType.INVALID, GROUP_MOST_BELOW_REPLICAS, most)
 
 
 def _min_replicas(scaling: AutoScaling, replicas: int) -> int:
@@ -143,8 +177,7 @@ def _member_scaling(template: SetTemplate) -> Iterator[Issue]:
     scaled = frozenset(clique.name for clique in template.cliques if clique.spec.auto_scaling_config is not None)
     for path, name in computable_rules.members(template.pod_clique_scaling_groups):
         if name in scaled:
-            message = "AutoScalingConfig is not allowed to be defined for PodClique that is part of scaling group"
-            yield Issue(path, ErrorType.INVALID, message, name)
+            yield Issue(path, ErrorType.INVALID, SCALED_BY_GROUP, name)
 
 
 def _lengths(metadata: ObjectMeta, template: SetTemplate) -> Iterator[Issue]:
@@ -153,20 +186,19 @@ def _lengths(metadata: ObjectMeta, template: SetTemplate) -> Iterator[Issue]:
     grouped = {name for _, name in computable_rules.members(template.pod_clique_scaling_groups)}
     for number, clique in enumerate(template.cliques):
         if clique.name not in grouped and (total := length + len(clique.name)) > MAX_COMBINED_NAME:
-            candidates = f"PodCliqueSet '{root}' or PodClique '{clique.name}'"
+            candidates = NAMES.format(root=root, clique=clique.name)
             yield from _too_long(total, candidates, {(*CLIQUES, number, "name"): clique.name, NAME: root})
     for number, group in enumerate(template.pod_clique_scaling_groups):
         for index, name in enumerate(group.clique_names):
             if (total := length + len(group.name) + len(name)) > MAX_COMBINED_NAME:
-                candidates = f"PodCliqueSet '{root}', PodCliqueScalingGroup '{group.name}', or PodClique '{name}'"
+                candidates = NAMES_IN_GROUP.format(root=root, group=group.name, clique=name)
                 path = (*GROUPS, number)
                 names: dict[Path, str] = {(*path, "cliqueNames", index): name, (*path, "name"): group.name, NAME: root}
                 yield from _too_long(total, candidates, names)
 
 
 def _too_long(length: int, candidates: str, names: dict[Path, str]) -> Iterator[Issue]:
-    limit = f"exceeds {MAX_COMBINED_NAME}-character limit required for pod naming"
-    message = f"combined resource name length {length} {limit}. Consider shortening: {candidates}"
+    message = TOO_LONG.format(length=length, names=candidates)
     return (Issue(path, ErrorType.INVALID, message, name) for path, name in names.items())
 
 
@@ -174,3 +206,64 @@ def _pack_domain(holder: Path, constraint: TopologyConstraint | None) -> Iterato
     """The CRD's rule against packDomain in new sets, reported at the exact field."""
     if constraint is not None and constraint.pack_domain is not None:
         yield Issue((*holder, "topologyConstraint", "packDomain"), ErrorType.FORBIDDEN, CREATE_RULES[0].message)
+
+
+def policy_rules() -> Iterator[PolicyRule]:
+    """The same as CEL, on create and on update, besides the metadata of the set, of which an API server has rules of its own."""
+    yield rule("object.spec.?replicas.orValue(0) < 0", "spec.replicas", NEGATIVE)
+    repeated = is_repeated(ROLE, "variables.roles")
+    yield for_each_clique(f"{ROLE} != '' && {repeated}", "spec.roleName", REPEATED)
+    yield for_each_clique(f"{ROLE} == '' && {repeated}", "spec.roleName", ROLE_MISSING)
+    yield for_each_clique("c.name == ''", "name", NO_NAME)
+    yield for_each_clique(f"c.name != '' && {no_subdomain('c.name')}", "name", INVALID_CLIQUE_NAME)
+    yield for_each_group(no_subdomain("g.name"), "name", INVALID_GROUP_NAME)
+    yield from metadata_rules.policy_rules()
+    yield from _scaling_rules()
+    yield from _environment_rules()
+    yield from _length_rules()
+    delay = "variables.template.terminationDelay"
+    is_short = f"has({delay}) && {delay} != '' && duration({delay}) <= duration('0s')"
+    yield for_template(is_short, "terminationDelay", NO_DELAY)
+
+
+def new_set_policy_rules() -> Iterator[PolicyRule]:
+    """The rules for new sets alone as CEL."""
+    for holder, each in HOLDERS:
+        constraint = f"{holder}.topologyConstraint"
+        bad = f"has({constraint}) && has({constraint}.packDomain)"
+        yield on_create(each(bad, "topologyConstraint.packDomain", CREATE_RULES[0].message))
+    spread = for_each_clique("has(c.spec.podSpec.topologySpreadConstraints)", "spec.podSpec.topologySpreadConstraints", MUST_NOT_BE_SET)
+    yield on_create(spread)
+    yield on_create(for_each_clique("c.spec.podSpec.?nodeName.orValue('') != ''", "spec.podSpec.nodeName", MUST_NOT_BE_SET))
+
+
+def _scaling_rules() -> Iterator[PolicyRule]:
+    scaling, path, replicas = "c.spec.autoScalingConfig", "spec.autoScalingConfig", replicas_of("c")
+    least, most = f"{scaling}.?minReplicas.orValue({replicas})", f"{scaling}.maxReplicas"
+    yield for_each_clique(f"has({scaling}) && {least} < {MINIMUM}", f"{path}.minReplicas", LEAST_BELOW_MINIMUM)
+    yield for_each_clique(f"has({scaling}) && {most} < {least}", f"{path}.maxReplicas", MOST_BELOW_LEAST)
+    yield for_each_clique(f"has({scaling}) && {most} < {replicas}", f"{path}.maxReplicas", MOST_BELOW_REPLICAS)
+    scaling, path = "g.scaleConfig", "scaleConfig"
+    least, most = f"{scaling}.?minReplicas.orValue(g.replicas)", f"{scaling}.maxReplicas"
+    yield for_each_group(f"has({scaling}) && {least} < g.minAvailable", f"{path}.minReplicas", GROUP_LEAST_BELOW_MINIMUM)
+    yield for_each_group(f"has({scaling}) && {most} < {least}", f"{path}.maxReplicas", GROUP_MOST_BELOW_LEAST)
+    yield for_each_group(f"has({scaling}) && {most} < g.replicas", f"{path}.maxReplicas", GROUP_MOST_BELOW_REPLICAS)
+    scaled = "g.cliqueNames.exists(n, variables.cliques.exists(c, c.name == n && has(c.spec.autoScalingConfig)))"
+    yield for_each_group(scaled, "cliqueNames[]", SCALED_BY_GROUP)
+
+
+def _environment_rules() -> Iterator[PolicyRule]:
+    is_name = f"{matches('v.name', VARIABLE)} && v.name != '.' && !v.name.startsWith('..')"
+    for field in ("containers", "initContainers"):
+        containers, path = f"c.spec.podSpec.?{field}.orValue([])", f"spec.podSpec.{field}[].env[].name"
+        yield for_each_clique(f"{containers}.exists(k, k.?env.orValue([]).exists(v, !({is_name})))", path, INVALID_VARIABLE)
+        twice = f"[k.env.map(v, v.name)].exists(names, names.exists(n, {is_repeated('n', 'names')}))"
+        yield for_each_clique(f"{containers}.exists(k, has(k.env) && {twice})", path, REPEATED)
+
+
+def _length_rules() -> Iterator[PolicyRule]:
+    is_alone = "!variables.groups.exists(g, c.name in g.cliqueNames)"
+    too_long = f"variables.nameLength + c.name.size() > {MAX_COMBINED_NAME}"
+    yield for_each_clique(f"{is_alone} && {too_long}", "name", general(TOO_LONG.replace("{names}", NAMES)))
+    too_long = f"g.cliqueNames.exists(n, variables.nameLength + g.name.size() + n.size() > {MAX_COMBINED_NAME})"
+    yield for_each_group(too_long, "name", general(TOO_LONG.replace("{names}", NAMES_IN_GROUP)))

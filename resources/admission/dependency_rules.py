@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from resources.admission.cel import REPEATED, for_each_clique
 from resources.base.fields import CLIQUES, mappings
 from resources.base.names import POD_INFO, TOKEN, WAITER
 from resources.model.template import EXPLICIT
+from resources.ports.fabric import PolicyRule
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
 from resources.schema.pod_checks import fault
 from resources.schema.podcliqueset import CliqueTemplate, SetTemplate
@@ -13,6 +15,9 @@ from resources.schema.unknown_fields import instead
 
 Dependencies = Mapping[str, Sequence[str]]
 """Clique -> the cliques that it starts after."""
+EMPTY: Final = "clique dependency must not be empty"
+ITSELF: Final = "clique dependency cannot refer to itself"
+UNKNOWN: Final = "unknown clique names found, all clique dependencies must be defined as cliques"
 TAKEN: Final = "is the name of one that the engine adds to pods of this clique, because they start after others"
 ADDED: Final = (("volumes", frozenset({POD_INFO, TOKEN})), ("containers", frozenset({WAITER})), ("initContainers", frozenset({WAITER})))
 """A list of a pod spec, and the names that pods that wait get there, or that must be unique together with those."""
@@ -34,14 +39,23 @@ def _of_clique(clique: CliqueTemplate, known: frozenset[str], path: Path) -> Ite
     after = clique.spec.starts_after
     for index, name in enumerate(after):
         if not name:
-            yield Issue((*path, index), ErrorType.REQUIRED, "clique dependency must not be empty")
+            yield Issue((*path, index), ErrorType.REQUIRED, EMPTY)
         elif name == clique.name:
-            yield Issue((*path, index), ErrorType.INVALID, "clique dependency cannot refer to itself", name)
+            yield Issue((*path, index), ErrorType.INVALID, ITSELF, name)
     yield from duplicates(((*path, index), name) for index, name in enumerate(after) if name)
     if unknown := [name for name in dict.fromkeys(after) if name and name not in known]:
-        message = "unknown clique names found, all clique dependencies must be defined as cliques"
         others = (name for name in sorted(known) if name != clique.name)
-        yield Issue(path, ErrorType.INVALID, f"{message}{instead(unknown, others)}", ",".join(unknown))
+        yield Issue(path, ErrorType.INVALID, f"{UNKNOWN}{instead(unknown, others)}", ",".join(unknown))
+
+
+def policy_rules() -> Iterator[PolicyRule]:
+    """The same as CEL, without circles."""
+    path, after = "spec.startsAfter", "c.spec.?startsAfter.orValue([])"
+    bad = f"variables.explicit && {after}.exists(n, {{}})"
+    yield for_each_clique(bad.format("n == ''"), f"{path}[]", EMPTY)
+    yield for_each_clique(bad.format("n != '' && n == c.name"), f"{path}[]", ITSELF)
+    yield for_each_clique(bad.format(f"n != '' && {after}.filter(m, m == n).size() > 1"), f"{path}[]", REPEATED)
+    yield for_each_clique(bad.format("n != '' && !(n in variables.names)"), path, UNKNOWN)
 
 
 def circles(dependencies: Dependencies) -> list[tuple[str, ...]]:

@@ -4,13 +4,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from resources.schema.formats import label_faults, qualified_faults, subdomain_faults, value_faults
+from resources.admission.cel import for_each_clique, for_each_group, matches
+from resources.ports.fabric import PolicyRule
+from resources.schema.formats import (
+    LONGEST_LABEL,
+    LONGEST_SUBDOMAIN,
+    QUALIFIED,
+    SUBDOMAIN,
+    VALUE,
+    label_faults,
+    qualified_faults,
+    subdomain_faults,
+    value_faults,
+)
 from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.meta import ObjectMeta
 
 METADATA: Final[Path] = ("metadata",)
 MAX_ANNOTATION_BYTES: Final = 256 * 1024
 """The largest total size of the annotations of an object."""
+INVALID_LABEL_KEY: Final = "a key is no valid label key"
+INVALID_LABEL: Final = "a value is no valid label value"
+INVALID_ANNOTATION_KEY: Final = "a key is no valid annotation key"
+"""The reasons of policies, for every fault of a key or a value."""
 GENERATED_BASE: Final = 58
 """The largest number of characters of `generateName` that an API server keeps in a generated name."""
 GENERATED_SUFFIX: Final = 5
@@ -80,3 +96,19 @@ def _is_time(value: str | None) -> bool:
 
 def _invalid_issues(path: Path, value: str, faults: Sequence[str]) -> Iterator[Issue]:
     return (Issue(path, ErrorType.INVALID, fault, value) for fault in faults)
+
+
+def policy_rules() -> Iterator[PolicyRule]:
+    """The rules for labels and annotations of cliques and scaling groups as CEL; those of objects are an API server's own."""
+    keys = "{}.?{}.orValue({{}}).exists(k, {})"
+    yield for_each_clique(keys.format("c", "labels", _is_unqualified("k")), "labels", INVALID_LABEL_KEY)
+    is_invalid = f"c.labels[k].size() > {LONGEST_LABEL} || !{matches('c.labels[k]', VALUE)}"
+    yield for_each_clique(keys.format("c", "labels", is_invalid), "labels", INVALID_LABEL)
+    for item, each in (("c", for_each_clique), ("g", for_each_group)):
+        yield each(keys.format(item, "annotations", _is_unqualified("k.lowerAscii()")), "annotations", INVALID_ANNOTATION_KEY)
+
+
+def _is_unqualified(key: str) -> str:
+    """CEL: whether a string is no key of a label."""
+    prefix, name = f"{key}.indexOf('/') > {LONGEST_SUBDOMAIN}", f"{key}.size() - {key}.indexOf('/') - 1 > {LONGEST_LABEL}"
+    return f"{prefix} || {name} || !{matches(key, f'({SUBDOMAIN}/)?{QUALIFIED}')}"

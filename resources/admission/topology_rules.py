@@ -10,10 +10,12 @@ from msgspec import Struct
 
 from engine.paths import get
 from resources.admission import metadata_rules
+from resources.admission.cel import HOLDERS, REPEATED, on_create, rule, text
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.base.kinds import TOPOLOGY_BINDING
-from resources.model.topology import unavailable_because
+from resources.model.topology import NO_TOPOLOGIES, NOT_ENABLED, unavailable_because
 from resources.ports.configuration import Configuration
+from resources.ports.fabric import PolicyRule, PolicyVariable
 from resources.ports.references import KnownReferences, References
 from resources.schema.issues import ErrorType, Issue, Path, duplicates, spelled
 from resources.schema.podcliqueset import SetTemplate
@@ -22,6 +24,9 @@ from resources.schema.unknown_fields import instead, question
 
 LEVELS: Final[Path] = ("spec", "levels")
 BINDINGS: Final[Path] = ("spec", "schedulerTopologyBindings")
+DISABLED: Final = "topology constraints are not allowed when Topology Aware Scheduling is disabled"
+NO_TOPOLOGY: Final = "topologyName is required when topologyConstraint is set and cannot be inherited"
+DIFFERENT: Final = "all topologyConstraint.topologyName values within a PodCliqueSet must match in the current implementation"
 SET, GROUP, CLIQUE = "PodCliqueSet", "PodCliqueScalingGroup", "PodClique"
 
 Positions = Mapping[str, int]
@@ -86,8 +91,7 @@ def issues(template: SetTemplate, references: References, *, enabled: bool) -> I
     """The issues of the constraints of a new set: first of the binding's name, then of the domains, then of the hierarchy."""
     constrained = _constrained(template)
     if not enabled:
-        message = "topology constraints are not allowed when Topology Aware Scheduling is disabled"
-        yield from (Issue(holder.path, ErrorType.INVALID, message, _listed_domains(holder)) for holder in constrained)
+        yield from (Issue(holder.path, ErrorType.INVALID, DISABLED, _listed_domains(holder)) for holder in constrained)
         return
     name_issues = tuple(_name_issues(constrained))
     yield from name_issues
@@ -142,10 +146,9 @@ def _name_issues(constrained: Sequence[Holder]) -> Iterator[Issue]:
         inherited = from_group or (set_name if holder.kind != SET else "")
         path = (*holder.path, "topologyName")
         if not holder.topology and not inherited:
-            yield Issue(path, ErrorType.REQUIRED, "topologyName is required when topologyConstraint is set and cannot be inherited")
+            yield Issue(path, ErrorType.REQUIRED, NO_TOPOLOGY)
         elif holder.topology and different and holder.topology != set_name:
-            message = "all topologyConstraint.topologyName values within a PodCliqueSet must match in the current implementation"
-            yield Issue(path, ErrorType.INVALID, message, holder.topology)
+            yield Issue(path, ErrorType.INVALID, DIFFERENT, holder.topology)
 
 
 def _naming(constrained: Sequence[Holder]) -> Holder | None:
@@ -203,3 +206,49 @@ def binding_issues(body: ClusterTopologyBinding, configuration: Configuration) -
     for path, name in named:
         if why := unavailable_because(name, configuration):
             yield Issue(path, ErrorType.INVALID, why, name)
+
+
+BINDING_VARIABLES: Final = (
+    PolicyVariable("levels", "object.spec.?levels.orValue([])"),
+    PolicyVariable("bindings", "object.spec.?schedulerTopologyBindings.orValue([])"),
+)
+"""The variables that rules for bindings may use."""
+
+
+def policy_rules(configuration: Configuration) -> Iterator[PolicyRule]:
+    """The same for new sets, and for those that get a missing topologyName, as CEL, as far as it does not depend on the binding."""
+    path = "topologyConstraint"
+    different = "variables.topologies.exists(n, n != variables.topologies[0])"
+    from_group = "variables.groups.exists(g, c.name in g.cliqueNames && g.?topologyConstraint.?topologyName.orValue('') != '')"
+    for holder, each in HOLDERS:
+        is_constrained = f"has({holder}.topologyConstraint)"
+        if not configuration.topology:
+            yield on_create(each(is_constrained, path, DISABLED))
+            continue
+        own = f"{holder}.?topologyConstraint.?topologyName.orValue('')"
+        is_unnamed = f"{is_constrained} && variables.topology == '' && {own} == ''"
+        is_unnamed += f" && !{from_group}" if holder == "c" else ""
+        is_judged = "(request.operation == 'CREATE' || variables.repaired)"
+        yield each(f"{is_judged} && {is_unnamed}", f"{path}.topologyName", NO_TOPOLOGY)
+        if holder in ("g", "c"):
+            is_other = f"{own} != '' && {own} != variables.topology && {different}"
+            yield each(f"{is_judged} && {is_other}", f"{path}.topologyName", DIFFERENT)
+
+
+def binding_policy_rules(configuration: Configuration) -> Iterator[PolicyRule]:
+    """The rules for bindings as CEL, besides their metadata."""
+    for field in ("domain", "key"):
+        twice = f"variables.levels.exists(l, variables.levels.filter(o, o.{field} == l.{field}).size() > 1)"
+        yield rule(twice, f"spec.levels[].{field}", REPEATED)
+    path = "spec.schedulerTopologyBindings[].schedulerName"
+    twice = "variables.bindings.exists(b, variables.bindings.filter(o, o.schedulerName == b.schedulerName).size() > 1)"
+    yield rule(twice, path, REPEATED)
+    names = sorted(configuration.schedulers)
+    is_enabled = _is_one_of(names)
+    is_aware = _is_one_of([name for name in names if not unavailable_because(name, configuration)])
+    yield rule(f"variables.bindings.exists(b, !({is_enabled}))", path, NOT_ENABLED)
+    yield rule(f"variables.bindings.exists(b, {is_enabled} && !({is_aware}))", path, NO_TOPOLOGIES)
+
+
+def _is_one_of(schedulers: Sequence[str]) -> str:
+    return f"b.schedulerName in [{', '.join(map(text, schedulers))}]"

@@ -1,33 +1,123 @@
 """Update rules: the changes of a PodCliqueSet that are forbidden."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from msgspec import Struct
+
 from resources.admission import topology_rules
-from resources.admission.topology_rules import SET, Holder
+from resources.admission.cel import for_each_clique, for_each_group, for_template, general, is_repaired, on_update, replicas_of, rule, text
+from resources.admission.topology_rules import CLIQUE, GROUP, SET, Holder
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.model.template import ANY_ORDER
+from resources.ports.fabric import PolicyRule
 from resources.ports.references import References
 from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.podcliqueset import CliqueTemplate, ScalingGroupConfig, SetTemplate
 
 IMMUTABLE: Final = "field is immutable"
+COMPOSITION: Final = "not allowed to change clique composition"
+NEW_CLIQUE: Final = "not allowed to change clique composition, new clique name '{name}' is not allowed"
+GROUP_COMPOSITION: Final = "not allowed to add or remove PodCliqueScalingGroupConfigs"
+NEW_GROUP: Final = "not allowed to change scaling group composition, new scaling group name '{name}' is not allowed"
+ORDER: Final = (
+    "clique order cannot be changed when StartupType is InOrder or Explicit. Expected '{expected}' at position {position}, got '{name}'"
+)
+CONSTRAINT_ADDED: Final = "{label} topology constraint cannot be added after creation"
+CONSTRAINT_REMOVED: Final = "{label} topology constraint cannot be removed after creation"
+TOPOLOGY_CHANGED: Final = 'topologyName cannot be changed from "{old}" to "{new}"'
+TOPOLOGY_OF_PART_CHANGED: Final = "{label} topology constraint topologyName cannot be changed from '{old}' to '{new}'"
+DOMAINS_CHANGED: Final = "{label} topology constraint cannot be changed from {old} to {new}"
+MORE_THAN_MIGRATED: Final = (
+    "{label} topology constraint deprecated packDomain migration can only move packDomain to pack.required without changing "
+    "the required or preferred topology domain (old {old}, new {new})"
+)
+"""The messages about constraints are Grove's, which quotes names in two ways."""
 
-Fields = Iterable[tuple[Path, Any, Any]]
-"""Fields to compare: the path, the old value, the new value."""
+
+class Immutable(Struct, frozen=True):
+    """A field that keeps its value."""
+
+    path: Path
+    """Its path in a clique, a group or the template."""
+    read: Callable[[Any], Any]
+    """Its value in the model."""
+    cel: str
+    """Its value as CEL: in `{item}`, with `{default}` where it is left out."""
+    default: str
+    """That default as CEL, with `{item}` for the stored clique, group or template."""
+    kept: bool = False
+    """Whether an update that leaves it out keeps the stored value (`resources.admission.defaults`)."""
+
+    def issues(self, holder: Path, old: Any, new: Any) -> Iterator[Issue]:
+        """An issue if the new version has another value."""
+        if self.read(old) != (value := self.read(new)):
+            yield Issue((*holder, *self.path), ErrorType.INVALID, IMMUTABLE, value)
+
+    @property
+    def field(self) -> str:
+        """Its path as text."""
+        return ".".join(map(str, self.path))
+
+    def is_changed(self, old: str, new: str) -> str:
+        """CEL: whether the new version has another value."""
+        default = self.default.format(item=old)
+        before = self.cel.format(item=old, default=default)
+        after = self.cel.format(item=new, default=before if self.kept else default)
+        return f"{before} != {after}"
+
+
+OF_CLIQUES: Final = (
+    Immutable(("spec", "roleName"), lambda clique: clique.spec.role_name, "{item}.spec.?roleName.orValue({default})", "''", kept=True),
+    Immutable(
+        ("spec", "minAvailable"),
+        lambda clique: clique.spec.min_available,
+        "{item}.spec.?minAvailable.orValue({default})",
+        replicas_of("{item}"),
+        kept=True,
+    ),
+    Immutable(("spec", "startsAfter"), lambda clique: clique.spec.starts_after, "{item}.spec.?startsAfter.orValue({default})", "[]"),
+    Immutable(
+        ("spec", "podSpec", "schedulerName"),
+        lambda clique: clique.spec.pod_spec.get("schedulerName") or "",
+        "{item}.spec.podSpec.?schedulerName.orValue({default})",
+        "''",
+    ),
+    Immutable(("resourceSharing",), lambda clique: clique.resource_sharing, "{item}.?resourceSharing.orValue({default})", "[]"),
+)
+OF_GROUPS: Final = (
+    Immutable(("cliqueNames",), lambda group: group.clique_names, "{item}.cliqueNames", ""),
+    Immutable(("minAvailable",), lambda group: group.min_available, "{item}.minAvailable", ""),
+    Immutable(("resourceSharing",), lambda group: group.resource_sharing, "{item}.?resourceSharing.orValue({default})", "[]"),
+)
+SHARES: Final = (
+    "{item}.?resourceSharing.orValue({default}).map(s, s.name + '|' + s.scope + (has(s.namespace) ? '|in ' + s.namespace : '')"
+    " + '|' + s.?filter.?childCliqueNames.orValue([]).map(n, string(n)).join(' ')"
+    " + '|' + s.?filter.?childScalingGroupNames.orValue([]).map(n, string(n)).join(' '))"
+)
+"""An absent list of a filter is an empty one."""
+OF_TEMPLATE: Final = (
+    Immutable(
+        ("cliqueStartupType",),
+        lambda template: template.clique_startup_type,
+        "{item}.?cliqueStartupType.orValue({default})",
+        text(ANY_ORDER),
+    ),
+    Immutable(
+        ("resourceClaimTemplates",),
+        lambda template: template.resource_claim_templates,
+        "{item}.?resourceClaimTemplates.orValue({default})",
+        "[]",
+    ),
+    Immutable(("resourceSharing",), lambda template: template.resource_sharing, SHARES, "[]"),
+)
 
 
 def issues(old: SetTemplate, new: SetTemplate, references: References, *, topology: bool) -> Iterator[Issue]:
     """The forbidden changes from `old` to `new`. Cliques and groups are matched by name."""
     yield from _cliques(old, new)
     yield from _groups(old.pod_clique_scaling_groups, new.pod_clique_scaling_groups)
-    yield from _immutable(
-        (
-            ((*TEMPLATE, "cliqueStartupType"), old.clique_startup_type, new.clique_startup_type),
-            ((*TEMPLATE, "resourceClaimTemplates"), old.resource_claim_templates, new.resource_claim_templates),
-            ((*TEMPLATE, "resourceSharing"), old.resource_sharing, new.resource_sharing),
-        )
-    )
+    yield from _immutable(OF_TEMPLATE, TEMPLATE, old, new)
     yield from _topology(old, new, references, enabled=topology)
 
 
@@ -40,61 +130,40 @@ def warnings(old: SetTemplate, new: SetTemplate, references: References, *, topo
         yield from topology_rules.warnings(new, references, enabled=topology)
 
 
-def _immutable(fields: Fields) -> Iterator[Issue]:
-    for path, old, new in fields:
-        if old != new:
-            yield Issue(path, ErrorType.INVALID, IMMUTABLE, new)
+def _immutable(fields: Iterable[Immutable], path: Path, old: Any, new: Any) -> Iterator[Issue]:
+    return (issue for field in fields for issue in field.issues(path, old, new))
 
 
 def _cliques(old: SetTemplate, new: SetTemplate) -> Iterator[Issue]:
     if len(old.cliques) != len(new.cliques):
-        yield Issue(CLIQUES, ErrorType.FORBIDDEN, "not allowed to change clique composition")
+        yield Issue(CLIQUES, ErrorType.FORBIDDEN, COMPOSITION)
     before = {clique.name: (index, clique) for index, clique in enumerate(old.cliques)}
     for number, clique in enumerate(new.cliques):
         path = (*CLIQUES, number)
         if clique.name not in before:
-            message = f"not allowed to change clique composition, new clique name '{clique.name}' is not allowed"
-            yield Issue((*path, "name"), ErrorType.FORBIDDEN, message)
+            yield Issue((*path, "name"), ErrorType.FORBIDDEN, NEW_CLIQUE.format(name=clique.name))
             continue
         old_number, old_clique = before[clique.name]
         if new.clique_startup_type != ANY_ORDER and old_number != number:
             yield _order_issue(path, clique.name, number, old.cliques)
-        yield from _immutable(_immutable_fields(path, old_clique, clique))
+        yield from _immutable(OF_CLIQUES, path, old_clique, clique)
 
 
 def _order_issue(path: Path, name: str, number: int, before: Sequence[CliqueTemplate]) -> Issue:
     expected = before[number].name if number < len(before) else ""
-    message = (
-        f"clique order cannot be changed when StartupType is InOrder or Explicit. Expected '{expected}' at position {number}, got '{name}'"
-    )
-    return Issue((*path, "name"), ErrorType.INVALID, message, name)
-
-
-def _immutable_fields(path: Path, old: CliqueTemplate, new: CliqueTemplate) -> Fields:
-    scheduler = (*path, "spec", "podSpec", "schedulerName")
-    yield (*path, "spec", "roleName"), old.spec.role_name, new.spec.role_name
-    yield (*path, "spec", "minAvailable"), old.spec.min_available, new.spec.min_available
-    yield (*path, "spec", "startsAfter"), old.spec.starts_after, new.spec.starts_after
-    yield scheduler, old.spec.pod_spec.get("schedulerName") or "", new.spec.pod_spec.get("schedulerName") or ""
-    yield (*path, "resourceSharing"), old.resource_sharing, new.resource_sharing
+    return Issue((*path, "name"), ErrorType.INVALID, ORDER.format(expected=expected, position=number, name=name), name)
 
 
 def _groups(old: Sequence[ScalingGroupConfig], new: Sequence[ScalingGroupConfig]) -> Iterator[Issue]:
     if len(old) != len(new):
-        yield Issue(GROUPS, ErrorType.FORBIDDEN, "not allowed to add or remove PodCliqueScalingGroupConfigs")
+        yield Issue(GROUPS, ErrorType.FORBIDDEN, GROUP_COMPOSITION)
     before = {group.name: group for group in old}
     for number, group in enumerate(new):
         path = (*GROUPS, number)
         if old_group := before.get(group.name):
-            fields = (
-                ((*path, "cliqueNames"), old_group.clique_names, group.clique_names),
-                ((*path, "minAvailable"), old_group.min_available, group.min_available),
-                ((*path, "resourceSharing"), old_group.resource_sharing, group.resource_sharing),
-            )
-            yield from _immutable(fields)
+            yield from _immutable(OF_GROUPS, path, old_group, group)
         else:
-            message = f"not allowed to change scaling group composition, new scaling group name '{group.name}' is not allowed"
-            yield Issue((*path, "name"), ErrorType.FORBIDDEN, message)
+            yield Issue((*path, "name"), ErrorType.FORBIDDEN, NEW_GROUP.format(name=group.name))
 
 
 def _topology(old: SetTemplate, new: SetTemplate, references: References, *, enabled: bool) -> Iterator[Issue]:
@@ -117,45 +186,97 @@ def _is_repaired(old: Holder, new: Holder) -> bool:
 
 
 def _constraint_issues(old: Holder, new: Holder) -> Iterator[Issue]:
-    """The forbidden changes of one constraint. The messages are Grove's, which quotes names in two ways."""
+    """The forbidden changes of one constraint."""
     if old.constraint == new.constraint:
         return
-    subject = f"{new.label} topology constraint"
-    if old.constraint is None:
-        yield Issue(new.path, ErrorType.FORBIDDEN, f"{subject} cannot be added after creation")
-        return
-    if new.constraint is None:
-        yield Issue(new.path, ErrorType.FORBIDDEN, f"{subject} cannot be removed after creation")
+    if old.constraint is None or new.constraint is None:
+        message = CONSTRAINT_ADDED if old.constraint is None else CONSTRAINT_REMOVED
+        yield Issue(new.path, ErrorType.FORBIDDEN, message.format(label=new.label))
         return
     if old.topology != new.topology and not _is_repaired(old, new):
-        if new.kind == SET:
-            message = f'topologyName cannot be changed from "{old.topology}" to "{new.topology}"'
-            yield Issue((*new.path, "topologyName"), ErrorType.FORBIDDEN, message)
-        else:
-            message = f"{subject} topologyName cannot be changed from '{old.topology}' to '{new.topology}'"
-            yield Issue(new.path, ErrorType.FORBIDDEN, message)
-    if change := _forbidden_change(old, new):
-        yield Issue(new.path, ErrorType.FORBIDDEN, f"{subject} {change}")
-
-
-def _forbidden_change(old: Holder, new: Holder) -> str:
-    """The forbidden change of the domains as a predicate; empty if there is none or they moved from packDomain to pack.required."""
+        path, message = (*new.path, "topologyName"), TOPOLOGY_CHANGED
+        if new.kind != SET:
+            path, message = new.path, TOPOLOGY_OF_PART_CHANGED
+        yield Issue(path, ErrorType.FORBIDDEN, message.format(label=new.label, old=old.topology, new=new.topology))
     before, after = _domains(old), _domains(new)
     was_deprecated, is_deprecated = _is_deprecated(old), _is_deprecated(new)
-    if before == after and (was_deprecated or not is_deprecated):
-        return ""
-    from_, to = (f'required="{domains["required"]}" preferred="{domains["preferred"]}"' for domains in (before, after))
-    if was_deprecated and not is_deprecated:
-        migration = "deprecated packDomain migration can only move packDomain to pack.required without changing"
-        return f"{migration} the required or preferred topology domain (old {from_}, new {to})"
-    return f"cannot be changed from {from_} to {to}"
+    if before != after or (is_deprecated and not was_deprecated):
+        message = MORE_THAN_MIGRATED if was_deprecated and not is_deprecated else DOMAINS_CHANGED
+        yield Issue(new.path, ErrorType.FORBIDDEN, message.format(label=new.label, old=before, new=after))
 
 
 def _is_deprecated(holder: Holder) -> bool:
     return holder.constraint is not None and holder.constraint.pack_domain is not None
 
 
-def _domains(holder: Holder) -> Mapping[str, str]:
+def _domains(holder: Holder) -> str:
     """The required and the preferred domain of a constraint; empty strings where it has none."""
     sides = holder.sides
-    return {side: sides[side][1] if side in sides else "" for side in ("required", "preferred")}
+    return " ".join(f'{side}="{sides[side][1] if side in sides else ""}"' for side in ("required", "preferred"))
+
+
+def policy_rules() -> Iterator[PolicyRule]:
+    """The same as CEL, without what `topology_rules` says of the new version."""
+    return map(on_update, _policy_rules())
+
+
+def _policy_rules() -> Iterator[PolicyRule]:
+    yield rule("variables.cliques.size() != variables.oldCliques.size()", "spec.template.cliques", COMPOSITION)
+    yield for_each_clique("!(c.name in variables.oldNames)", "name", general(NEW_CLIQUE))
+    is_ordered = f"variables.template.?cliqueStartupType.orValue({text(ANY_ORDER)}) != {text(ANY_ORDER)}"
+    is_moved = "c.name in variables.oldNames && variables.oldNames.indexOf(c.name) != variables.names.indexOf(c.name)"
+    yield for_each_clique(f"{is_ordered} && {is_moved}", "name", general(ORDER))
+    for field in OF_CLIQUES:
+        yield for_each_clique(_of_stored("c", field.is_changed("o", "c")), field.field, IMMUTABLE)
+    yield rule("variables.groups.size() != variables.oldGroups.size()", "spec.template.podCliqueScalingGroups", GROUP_COMPOSITION)
+    yield for_each_group("!variables.oldGroups.exists(o, o.name == g.name)", "name", general(NEW_GROUP))
+    for field in OF_GROUPS:
+        yield for_each_group(_of_stored("g", field.is_changed("o", "g")), field.field, IMMUTABLE)
+    for field in OF_TEMPLATE:
+        yield for_template(field.is_changed("variables.oldTemplate", "variables.template"), field.field, IMMUTABLE)
+    yield from _constraint_rules()
+
+
+def _of_stored(item: str, bad: str) -> str:
+    """CEL: whether something is true of a clique or group and the stored one `o` of the same name."""
+    return f"variables.{'oldCliques' if item == 'c' else 'oldGroups'}.exists(o, o.name == {item}.name && {bad})"
+
+
+def _constraint_rules() -> Iterator[PolicyRule]:
+    path = "topologyConstraint"
+    for bad, message in _forbidden_changes("variables.oldTemplate", "variables.template"):
+        yield for_template(bad, path, general(message.replace("{label}", SET)))
+    bad = _topology_changed("variables.oldTemplate", "variables.template")
+    yield for_template(bad, f"{path}.topologyName", general(TOPOLOGY_CHANGED))
+    for item, each, kind in (("g", for_each_group, GROUP), ("c", for_each_clique, CLIQUE)):
+        for bad, message in (*_forbidden_changes("o", item), (_topology_changed("o", item), TOPOLOGY_OF_PART_CHANGED)):
+            yield each(_of_stored(item, bad), path, general(message.replace("{label}", f"{kind} '{{name}}'")))
+
+
+def _forbidden_changes(old: str, new: str) -> Iterator[tuple[str, str]]:
+    """What must not happen to a constraint besides its binding, as CEL, and the message."""
+    before, after = f"{old}.topologyConstraint", f"{new}.topologyConstraint"
+    was_deprecated, is_deprecated = f"has({before}.packDomain)", f"has({after}.packDomain)"
+    is_other = " || ".join(f"{side(before)} != {side(after)}" for side in (_required, _preferred))
+    is_migrated = f"{was_deprecated} && !{is_deprecated}"
+    has_both = f"has({before}) && has({after})"
+    yield f"!has({before}) && has({after})", CONSTRAINT_ADDED
+    yield f"has({before}) && !has({after})", CONSTRAINT_REMOVED
+    yield f"{has_both} && {is_migrated} && ({is_other})", MORE_THAN_MIGRATED
+    yield f"{has_both} && !({is_migrated}) && ({is_other} || !{was_deprecated} && {is_deprecated})", DOMAINS_CHANGED
+
+
+def _topology_changed(old: str, new: str) -> str:
+    """CEL: whether a constraint names another binding, and not because a deprecated one named none."""
+    before, after = (f"{holder}.topologyConstraint.?topologyName.orValue('')" for holder in (old, new))
+    has_both = f"has({old}.topologyConstraint) && has({new}.topologyConstraint)"
+    return f"{has_both} && {before} != {after} && !{is_repaired(old, new)}"
+
+
+def _required(constraint: str) -> str:
+    pack = f"{constraint}.?pack.?required.orValue('')"
+    return f"({pack} != '' ? {pack} : {constraint}.?packDomain.orValue(''))"
+
+
+def _preferred(constraint: str) -> str:
+    return f"{constraint}.?pack.?preferred.orValue('')"

@@ -5,11 +5,10 @@ from typing import Any, Final
 
 from engine.ids import Kind
 from engine.resource import Body
+from resources.admission import annotation_rules, computable_rules, create_rules, topology_rules, update_rules
+from resources.admission.cel import VARIABLES, text
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act
-from resources.admission_policies.rules import text
-from resources.admission_policies.sets import BINDING_VARIABLES, VARIABLES, binding_rules, set_rules
-from resources.admission_policies.updates import update_rules
 from resources.base import kinds, labels
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Enrolment, PolicyRule, PolicyVariable
@@ -25,6 +24,7 @@ SUFFIX: Final = "engine.grove.io"
 UNSTATED: Final = (
     "circular dependencies in startsAfter",
     "whether the ClusterTopologyBinding of a topology constraint exists and has its domains, and which domain is wider",
+    "the total size of the annotations of a clique or a scaling group",
     "the rules of scheduler back ends, e.g. whether a queue exists",
     "DynamoGraphDeployments: the engine checks them before it writes anything",
     "values that the custom resource definitions do not restrict, e.g. of pod specs: the API server checks them when it creates pods",
@@ -37,14 +37,25 @@ UNSTATED: Final = (
 def policies(configuration: Configuration, protection: Protection, *, mutating: bool) -> Iterator[Body]:
     """Each policy, followed by its binding. With `mutating`, also those that change new objects."""
     fabrics = configuration.fabrics
-    rules = (*set_rules(configuration), *update_rules(), *(rule for fabric in fabrics for rule in fabric.policy_rules()))
+    rules = (*set_rules(configuration), *(rule for fabric in fabrics for rule in fabric.policy_rules()))
     yield from _validating(kinds.PODCLIQUESET, VARIABLES, rules)
-    yield from _validating(kinds.TOPOLOGY_BINDING, BINDING_VARIABLES, tuple(binding_rules(configuration)))
+    binding_rules = tuple(topology_rules.binding_policy_rules(configuration))
+    yield from _validating(kinds.TOPOLOGY_BINDING, topology_rules.BINDING_VARIABLES, binding_rules)
     if protection.enabled:
         yield from _protecting(protection)
     if mutating:
         for enrolment in filter(None, (fabric.enrolment() for fabric in fabrics)):
             yield from _enrolling(enrolment)
+
+
+def set_rules(configuration: Configuration) -> Iterator[PolicyRule]:
+    """The rules for new and changed PodCliqueSets besides those of fabrics."""
+    yield from computable_rules.policy_rules(configuration)
+    yield from create_rules.policy_rules()
+    yield from create_rules.new_set_policy_rules()
+    yield from topology_rules.policy_rules(configuration)
+    yield from annotation_rules.policy_rules()
+    yield from update_rules.policy_rules()
 
 
 def unstated_rules(configuration: Configuration, *, mutating: bool) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ from resources.ports.scheduler import Levels, TopologyObjects
 from resources.schema.topology import ClusterTopologyBindingSpec
 
 UNAVAILABLE = "TopologyLevelsUnavailable"
+NOT_ENABLED = "scheduler backend is not enabled in Grove"
+NO_TOPOLOGIES = "scheduler backend does not implement topology-aware scheduling"
 
 Constraint = Mapping[str, Any]
 GROUP_LIST, CLIQUE_LIST = "podCliqueScalingGroups", "cliques"
@@ -208,9 +210,9 @@ class BackendTopology(Struct, frozen=True):
 def unavailable_because(scheduler: str, configuration: Configuration) -> str:
     """Why a scheduler cannot have a topology object in this configuration; empty if it can."""
     if scheduler not in configuration.schedulers:
-        return "scheduler backend is not enabled in Grove"
+        return NOT_ENABLED
     if configuration.schedulers[scheduler].topologies is None:
-        return "scheduler backend does not implement topology-aware scheduling"
+        return NO_TOPOLOGIES
     return ""
 
 

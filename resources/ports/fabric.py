@@ -307,7 +307,7 @@ class Fabric(PlugIn):
     def policy_rules(self) -> Iterable[PolicyRule]:
         """The admission rules for PodCliqueSets that can be written as CEL. None by default.
 
-        They may use the variables of `resources.admission_policies.sets.VARIABLES`: `cliques`, `oldCliques` and others.
+        They may use the variables of `resources.admission.cel.VARIABLES`: `cliques`, `oldCliques` and others.
         """
         return ()
 

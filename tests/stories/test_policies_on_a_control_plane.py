@@ -20,6 +20,7 @@ from resources.ports.configuration import Configuration
 from resources.schema.crds import crds
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import started
+from tests.laws.admission_cases import each_value
 from tests.resources.admission import test_binding_rules as bindings
 from tests.resources.admission import test_create_rules as creation
 from tests.resources.admission import test_dependency_rules as dependencies
@@ -50,7 +51,13 @@ PLAIN = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler
 AUTO = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),))
 RACKED = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", topology=True, fabrics=(Nvidia(auto=True),))
 
-UNSTATED = frozenset({"clique must not have circular dependencies"})
+UNSTATED = frozenset(
+    {
+        "clique must not have circular dependencies",
+        "is the claim template of a ComputeDomain of this PodCliqueSet",
+        "a ComputeDomain of this name belongs to a group",
+    }
+)
 """The reasons of `admit` that no policy gives."""
 
 
@@ -205,6 +212,20 @@ def test_new_sets_are_judged_as_by_admit(plane: ControlPlane, configuration: Con
         differences(plane, [*(put(small(), changes) for changes in first_values(*tables)), *REQUESTS, small(), whole()], configuration)
         == []
     )
+
+
+def test_the_cases_of_the_law_are_judged_as_by_admit(plane: ControlPlane) -> None:
+    install(plane, RACKED)
+    cases = list(each_value())
+    edits = [(case.old, case.new) for case in cases if case.old and created(case.old, RACKED).allowed and is_of(case.old, case.new)]
+
+    assert differences(plane, [case.new for case in cases if case.old is None], RACKED) == []
+    assert differences_of_changes(plane, edits, RACKED) == []
+
+
+def is_of(old: Body, new: Body) -> bool:
+    """Whether both are of the same object."""
+    return all(old["metadata"].get(field) == new["metadata"].get(field) for field in ("name", "namespace", "generateName"))
 
 
 def test_new_topology_constraints_are_judged_as_by_admit(plane: ControlPlane) -> None:

@@ -29,9 +29,12 @@ from providers.fabrics.nvidia.names import (
     FINALIZER,
     GPU,
     GROUP,
+    INVALID_DOMAIN_NAME,
     MAX_NODES,
     MISSING_CRD,
+    MODES,
     NAMED,
+    NO_DOMAIN_NAME,
     NO_SCALING_GROUP,
     NVLINK_CLIQUE_LABEL,
     OFF,
@@ -136,7 +139,7 @@ class Nvidia(Fabric):
         mode = new.annotations.get(AUTO)
         if mode is not None:
             if mode not in (ENABLED, DISABLED):
-                yield Issue(AUTO_PATH, ErrorType.INVALID, f'must be "{ENABLED}" or "{DISABLED}"', mode)
+                yield Issue(AUTO_PATH, ErrorType.INVALID, MODES, mode)
             elif mode == ENABLED and not self.auto:
                 yield Issue(AUTO_PATH, ErrorType.INVALID, OFF, mode)
         cliques = cliques_with_inherited(self, new)
@@ -326,9 +329,9 @@ def _claim_issues(path: Path, clique: SpecifiedClique) -> Iterator[Issue]:
 def _name_fault(name: Any) -> str:
     """Why the API server would reject a ComputeDomain of that name, with indices in place of tokens; empty if it would not (N14)."""
     if not isinstance(name, str) or not name:
-        return "the name of a ComputeDomain must not be empty"
+        return NO_DOMAIN_NAME
     if subdomain_faults(name.replace(INDEX, "0").replace(GROUP_INDEX, "0")):
-        return "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
+        return INVALID_DOMAIN_NAME
     return ""
 
 

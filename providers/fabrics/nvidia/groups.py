@@ -17,7 +17,21 @@ from resources.schema.formats import label_faults, subdomain_faults
 from resources.schema.issues import Child, ErrorType, Issue, Path
 
 OFF: Final = f"MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the {GROUP} annotation"
+EMPTY: Final = "mnnvl-group value must not be empty"
+NO_LABEL: Final = 'mnnvl-group value "{group}" is not a valid DNS-1123 label: {faults}'
 CONTRADICTORY: Final = "contradictory MNNVL annotations: "
+ENABLED_AND_GROUP: Final = (
+    f"{CONTRADICTORY}{AUTO}: {ENABLED} gives each replica one domain, and {GROUP} decides for each clique; "
+    "remove one of the two annotations"
+)
+DISABLED_AND_GROUP: Final = (
+    f'{CONTRADICTORY}{AUTO}: {DISABLED} excludes the set from MNNVL, and {GROUP}: "{{group}}" includes it; '
+    "remove one of the two annotations"
+)
+NAME_IN_GROUP: Final = (
+    f'{CONTRADICTORY}the clique is in the group "{{group}}" of {GROUP}, and a node has one channel: '
+    f'remove the name, or set {GROUP}: "{NO_GROUP}" on the clique'
+)
 AUTO_PATH: Final[Path] = ("metadata", "annotations", Child(AUTO))
 ABSENT = None
 """The value of an annotation that is not there."""
@@ -71,9 +85,9 @@ def _annotations(specified: SpecifiedSet) -> Iterator[tuple[Path, str]]:
 def _faults(group: str, root: str, *, enabled: bool) -> Iterator[str]:
     """What is wrong with one value."""
     if not group:
-        yield "mnnvl-group value must not be empty"
+        yield EMPTY
     elif faults := label_faults(group):
-        yield f'mnnvl-group value "{group}" is not a valid DNS-1123 label: {"; ".join(faults)}'
+        yield NO_LABEL.format(group=group, faults="; ".join(faults))
     elif group != NO_GROUP and not enabled:
         yield OFF
     elif group != NO_GROUP and root and (faults := subdomain_faults(request(root, group, ()).name.replace(INDEX, "0"))):
@@ -85,11 +99,9 @@ def _contradictions_of_mode(new: SpecifiedSet) -> Iterator[Issue]:
     mode = new.annotations.get(AUTO)
     groups = [group for _, group in _annotations(new)]
     if mode == ENABLED and groups:
-        text = f"{AUTO}: {ENABLED} gives each replica one domain, and {GROUP} decides for each clique; remove one of the two annotations"
-        yield Issue(AUTO_PATH, ErrorType.FORBIDDEN, CONTRADICTORY + text)
+        yield Issue(AUTO_PATH, ErrorType.FORBIDDEN, ENABLED_AND_GROUP)
     elif mode == DISABLED and (group := next((group for group in groups if group != NO_GROUP), None)) is not None:
-        text = f'{AUTO}: {DISABLED} excludes the set from MNNVL, and {GROUP}: "{group}" includes it; remove one of the two annotations'
-        yield Issue(AUTO_PATH, ErrorType.FORBIDDEN, CONTRADICTORY + text)
+        yield Issue(AUTO_PATH, ErrorType.FORBIDDEN, DISABLED_AND_GROUP.format(group=group))
 
 
 def _contradictions_of_name(path: Path, clique: SpecifiedClique, domains: Iterable[str]) -> Iterator[Issue]:
@@ -98,11 +110,7 @@ def _contradictions_of_name(path: Path, clique: SpecifiedClique, domains: Iterab
     if name is None:
         return
     if group := group_of(clique.annotations):
-        text = (
-            f'the clique is in the group "{group}" of {GROUP}, and a node has one channel: '
-            f'remove the name, or set {GROUP}: "{NO_GROUP}" on the clique'
-        )
-        yield Issue(path, ErrorType.INVALID, CONTRADICTORY + text, name)
+        yield Issue(path, ErrorType.INVALID, NAME_IN_GROUP.format(group=group), name)
     elif any(_can_be_equal(name, domain) for domain in domains):
         yield Issue(path, ErrorType.INVALID, f"a ComputeDomain of this name belongs to a group of {GROUP} in this set", name)
 

@@ -58,11 +58,14 @@ MAX_NODES: Final = 18
 """The driver's limit for the nodes that a domain has in one NVLink clique."""
 
 
+MODES: Final = f'must be "{ENABLED}" or "{DISABLED}"'
 OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
 OPT_OUT: Final = (
     "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
     'automatic injection (set grove.io/auto-mnnvl: "disabled"); the opt-out is an annotation of the PodCliqueSet and is for the whole set'
 )
+NO_DOMAIN_NAME: Final = "the name of a ComputeDomain must not be empty"
+INVALID_DOMAIN_NAME: Final = "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
 CLAIM_NAME_TAKEN: Final = f"the claim name {CLAIM} is needed for the ComputeDomain"
 NO_SCALING_GROUP: Final = (
     f"{GROUP_INDEX} is the index of a scaling group's replica, and this clique is in no scaling group: "

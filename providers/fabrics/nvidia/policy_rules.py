@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from providers.fabrics.nvidia import groups
-from providers.fabrics.nvidia.groups import CONTRADICTORY
 from providers.fabrics.nvidia.names import (
     AUTO,
     CLAIM,
@@ -13,15 +12,20 @@ from providers.fabrics.nvidia.names import (
     ENABLED,
     GPU,
     GROUP,
+    INVALID_DOMAIN_NAME,
+    MODES,
     NAMED,
+    NO_DOMAIN_NAME,
     NO_GROUP,
     NO_SCALING_GROUP,
     OFF,
     OPT_OUT,
 )
-from resources.admission_policies.rules import for_each_clique, for_each_group, matches, no_subdomain, on_create, on_update, text
+from resources.admission.annotations import AFTER_CREATION, immutable_rules, immutable_rules_for_cliques, immutable_rules_for_groups
+from resources.admission.cel import for_each_clique, for_each_group, general, matches, no_subdomain, on_create, rule, text
 from resources.ports.fabric import GROUP_INDEX, INDEX, Enrolment, PolicyRule
 from resources.schema.formats import LABEL, LONGEST_LABEL
+from resources.schema.issues import Child
 
 MODE: Final = f"variables.annotations[?{text(AUTO)}]"
 NAME: Final = f"c.?annotations[?{text(NAMED)}]"
@@ -36,6 +40,9 @@ GROUP_OF_CLIQUE: Final = (
     f"? variables.groups.filter({_OF_SCALING_GROUP})[0].annotations[{text(GROUP)}] : {GROUP_OF_SET}.orValue({text(NO_GROUP)}))"
 )
 """The group of clique `c`: its own, else that of its scaling group, else that of the set (N26)."""
+IS_LABEL: Final = f"v.size() <= {LONGEST_LABEL} && {matches('v', LABEL)}"
+"""Whether a value `v` is the name of a group, or `none`."""
+IS_IN_GROUP: Final = f"[{GROUP_OF_CLIQUE}].exists(v, v != {text(NO_GROUP)} && {IS_LABEL})"
 CLIQUES: Final = "object.spec.template.?cliques.orValue([])"
 SCALING_GROUPS: Final = "object.spec.template.?podCliqueScalingGroups.orValue([])"
 USES_GROUPS: Final = (
@@ -53,7 +60,7 @@ UNSTATED: Final = (
 def rules(*, auto: bool) -> Iterator[PolicyRule]:
     """The rules for the annotations that request domains. `auto` says whether automatic domains are enabled."""
     yield from map(on_create, _creation_rules(auto=auto))
-    yield from map(on_update, _update_rules())
+    yield from _update_rules()
 
 
 def enrolment() -> Enrolment:
@@ -77,60 +84,50 @@ def requests_gpus(clique: str) -> str:
 
 def _creation_rules(*, auto: bool) -> Iterator[PolicyRule]:
     """R15, R38, R49, N14, N18, N26."""
-    yield PolicyRule(
-        f"{MODE}.orValue({text(DISABLED)}) in [{text(ENABLED)}, {text(DISABLED)}]", f'{AUTO_FIELD}: must be "{ENABLED}" or "{DISABLED}"'
-    )
+    yield rule(f"!({MODE}.orValue({text(DISABLED)}) in [{text(ENABLED)}, {text(DISABLED)}])", AUTO_FIELD, MODES)
     if not auto:
-        yield PolicyRule(f"{MODE}.orValue('') != {text(ENABLED)}", f"{AUTO_FIELD}: {OFF}")
+        yield rule(f"{MODE}.orValue('') == {text(ENABLED)}", AUTO_FIELD, OFF)
     yield from _group_rules(auto=auto)
-    field = f"annotations[{NAMED}]"
+    field, has_name = f"annotations[{NAMED}]", f"{NAME}.hasValue()"
     if auto:
-        bad = f"{NAME}.hasValue() && {MODE}.orValue('') != {text(DISABLED)} && !{USES_GROUPS}"
-        yield for_each_clique(bad, field, OPT_OUT)
-    in_group = f"{NAME}.hasValue() && {GROUP_OF_CLIQUE} != {text(NO_GROUP)}"
-    yield for_each_clique(in_group, field, f"{CONTRADICTORY}the clique is in a group of {GROUP}, and a node has one channel")
-    name = f"{NAME}.orValue('').replace({text(INDEX)}, '0').replace({text(GROUP_INDEX)}, '0')"
-    reason = "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
-    yield for_each_clique(f"{NAME}.hasValue() && {no_subdomain(name)}", field, reason)
+        yield for_each_clique(f"{has_name} && {MODE}.orValue('') != {text(DISABLED)} && !{USES_GROUPS}", field, OPT_OUT)
+    yield for_each_clique(f"{has_name} && {IS_IN_GROUP}", field, general(groups.NAME_IN_GROUP))
+    is_invalid = no_subdomain(f"{NAME}.orValue('').replace({text(INDEX)}, '0').replace({text(GROUP_INDEX)}, '0')")
+    yield for_each_clique(f"{has_name} && {NAME}.orValue('') == ''", field, NO_DOMAIN_NAME)
+    yield for_each_clique(f"{NAME}.orValue('') != '' && {is_invalid}", field, INVALID_DOMAIN_NAME)
     is_alone = "!variables.groups.exists(g, c.name in g.cliqueNames)"
-    yield for_each_clique(f"{NAME}.orValue('').contains({text(GROUP_INDEX)}) && {is_alone}", field, NO_SCALING_GROUP)
+    yield for_each_clique(f"{NAME}.orValue('').contains({text(GROUP_INDEX)}) && !{is_invalid} && {is_alone}", field, NO_SCALING_GROUP)
     # Without an annotation the set is enrolled later, if automatic domains are enabled.
     default = ENABLED if auto else DISABLED
     is_enabled = f"{MODE}.orValue({USES_GROUPS} ? {text(DISABLED)} : {text(default)}) == {text(ENABLED)}"
-    joins = f"({NAME}.hasValue() || (({is_enabled} || {GROUP_OF_CLIQUE} != {text(NO_GROUP)}) && {requests_gpus('c')}))"
+    joins = f"({has_name} || (({is_enabled} || {IS_IN_GROUP}) && {requests_gpus('c')}))"
     taken = f"c.spec.podSpec.?resourceClaims.orValue([]).exists(r, r.name == {text(CLAIM)})"
     yield for_each_clique(f"{joins} && {taken}", "spec.podSpec.resourceClaims[].name", CLAIM_NAME_TAKEN)
 
 
 def _group_rules(*, auto: bool) -> Iterator[PolicyRule]:
     """The values of groups, and groups that contradict the mode."""
-    is_label = f"v.size() <= {LONGEST_LABEL} && {matches('v', f'^{LABEL}$')}"
-    is_valid = is_label if auto else f"v == {text(NO_GROUP)}"
-    reason = "mnnvl-group value must be a DNS-1123 label" if auto else groups.OFF
-    own = f"[{{}}.annotations[{text(GROUP)}]].exists(v, !({is_valid}))"
-    field = f"annotations.{GROUP}"
-    yield PolicyRule(f"!{GROUP_OF_SET}.hasValue() || !{own.format('object.metadata')}", f"metadata.{field}: {reason}")
-    yield for_each_clique(f"{HAS_GROUP.format('c')} && {own.format('c')}", field, reason)
-    yield for_each_group(f"{HAS_GROUP.format('g')} && {own.format('g')}", field, reason)
-    reason = f"{CONTRADICTORY}{AUTO} and {GROUP}; remove one of the two annotations"
-    yield PolicyRule(f"{MODE}.orValue('') != {text(ENABLED)} || !{USES_GROUPS}", f"{AUTO_FIELD}: {reason}")
+    field, faults = f"annotations.{GROUP}", {"v == ''": groups.EMPTY, f"v != '' && !({IS_LABEL})": general(groups.NO_LABEL)}
+    if not auto:
+        faults[f"v != {text(NO_GROUP)} && {IS_LABEL}"] = groups.OFF
+    for bad, reason in faults.items():
+        is_bad = f"{HAS_GROUP} && [{{}}.annotations[{text(GROUP)}]].exists(v, {bad})"
+        yield rule(is_bad.format(*["object.metadata"] * 2), f"metadata.{field}", reason)
+        yield for_each_clique(is_bad.format("c", "c"), field, reason)
+        yield for_each_group(is_bad.format("g", "g"), field, reason)
+    yield rule(f"{MODE}.orValue('') == {text(ENABLED)} && {USES_GROUPS}", AUTO_FIELD, groups.ENABLED_AND_GROUP)
     others = (
         f"{GROUP_OF_SET}.orValue({text(NO_GROUP)}) != {text(NO_GROUP)}",
         f"{CLIQUES}.exists(c, {HAS_GROUP.format('c')} && c.annotations[{text(GROUP)}] != {text(NO_GROUP)})",
         f"{SCALING_GROUPS}.exists(g, {HAS_GROUP.format('g')} && g.annotations[{text(GROUP)}] != {text(NO_GROUP)})",
     )
-    yield PolicyRule(f"{MODE}.orValue('') != {text(DISABLED)} || !({' || '.join(others)})", f"{AUTO_FIELD}: {reason}")
+    yield rule(f"{MODE}.orValue('') == {text(DISABLED)} && ({' || '.join(others)})", AUTO_FIELD, general(groups.DISABLED_AND_GROUP))
 
 
 def _update_rules() -> Iterator[PolicyRule]:
     """R16 to R18, N13, N26."""
-    reason = "cannot be added, changed or removed after creation"
-    for key in (AUTO, GROUP):
-        same = f"variables.oldAnnotations[?{text(key)}] == variables.annotations[?{text(key)}]"
-        yield PolicyRule(same, f"metadata.annotations.{key}: annotation {key} {reason}")
-    changed = "{0}.exists(o, o.name == {1}.name && o.?annotations[?{2}] != {1}.?annotations[?{2}])"
-    for key in (NAMED, GROUP):
-        of_clique = changed.format("variables.oldCliques", "c", text(key))
-        yield for_each_clique(of_clique, f"annotations[{key}]", f"annotation {key} {reason}")
-    of_group = changed.format("variables.oldGroups", "g", text(GROUP))
-    yield for_each_group(of_group, f"annotations[{GROUP}]", f"annotation {GROUP} {reason}")
+    yield from immutable_rules(AUTO)
+    yield from immutable_rules_for_cliques(NAMED)
+    yield from immutable_rules(GROUP, after=AFTER_CREATION)
+    yield from immutable_rules_for_cliques(Child(GROUP), after=AFTER_CREATION)
+    yield from immutable_rules_for_groups(Child(GROUP), after=AFTER_CREATION)

@@ -15,7 +15,6 @@ from resources.admission import (
     graph_schedulers,
     graph_update_rules,
     metadata_rules,
-    sharing_rules,
     topology_rules,
     update_rules,
 )
@@ -32,7 +31,6 @@ RULES = (
     graph_update_rules,
     metadata_rules,
     queues,
-    sharing_rules,
     topology_rules,
     update_rules,
 )
