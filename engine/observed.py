@@ -12,7 +12,6 @@ from typing import Any, Final, TypeVar, cast
 
 import orjson
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
 
 from engine.answer import NOT_MADE, FailedCall, Trials
 from engine.errors import ClusterError, Forbidden
@@ -83,8 +82,8 @@ Source = bytes | Compressed
 """A whole object as JSON."""
 
 
-class Live(Struct, frozen=True, eq=False):
-    """One live object. Compared by identity: a changed object is another `Live`.
+class Live(Struct, eq=False):
+    """One live object. Compared by identity: a changed object is another `Live`, and only `pack` assigns a field.
 
     `source` is the whole object, as bytes, compressed bytes, or parsed; `pack` changes that, and nothing that can be seen. Compressed it
     takes a hundredth of the memory of a parsed body.
@@ -117,7 +116,7 @@ class Live(Struct, frozen=True, eq=False):
 
 def pack(live: Live, source: Source) -> None:
     """Keep the whole object as these bytes in place of its parsed body, of which they must be the JSON."""
-    force_setattr(live, "source", source)
+    live.source = source
 
 
 @lru_cache(maxsize=PARSED)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import orjson
 
 from engine.errors import InputError
@@ -36,6 +37,8 @@ async def credentials_of(plugin: Mapping[str, Any]) -> dict[str, str]:
         hint = clipped(" ".join(str(plugin.get("installHint") or "").split()), 300)
         raise InputError(f"{name} is not installed{f': {hint}' if hint else ''}") from None
     except TimeoutError:
+        for _ in range(3):
+            await anyio.lowlevel.checkpoint()  # The event loop closes the pipes of the process that it has killed.
         raise InputError(f"{name} did not answer within {TIMEOUT:.0f} s") from None
     except OSError as error:
         raise InputError(f"{name} cannot be started: {os.strerror(error.errno or 0).lower()}") from None

@@ -70,5 +70,6 @@ async def test_a_fabric_whose_nodes_can_be_in_many_domains_has_no_capacity() -> 
         """A fabric that says nothing about places."""
 
         kind = NVIDIA.kind
+        slots = None
 
     assert await capacity_of(cast(Fabric, Roomy()), FactReader(Snapshot((inventory("n1"),))), complete=True) is None

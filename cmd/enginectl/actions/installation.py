@@ -18,6 +18,7 @@ from providers.documents import read_documents
 from providers.snapshot import as_yaml
 from resources.admission_policies.objects import policies
 from resources.base.fields import mapping
+from resources.children.table import CHILDREN
 from resources.install.cronjob import cronjob
 from resources.install.deployment import deployment, disruption_budget, filled_objects
 from resources.install.installation import EngineInstallation, metadata
@@ -116,8 +117,9 @@ def _admission(wiring: Wiring, installation: EngineInstallation, mutating: bool)
     if installation.serves_webhooks:
         yield from webhook_configurations(installation)
     elif installation.admission is AdmissionMode.POLICIES:
-        protected = replace(protection(wiring.settings), enabled=installation.protects, operator=installation.user)
-        yield from policies(wiring.configuration, protected, mutating=mutating)
+        protected = CHILDREN.protected if installation.protects else {}
+        protects = replace(protection(wiring.settings), protected=protected, operator=installation.user)
+        yield from policies(wiring.configuration, protects, mutating=mutating)
 
 
 def _monitoring(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
