@@ -20,7 +20,7 @@ FEATURES = ("auto", "topology")
 DEFAULT, PLAIN, AWARE, OPERATOR = "default-here", "plain-here", "aware-here", "operator-here"
 """Names that stand for those of the values."""
 REPLACED: Final[Mapping[str, str]] = {
-    f'"{AWARE}", "{PLAIN}"': '{{ include "grove-engine.schedulerNames" . }}',
+    f'"{AWARE}", "{DEFAULT}", "{PLAIN}"': '{{ include "grove-engine.schedulerNames" . }}',
     f'"{AWARE}"': '{{ include "grove-engine.topologySchedulers" . }}',
     f'"{DEFAULT}"': '{{ dig "scheduler" "defaultProfileName" "default-scheduler" .Values.config | quote }}',
     f'"{OPERATOR}"': '{{ include "grove-engine.trustedUsers" . }}',
@@ -60,7 +60,7 @@ def policies_template() -> str:
 
 def objects(chosen: Features) -> Iterator[Mapping[str, Any]]:
     """The policies of an installation with these features, with names that stand for those of the values."""
-    schedulers: dict[str, Scheduler] = {PLAIN: KubeScheduler(), AWARE: KaiScheduler()}
+    schedulers: dict[str, Scheduler] = {PLAIN: KubeScheduler(), AWARE: KaiScheduler(), DEFAULT: KubeScheduler()}
     configuration = Configuration(schedulers, DEFAULT, topology="topology" in chosen, fabrics=(Nvidia(auto="auto" in chosen),))
     yield from policies(configuration, Protection(CHILDREN.protected, OPERATOR), mutating=True)
 
