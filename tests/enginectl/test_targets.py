@@ -124,6 +124,60 @@ def test_a_build_that_does_not_end_is_ended(engine: Engine, tmp_path: Path, kust
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        ("resources:\n- ok.yaml\n- https://example.com/a.yaml\n", "2: resources[1]: https://example.com/a.yaml"),
+        ("Resources: ['git::ssh://git@example.com/x']\n", "0: Resources[0]: git::ssh://git@example.com/x"),
+        ("resources: [github.com/someone/x?ref=main]\n", "0: resources[0]: github.com/someone/x?ref=main"),
+        ("bases: ['git@example.com:someone/x']\n", "0: bases[0]: git@example.com:someone/x"),
+        ("components: ['oci://example.com/x']\n", "0: components[0]: oci://example.com/x"),
+        ("patches:\n- target: {kind: Pod}\n  path: http://example.com/p\n", "2: patches[0].path: http://example.com/p"),
+        (
+            "configMapGenerator: [{name: a, files: ['k=https://example.com/f']}]\n",
+            "0: configMapGenerator[0].files[0]: https://example.com/f",
+        ),
+        ("openapi: {path: https://example.com/s.json}\n", "0: openapi.path: https://example.com/s.json"),
+        ("helmCharts: [{name: web, repo: https://example.com}]\n", "0: helmCharts[0]: the chart web"),
+        ("transformers:\n- |\n  kind: PatchTransformer\n  path: https://example.com/p\n", "1: transformers[0]: a URL in a plug-in"),
+        ('resources: ["https://example.com/\\e[2J"]\n', "0: resources[0]: https://example.com/\\x1b[2J"),
+    ],
+)
+def test_a_kustomization_uses_no_network_unless_it_is_enabled(
+    engine: Engine, tmp_path: Path, kustomization: Path, text: str, entry: str
+) -> None:
+    """Also where another one includes it. Nothing is built before."""
+    program(tmp_path, "kustomize", f"echo >> {tmp_path}/built; exec /bin/cat {FIRST}/gang.yaml")
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "kustomization.yml").write_text(text)
+
+    refused = [engine(*words, kustomization) for words in (("diff", "--against", "empty", "-f"), ("render", "-k"), ("graph", "-f"))]
+    refused += [engine("delete", "--dry-run", "-n", "a", "-f", kustomization), engine("sync", "--dry-run", "-f", kustomization)]
+    is_built = (tmp_path / "built").exists()
+    allowed = engine("render", "-k", kustomization, "--enable-remote")
+
+    line, _, what = entry.partition(": ")
+    expected = (
+        f"{kustomization}/../base/kustomization.yml:{int(line) + 1}: {what} is fetched over the network: allow it with --enable-remote"
+    )
+    assert [answer.code for answer in refused] == [Exit.FAILED] * 5
+    assert [answer.err for answer in refused if expected not in answer.err] == []
+    assert (is_built, allowed.code) == (False, Exit.DONE)
+
+
+def test_what_a_kustomization_says_about_urls_is_no_fetch(engine: Engine, tmp_path: Path, kustomization: Path) -> None:
+    """And what is fetched all the same, by a program that knows more fields, finds no network."""
+    (kustomization / "kustomization.yaml").write_text(
+        "resources: [patch.yaml]\nimages: [{name: a, newName: 'example.com:5000/a'}]\ncommonAnnotations: {at: 'https://example.com'}\n"
+        "configMapGenerator: [{name: a, literals: ['at=https://example.com'], files: [k=patch.yaml]}]\n"
+        "patches: [{patch: '- {op: add, path: /metadata/annotations/at, value: https://example.com}'}]\n"
+    )
+    program(tmp_path, "kustomize", f'[ "$HTTPS_PROXY" = http://127.0.0.1:9 ] && exec /bin/cat {FIRST}/gang.yaml')
+
+    assert engine("render", "-k", kustomization).code == Exit.DONE
+
+
 def test_standard_input_without_an_object_is_an_error(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
 

@@ -26,9 +26,9 @@ WRITERS: Mapping[GraphFormat, Callable[[Sequence[Diagram]], str]] = {
 }
 
 
-def draw(wiring: Wiring, files: list[Path], format: GraphFormat) -> Exit:
+def draw(wiring: Wiring, files: list[Path], format: GraphFormat, *, remote: bool = False) -> Exit:
     """Write the drawing, then the faults of manifests that are rejected, and return the exit code."""
-    admitted = admit_roots(wiring, load_roots(wiring, files, against=EMPTY))
+    admitted = admit_roots(wiring, load_roots(wiring, files, against=EMPTY, remote=remote))
     faults = [fault for faults in admitted.rejected.values() for fault in faults]
     diagrams: list[Diagram] = []
     for root, desired in desired_by_root(wiring, admitted.roots):

@@ -11,6 +11,8 @@ from typing import BinaryIO
 from engine.report.printable import printable
 from enginectl.base.errors import UsageError
 
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+"""The files that make a directory a kustomization."""
 STDIN = Path("-")
 
 
@@ -106,3 +108,8 @@ def unwritable(file: Path, option: str, error: OSError) -> UsageError:
 def unreadable(file: Path, error: OSError) -> UsageError:
     """The error of a file that cannot be read, e.g. `x.yaml: no such file or directory`."""
     return UsageError(f"{printable(str(file))}: {(error.strerror or 'cannot be read').lower()}")
+
+
+def is_kustomization(directory: Path) -> bool:
+    """Whether the path is a directory with a kustomization."""
+    return any((directory / name).is_file() for name in KUSTOMIZATIONS)

@@ -105,6 +105,9 @@ Kustomizations = Annotated[
     list[Path] | None,
     typer.Option("--kustomize", "-k", metavar="DIR", help="Manifests that kustomize builds from this directory. Repeatable."),
 ]
+EnableRemote = Annotated[
+    bool, typer.Option("--enable-remote", help="Let kustomize fetch what a kustomization names by URL: repositories, files, charts.")
+]
 Targets = Annotated[
     list[str] | None,
     typer.Option(

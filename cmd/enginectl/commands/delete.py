@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import Files, OutputFormat, PlanFormat, PolicyFiles, ReportFormat, Waivers, options
+from enginectl.base.options import EnableRemote, Files, OutputFormat, PlanFormat, PolicyFiles, ReportFormat, Waivers, options
 
 
 def delete(
@@ -15,6 +15,7 @@ def delete(
         list[str] | None, typer.Argument(metavar="[KIND/]NAME", help="Workloads, e.g. web or dgd/chat. Repeatable.", show_default=False)
     ] = None,
     files: Files = None,
+    enable_remote: EnableRemote = False,
     selector: Annotated[
         str, typer.Option("--selector", "-l", metavar="SELECTOR", help="Workloads with these labels, as for kubectl.", show_default=False)
     ] = "",
@@ -73,10 +74,10 @@ def delete(
         raise UsageError(f"-o {format} shows a plan: it needs --dry-run")
     if not dry_run:
         require_consent(format, is_confirmed=yes)
-    policies = load_all(policy or (), waive or ())
+    policies = load_all(policy or (), waive or (), remote=enable_remote)
     wiring = wire(options(ctx))
     began = wiring.clock.monotonic()
-    deletion = deletion_of(wiring, names or (), files or (), selector, ignore_missing=ignore_not_found)
+    deletion = deletion_of(wiring, names or (), files or (), selector, ignore_missing=ignore_not_found, remote=enable_remote)
 
     give_up_at = began + patience.seconds
 

@@ -11,6 +11,7 @@ from enginectl.base.options import (
     AllowReplace,
     ApplySetParent,
     AssumeNodes,
+    EnableRemote,
     Excluded,
     FieldValidation,
     Files,
@@ -40,6 +41,7 @@ def diff(
     files: Files = None,
     recursive: Recursive = False,
     kustomizations: Kustomizations = None,
+    enable_remote: EnableRemote = False,
     targets: Targets = None,
     selectors: Selectors = None,
     excluded: Excluded = None,
@@ -108,7 +110,7 @@ def diff(
         raise UsageError("--policy judges what follows as well: it excludes --next")
     pruned = PruneOptions(prune, applyset, allow_empty)
     check_options(pruned, [*(files or ()), *(kustomizations or ())], against=against, has_base=bool(base))
-    policies = load_all(policy or (), waive or ())
+    policies = load_all(policy or (), waive or (), remote=enable_remote)
     wiring = wire(options(ctx), allow_replace=allow_replace, validation=validate)
     if server_dry_run and (base or against not in ("", LIVE)):
         raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
@@ -123,9 +125,15 @@ def diff(
     check_restrictions(pruned, words)
     may_be_empty = prune or bool(base)
     with faults_reported(outputs):
-        before = load_roots(wiring, base or (), against=against, recursive=recursive, allow_empty=True)
+        before = load_roots(wiring, base or (), against=against, remote=enable_remote, recursive=recursive, allow_empty=True)
         after = load_roots(
-            wiring, files or (), against=against, recursive=recursive, kustomizations=kustomizations or (), allow_empty=may_be_empty
+            wiring,
+            files or (),
+            against=against,
+            remote=enable_remote,
+            recursive=recursive,
+            kustomizations=kustomizations or (),
+            allow_empty=may_be_empty,
         )
     chosen, compared, focus = focus_on_change(after, before, words)
     base_roots = compared if base else None

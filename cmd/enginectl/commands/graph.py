@@ -5,12 +5,13 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import FieldValidation, Files, GraphFormat, options
+from enginectl.base.options import EnableRemote, FieldValidation, Files, GraphFormat, options
 
 
 def graph(
     ctx: typer.Context,
     files: Files = None,
+    enable_remote: EnableRemote = False,
     format: Annotated[GraphFormat, typer.Option("--output", "-o", help="For Graphviz, for Markdown, or a drawing.")] = GraphFormat.DOT,
 ) -> Exit:
     """Draw the desired objects of manifests and what they depend on.
@@ -25,4 +26,4 @@ def graph(
     if not files:
         raise UsageError("graph needs manifests: -f FILE")
     # A drawing applies nothing: what is wrong with the pods is a warning.
-    return draw(wire(options(ctx), validation=FieldValidation.WARN), files, format)
+    return draw(wire(options(ctx), validation=FieldValidation.WARN), files, format, remote=enable_remote)

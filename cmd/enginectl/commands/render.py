@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import FieldValidation, Files, Kustomizations, ObjectFormat, Recursive, Validate, options
+from enginectl.base.options import EnableRemote, FieldValidation, Files, Kustomizations, ObjectFormat, Recursive, Validate, options
 
 
 def render(
@@ -13,6 +13,7 @@ def render(
     files: Files = None,
     recursive: Recursive = False,
     kustomizations: Kustomizations = None,
+    enable_remote: EnableRemote = False,
     validate: Validate = FieldValidation.STRICT,
     format: Annotated[ObjectFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.")] = ObjectFormat.YAML,
 ) -> Exit:
@@ -30,5 +31,5 @@ def render(
     if not (files or kustomizations):
         raise UsageError("render needs manifests: -f FILE")
     wiring = wire(options(ctx), validation=validate)
-    roots = load_roots(wiring, files or (), against=EMPTY, recursive=recursive, kustomizations=kustomizations or ())
+    roots = load_roots(wiring, files or (), against=EMPTY, remote=enable_remote, recursive=recursive, kustomizations=kustomizations or ())
     return render_roots(wiring, roots, as_json=format is ObjectFormat.JSON)

@@ -12,6 +12,7 @@ from enginectl.base.options import (
     AllowReplace,
     ApplySetParent,
     AssumeNodes,
+    EnableRemote,
     Excluded,
     FieldValidation,
     Files,
@@ -42,6 +43,7 @@ def sync(
     files: Files = None,
     recursive: Recursive = False,
     kustomizations: Kustomizations = None,
+    enable_remote: EnableRemote = False,
     targets: Targets = None,
     selectors: Selectors = None,
     excluded: Excluded = None,
@@ -149,7 +151,7 @@ def sync(
     check_options(pruned, [*(files or ()), *(kustomizations or ())])
     lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
     patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
-    policies = load_all(policy or (), waive or ())
+    policies = load_all(policy or (), waive or (), remote=enable_remote)
     with terminal.without_notes() if quiet else nullcontext():
         saved = load_plan(plan) if plan is not None else None
         # The manifests of a saved plan were judged when it was made.
@@ -160,7 +162,9 @@ def sync(
         words = Words(targets or (), selectors or (), excluded or ())
         check_restrictions(pruned, words)
         with faults_reported(outputs):
-            given = load_roots(wiring, files or (), recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune)
+            given = load_roots(
+                wiring, files or (), remote=enable_remote, recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune
+            )
         chosen, focus = focus_on(given, words)
         roots, removing = pruning(wiring, pruned, chosen)
         if saved is not None and plan is not None:

@@ -85,14 +85,16 @@ class Deletion(Struct, frozen=True, eq=False):
         return selected
 
 
-def deletion_of(wiring: Wiring, names: Sequence[str], files: Sequence[Path], selector: str, *, ignore_missing: bool) -> Deletion:
+def deletion_of(
+    wiring: Wiring, names: Sequence[str], files: Sequence[Path], selector: str, *, ignore_missing: bool, remote: bool = False
+) -> Deletion:
     """What the arguments of `engine delete` name. Raises `UsageError` if they name nothing, or cannot be understood."""
     if not (names or files or selector):
         raise UsageError("name the workloads to delete: [KIND/]NAME, -f FILE or -l SELECTOR")
     if names and wiring.options.all_namespaces:
         raise UsageError("a name is in one namespace: leave out -A, or select by label with -l")
     namespace = wiring.options.namespace or default_namespace(wiring)
-    wanted = (*(wanted_by(name, namespace) for name in names), *_wanted_in(files, wiring, namespace))
+    wanted = (*(wanted_by(name, namespace) for name in names), *_wanted_in(files, wiring, namespace, remote))
     return Deletion(wanted, _selector(selector), ignore_missing)
 
 
@@ -106,9 +108,11 @@ def wanted_by(text: str, namespace: str) -> Wanted:
     return Wanted(text, kinds_by_word().get(word.lower(), ""), namespace, name)
 
 
-def _wanted_in(files: Sequence[Path], wiring: Wiring, namespace: str) -> Iterable[Wanted]:
+def _wanted_in(files: Sequence[Path], wiring: Wiring, namespace: str, remote: bool) -> Iterable[Wanted]:
     """The workloads that manifests name. The rest of the manifests is not looked at."""
-    manifests = select_roots(read_manifests(files), ROOTS, no_faults, namespace=namespace, forced=bool(wiring.options.namespace))
+    manifests = select_roots(
+        read_manifests(files, remote=remote), ROOTS, no_faults, namespace=namespace, forced=bool(wiring.options.namespace)
+    )
     for note in manifests.notes:
         terminal.note(note)
     if files and not manifests.bodies:

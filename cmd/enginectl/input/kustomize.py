@@ -1,8 +1,10 @@
 """Kustomize: the manifests that `kubectl kustomize` or `kustomize build` makes of a directory."""
 
+import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +22,16 @@ MAX_MESSAGE: Final = 1000
 """Characters of the program's own message that are shown."""
 
 
-def build(directory: Path) -> bytes:
-    """The manifests that a directory stands for, as YAML.
+OFFLINE: Final[Mapping[str, str]] = {
+    "GIT_ALLOW_PROTOCOL": "",
+    **{name: "http://127.0.0.1:9" for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")},
+    **{name: "" for name in ("NO_PROXY", "no_proxy")},
+}
+"""The environment in which neither git nor a client of HTTP leaves this host, should a kustomize fetch what we do not know."""
+
+
+def build(directory: Path, *, remote: bool) -> bytes:
+    """The manifests that a directory stands for, as YAML. `remote`: the program may use the network.
 
     Raises `UsageError` if no program can build it, and `InputError` if the build fails or takes too long.
     """
@@ -33,7 +43,12 @@ def build(directory: Path) -> bytes:
     try:
         # An absolute path: one that begins with a hyphen is not taken for an option.
         done = subprocess.run(
-            [*words, str(directory.absolute())], stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
+            [*words, str(directory.absolute())],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+            env=None if remote else {**os.environ, **OFFLINE},
         )
     except subprocess.TimeoutExpired:
         raise InputError(f"{place}: {command} did not end within {SECONDS} seconds") from None

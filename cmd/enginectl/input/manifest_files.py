@@ -11,12 +11,11 @@ from engine.errors import InputError
 from engine.report.printable import printable
 from engine.resource import Body
 from enginectl.base.errors import UsageError
-from enginectl.base.files import STDIN, read_bytes
+from enginectl.base.files import KUSTOMIZATIONS, STDIN, is_kustomization, read_bytes
 from providers.documents import Document, read_documents
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 CHART = "Chart.yaml"
-KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 RENDER_FIRST = "render it first (helm template … | engine diff -f -)"
 IS_TEMPLATE = f"this looks like a Helm template: {RENDER_FIRST}"
 ACTION = re.compile(rb"\{\{-?\s*(?:/\*|\$|\.[A-Z]|(?:include|template|define|if|else|end|range|with|block|toYaml|tpl|required|quote)\b)")
@@ -51,19 +50,24 @@ class Manifest(Struct, frozen=True, eq=False):
 
 
 def read_manifests(
-    paths: Iterable[Path], *, recursive: bool = False, kustomizations: Iterable[Path] = (), may_be_empty: bool = False
+    paths: Iterable[Path],
+    *,
+    recursive: bool = False,
+    kustomizations: Iterable[Path] = (),
+    may_be_empty: bool = False,
+    remote: bool = False,
 ) -> Iterator[Manifest]:
     """Every object in the files, in the order of the paths, then those that kustomize builds from the other directories.
 
     Files of a directory come in the order of their names; a directory with a kustomization is built instead. `recursive`: also those
     of the directories in it. Raises `UsageError` for a file that does not exist, and `InputError` for one that is no manifest.
-    `may_be_empty`: a directory without manifest files is no error.
+    `may_be_empty`: a directory without manifest files is no error. `remote`: kustomize may use the network.
     """
     for path in paths:
         for file in manifest_files(path, recursive=recursive, may_be_empty=may_be_empty):
-            yield from built_manifests(file) if is_kustomization(file) else file_manifests(file)
+            yield from built_manifests(file, remote=remote) if is_kustomization(file) else file_manifests(file)
     for directory in kustomizations:
-        yield from built_manifests(directory)
+        yield from built_manifests(directory, remote=remote)
 
 
 def file_manifests(file: Path) -> Iterator[Manifest]:
@@ -71,13 +75,16 @@ def file_manifests(file: Path) -> Iterator[Manifest]:
     yield from objects_in(read_bytes(file), "<stdin>" if file == STDIN else str(file))
 
 
-def built_manifests(directory: Path) -> Iterator[Manifest]:
-    """Every object that kustomize builds from a directory."""
+def built_manifests(directory: Path, *, remote: bool = False) -> Iterator[Manifest]:
+    """Every object that kustomize builds from a directory. Raises `InputError` if that needs the network, unless `remote`."""
     if not is_kustomization(directory):
         raise UsageError(f"{printable(str(directory))}: no directory with a {KUSTOMIZATIONS[0]}")
     from enginectl.input.kustomize import build
+    from enginectl.input.remote_entries import remote_entries
 
-    yield from objects_in(build(directory), f"{directory} (built by kustomize)")
+    if not remote:
+        refuse(list(remote_entries(directory)))
+    yield from objects_in(build(directory, remote=remote), f"{directory} (built by kustomize)")
 
 
 def objects_in(data: bytes, source: str) -> Iterator[Manifest]:
@@ -145,8 +152,3 @@ def refuse(faults: Sequence[str]) -> None:
     if faults:
         rest = [f"and {len(faults) - MAX_FAULTS} more faults"] if len(faults) > MAX_FAULTS else []
         raise InputError("\n".join([*faults[:MAX_FAULTS], *rest]))
-
-
-def is_kustomization(directory: Path) -> bool:
-    """Whether the path is a directory with a kustomization."""
-    return any((directory / name).is_file() for name in KUSTOMIZATIONS)

@@ -28,13 +28,13 @@ class Policies(Struct, frozen=True, eq=False):
 NO_POLICIES = Policies()
 
 
-def load_all(paths: Sequence[Path], waivers: Sequence[str]) -> Policies:
+def load_all(paths: Sequence[Path], waivers: Sequence[str], *, remote: bool = False) -> Policies:
     """The policies in the files, and the waivers for their rules. Raises `InputError` and `UsageError`."""
-    policies = load_policies(paths)
+    policies = load_policies(paths, remote=remote)
     return Policies(policies, load_waivers(waivers, policies))
 
 
-def load_policies(paths: Sequence[Path]) -> tuple[PlanPolicy, ...]:
+def load_policies(paths: Sequence[Path], *, remote: bool = False) -> tuple[PlanPolicy, ...]:
     """The policies in the files, in their order; none without paths.
 
     Raises `InputError` with every fault at its file and line, also if there is no policy at all, and `UsageError` for a missing file.
@@ -44,7 +44,7 @@ def load_policies(paths: Sequence[Path]) -> tuple[PlanPolicy, ...]:
     from enginectl.base.extras import require_policies
 
     require_policies()
-    loaded = [(manifest, _read(manifest)) for manifest in read_manifests(paths)]
+    loaded = [(manifest, _read(manifest)) for manifest in read_manifests(paths, remote=remote)]
     if not loaded:
         raise InputError(f"{printable(', '.join(map(str, paths)))}: there is no {KIND} in it")
     _refuse_repeated(loaded)

@@ -134,13 +134,15 @@ def load_roots(
     recursive: bool = False,
     kustomizations: Sequence[Path] = (),
     allow_empty: bool = False,
+    remote: bool = False,
 ) -> Roots:
-    """The roots in the files and in what kustomize builds. Other objects in them are named on stderr.
+    """The roots in the files and in what kustomize builds, with `remote` over the network. Other objects in them are named on stderr.
 
     Raises `InputError` with every fault, also if files are given and have no root, unless `allow_empty`; and `UsageError`.
     """
     options = wiring.options
-    manifests = list(read_manifests(files, recursive=recursive, kustomizations=kustomizations, may_be_empty=allow_empty))
+    read = read_manifests(files, recursive=recursive, kustomizations=kustomizations, may_be_empty=allow_empty, remote=remote)
+    manifests = list(read)
     namespace = options.namespace or (default_namespace(wiring) if against == LIVE and manifests else DEFAULT_NAMESPACE)
     further = partial(further_faults, wiring=wiring, is_creation=against == EMPTY)
     roots = select_roots(manifests, ROOTS, manifest_faults, further, namespace=namespace, forced=bool(options.namespace))
