@@ -57,18 +57,19 @@ class Revised(tuple[Item, ...]):
         different = {root: item for root, item in items.items() if item is not self.get(root)}
         if not different:
             return self
-        roots, listed = self.roots, list(self)
+        roots, listed, has_others = list(self.roots), list(self), False
         for root, item in different.items():
             index = bisect_left(roots, root)
-            if index == len(roots) or roots[index] != root:
-                roots = (*roots[:index], root, *roots[index:])
-                listed.insert(index, item)  # type: ignore[arg-type]
-            elif item is None:
-                roots = (*roots[:index], *roots[index + 1 :])
-                del listed[index]
+            if item is None:
+                has_others = True
+                del roots[index], listed[index]
+            elif index == len(roots) or roots[index] != root:
+                has_others = True
+                roots.insert(index, root)
+                listed.insert(index, item)
             else:
                 listed[index] = item
-        result = Revised(roots, listed)
+        result = Revised(roots if has_others else self.roots, listed)
         changed = tuple(sorted(different))
         kept = list(self._changes.items())[: KNOWN - 1]
         result._changes = {self._token: changed, **{token: tuple(sorted({*before, *changed})) for token, before in kept}}

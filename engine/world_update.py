@@ -97,6 +97,8 @@ def joined(changes: Iterable[LiveChange]) -> dict[ResourceId, LiveChange]:
 
 def _references(references: Slice, changes: Sequence[LiveChange]) -> Slice:
     """The references after these changes; the same object if none differs."""
+    if not changes:
+        return references
     objects, is_changed = dict(references.objects), False
     for id, (_, new) in joined(changes).items():
         known = objects.get(id)
