@@ -5,19 +5,31 @@ a container, until the token that the container needs exists.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.observed import Live
 from resources.base import kinds, labels, names
+from resources.base.fields import mapping
 from resources.base.names import POD_INFO, TOKEN, WAITER
 from resources.model.template import Clique
 from resources.model.view import CliqueView, GroupView, View
 
 POD_INFO_PATH = "/var/grove/pod-info"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+READABLE: Final = 0o644
+"""The mode of the mounted files. They belong to root, and the user's pod gets no fsGroup for them: any user may read them."""
+RESTRICTED: Final = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""What the pod security standard `restricted` asks of a container, besides `NON_ROOT`. A pod for Windows may have none of it."""
+NON_ROOT: Final = {"runAsNonRoot": True}
+"""The user is that of the image, by its number, or the one that the cluster chooses."""
 
 
 class Parent(Struct, frozen=True):
@@ -59,11 +71,11 @@ def with_waiter(view: View, spec: Mapping[str, Any], parents: Sequence[Parent]) 
     return {
         **spec,
         "volumes": [*(spec.get("volumes") or ()), *_volumes(view.root)],
-        "initContainers": [*(spec.get("initContainers") or ()), _waiter(view.configuration.waiter_image, parents)],
+        "initContainers": [*(spec.get("initContainers") or ()), _waiter(view.configuration.waiter_image, parents, spec)],
     }
 
 
-def _waiter(image: str, parents: Sequence[Parent]) -> dict[str, Any]:
+def _waiter(image: str, parents: Sequence[Parent], spec: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": WAITER,
         "image": image,
@@ -72,15 +84,26 @@ def _waiter(image: str, parents: Sequence[Parent]) -> dict[str, Any]:
             {"name": POD_INFO, "mountPath": POD_INFO_PATH, "readOnly": True},
             {"name": TOKEN, "mountPath": TOKEN_PATH, "readOnly": True},
         ],
+        "securityContext": _security(spec),
     }
+
+
+def _security(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The security context of the init container in a pod with that spec.
+
+    Where the pod itself says that its containers run as root, so does this one: the kubelet would start none that is to be root and not.
+    """
+    is_root = mapping(spec.get("securityContext")).get("runAsUser") == 0
+    is_windows = mapping(spec.get("os")).get("name") == "windows"
+    return {**({} if is_windows else RESTRICTED), **({} if is_root else NON_ROOT)}
 
 
 def _volumes(root: str) -> list[dict[str, Any]]:
     fields = {"namespace": "metadata.namespace", "podgangname": f"metadata.labels['{labels.PODGANG}']"}
     items = [{"path": path, "fieldRef": {"fieldPath": field}} for path, field in fields.items()]
     return [
-        {"name": TOKEN, "secret": {"secretName": names.token_secret(root), "defaultMode": 0o644}},
-        {"name": POD_INFO, "downwardAPI": {"items": items}},
+        {"name": TOKEN, "secret": {"secretName": names.token_secret(root), "defaultMode": READABLE}},
+        {"name": POD_INFO, "downwardAPI": {"items": items, "defaultMode": READABLE}},
     ]
 
 

@@ -81,6 +81,12 @@ async def forbid_privileged_pods(client: KubernetesClient, namespace: str) -> No
     await until_refused(client, kinds.POD, namespace, privileged, "violates PodSecurity")
 
 
+async def require_restricted_pods(client: KubernetesClient, namespace: str) -> None:
+    """Enforce the Pod Security standard `restricted` in a namespace, and wait until the server does."""
+    await client.patch(kinds.NAMESPACE, "", namespace, {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
+    await until_refused(client, kinds.POD, namespace, POD, 'violates PodSecurity "restricted')
+
+
 async def until_refused(client: KubernetesClient, kind: Kind, namespace: str, body: Body, words: str) -> None:
     """Wait until the server refuses to create an object, with these words."""
 

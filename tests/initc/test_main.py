@@ -1,15 +1,22 @@
 """The command: its arguments, signals and exit code."""
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from initc.environment import ACCOUNT, POD_INFO
 from initc.main import main, required_pods
+from resources.policies.startup import READABLE
+from tests.initc import cluster as clusters
 from tests.initc.cluster import Cluster
 from tests.waiting import PATIENCE
 
@@ -26,12 +33,19 @@ def handlers() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+USER = 65532
+"""The user of the image."""
+
+
 @contextmanager
-def started(cluster: Cluster, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """The command in a process of its own, on that cluster."""
-    environ = {"PYTHONPATH": str(ROOT / "cmd"), "HTTPS_PROXY": "http://127.0.0.1:1", **cluster.environ}
-    call = [sys.executable, "-c", CALL, str(cluster.root), *words]
-    with subprocess.Popen(call, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environ) as process:
+def started(
+    cluster: Cluster, *words: str, python: str = sys.executable, code: Path = ROOT / "cmd", user: int | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """The command in a process of its own, on that cluster, as that user with no other groups; None: as the user of the test."""
+    environ = {"PYTHONPATH": str(code), "HTTPS_PROXY": "http://127.0.0.1:1", **cluster.environ}
+    call = [python, "-c", CALL, str(cluster.root), *words]
+    other: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+    with subprocess.Popen(call, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environ, **other) as process:
         try:
             yield process
         finally:
@@ -98,6 +112,37 @@ def test_it_exits_with_0_when_all_pods_are_ready(cluster: Cluster) -> None:
 
         assert process.wait(PATIENCE) == 0
         assert line(process) == "grove-initc: all pods are ready\n"
+
+
+def python_of(user: int, code: Path) -> str:
+    """An interpreter with which that user can run the command in that folder; empty if there is none."""
+    test = "import sys; assert sys.version_info >= (3, 11); import initc.main"
+    for python in (sys.executable, "/usr/local/bin/python3", "/usr/bin/python3"):
+        call, environ = [python, "-c", test], {"PYTHONPATH": str(code)}
+        with suppress(OSError):
+            if subprocess.run(call, user=user, group=user, extra_groups=[], env=environ, capture_output=True).returncode == 0:
+                return python
+    return ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user")
+def test_the_user_of_the_image_reads_what_is_mounted_as_a_kubelet_mounts_it() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder, code = Path(name), Path(name, "code")
+        shutil.copytree(ROOT / "cmd" / "initc", code / "initc", ignore=shutil.ignore_patterns("__pycache__"))
+        with clusters.cluster(folder) as cluster:
+            for path in (folder, *folder.rglob("*")):
+                path.chmod(0o755 if path.is_dir() or path.suffix == ".py" else 0o600)
+            for path in (*(folder / ACCOUNT).iterdir(), *(folder / POD_INFO).iterdir()):
+                path.chmod(READABLE)
+            python = python_of(USER, code)
+            if not python:
+                pytest.skip(f"user {USER} has no interpreter")
+            with started(cluster, "--podcliques=x-0-l:1", python=python, code=code, user=USER) as process:
+                assert line(process) == "grove-initc: waiting for 1 of x-0-l\n"
+                cluster.create("l-0", "x-0-l")
+
+                assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -14,6 +14,7 @@ from initc.wait import wait
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.enforcement import require_restricted_pods
 from tests.stories.pods import images, running
 from tests.stories.stage import Stage, stage
 from tests.stories.test_control_plane import connection, define, synced
@@ -202,3 +203,30 @@ async def test_a_real_server_takes_what_waits_and_lets_it_see_its_own_gang(contr
 
         await admin.delete(kinds.PODCLIQUESET, namespace, "web", propagation="Background")
         assert (await synced(control_plane, namespace)).ending is Ending.DONE
+
+
+@pytest.mark.e2e
+async def test_pods_that_wait_are_created_where_pod_security_enforces_restricted(control_plane: ControlPlane) -> None:
+    namespace = "restricted"
+    pod_spec = {
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": "main",
+                "image": "example/worker:1",
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            }
+        ],
+    }
+    cliques = (clique("leader", pod_spec=pod_spec), clique("worker", 2, pod_spec=pod_spec))
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, namespace)
+        await require_restricted_pods(admin, namespace)
+        await admin.create(kinds.PODCLIQUESET, namespace, podcliqueset("web", *cliques, cliqueStartupType=IN_ORDER, namespace=namespace))
+
+        report = await synced(control_plane, namespace)
+
+        assert (report.ending, report.failures) == (Ending.DONE, ())
+        specs = [pod["spec"] for pod in (await admin.list(kinds.POD, namespace)).items]
+        assert sorted(len(spec.get("initContainers", ())) for spec in specs) == [0, 1, 1]
+        assert all(spec["securityContext"] == pod_spec["securityContext"] for spec in specs)

@@ -22,6 +22,14 @@ from tests.laws.toy import CONFIGURATION, START, Toy
 
 IN_ORDER, EXPLICIT = "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"
 SECRET = kinds.SECRET.id("default", "web-ic-sat")
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+    "runAsNonRoot": True,
+}
+"""What the pod security standard `restricted` asks of a container, and a root file system that cannot be written."""
 
 
 def planned(manifest: dict[str, Any]) -> Plan:
@@ -120,6 +128,7 @@ def test_the_init_container_that_waits_comes_after_the_users_own() -> None:
             {"name": "pod-info-vol", "mountPath": "/var/grove/pod-info", "readOnly": True},
             {"name": "sa-token-secret-vol", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": True},
         ],
+        "securityContext": RESTRICTED,
     }
     assert spec["volumes"] == [
         {"name": "models", "emptyDir": {}},
@@ -130,7 +139,8 @@ def test_the_init_container_that_waits_comes_after_the_users_own() -> None:
                 "items": [
                     {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}},
                     {"path": "podgangname", "fieldRef": {"fieldPath": "metadata.labels['grove.io/podgang']"}},
-                ]
+                ],
+                "defaultMode": 420,
             },
         },
     ]
@@ -253,6 +263,35 @@ def test_existing_pods_stay_when_the_secret_is_deleted() -> None:
     assert {operation.id for operation in plan.operations} == {SECRET}
     assert pods_of(plan) == ([], [])
     assert {pod: toy.objects[pod]["metadata"]["uid"] for pod in toy.pods()} == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"securityContext": {"runAsUser": 1000, "runAsNonRoot": True}}, RESTRICTED),
+        ({"securityContext": {"runAsUser": 0}}, {key: value for key, value in RESTRICTED.items() if key != "runAsNonRoot"}),
+        ({"os": {"name": "windows"}}, {"runAsNonRoot": True}),
+    ],
+)
+def test_the_init_container_starts_wherever_the_pod_itself_does(fields: dict[str, Any], expected: dict[str, Any]) -> None:
+    pod_spec = {"containers": [{"name": "main", "image": "example/worker:1"}], **fields}
+    manifest = podcliqueset("web", clique("l"), clique("w", pod_spec=pod_spec), cliqueStartupType=IN_ORDER)
+    spec = bodies(manifest, "Pod")["web-0-w-0"]["spec"]
+
+    assert spec["initContainers"][-1]["securityContext"] == expected
+    assert spec.get("securityContext") == fields.get("securityContext")
+
+
+def test_pods_of_an_engine_that_gave_the_init_container_no_security_context_stay_as_they_are() -> None:
+    toy = admitted(WEB)
+    toy.write(SECRET, {"data": {"token": "eA=="}})
+    toy.settle()
+    for id in toy.pods():
+        for container in toy.objects[id]["spec"].get("initContainers", ()):
+            del container["securityContext"]
+    (plan,) = toy.plans()
+
+    assert (plan.operations, plan.deferred) == ((), ())
 
 
 def test_another_image_applies_to_new_pods_only() -> None:
