@@ -1,66 +1,37 @@
 """Apply: sends the operations of plans to a provider, in the order of their edges. Decides nothing."""
 
-import random
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import inf
 
 import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
-from msgspec import Struct, field
-from msgspec.structs import replace
 
-from engine.errors import (
-    AlreadyExists,
-    ClusterError,
-    Conflict,
-    EngineError,
-    Invalid,
-    NotFound,
-    ServerFault,
-    Throttled,
-    Unreachable,
-)
-from engine.ids import ResourceId
-from engine.operation import Create, Creation, Operation, Outcome, Result, WriteStatus
-from engine.paths import stamp
+from engine.errors import EngineError
+from engine.operation import Creation, Outcome, Result
 from engine.plan import Plan
 from engine.runtime.call_limit import MOST, CallLimit
+from engine.runtime.calls import Calls, always
 from engine.runtime.clock import Clock
-from engine.runtime.doubtful_creates import result_of_create
 from engine.runtime.provider import Provider
-from engine.verb import Verb
+from engine.runtime.steps import SentPlan, SentStep, is_long, steps_of
+from engine.runtime.turns import Turns
 
 GRACE = 3.0
 """Seconds that calls in progress may take after a cancellation; less than the time between the renew deadline and the end of the lease."""
-ATTEMPTS = 6
-"""How often an operation is sent while the server answers 429. No other layer repeats a throttled write."""
-LONGEST_WAIT = 30.0
-"""Longest pause in seconds before a throttled operation is sent again, whatever Retry-After says."""
-MAX_UNANSWERED = 8
-"""After this many calls in a row without an answer the rest of the plans is skipped."""
 REPORTS = 8
 """How many statuses are written at a time: nothing waits for them but people, and whoever starts pods uses the same server."""
+REPORTS_BESIDE = 1
+"""How many statuses are written at a time beside other operations: those of plans of which nothing else is left to do."""
 REPORTING_TIME = 1.0
 """Seconds for which statuses are written after everything else is done. Others are left for the next pass, which sees what has changed."""
 BEGINNING_TIME = 2.0
 """Seconds for which plans are begun. Those that are not begun by then are left for the next pass; those that are begun are completed."""
-CHANGED_MEANWHILE: Mapping[Verb, tuple[type[ClusterError], ...]] = {
-    Verb.CREATE: (Conflict,),
-    # A finalizer is released by a JSON patch that tests what it removes; the server answers Invalid when the test fails.
-    Verb.RELEASE: (Conflict, NotFound, Invalid),
-}
-"""Verb -> the errors which mean that the object changed after it was observed. For verbs not listed: Conflict and NotFound."""
 
 
 def ignore_result(result: Result) -> None:
     """The default for `on_result`."""
-
-
-def always() -> bool:
-    """The default for `may_write`: true."""
-    return True
 
 
 async def apply(
@@ -75,288 +46,296 @@ async def apply(
     on_result: Callable[[Result], None] = ignore_result,
     may_write: Callable[[], bool] = always,
 ) -> list[Result]:
-    """Send all operations, each after those named in its `after`. Returns a result for each but those that are left.
+    """Send all operations of the plans (`Sending`). Returns a result for each but those that are left.
 
-    As many are sent at a time as `call_limit` allows, at most `concurrency`; it learns from their answers.
-
-    What follows an operation is sent before other operations: the pods of a replica before the next replica. Plans are begun in their
-    order, for `begin_for` seconds; those that are not begun by then are left, as a whole. Statuses are sent when nothing else can be, at
-    most `REPORTS` at a time; those that are not sent within `REPORTING_TIME` are left.
-    Operations after one that was not done are skipped with the reason; the others continue. `may_write` is called before each call.
     On cancellation no operation is started, calls in progress have `grace` seconds to end, and `on_result` receives the result of every
     operation that was started.
     """
-    steps = [step for plan in plans for step in _steps(plan)]
-    execution = _Execution(provider, clock, on_result, may_write, steps, concurrency, call_limit or CallLimit())
-    await execution.run(grace, begin_for)
-    return execution.results
+    sending = Sending(provider, clock, concurrency=concurrency, call_limit=call_limit, on_result=on_result, may_write=may_write)
+    sending.add(plans, begin_for)
+    if sending.plans:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(sending.run, grace)
+            await sending.until(lambda: not sending.plans)
+            tasks.cancel_scope.cancel()
+    return sending.take_results()
 
 
-class _PlanState(Struct, eq=False):
-    """What the steps of a plan share."""
+class Sending:
+    """Sends the operations of plans, each after those named in its `after`, while `run` runs. Plans may be added meanwhile.
 
-    may_wait: bool
-    """Whether the next pass may carry it out as well as this one: nothing of it was sent yet, and not all of it are statuses."""
-    uids: dict[ResourceId, str] = field(default_factory=dict)
-    """The uids of the objects that the plan has created."""
+    As many are sent at a time as `call_limit` allows, at most `concurrency`; it learns from their answers. `may_write` is called before
+    each call. Operations after one that was not done are skipped with the reason; the others continue.
 
-
-class _Step(Struct, eq=False):
-    """An operation, the number of steps that must be done before it, and the steps that come after it."""
-
-    operation: Operation
-    plan: _PlanState
-    missing: int = 0
-    dependents: list["_Step"] = field(default_factory=list)
-    skipped: bool = False
-
-    @property
-    def is_report(self) -> bool:
-        """Whether it writes a status."""
-        return isinstance(self.operation, WriteStatus)
-
-
-def _steps(plan: Plan) -> list[_Step]:
-    """The operations of a plan, linked by their edges."""
-    state = _PlanState(may_wait=any(not isinstance(operation, WriteStatus) for operation in plan.operations))
-    steps = {operation.key: _Step(operation, state) for operation in plan.operations}
-    for step in steps.values():
-        for before in (steps[key] for key in step.operation.after if key in steps):
-            before.dependents.append(step)
-            step.missing += 1
-    return list(steps.values())
-
-
-class _Call(Struct, eq=False):
-    """A call in progress, shielded from cancellation until its grace period is over."""
-
-    scope: anyio.CancelScope = field(default_factory=lambda: anyio.CancelScope(shield=True))
-    ended: anyio.Event = field(default_factory=anyio.Event)
-
-
-class _Execution:
-    """The state of one `apply`: steps that are ready, calls in progress, results."""
+    Namespaces take turns, and in them roots (`Turns`). Of one root, what follows an operation is sent before other operations: the pods of
+    a replica before the next replica. Plans are begun in their order, long ones last. Those that are not begun in time are left, as a
+    whole. Statuses are sent when nothing else can be, at most `REPORTS` at a time, and `REPORTS_BESIDE` as soon as their plan is done but
+    for them; when nothing else is left to do, those that are not sent within `REPORTING_TIME` are left.
+    """
 
     def __init__(
         self,
         provider: Provider,
         clock: Clock,
-        on_result: Callable[[Result], None],
-        may_write: Callable[[], bool],
-        steps: list[_Step],
-        most: int,
-        call_limit: CallLimit,
+        *,
+        concurrency: int = MOST,
+        call_limit: CallLimit | None = None,
+        on_result: Callable[[Result], None] = ignore_result,
+        may_write: Callable[[], bool] = always,
     ) -> None:
-        self.provider = provider
         self.clock = clock
         self.on_result = on_result
-        self.may_write = may_write
-        self.steps = steps
-        self.most = most
-        self.call_limit = call_limit
-        self.results: list[Result] = []
-        self.calls: set[_Call] = set()
-        self.unanswered = 0
-        """How many calls in a row had no answer."""
-        self.finished = anyio.Event()
-        self.ready: deque[_Step] = deque()
-        self.reports: deque[_Step] = deque()
-        """The steps that write statuses."""
-        self.reporting = 0
+        self.most = concurrency
+        self.call_limit = call_limit or CallLimit()
+        self.plans: set[SentPlan] = set()
+        """The plans that are not completed yet."""
+        self.ended: list[SentPlan] = []
+        """Those that have ended since they were last taken."""
+        self._results: list[Result] = []
+        self._calls = Calls(provider, clock, self.call_limit, may_write)
+        self._changed = anyio.Event()
+        """Set, and replaced, when a plan ends."""
+        self._defect: Exception | None = None
+        """An exception of our own code that has ended all plans, until it is raised."""
+        self._ready: Turns[SentStep] = Turns()
+        self._reports: Turns[SentStep] = Turns()
+        """The steps that write statuses. Those that were taken in another way are still in it."""
+        self._last_reports: Turns[SentStep] = Turns()
+        """Those of plans of which nothing else is left to do; the same."""
+        self._reporting = 0
         """How many statuses are being written."""
-        self.report_until = 0.0
-        """The monotonic time after which no status is begun."""
-        self.begin_until: float = inf
-        """The monotonic time after which no plan is begun."""
-        self.left = 0
-        """How many steps are left."""
-        self.working = 0
+        self._unreported = 0
+        """How many steps of all plans that write no status have no result yet."""
+        self._report_until = 0.0
+        """The monotonic time after which no status is begun if nothing else is left to do."""
+        self._begin_until = inf
+        """The first monotonic time after which a plan is not begun any more."""
+        self._working = 0
         """How many workers there are."""
+        self._workers: TaskGroup | None = None
 
     @property
     def allowed(self) -> int:
         """How many workers there may be."""
         return min(self.most, self.call_limit.limit)
 
-    async def run(self, grace: float, begin_for: float) -> None:
-        """Execute the steps with as many workers as are allowed, which take the next step that is ready until there is none."""
-        if not self.steps:
-            return
-        self.report_until = self.clock.monotonic() + REPORTING_TIME
-        self.begin_until = self.clock.monotonic() + begin_for
-        for step in self.steps:
-            if not step.missing:
-                self._queue_of(step).append(step)
-        async with anyio.create_task_group() as workers:
-            self._start(workers)
-            try:
-                await self.finished.wait()
-            except anyio.get_cancelled_exc_class():
-                await self._end_calls(grace)
-                raise
+    def add(self, plans: Iterable[Plan], begin_for: float = BEGINNING_TIME) -> None:
+        """Send these plans, too. Those that are not begun within `begin_for` seconds are left."""
+        at = self.clock.monotonic()
+        self._calls.try_again()
+        self._report_until = at + REPORTING_TIME
+        for plan in sorted(plans, key=is_long):
+            steps = steps_of(plan, at + begin_for)
+            if not steps:
+                continue
+            sent = steps[0].plan
+            self.plans.add(sent)
+            self._unreported += sent.unreported
+            self._begin_until = min(self._begin_until, sent.begin_until)
+            for step in steps:
+                if not step.missing:
+                    self._enqueue(step)
+        self._start()
 
-    def _next(self) -> _Step | None:
+    async def run(self, grace: float = GRACE) -> None:
+        """Execute the steps with as many workers as are allowed, which take the next step that is ready, until it is cancelled.
+
+        Then calls in progress have `grace` seconds to end.
+        """
+        async with anyio.create_task_group() as self._workers:
+            self._start()
+            try:
+                await anyio.sleep_forever()
+            except anyio.get_cancelled_exc_class():
+                await self._calls.end(grace)
+                raise
+            finally:
+                self._workers = None
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until that is true after a plan has ended. Raises an exception of our own code that has ended all plans."""
+        while True:
+            if self._defect is not None:
+                defect, self._defect = self._defect, None
+                raise defect
+            if holds():
+                return
+            await self._changed.wait()
+
+    async def wait_for_end(self) -> None:
+        """Wait until there is a plan in `ended`."""
+        await self.until(lambda: bool(self.ended))
+
+    def take_results(self) -> list[Result]:
+        """The results since they were last taken."""
+        results, self._results = self._results, []
+        return results
+
+    def take_ended(self) -> Sequence[SentPlan]:
+        """The plans that have ended since they were last taken."""
+        ended, self.ended = self.ended, []
+        return ended
+
+    def drop(self, holds: Callable[[SentPlan], bool]) -> None:
+        """Send nothing more of these plans. They end when their calls in progress have."""
+        dropped = [sent for sent in self.plans if holds(sent)]
+        for sent in dropped:
+            self._unreported -= sent.unreported
+            sent.is_dropped, sent.open, sent.unreported = True, sent.sending, 0
+        if dropped:
+            for queue in (self._ready, self._reports, self._last_reports):
+                queue.keep(lambda step: not step.plan.is_dropped)
+        for sent in dropped:
+            self._end_if_done(sent)
+
+    def _enqueue(self, step: SentStep, *, first: bool = False) -> None:
+        """Let a step wait for its turn."""
+        root, sent = step.plan.plan.root, step.plan
+        if not step.is_report:
+            self._ready.add(root, step, first=first)
+            return
+        self._reports.add(root, step, first=first)
+        if sent.unreported:
+            sent.reports.append(step)
+        else:
+            self._last_reports.add(root, step, first=first)
+
+    def _next(self) -> SentStep | None:
         """Take the step to execute next; None if none is ready, or only reports of which enough are being written."""
         step = self._first_ready()
         if step is not None:
-            step.plan.may_wait = False
+            step.taken, step.plan.may_wait = True, False
+            step.plan.sending += 1
+            self._reporting += step.is_report
         return step
 
-    def _first_ready(self) -> _Step | None:
+    def _first_ready(self) -> SentStep | None:
         """Remove the step to execute next from its queue."""
-        if self.ready and self.clock.monotonic() > self.begin_until:
+        if self._ready and self.clock.monotonic() > self._begin_until:
             self._leave_plans_not_begun()
-        if self.ready:
-            return self.ready.popleft()
-        if self.reports and self.clock.monotonic() > self.report_until and self._has_done_all_else():
-            self.left += len(self.reports)
-            self.reports.clear()
-        if self.reports and self.reporting < REPORTS:
-            self.reporting += 1
-            return self.reports.popleft()
-        return None
+        if self._ready:
+            if self._reporting < REPORTS_BESIDE and (report := _not_taken(self._last_reports)) is not None:
+                return report
+            return self._ready.take()
+        if self._reports and not self._unreported and self.clock.monotonic() > self._report_until:
+            self._leave_reports()
+        return _not_taken(self._reports) if self._reporting < REPORTS else None
 
     def _leave_plans_not_begun(self) -> None:
-        """Leave the plans of which nothing was sent yet, unless all of it are statuses."""
-        self.begin_until = inf
-        self.ready = deque(step for step in self.ready if not step.plan.may_wait)
-        self.reports = deque(step for step in self.reports if not step.plan.may_wait)
-        self.left = sum(step.plan.may_wait for step in self.steps)
+        """Leave the plans of which nothing was sent in time, unless all of it are statuses."""
+        at = self.clock.monotonic()
+        self.drop(lambda sent: sent.may_wait and sent.begin_until < at)
+        self._begin_until = min((sent.begin_until for sent in self.plans if sent.may_wait), default=inf)
 
-    def _has_done_all_else(self) -> bool:
-        """Whether nothing but statuses is to be written any more."""
-        return len(self.results) + self.left + self.reporting + len(self.reports) == len(self.steps)
+    def _leave_reports(self) -> None:
+        """Leave all statuses that are not being written."""
+        left = [step for step in self._reports if not step.taken]
+        self._reports, self._last_reports = Turns(), Turns()
+        for step in left:
+            step.plan.open -= 1
+            self._end_if_done(step.plan)
 
-    def _start(self, workers: TaskGroup) -> None:
+    def _start(self) -> None:
         """Start a worker for each step that is ready, as long as there may be more."""
-        while self.working < self.allowed and (step := self._next()) is not None:
-            self.working += 1
-            workers.start_soon(self._work, step, workers)
+        workers = self._workers
+        while workers is not None and self._working < self.allowed and (step := self._next()) is not None:
+            self._working += 1
+            workers.start_soon(self._work, step)
 
-    async def _end_calls(self, grace: float) -> None:
-        """Wait for the calls in progress, then cancel those that have not ended within `grace` seconds."""
-        with anyio.move_on_after(grace, shield=True):
-            for call in tuple(self.calls):
-                await call.ended.wait()
-        for call in self.calls:
-            call.scope.cancel()
-
-    async def _work(self, first: _Step, workers: TaskGroup) -> None:
+    async def _work(self, first: SentStep) -> None:
         """Perform this step and those that are ready after it; start other workers for what becomes ready meanwhile."""
-        step: _Step | None = first
+        step: SentStep | None = first
         while step is not None:
             await checkpoint_if_cancelled()
-            result = await self._perform(step)
-            self.reporting -= step.is_report
+            try:
+                result = await self._calls.perform(
+                    step.operation,
+                    step.plan.uids,
+                    is_busy=lambda: self._working >= self.allowed,
+                    on_interrupted=partial(self._record, step),
+                )
+            except Exception as error:
+                self._defect = error
+                self.drop(lambda sent: True)
+                self._close(step)
+                break
             self._settle(step, result)
-            step = self._next() if self.working <= self.allowed else None
-            self._start(workers)
-        self.working -= 1
-        if len(self.results) + self.left == len(self.steps):
-            self.finished.set()
+            step = self._next() if self._working <= self.allowed else None
+            self._start()
+        self._working -= 1
 
-    def _settle(self, step: _Step, result: Result) -> None:
+    def _settle(self, step: SentStep, result: Result) -> None:
         """Record the result of a step; make its dependents ready, or skip them."""
-        self._record(result)
+        self._record(step, result)
         if not step.is_report:
-            self.report_until = self.clock.monotonic() + REPORTING_TIME
+            self._report_until = self.clock.monotonic() + REPORTING_TIME
         if result.outcome is Outcome.DONE:
             if isinstance(result.operation, Creation) and result.uid:
                 step.plan.uids[result.operation.id] = result.uid
             self._make_ready(step.dependents)
         else:
             self._skip_dependents(step, f"comes after {result.operation.verb} {result.operation.id}, which was not done: {result.error}")
+        self._close(step)
 
-    def _record(self, result: Result) -> None:
+    def _close(self, step: SentStep) -> None:
+        """Count a step that was sent as done."""
+        self._reporting -= step.is_report
+        step.plan.sending -= 1
+        self._count(step)
+        self._end_if_done(step.plan)
+
+    def _count(self, step: SentStep) -> None:
+        """Count a step that has a result. Statuses of its plan go on when nothing else of it is left to do."""
+        sent = step.plan
+        sent.open -= 1
+        if step.is_report or sent.is_dropped:
+            return
+        sent.unreported -= 1
+        self._unreported -= 1
+        if not sent.unreported:
+            for report in sent.reports:
+                self._last_reports.add(sent.plan.root, report)
+            sent.reports.clear()
+
+    def _end_if_done(self, sent: SentPlan) -> None:
+        """End a plan of which every step has a result or is left."""
+        if not sent.open and sent in self.plans:
+            self.plans.remove(sent)
+            self.ended.append(sent)
+            self._changed.set()
+            self._changed = anyio.Event()
+
+    def _record(self, step: SentStep, result: Result) -> None:
         """Keep the result and report it."""
-        self.results.append(result)
+        self._results.append(result)
+        step.plan.results.append(result)
         self.on_result(result)
 
-    def _make_ready(self, dependents: Iterable[_Step]) -> None:
+    def _make_ready(self, dependents: Iterable[SentStep]) -> None:
         """Count one more step before these as done. Those with none left are next: what has been begun is completed first."""
         ready = []
         for dependent in dependents:
             dependent.missing -= 1
-            if not dependent.missing and not dependent.skipped:
+            if not dependent.missing and not dependent.skipped and not dependent.plan.is_dropped:
                 ready.append(dependent)
         for step in reversed(ready):
-            self._queue_of(step).appendleft(step)
+            self._enqueue(step, first=True)
 
-    def _queue_of(self, step: _Step) -> deque[_Step]:
-        """Where the step waits once it is ready."""
-        return self.reports if step.is_report else self.ready
-
-    def _skip_dependents(self, failed: _Step, why: str) -> None:
+    def _skip_dependents(self, failed: SentStep, why: str) -> None:
         """Skip all direct and indirect dependents of a step that was not done."""
-        pending = list(failed.dependents)
+        pending = [] if failed.plan.is_dropped else list(failed.dependents)
         while pending:
             step = pending.pop()
             if not step.skipped:
                 step.skipped = True
-                self._record(Result(step.operation, Outcome.SKIPPED, error=EngineError(why)))
+                self._record(step, Result(step.operation, Outcome.SKIPPED, error=EngineError(why)))
+                self._count(step)
                 pending.extend(step.dependents)
 
-    async def _perform(self, step: _Step) -> Result:
-        """The result of an operation that is sent up to `ATTEMPTS` times while the server answers 429."""
-        result = await self._call(step)
-        for _ in range(ATTEMPTS - 1):
-            if not isinstance(result.error, Throttled):
-                break
-            await self._wait_to_retry(step, result.error)
-            result = await self._call(step)
-        return result
 
-    async def _wait_to_retry(self, step: _Step, error: Throttled) -> None:
-        """Wait for Retry-After, or a little longer so that the workers do not all come back at once."""
-        try:
-            await self.clock.sleep(min(error.retry_after or 1.0, LONGEST_WAIT) * random.uniform(1.0, 1.2))
-        except anyio.get_cancelled_exc_class():
-            self._record(Result(step.operation, Outcome.FAILED, error=EngineError(f"interrupted before it was sent again: {error}")))
-            raise
-
-    async def _call(self, step: _Step) -> Result:
-        """The result of one call. Once sent it is not cancelled before its grace period is over."""
-        if not self.may_write():
-            return Result(step.operation, Outcome.SKIPPED, error=EngineError("we no longer hold the lease"))
-        if self.unanswered >= MAX_UNANSWERED:
-            return Result(step.operation, Outcome.SKIPPED, error=Unreachable("the server has stopped answering"))
-        call = _Call()
-        self.calls.add(call)
-        try:
-            with call.scope:
-                began, busy = self.clock.monotonic(), self.working >= self.allowed
-                result = await self._execute(step.operation, step.plan.uids)
-                self.call_limit.answered(began, self.clock.monotonic(), result.error, busy=busy)
-                self.unanswered = self.unanswered + 1 if isinstance(result.error, Unreachable) else 0
-                return result
-        finally:
-            self.calls.discard(call)
-            call.ended.set()
-        return Result(step.operation, Outcome.FAILED, error=Unreachable("interrupted before the server answered: it may have happened"))
-
-    async def _execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Result:
-        """The server's answer to one call as a result of the operation."""
-        try:
-            answer = await self.provider.execute(self._timed(operation), uids)
-            # Only its uid is kept: the answers to the operations of a large plan would take more memory than everything observed.
-            return Result(operation, Outcome.DONE, uid=answer["metadata"]["uid"] if answer is not None else "")
-        except AlreadyExists as error:
-            if isinstance(operation, Creation):
-                return await result_of_create(operation, uids, self.provider, error, otherwise=Outcome.CONFLICT)
-            return Result(operation, Outcome.CONFLICT, error=error)
-        except (ServerFault, Unreachable) as error:
-            if isinstance(operation, Create):
-                return await result_of_create(operation, uids, self.provider, error, otherwise=Outcome.FAILED)
-            return Result(operation, Outcome.FAILED, error=error)
-        except ClusterError as error:
-            conflict = isinstance(error, CHANGED_MEANWHILE.get(operation.verb, (Conflict, NotFound)))
-            return Result(operation, Outcome.CONFLICT if conflict else Outcome.FAILED, error=error)
-
-    def _timed(self, operation: Operation) -> Operation:
-        """The operation with the time of sending in place of every `NOW`; only statuses contain it.
-
-        Results keep the operation of the plan: what is compared from pass to pass must not contain a time.
-        """
-        if not isinstance(operation, WriteStatus):
-            return operation
-        return replace(operation, patch=stamp(operation.patch, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")))
+def _not_taken(reports: Turns[SentStep]) -> SentStep | None:
+    """Remove the next of these steps that is not being sent; None if there is none."""
+    while reports:
+        if not (step := reports.take()).taken:
+            return step
+    return None

@@ -10,8 +10,9 @@ from engine.event import RootEvents, RootWarning
 from engine.ids import ResourceId
 from engine.operation import Outcome, Result, WriteStatus
 from engine.plan import Plan, without
-from engine.runtime.apply import BEGINNING_TIME, always, apply, ignore_result
+from engine.runtime.apply import BEGINNING_TIME, apply, ignore_result
 from engine.runtime.call_limit import MOST, CallLimit
+from engine.runtime.calls import always
 from engine.runtime.event_publishing import EventPublisher
 from engine.runtime.event_recording import events_by_root, new_warnings, warnings_of
 from engine.runtime.memory import Memory

@@ -16,8 +16,8 @@ from engine.errors import EngineError
 from engine.observed import unlisted_texts
 from engine.operation import Outcome
 from engine.plan import noteworthy
-from engine.runtime.apply import always
 from engine.runtime.backoff import Backoff, shortest_pause
+from engine.runtime.calls import always
 from engine.runtime.collector import tune_gc
 from engine.runtime.execution import WriterMemory, choose, execute
 from engine.runtime.internal_errors import InternalErrors

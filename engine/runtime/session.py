@@ -22,8 +22,8 @@ from engine.memo import Memo
 from engine.operation import Outcome, Result, WriteStatus
 from engine.plan import Plan
 from engine.proposal import proposed_root
-from engine.runtime.apply import always
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
+from engine.runtime.calls import always
 from engine.runtime.clock import cancelled_at
 from engine.runtime.collector import tune_gc
 from engine.runtime.execution import WriterMemory, choose, execute, has_unrecorded_warnings, note_unexecuted

@@ -23,7 +23,8 @@ from engine.errors import (
 )
 from engine.operation import Cause, Create, Outcome
 from engine.plan import Plan
-from engine.runtime.apply import ATTEMPTS, apply
+from engine.runtime.apply import apply
+from engine.runtime.calls import ATTEMPTS
 from providers.cluster import Cluster
 from providers.kubernetes.connection_pool import RequestLimits
 from tests.providers.kubernetes.loopback import (
