@@ -11,6 +11,7 @@ from operator import is_, is_not
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from engine.ids import ResourceId
+from engine.steps import Steps
 
 Source = TypeVar("Source")
 T = TypeVar("T")
@@ -134,11 +135,15 @@ class _Each(NamedTuple):
 class Memo:
     """Results by key, each with the facts that it was computed from."""
 
-    __slots__ = ("_earlier", "_results", "_scopes", "_used")
+    __slots__ = ("_earlier", "_results", "_scopes", "_used", "steps")
 
-    def __init__(self, earlier: "Memo | None" = None) -> None:
-        """`earlier`: the memo of something before, e.g. of admission before a pass. What it remembers counts until this one does."""
+    def __init__(self, earlier: "Memo | None" = None, steps: Steps | None = None) -> None:
+        """`earlier`: the memo of something before, e.g. of admission before a pass. What it remembers counts until this one does.
+
+        `steps`: where every result that is computed is counted.
+        """
         self._earlier = earlier
+        self.steps = steps or Steps()
         self._results: dict[Hashable, tuple[tuple[Any, ...], Any]] = {}
         self._scopes: dict[Hashable, Memo] = {}
         self._used: set[Hashable] = set()
@@ -148,7 +153,7 @@ class Memo:
         self._used.add(key)
         scope = self._scopes.get(key)
         if scope is None:
-            scope = self._scopes[key] = Memo(self._earlier._scopes.get(key) if self._earlier is not None else None)
+            scope = self._scopes[key] = Memo(self._earlier._scopes.get(key) if self._earlier is not None else None, self.steps)
         return scope
 
     def recall(self, key: Hashable, facts: tuple[Any, ...], make: Callable[[], T]) -> T:
@@ -161,6 +166,7 @@ class Memo:
         if stored is not None and (_are_identical(stored[0], facts) or is_equal(stored[0], facts)):
             return cast(T, stored[1])
         result = make()
+        self.steps.count += 1
         self._results[key] = (facts, result)
         return result
 

@@ -123,16 +123,16 @@ def _recalled(
         context = PartContext(
             root, objects, observed.foreign, observed.mislabelled, incomplete, unserved, reads, absent, labelled_at, elsewhere
         )
-        return _part_plan(contents.of(part), context)
+        return _part_plan(memo.steps.counted(_actions(contents.of(part), context)))
 
     return memo.recall(("part", part.key), facts, make)
 
 
-def _part_plan(resources: Resources, context: PartContext) -> PartPlan:
+def _part_plan(actions: Iterable[Action]) -> PartPlan:
     """The actions on the objects of a part, as operations and waits."""
     operations: list[Operation] = []
     deferred: list[Wait] = []
-    for action in _actions(resources, context):
+    for action in actions:
         if isinstance(action, Wait):
             deferred.append(action)
         else:

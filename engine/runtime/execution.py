@@ -92,6 +92,11 @@ async def execute(
     published while the next one is applied, which follows at once: nothing waits for them.
     """
     results: list[Result] = []
+
+    def note(result: Result) -> None:
+        memory.steps.count += 1
+        on_result(result)
+
     if chosen:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_publish, engine, memory)
@@ -102,7 +107,7 @@ async def execute(
                 concurrency=engine.concurrency or MOST,
                 call_limit=memory.call_limit,
                 begin_for=max(BEGINNING_TIME, BEGINNING * current.planning),
-                on_result=on_result,
+                on_result=note,
                 may_write=may_write,
             )
     memory.debounce.written(result.operation.key for result in results)

@@ -1,6 +1,7 @@
 """Lease: leader election with a Lease object, so that at most one process writes at a time.
 
-The leader renews the Lease. A candidate takes it over when it has not changed for its duration, measured on the candidate's own clock:
+The leader renews the Lease while its work makes progress (`Steps`), in a place that the work does not delay (`Renewal`).
+A candidate takes it over when it has not changed for its duration, measured on the candidate's own clock:
 the clocks of two machines are never compared. A leader that cannot renew stops at its renew deadline, before anybody may take over. After a
 crash the others wait for the rest of the duration, unless the leader ran on the candidate's machine and its process has ended (`identity`).
 """
@@ -31,6 +32,8 @@ from engine.ids import Kind
 from engine.runtime.clock import Clock
 from engine.runtime.lease_holder import CurrentHolder, LeaseHolder, annotated, holder_of, with_layout
 from engine.runtime.provider import Body, Client
+from engine.runtime.renewal import IN_THE_SAME_LOOP, Place, Renewal
+from engine.steps import Steps
 
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 
@@ -39,6 +42,9 @@ RELEASE_TIMEOUT = 2.0
 
 FINAL = (Unauthorized, Forbidden, NotFound)
 """Errors of acquiring that are raised at once, because waiting does not help: no permission for the Lease, or no such namespace."""
+
+STALLED_AFTER = 8
+"""Lease durations without any progress of the work after which the Lease is released: a leader that hangs must not lead."""
 
 DISABLED = "leader election is disabled: nothing prevents a second writer"
 """The warning of a process that writes without a lease."""
@@ -60,7 +66,7 @@ class Durations(Struct, frozen=True):
 
 
 class Lease(Struct, frozen=True):
-    """Which Lease object, and the identity of the process that competes for it."""
+    """Which Lease object, the identity of the process that competes for it, and how that renews it."""
 
     client: Client
     clock: Clock
@@ -70,6 +76,10 @@ class Lease(Struct, frozen=True):
     durations: Durations = Durations()
     purpose: str = ""
     """What the process holds it for: its command and the namespaces; kept in the Lease for whoever waits for it."""
+    steps: Steps | None = None
+    """What the work done under the lease counts; None: it is not judged whether that makes progress."""
+    renewal: Renewal = IN_THE_SAME_LOOP
+    """Where the Lease is renewed."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -98,15 +108,12 @@ async def held(
     failure: Exception | None = None
     try:
         await leadership.acquire(patience, on_wait, current or CurrentHolder())
-        async with anyio.create_task_group() as group:
-            group.start_soon(leadership.keep_renewing)
-            group.start_soon(leadership.enforce_deadline)
+        async with lease.renewal.renewing(leadership):
             try:
                 with leadership.scope:
                     yield leadership
             except Exception as error:
-                failure = error  # Raised outside the task group, which would wrap it.
-            group.cancel_scope.cancel()
+                failure = error  # Raised outside the renewal, which may be a task group and would wrap it.
     finally:
         await leadership.release()
     if leadership.scope.cancelled_caught:
@@ -116,12 +123,22 @@ async def held(
 
 
 class Leadership:
-    """The state of a process that has acquired, or tries to acquire, a lease."""
+    """The state of a process that has acquired, or tries to acquire, a lease. While it is renewed in a thread, only that writes the Lease;
+    `may_write` and `record` may be read in any thread.
+    """
 
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
+        self.client = lease.client
+        """What the Lease is read and written with: in another thread with its own connection."""
         self.scope = anyio.CancelScope()
         """Cancelled when the lease is lost."""
+        self._place: Place | None = None
+        """The thread in which the Lease is renewed; None: in the event loop of the work."""
+        self._progress: object = None
+        """What the work had done when that was last asked."""
+        self._progress_at = lease.clock.monotonic()
+        """When that has changed last, on our monotonic clock."""
         self._attempt = anyio.CancelScope()
         """The renewal in progress."""
         self.lost_because = ""
@@ -143,6 +160,14 @@ class Leadership:
         """Whether the renew deadline has not passed. Asked before each write, for a process may have been suspended without noticing."""
         return bool(self._record) and self.lease.clock.monotonic() < self._renewed_at + self.lease.durations.renew
 
+    def renew_from(self, place: Place | None) -> None:
+        """Read and write the Lease from there from now on; None: in the event loop of the work, with its client."""
+        self._place, self.client = place, place.client if place is not None else self.lease.client
+
+    def cancel_work(self) -> None:
+        """Cancel the block of `held`."""
+        self.scope.cancel()
+
     @property
     def record(self) -> Mapping[str, Any]:
         """The Lease object as we wrote it last; empty while it is not ours."""
@@ -151,6 +176,9 @@ class Leadership:
     async def set_layout(self, count: int) -> None:
         """Write into the Lease how many shards there are. Raises the server's error if that fails, also if the lease is no longer ours."""
         self._layout = count
+        await self.lease.renewal.call(self._renew_alone)
+
+    async def _renew_alone(self) -> None:
         async with self._writing:
             await self._renew()
 
@@ -195,12 +223,33 @@ class Leadership:
             await self.lease.clock.sleep(durations.retry * random.uniform(0.9, 1.1))
             if not self._record:
                 return  # The lease was lost, and the block has not ended yet.
+            if (stalled := self._stalled_for()) > durations.lease * STALLED_AFTER:
+                return await self._give_up(f"the work has made no progress for {stalled:.0f} s")
             with anyio.move_on_after(durations.renew / 2, shield=True) as self._attempt:
                 try:
-                    async with self._writing:
-                        await self._renew()
+                    await self._renew_alone()
                 except ClusterError as error:
                     self._renewal_error = error
+
+    def _stalled_for(self) -> float:
+        """Seconds for which the work has made no progress: it has counted no step, or, while it only waits, its event loop made no turn."""
+        now, steps = self.lease.clock.monotonic(), self.lease.steps
+        if steps is not None and not steps.is_waiting:
+            progress: object = steps.count
+        else:
+            progress = self._place.turns() if self._place is not None else now
+        if progress != self._progress:
+            self._progress, self._progress_at = progress, now
+        return now - self._progress_at
+
+    async def _give_up(self, because: str) -> None:
+        """Release the Lease of work that hangs: first nothing is written any more, then another process may take over."""
+        record = self._record
+        self._lose(because)
+        with anyio.move_on_after(RELEASE_TIMEOUT, shield=True), suppress(ClusterError):
+            await self._write_free(record)
+        if self._place is not None:
+            self._place.stalled(f"the lease {self.lease} is released: {because}")
 
     async def _renew(self) -> None:
         try:
@@ -225,7 +274,7 @@ class Leadership:
         self.lost_because = because
         self._record, self._unanswered = {}, False  # It expires by itself: a last write of ours may still be on its way.
         self._attempt.cancel()
-        self.scope.cancel()
+        (self._place or self).cancel_work()
 
     async def release(self) -> None:
         """Give the lease back if it is ours, so that the next process need not wait. Runs although we are cancelled; raises nothing."""
@@ -247,12 +296,12 @@ class Leadership:
     async def _write_free(self, existing: dict[str, Any]) -> None:
         spec = existing["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": micro_time(self.lease.clock.now())}
         body = existing | {"spec": spec, "metadata": annotated(existing, "", "")}
-        await self.lease.client.replace(LEASE, self.lease.namespace, self.lease.name, body)
+        await self.client.replace(LEASE, self.lease.namespace, self.lease.name, body)
 
     async def _get(self) -> dict[str, Any] | None:
         """The Lease object, or None. A get, not a list: a role can allow it for this one name."""
         try:
-            return await self.lease.client.get(LEASE, self.lease.namespace, self.lease.name)
+            return await self.client.get(LEASE, self.lease.namespace, self.lease.name)
         except NotFound:
             return None
 
@@ -262,12 +311,12 @@ class Leadership:
         body = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": metadata}
         spec = self._spec({}, taking_over=True) | {"leaseTransitions": 0}
         with suppress(AlreadyExists):
-            await self._send(body, spec, lambda held: self.lease.client.create(LEASE, self.lease.namespace, held))
+            await self._send(body, spec, lambda held: self.client.create(LEASE, self.lease.namespace, held))
 
     async def _write(self, existing: dict[str, Any], *, taking_over: bool = False) -> None:
         """Replace the Lease that was read or written last by one that we hold. Raises `Conflict` if it has changed since."""
         spec = self._spec(existing.get("spec") or {}, taking_over=taking_over)
-        await self._send(existing, spec, lambda held: self.lease.client.replace(LEASE, self.lease.namespace, self.lease.name, held))
+        await self._send(existing, spec, lambda held: self.client.replace(LEASE, self.lease.namespace, self.lease.name, held))
 
     async def _send(self, existing: dict[str, Any], spec: dict[str, Any], call: Callable[[Body], Awaitable[dict[str, Any]]]) -> None:
         """Send the Lease with that spec and our annotations by `call`, and note that it is ours from the time of sending on."""

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from engine.blueprint import C
 from engine.errors import EngineError
+from engine.memo import Memo
 from engine.observed import unlisted_texts
 from engine.operation import Outcome
 from engine.plan import noteworthy
@@ -32,6 +33,7 @@ from engine.runtime.rejections import Rejections
 from engine.runtime.shard_leases import ShardClaim, establish_layout, held_together
 from engine.runtime.sharding import Term, hold_shards
 from engine.shards import Shard
+from engine.steps import Steps
 
 SHORTEST_RETRY_PAUSE = 2.0
 """Seconds between a failed pass and the next one."""
@@ -88,7 +90,7 @@ async def run(
 
 async def _run_as_leader(loop: "_Loop[C]", lease: Lease) -> None:
     """Acquire the lease and make passes while it is ours, for ever."""
-    claim, on_wait = ShardClaim(lease), loop.progress.waiting_for_lease
+    claim, on_wait = ShardClaim(replace(lease, steps=loop.memory.steps)), loop.progress.waiting_for_lease
     while True:
         try:
             await establish_layout(claim, 1, on_wait)
@@ -156,7 +158,7 @@ class _Sharded(Generic[C]):
         log = tagged(template.log, shard=shard.index)
         observer = self.passes.observer(shard)
         progress = template.progress if not isinstance(template.progress, LoggedProgress) else LoggedProgress(log)
-        loop = _Loop(self._engine_of(shard), log, template.interval, progress, observer, leaving=term.leaving)
+        loop = _Loop(self._engine_of(shard), log, template.interval, progress, observer, leaving=term.leaving, steps=term.steps)
         self.loops[shard] = loop
         try:
             await loop.make_passes(may_write)
@@ -190,6 +192,7 @@ class _Loop(Generic[C]):
         observer: LoopObserver[C],
         *,
         leaving: anyio.Event | None = None,
+        steps: Steps | None = None,
     ) -> None:
         self.engine = engine
         self.log = log
@@ -197,7 +200,7 @@ class _Loop(Generic[C]):
         self.progress = progress
         self.observer = observer
         # Half an interval: a pass that the interval begins tries again what was rejected, and passes in quick succession do not.
-        self.memory = WriterMemory(rejections=Rejections(patience=interval / 2))
+        self.memory = WriterMemory(Memo(steps=steps), rejections=Rejections(patience=interval / 2))
         self.internal_errors = InternalErrors(log)
         self.blocked: set[tuple[str, str]] = set()
         """What was logged as `blocked` and still applies: the root, or empty for all of them, and the reason."""
@@ -275,17 +278,18 @@ class _Loop(Generic[C]):
     async def _sleep(self, seconds: float, *changes: Callable[[], Awaitable[None]]) -> bool:
         """Wait that many seconds, or until one of these returns. Returns whether the time has passed."""
         has_passed = False
-        async with anyio.create_task_group() as tasks:
+        with self.memory.steps.waiting():
+            async with anyio.create_task_group() as tasks:
 
-            async def end_when(change: Callable[[], Awaitable[None]]) -> None:
-                await change()
+                async def end_when(change: Callable[[], Awaitable[None]]) -> None:
+                    await change()
+                    tasks.cancel_scope.cancel()
+
+                for change in changes:
+                    tasks.start_soon(end_when, change)
+                await self.engine.clock.sleep(seconds)
+                has_passed = True
                 tasks.cancel_scope.cancel()
-
-            for change in changes:
-                tasks.start_soon(end_when, change)
-            await self.engine.clock.sleep(seconds)
-            has_passed = True
-            tasks.cancel_scope.cancel()
         return has_passed
 
     async def _pass(self, may_write: Callable[[], bool], backoff: Backoff) -> float:

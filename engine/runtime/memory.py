@@ -18,6 +18,7 @@ from engine.runtime.namespaces import Namespaces
 from engine.runtime.provider import Observation
 from engine.runtime.rejections import Rejections
 from engine.runtime.verdicts import Verdicts
+from engine.steps import Steps
 from engine.tick import outdated
 
 STEADY = 1.0
@@ -115,9 +116,14 @@ class Memory(Struct, eq=False):
     failed_calls: FailedCalls = field(default_factory=FailedCalls)
     verdicts: Verdicts = field(default_factory=Verdicts)
 
+    @property
+    def steps(self) -> Steps:
+        """What passes have done; the same object for as long as the memory is used."""
+        return self.memo.steps
+
     def forget_computed(self) -> None:
         """Forget everything that depends on the configuration, and keep what was observed: the next pass computes all plans anew."""
-        self.memo, self.world, self.lookups = Memo(), None, Lookups()
+        self.memo, self.world, self.lookups = Memo(steps=self.steps), None, Lookups()
 
 
 def extent(memory: Memory, world: World | None, observation: Observation, intent: Intent, now: datetime) -> int:

@@ -102,12 +102,14 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
 
     Raises `Unauthorized`, `Unreachable` when nothing can be listed, and transient errors of reading a foreign object.
     """
-    began = engine.clock.monotonic()
-    observation = await engine.provider.observe(engine.scope)
-    await memory.foreign.refresh(engine.provider)
-    memory.record = await engine.provider.get(intent.record.id) if intent.record is not None else None
+    began, steps = engine.clock.monotonic(), memory.steps
+    with steps.waiting():
+        observation = await engine.provider.observe(engine.scope)
+        await memory.foreign.refresh(engine.provider)
+        memory.record = await engine.provider.get(intent.record.id) if intent.record is not None else None
     memory.lookups.want(engine.blueprints, observation, intent.manifests, engine.configuration, memory.memo)
-    await memory.lookups.refresh(engine.provider, engine.clock.monotonic())
+    with steps.waiting():
+        await memory.lookups.refresh(engine.provider, engine.clock.monotonic())
     if engine.log is not None:
         for id, error in memory.lookups.new_refusals().items():
             engine.log.warning("not read", object=id, error=error)
@@ -132,7 +134,8 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
     if engine.reads_namespaces and await _look_up_namespaces(engine, memory, result):
         result = await planned_again(result)
     asked_at = engine.clock.monotonic()
-    has_new_answers = engine.tries and await memory.verdicts.ask(engine.provider, engine.clock, result.planned.plans)
+    with steps.waiting():
+        has_new_answers = engine.tries and await memory.verdicts.ask(engine.provider, engine.clock, result.planned.plans)
     asking = engine.clock.monotonic() - asked_at
     if has_new_answers:
         result = await planned_again(result)
@@ -142,7 +145,8 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
 async def _look_up_namespaces(engine: Engine[C], memory: Memory, current: Pass[C]) -> bool:
     """Look up the namespaces in which something is created. Returns whether the pass has to be planned anew."""
     names = namespaces_with_creates(noteworthy(current.planned.plans)) | memory.namespaces.closed.keys()
-    return await memory.namespaces.look_up(engine.provider, sorted(names), engine.clock.monotonic())
+    with memory.steps.waiting():
+        return await memory.namespaces.look_up(engine.provider, sorted(names), engine.clock.monotonic())
 
 
 async def _look_up(engine: Engine[C], memory: Memory, previous: World | None, current: Pass[C], asked: set[Candidate]) -> bool:
@@ -162,7 +166,8 @@ async def _look_up(engine: Engine[C], memory: Memory, previous: World | None, cu
     new = set(candidates) - asked
     asked |= new
     try:
-        seen = await memory.foreign.look_up(engine.provider, new)
+        with memory.steps.waiting():
+            seen = await memory.foreign.look_up(engine.provider, new)
     except TRANSIENT as error:  # What is not known is learned when a create is refused.
         if engine.log is not None:
             engine.log.warning("names not read", error=error)

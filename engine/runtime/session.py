@@ -107,7 +107,6 @@ class _Session(Generic[C]):
         verdicts: Verdicts | None,
     ) -> None:
         self.engine = engine
-        self.lease = lease
         self.intent = intent
         self.asked = intent.removals.keys() | {proposed_root(manifest).id for manifest in intent.manifests}
         if intent.record is not None:
@@ -118,6 +117,7 @@ class _Session(Generic[C]):
         self.progress = progress
         self.ledger = ledger
         self.memory = WriterMemory(Memo(intent.memo), verdicts=verdicts or Verdicts())
+        self.lease = replace(lease, steps=self.memory.steps) if lease is not None else None
         self.backoff = Backoff(LONGEST_PAUSE)
         self.internal_errors = InternalErrors(log) if log else None
         self.last_pass: Pass[C] | None = None
@@ -136,7 +136,7 @@ class _Session(Generic[C]):
         """Why the cluster cannot be observed, or the lease not be taken again, at the moment."""
         self.has_led = False
         """Whether the lease has been ours."""
-        self.claim = ShardClaim(lease) if lease is not None else None
+        self.claim = ShardClaim(self.lease) if self.lease is not None else None
         """What is known of the leases that the session needs: one, or with shards those of the namespaces in scope."""
         self.lease_taken: LeaseTaken | None = None
         """Who keeps the lease from us at the moment, after it has been ours."""
@@ -260,7 +260,8 @@ class _Session(Generic[C]):
         if self.lease is not None and (self.lease_taken or self.transient_error):
             seconds = max(seconds, self.lease.durations.retry)
         self.progress.idle(current.planned.plans, seconds)
-        await self.engine.clock.sleep(seconds)
+        with self.memory.steps.waiting():
+            await self.engine.clock.sleep(seconds)
 
     async def _observe_and_plan(self) -> Pass[C]:
         """Observe and plan. After the first pass, transient errors are retried for as long as the session lasts."""
@@ -277,7 +278,8 @@ class _Session(Generic[C]):
                 if self.internal_errors:
                     self.internal_errors.note(current.planned.plans)
                 return self._limited(current)
-            await self.engine.clock.sleep(pause)
+            with self.memory.steps.waiting():
+                await self.engine.clock.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
 
     def _limited(self, current: Pass[C]) -> Pass[C]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import anyio
 from anyio.abc import TaskGroup
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.blueprint import C
 from engine.errors import ClusterError, EngineError, LeaseTaken, NotFound, Unreachable
@@ -21,6 +22,7 @@ from engine.runtime.observers import LeaseObserver, LoopObserver
 from engine.runtime.presence import Presence, Replicas
 from engine.runtime.shard_leases import ShardClaim, establish_layout, lease_name, require_layout, shard_lease
 from engine.shards import Division, Shard, shards_to_give_back, shards_to_take
+from engine.steps import Steps
 
 
 class Term(Struct, frozen=True, eq=False):
@@ -29,6 +31,8 @@ class Term(Struct, frozen=True, eq=False):
     shard: Shard
     leaving: anyio.Event = field(default_factory=anyio.Event)
     """Set when the shard is to be given back: nothing new is begun."""
+    steps: Steps = field(default_factory=Steps)
+    """What the work on the shard counts: its Lease is renewed only while it makes progress."""
 
 
 class ShardWork(Protocol):
@@ -148,7 +152,7 @@ class _Replica:
 
     async def _hold(self, term: Term) -> None:
         """Acquire the shard, and do its work until it is lost or given back. If somebody else is faster it is theirs."""
-        shard, lease = term.shard, shard_lease(self.first, term.shard)
+        shard, lease = term.shard, replace(shard_lease(self.first, term.shard), steps=term.steps)
         try:
             async with held(lease, patience=0.0, current=self.holders[shard.index]) as leadership:
                 await require_layout(self.first, {shard.index: leadership}, self.count)

@@ -27,6 +27,7 @@ from enginectl.wiring.configuration import Wiring, pod_namespace
 from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of, purpose_of, shard_count
 from enginectl.wiring.published import KnownConfiguration, known_configuration, log_configuration
+from enginectl.wiring.renewal import renewing
 from enginectl.wiring.scope import Selection, select
 from providers.cluster import Cluster
 from providers.profiling.profiler import profiled
@@ -67,9 +68,13 @@ async def run_loop(
     observability = Observability(wiring.clock, election.resource_name if election.enabled else "")
     metrics = observability.metrics
     with profiled(profile, wiring.clock, metrics.requests) as requests:
-        async with connect(wiring, log, requests=requests, caches=metrics.caches) as (client, provider):
+        async with (
+            renewing(wiring, log, requests=metrics.requests) as renewal,
+            connect(wiring, log, requests=requests, caches=metrics.caches) as (client, provider),
+        ):
             await requirements.require(wiring, provider, selection)
-            engine, lease = with_events(engine_of(wiring, provider, selection)), lease_of(wiring, client, purpose_of("run", (), selection))
+            engine = with_events(engine_of(wiring, provider, selection))
+            lease = lease_of(wiring, client, purpose_of("run", (), selection), renewal)
             publisher = Publisher(wiring, client, log, namespace=pod_namespace(), shards=count, on_moved=stop.cancel)
             views = LoopViews(wiring, show, partial(foreseen, wiring, selection), with_pages=with_pages)
             endpoints = serving_of(wiring, selection, log, observability, views)

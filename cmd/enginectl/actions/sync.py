@@ -43,6 +43,7 @@ from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, engine_of, with_event
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of, purpose_of
+from enginectl.wiring.renewal import renewing
 from enginectl.wiring.scope import Selection
 from providers.read_only import ReadOnlyProvider
 from resources.ports.configuration import Configuration
@@ -137,23 +138,24 @@ async def sync(
                 return code
             ledger = arrangement.ledger(seen)
             give_up_at += clock.monotonic() - seen_at  # The time in which people make up their minds is theirs.
-        lease = lease_of(wiring, client, purpose_of(command, files, selection, focus))
-        if lease is None:
-            terminal.warning(DISABLED)
-        with show_progress(wiring, quiet=quiet) as progress:
-            result = await session.sync(
-                with_events(engine_of(wiring, provider, selection, limits)),
-                lease,
-                Intent(admitted.roots.bodies, focus.including(removals.roots), removals.roots, scope.record, admitted.roots.memo),
-                wait=patience.wait,
-                patience=max(0.0, give_up_at - clock.monotonic()),
-                lock_timeout=patience.lock_timeout,
-                stop=stop,
-                progress=progress,
-                log=wiring.log if wiring.options.log_format else None,
-                ledger=ledger,
-                verdicts=verdicts,
-            )
+        async with renewing(wiring, wiring.log) as renewal:
+            lease = lease_of(wiring, client, purpose_of(command, files, selection, focus), renewal)
+            if lease is None:
+                terminal.warning(DISABLED)
+            with show_progress(wiring, quiet=quiet) as progress:
+                result = await session.sync(
+                    with_events(engine_of(wiring, provider, selection, limits)),
+                    lease,
+                    Intent(admitted.roots.bodies, focus.including(removals.roots), removals.roots, scope.record, admitted.roots.memo),
+                    wait=patience.wait,
+                    patience=max(0.0, give_up_at - clock.monotonic()),
+                    lock_timeout=patience.lock_timeout,
+                    stop=stop,
+                    progress=progress,
+                    log=wiring.log if wiring.options.log_format else None,
+                    ledger=ledger,
+                    verdicts=verdicts,
+                )
     result = with_stuck(result, assume_nodes=assume_nodes)
     if result.last_pass.world.orphans:
         from resources.preview.orphans import orphan_notices

@@ -9,6 +9,7 @@ from engine.focus import EVERYTHING, Focus
 from engine.runtime.lease import Durations, Lease
 from engine.runtime.lease_holder import identify
 from engine.runtime.provider import Client
+from engine.runtime.renewal import IN_THE_SAME_LOOP, Renewal
 from enginectl.base.errors import UsageError
 from enginectl.wiring.configuration import Wiring, pod_namespace
 from enginectl.wiring.scope import Selection
@@ -19,16 +20,17 @@ MAX_NAMES = 3
 """Files and namespaces that the purpose of a lease names; of others the number is given."""
 
 
-def lease_of(wiring: Wiring, client: Client, purpose: str) -> Lease | None:
+def lease_of(wiring: Wiring, client: Client, purpose: str, renewal: Renewal = IN_THE_SAME_LOOP) -> Lease | None:
     """The lease that every writer holds; None if the configuration disables leader election.
 
-    Its place depends on the configuration only, never on who runs the command or where. `purpose` tells others what it is held for.
+    Its place depends on the configuration only, never on who runs the command or where. `purpose` tells others what it is held for;
+    it is renewed by `renewal`.
     """
     election = wiring.settings.leader_election
     if (place := place_of(election)) is None:
         return None
     durations = Durations(*map(settings.seconds, (election.lease_duration, election.renew_deadline, election.retry_period)))
-    return Lease(client, wiring.clock, place.namespace, place.name, identify(own_pod()), durations, purpose)
+    return Lease(client, wiring.clock, place.namespace, place.name, identify(own_pod()), durations, purpose, renewal=renewal)
 
 
 def shard_count(wiring: Wiring, given: int | None) -> int:
