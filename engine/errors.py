@@ -15,7 +15,8 @@ EngineError
     ├── Conflict          409: the object has another revision or uid than the one observed
     ├── Expired           410: the revision to continue from is gone; list again
     ├── Invalid           400, 422: the server rejects the content of the request
-    │   └── DryRunUnsupported   400: an admission webhook with side effects cannot answer a dry run
+    │   ├── DryRunUnsupported   400: an admission webhook with side effects cannot answer a dry run
+    │   └── TooLarge      413, or 500 by etcd: the object is larger than the server takes; final, whatever its revision
     ├── Throttled         429: try again after `retry_after` seconds
     └── ServerFault       5xx: the server failed; the write may have happened
 """
@@ -143,6 +144,12 @@ class Invalid(ClusterError):
 
 class DryRunUnsupported(Invalid):
     """An admission webhook with side effects cannot answer a dry run: whether it would refuse the request is not known."""
+
+
+class TooLarge(Invalid):
+    """The object is larger than the API server or its store takes: sent again, it is refused again, whatever its revision."""
+
+    code = 413
 
 
 class Throttled(ClusterError):

@@ -1,17 +1,18 @@
-"""Memo: results of earlier computations, reused while their facts are equal; Revised: one item for each root, and which ones are new.
+"""Memo: results of earlier computations, reused while their facts are equal; Revised: one item for each root, and which ones are new;
+Steps: how much has been computed.
 
 A memo changes nothing but speed: with and without it every result is the same. The caller owns it and passes it to every tick.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import compress
 from operator import is_, is_not
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from engine.ids import ResourceId
-from engine.steps import Steps
 
 Source = TypeVar("Source")
 T = TypeVar("T")
@@ -123,6 +124,34 @@ def as_tuple(items: Sequence[Item]) -> tuple[Item, ...]:
 def selected(items: Sequence[Item], holds: Callable[[Item], bool]) -> Sequence[Item]:
     """The items for which `holds` returns true, in their order. Of a `Revised` only those that have changed are asked."""
     return items.where(holds) if isinstance(items, Revised) else [item for item in items if holds(item)]
+
+
+class Steps:
+    """How much has been done. Made by the caller of passes and read in any thread; between two readings only a difference counts."""
+
+    __slots__ = ("count", "is_waiting")
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Results computed, objects compared, calls answered."""
+        self.is_waiting = False
+        """Whether nothing is to be done now: the process waits for changes, or for what it reads, which has its own time limits."""
+
+    def counted(self, items: Iterable[T]) -> Iterator[T]:
+        """The items, each counted when it is taken."""
+        for item in items:
+            self.count += 1
+            yield item
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While the block runs nothing is to be done."""
+        before, self.is_waiting = self.is_waiting, True
+        try:
+            yield
+        finally:
+            self.is_waiting = before
+            self.count += 1
 
 
 class _Each(NamedTuple):

@@ -29,11 +29,11 @@ from engine.errors import (
     Unreachable,
 )
 from engine.ids import Kind
+from engine.memo import Steps
 from engine.runtime.clock import Clock
 from engine.runtime.lease_holder import CurrentHolder, LeaseHolder, annotated, holder_of, with_layout
 from engine.runtime.provider import Body, Client
 from engine.runtime.renewal import IN_THE_SAME_LOOP, Place, Renewal
-from engine.steps import Steps
 
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 

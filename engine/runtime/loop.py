@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from engine.blueprint import C
 from engine.errors import EngineError
-from engine.memo import Memo
+from engine.memo import Memo, Steps
 from engine.observed import unlisted_texts
 from engine.operation import Outcome
 from engine.plan import noteworthy
@@ -33,7 +33,6 @@ from engine.runtime.rejections import Rejections
 from engine.runtime.shard_leases import ShardClaim, establish_layout, held_together
 from engine.runtime.sharding import Term, hold_shards
 from engine.shards import Shard
-from engine.steps import Steps
 
 SHORTEST_RETRY_PAUSE = 2.0
 """Seconds between a failed pass and the next one."""

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.intent import Intent
-from engine.memo import Memo, differences
+from engine.memo import Memo, Steps, differences
 from engine.observed import Live, World, by_root
 from engine.operation import Operation, WriteStatus
 from engine.resource import Body
@@ -18,7 +18,6 @@ from engine.runtime.namespaces import Namespaces
 from engine.runtime.provider import Observation
 from engine.runtime.rejections import Rejections
 from engine.runtime.verdicts import Verdicts
-from engine.steps import Steps
 from engine.tick import outdated
 
 STEADY = 1.0

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.canonical import digest
-from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound, is_out_of_quota
+from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound, TooLarge, is_out_of_quota
 from engine.operation import Delete, Expect, Operation, Outcome, Patch, Result, Scale, WriteStatus, body_of
 from engine.paths import stamp
 
@@ -42,6 +42,8 @@ class _Answer(Struct, frozen=True):
     suspended_until: float = -math.inf
     room_tries: int = 0
     """How often in a row a quota had no room for the request; 0: something else is the answer."""
+    is_too_large: bool = False
+    """Whether the server takes no object of this size: neither time nor another revision changes that."""
 
     @property
     def awaits_room(self) -> bool:
@@ -88,7 +90,9 @@ class Rejections:
         operation, previous, tries = result.operation, self._answers.get(result.operation.key), 0
         if is_out_of_quota(result.error) and operation.id.namespace in self._freed:
             tries = 1 + (previous.room_tries if previous is not None and previous.is_to(operation) else 0)
-        answer = _Answer(_digest(operation), operation.expect, at, room_tries=tries)
+        answer = _Answer(_digest(operation), operation.expect, at, room_tries=tries, is_too_large=isinstance(result.error, TooLarge))
+        if answer.is_too_large:
+            return replace(answer, suspended_until=math.inf)
         return replace(answer, suspended_until=at + (ROOM_PAUSE if answer.awaits_room else self._patience))
 
     def awaits_room(self, operation: Operation) -> bool:
@@ -112,12 +116,13 @@ class Rejections:
     def suspends(self, operation: Operation, at: float) -> bool:
         """Whether the operation is not to be sent at the time `at` (monotonic).
 
-        A change that was reverted is suspended whatever the object's revision; a rejected operation while its object is the same.
+        A change that was reverted is suspended whatever the object's revision, and so is one that is too large; a rejected operation while
+        its object is the same.
         """
         answer = self._answers.get(operation.key)
         if answer is None or at >= answer.suspended_until:
             return False
-        return (answer.times > 0 or answer.expect == operation.expect) and answer.is_to(operation)
+        return (answer.times > 0 or answer.is_too_large or answer.expect == operation.expect) and answer.is_to(operation)
 
 
 def _digest(operation: Operation) -> str:

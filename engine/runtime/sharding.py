@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from engine.blueprint import C
 from engine.errors import ClusterError, EngineError, LeaseTaken, NotFound, Unreachable
+from engine.memo import Steps
 from engine.runtime.lease import LEASE, Lease, held
 from engine.runtime.lease_holder import CurrentHolder, LeaseHolder, layout_of
 from engine.runtime.logs import Log
@@ -22,7 +23,6 @@ from engine.runtime.observers import LeaseObserver, LoopObserver
 from engine.runtime.presence import Presence, Replicas
 from engine.runtime.shard_leases import ShardClaim, establish_layout, lease_name, require_layout, shard_lease
 from engine.shards import Division, Shard, shards_to_give_back, shards_to_take
-from engine.steps import Steps
 
 
 class Term(Struct, frozen=True, eq=False):

@@ -21,6 +21,7 @@ from engine.errors import (
     RefusedBy,
     ServerFault,
     Throttled,
+    TooLarge,
     Unauthorized,
     Unreachable,
 )
@@ -39,9 +40,14 @@ USED_UP = re.compile(_SERVER + "(?:exceeded quota|status unknown for quota): ", 
 """The message of a refusal if a ResourceQuota is used up, or has not been counted yet."""
 NO_DRY_RUN = re.compile(r'admission webhook "[^"]*" does not support dry run')
 """The message of a 400 if a webhook has side effects. Nothing else in a Status tells it from another 400."""
+TOO_LARGE_TO_STORE = re.compile(
+    r"etcdserver: request is too large|rpc error: code = ResourceExhausted .*trying to send message larger than"
+)
+"""The message of a 500 if etcd does not take an object, and if the API server cannot send it to etcd. Nothing was stored."""
 TERMINATING = "NamespaceTerminating"
 """The cause in a Status if the namespace is being deleted."""
 ROLES = "engine manifests rbac prints the roles that allow it"
+SMALLER = "an API server stores at most 1.5 MiB of one object, unless its etcd is configured otherwise"
 MAX_LENGTH = 2000
 """Characters of a server's message that are kept."""
 ERRORS: Mapping[int, type[ClusterError]] = {
@@ -51,6 +57,7 @@ ERRORS: Mapping[int, type[ClusterError]] = {
     408: ServerFault,
     409: Conflict,
     410: Expired,
+    413: TooLarge,
     429: Throttled,
 }
 """HTTP status -> error. Every other 4xx is `Invalid`, everything else `ServerFault`."""
@@ -124,6 +131,8 @@ def _type(code: int, status: Mapping[str, Any]) -> type[ClusterError]:
         return AlreadyExists
     if code == 400 and NO_DRY_RUN.match(str(status.get("message") or "")):
         return DryRunUnsupported
+    if code == 500 and TOO_LARGE_TO_STORE.match(str(status.get("message") or "")):
+        return TooLarge
     return ERRORS.get(code) or (Invalid if 400 <= code < 500 else ServerFault)
 
 
@@ -136,6 +145,8 @@ def _message(status: Mapping[str, Any], code: int) -> str:
         return f"the API server answered with a redirect (HTTP {code}), which is not followed"
     if code == 403 and _refused_by(status) is RefusedBy.AUTHORIZATION:
         return f"{message}; {ROLES}"
+    if _type(code, status) is TooLarge:
+        return f"{message}; {SMALLER}"
     return message or f"the API server answered HTTP {code} without a message"
 
 

@@ -14,7 +14,7 @@ from engine.observed import Slice, timestamp
 from engine.plan import Alarm, Wait
 from engine.reason import Because, Reason, Verdict
 from engine.resource import Drop, Resource, Want
-from resources.children import absence, scheduler_gang
+from resources.children import absence, podgang, scheduler_gang
 from resources.children.child_kind import ChildTable
 from resources.domains import replica_domains
 from resources.domains.replica_domains import ReplicaDomains
@@ -42,7 +42,7 @@ class Replica(Struct, frozen=True, eq=False):
     deferred: tuple[Wait, ...]
     """Errors of an earlier run that a later pass confirms or removes."""
     alarms: tuple[Alarm, ...]
-    """The gangs that cannot be expressed for the scheduler of the set."""
+    """The gangs that are too large for the API server, or cannot be expressed for the scheduler of the set."""
 
 
 class ReplicaState(Struct, frozen=True, eq=False):
@@ -100,7 +100,7 @@ def desired_replica(
         summary(view, complete),
         pending,
         tuple(_unconfirmed_errors(view)) if failed_calls is None else (),
-        tuple(scheduler_gang.alarms(view)),
+        (*podgang.alarms(view), *scheduler_gang.alarms(view)),
     )
     return replica, own.resources
 

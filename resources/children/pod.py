@@ -16,7 +16,7 @@ from engine.resource import Body, Drop, Hold, Path, Policy, Resource, Want, held
 from engine.verb import Verb
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest
-from resources.children import absence, podclique, resource_claim, scheduler_gang
+from resources.children import absence, podclique, podgang, resource_claim, scheduler_gang
 from resources.children.child_kind import DeletionGroup, EventTexts
 from resources.children.podclique import HASH_LABEL, labels_of, our_labels, pod_spec_of
 from resources.children.resource_claim import ClaimUse
@@ -49,14 +49,16 @@ EVENTS = {
 def render(view: View) -> Iterator[Resource]:
     """The pods of a replica: serving ones, new ones for missing indices, and those to delete."""
     base = next(gang for gang in view.gangs if gang.is_base)
-    gangs = scheduler_gang.scheduler_gangs(view)
+    gangs, too_large = scheduler_gang.scheduler_gangs(view), podgang.too_large(view)
     for clique in view.cliques:
         if view.keeps(clique):
-            yield from _of_clique(view, clique, base, gangs.get(clique.gang))
+            yield from _of_clique(view, clique, base, gangs.get(clique.gang), too_large.get(clique.gang, ""))
 
 
-def _of_clique(view: View, clique: CliqueView, base: GangView, gang: SchedulerGang | None) -> Iterator[Resource]:
-    """The pods of a clique. `gang` is the scheduler's object for the clique's gang; None if the scheduler needs none."""
+def _of_clique(view: View, clique: CliqueView, base: GangView, gang: SchedulerGang | None, too_large: str) -> Iterator[Resource]:
+    """The pods of a clique. `gang` is the scheduler's object for the clique's gang; None if the scheduler needs none. `too_large`: why the
+    PodGang cannot list its pods.
+    """
     placement = scheduler_gang.pod_metadata(view, clique, gang)
     clique_labels = {**labels_of(view, clique), labels.PODCLIQUE: clique.name}
     is_gate_open = not clique.base_gang or is_scheduled(base)
@@ -68,7 +70,8 @@ def _of_clique(view: View, clique: CliqueView, base: GangView, gang: SchedulerGa
         template = _template(view, clique, placement, _spec(view, clique, is_gate_open))
         for new in clique.assignment.new:
             created = _after_scheduler_gang(_new_pod(view, clique, new, template, parents), gang)
-            yield held(created, view.holds[clique.clique.name], blocked=True) if clique.clique.name in view.holds else created
+            blocker = too_large or view.holds.get(clique.clique.name, "")
+            yield held(created, blocker, blocked=True) if blocker else created
     for pod in clique.assignment.surplus:
         yield _deleted(pod, Because(Reason.SCALED_IN, f"{clique.name} is scaled to {clique.replicas}"))
     for pod in clique.assignment.ended:

@@ -1,10 +1,11 @@
 """PodGangs: the pods to schedule together. One base gang for each replica, and a scaled gang for each group replica beyond minAvailable."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from engine.observed import Live
 from engine.paths import overlay
+from engine.plan import Alarm
 from engine.reason import Reason
 from engine.resource import Body, Hold, Policy, Want
 from engine.verb import Verb
@@ -25,6 +26,16 @@ POLICY = Policy(
     owned=(("spec", "priorityClassName"), ("spec", CONSTRAINT), ("spec", GROUP_CONSTRAINTS)),
 )
 
+MOST_BYTES: Final = 1_536 * 1024
+"""The size of the largest object that an API server stores, as etcd is configured by default (`--max-request-bytes`)."""
+OTHER_BYTES: Final = 32 * 1024
+"""What is kept free for everything in a PodGang but its pods: labels, constraints, conditions, managed fields."""
+BYTES_PER_POD: Final = len('{"namespace":"","name":""},')
+"""Bytes of a reference to a pod besides the names of the pod and its namespace."""
+LONGEST_NAMES: Final = 63 + 63
+"""Characters of a namespace and a pod's name (N1)."""
+CERTAINLY_FIT: Final = (MOST_BYTES - OTHER_BYTES) // (BYTES_PER_POD + LONGEST_NAMES)
+"""So many pods fit into a PodGang, whatever their names are."""
 
 _WRITTEN = EventTexts(
     "PodGangCreateOrUpdateSuccessful",
@@ -52,6 +63,8 @@ def _podgang(view: View, gang: GangView) -> Want | Hold:
     if topology.blocker and gang.live is None:
         why = f"its topology constraints are not known: {topology.blocker}"
         return Hold(gang.id, why, (view.owner,), blocked=True)
+    if too_large := size_blocker(view, gang):
+        return Hold(gang.id, too_large, (view.owner,), blocked=True)
     why = f"{'base' if gang.is_base else 'scaled'} gang of replica {view.index}"
     follows = absence.follows_pods(view, gang)
     return Want(
@@ -119,6 +132,47 @@ def _pod_group(view: View, name: str, minimum: int, clique: CliqueView | None, c
     return group | {CONSTRAINT: constraint} if constraint else group
 
 
+def size_blocker(view: View, gang: GangView) -> str:
+    """Why the PodGang cannot list its pods; empty if it can, or if it lists as many already."""
+    pods = _pods(gang)
+    if pods <= CERTAINLY_FIT or pods <= listed_pods(gang) or (size := _bytes(view, gang)) <= MOST_BYTES - OTHER_BYTES:
+        return ""
+    return (
+        f"its {pods} pods take {size / 1024 / 1024:.1f} MiB in one PodGang, and an API server stores at most {MOST_BYTES / 1024 / 1024:g} "
+        "MiB of one object: ask for fewer pods in a replica, or put them into a scaling group with a smaller minAvailable"
+    )
+
+
+def too_large(view: View) -> Mapping[str, str]:
+    """PodGang name -> why it cannot list its pods, for those that cannot."""
+    return {gang.id.name: why for gang in view.gangs if (why := size_blocker(view, gang))}
+
+
+def alarms(view: View) -> Iterator[Alarm]:
+    """One alarm for each PodGang that cannot list its pods."""
+    for name, why in too_large(view).items():
+        about = kinds.PODGANG.id(view.namespace, name) if kinds.PODGANG.id(view.namespace, name) in view.lives.objects else None
+        yield Alarm("PodGangTooLarge", f"PodGang {view.namespace}/{name}: {why}", blocking=True, about=about)
+
+
+def listed_pods(gang: GangView) -> int:
+    """How many pods the live PodGang lists; 0 without one."""
+    if gang.live is None:
+        return 0
+    groups = (gang.live.body.get("spec") or {}).get("podgroups") or ()
+    return sum(len(group.get("podReferences") or ()) for group in groups)
+
+
+def _pods(gang: GangView) -> int:
+    return sum(clique.replicas for clique in gang.cliques)
+
+
+def _bytes(view: View, gang: GangView) -> int:
+    """How many bytes the references to the pods of the gang take."""
+    fixed = BYTES_PER_POD + len(view.namespace)
+    return sum(fixed + len(name) for clique in gang.cliques for name in _listed(clique))
+
+
 def _clique_constraints(view: View, gang: GangView) -> Iterator[tuple[str, Constraint | None]]:
     """PodClique name -> topology constraint, for the pod groups of a gang. Some of a base gang's have no clique now."""
     of_cliques = view.template.topology.of_cliques
@@ -161,8 +215,12 @@ def _references(view: View, clique: CliqueView) -> list[dict[str, str]]:
     """The pods of a clique, sorted by name: serving and new ones. Empty while the clique is deleted."""
     if not view.keeps(clique):
         return []
-    pods = [pod.name for pod in clique.assignment.kept] + [pod.name for pod in clique.assignment.new]
-    return [{"namespace": view.namespace, "name": name} for name in sorted(pods)]
+    return [{"namespace": view.namespace, "name": name} for name in sorted(_listed(clique))]
+
+
+def _listed(clique: CliqueView) -> list[str]:
+    """The names of the pods of a clique that its gang lists."""
+    return [*(pod.name for pod in clique.assignment.kept), *(pod.name for pod in clique.assignment.new)]
 
 
 def obsolete(view: View, live: Live) -> DeletionGroup:

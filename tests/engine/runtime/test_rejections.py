@@ -12,6 +12,7 @@ from engine.errors import (
     RefusedBy,
     ServerFault,
     Throttled,
+    TooLarge,
     Unreachable,
 )
 from engine.observed import live
@@ -64,6 +65,15 @@ def test_a_rejected_operation_is_sent_again_when_patience_is_over() -> None:
 
     assert rejections.suspends(create("a"), 29)
     assert not rejections.suspends(create("a"), 30)
+
+
+def test_what_is_too_large_is_never_sent_again_whatever_its_revision() -> None:
+    rejections = Rejections(patience=30)
+    rejections.note([failed(patch(), TooLarge("limit is 3145728"))], 0)
+    rejections.note([], 100_000)
+
+    assert rejections.suspends(patch(revision="2"), 200_000)
+    assert not rejections.suspends(patch(size=2), 200_000)
 
 
 def test_a_taken_name_is_a_rejection_unless_its_holder_is_being_deleted() -> None:

@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from engine.errors import LeaseLost
+from engine.memo import Steps
 from engine.runtime.clock import SystemClock
 from engine.runtime.lease import STALLED_AFTER, Durations, Leadership, Lease, held
 from engine.runtime.provider import Client
 from engine.runtime.renewal_thread import renewal_thread
-from engine.steps import Steps
 from grove_sandbox.clock import VirtualClock
 from tests.engine.runtime.leases import Leases
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import DryRunUnsupported, Forbidden, Invalid, RefusedBy
+from engine.errors import ClusterError, DryRunUnsupported, Forbidden, Invalid, RefusedBy, ServerFault, TooLarge
 from providers.kubernetes.errors import error_of_status
 
 
@@ -64,3 +64,21 @@ def test_an_error_says_what_refused_the_request(status: dict[str, Any], by: Refu
 )
 def test_only_a_webhook_with_side_effects_cannot_answer_a_dry_run(message: str, expected: type[Invalid]) -> None:
     assert type(error_of_status({"kind": "Status", "code": 400, "message": message})) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "expected"),
+    [
+        (413, "Request entity too large: limit is 3145728", TooLarge),
+        (500, "etcdserver: request is too large", TooLarge),
+        (500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2240412 vs. 2097152)", TooLarge),
+        (500, "rpc error: code = ResourceExhausted desc = grpc: received message larger than max (9 vs. 4)", ServerFault),
+        (500, "etcdserver: request timed out", ServerFault),
+        (500, 'failed calling webhook "a": etcdserver: request is too large', ServerFault),
+    ],
+)
+def test_an_object_that_no_server_stores_is_told_from_a_server_that_fails(code: int, message: str, expected: type[ClusterError]) -> None:
+    error = error_of_status({"kind": "Status", "code": code, "message": message})
+
+    assert (type(error), error.code) == (expected, code)
+    assert ("stores at most 1.5 MiB" in str(error)) is (expected is TooLarge)
