@@ -30,6 +30,7 @@ def gang(pods: int) -> dict[str, Any]:
     return {"apiVersion": kinds.PODGANG.api_version, "kind": kinds.PODGANG.name, "metadata": metadata, "spec": spec}
 
 
+@pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
 @pytest.mark.parametrize(("pods", "says"), [(32_000, "request is too large"), (42_000, "larger than max"), (70_000, "limit is 3145728")])
 async def test_a_server_says_in_three_ways_that_an_object_is_too_large(api_server: ControlPlane, pods: int, says: str) -> None:
     async with connection(api_server, "admin") as admin:
