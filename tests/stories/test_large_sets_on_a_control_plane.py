@@ -17,7 +17,7 @@ from tests.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
-TOO_MANY = 90_000
+TOO_MANY = 40_000
 ELECTION = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "200ms", "resourceName": "large", "resourceNamespace": "default"}
 """Shorter than it takes to plan so many pods."""
 
