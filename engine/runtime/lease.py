@@ -33,7 +33,7 @@ from engine.memo import Steps
 from engine.runtime.clock import Clock
 from engine.runtime.lease_holder import CurrentHolder, LeaseHolder, annotated, holder_of, with_layout
 from engine.runtime.provider import Body, Client
-from engine.runtime.renewal import IN_THE_SAME_LOOP, Place, Renewal
+from engine.runtime.renewal import IN_THE_SAME_LOOP, Renewal, RenewalPlace
 
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 
@@ -133,7 +133,7 @@ class Leadership:
         """What the Lease is read and written with: in another thread with its own connection."""
         self.scope = anyio.CancelScope()
         """Cancelled when the lease is lost."""
-        self._place: Place | None = None
+        self._place: RenewalPlace | None = None
         """The thread in which the Lease is renewed; None: in the event loop of the work."""
         self._progress: object = None
         """What the work had done when that was last asked."""
@@ -160,7 +160,7 @@ class Leadership:
         """Whether the renew deadline has not passed. Asked before each write, for a process may have been suspended without noticing."""
         return bool(self._record) and self.lease.clock.monotonic() < self._renewed_at + self.lease.durations.renew
 
-    def renew_from(self, place: Place | None) -> None:
+    def renew_from(self, place: RenewalPlace | None) -> None:
         """Read and write the Lease from there from now on; None: in the event loop of the work, with its client."""
         self._place, self.client = place, place.client if place is not None else self.lease.client
 

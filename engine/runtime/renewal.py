@@ -22,7 +22,7 @@ class Renewed(Protocol):
         """Give the Lease up when its deadline has passed."""
         ...
 
-    def renew_from(self, place: "Place | None") -> None:
+    def renew_from(self, place: "RenewalPlace | None") -> None:
         """Read and write the Lease from there from now on; None: in the event loop of the work, with its client."""
         ...
 
@@ -31,7 +31,7 @@ class Renewed(Protocol):
         ...
 
 
-class Place(Protocol):
+class RenewalPlace(Protocol):
     """Another thread, for the renewal of one Lease."""
 
     client: Client

@@ -64,7 +64,7 @@ class RenewalThread:
     async def renewing(self, leadership: Renewed) -> AsyncGenerator[None]:
         """Renew the Lease while the block runs. Raises `EngineError` before it if there is no connection."""
         loop = asyncio.get_running_loop()
-        place = _Place(leadership, await self.call(self._connected), loop, self._on_stall)
+        place = _RenewalPlace(leadership, await self.call(self._connected), loop, self._on_stall)
         leadership.renew_from(place)
         renewed = self._portal.start_task_soon(place.renew)
         renewed.add_done_callback(place.note_end)
@@ -77,7 +77,7 @@ class RenewalThread:
             leadership.renew_from(None)
 
 
-class _Place:
+class _RenewalPlace:
     """The thread, for the renewal of one Lease."""
 
     def __init__(self, leadership: Renewed, client: Client, loop: asyncio.AbstractEventLoop, on_stall: Callable[[str], None]) -> None:
