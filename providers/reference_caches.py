@@ -98,10 +98,19 @@ class CachedReferences:
 class ReferenceCaches:
     """The caches of all look-ups. `run` and `read` belong to one event loop; everything else may be called in any thread."""
 
-    def __init__(self, client: Client, clock: Clock, log: Log, look_ups: Iterable[LookUp], namespaces: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        log: Log,
+        look_ups: Iterable[LookUp],
+        namespaces: Sequence[str] = (),
+        *,
+        asked_elsewhere: bool = True,
+    ) -> None:
+        """`namespaces`: those to read; none: all. `asked_elsewhere`: whether reviews may be about others, too."""
         self._client, self._clock, self._log = client, clock, log
-        self._namespaces = tuple(namespaces)
-        """The namespaces to read; none: all."""
+        self._namespaces, self._has_all = tuple(namespaces), not asked_elsewhere
         self._wanted = tuple(look_ups)
         self._informers: dict[LookUp, tuple[Informer[ReferenceStore], ...]] = {}
         self._is_changed = anyio.Event()
@@ -156,10 +165,10 @@ class ReferenceCaches:
         return next((object for object in held if object is not None), None)
 
     def knows(self, kind: str) -> bool:
-        """Whether that kind is looked up, in all namespaces, and its cache is complete and up to date."""
+        """Whether that kind is looked up, wherever webhooks are asked, and its cache is complete and up to date."""
         informers = next((informers for look_up, informers in self._informers.items() if look_up.kind.key == kind), ())
-        return any(
-            informer.store.namespace == "" and informer.synced.is_set() and informer.served and informer.error is None
+        return bool(informers) and all(
+            (informer.store.namespace == "" or self._has_all) and informer.synced.is_set() and informer.served and informer.error is None
             for informer in informers
         )
 

@@ -54,9 +54,16 @@ def targets(scope: Scope) -> Iterator[Target]:
     for kind in scope.children:
         if kind not in scope.references:
             finalizers = scope.finalizers.get(kind, ())
-            yield from (Target(kind, namespace, scope.selector, finalizers) for namespace in scope.namespaces or ("",))
+            yield from (Target(kind, namespace, scope.selector, finalizers) for namespace in places(kind, scope))
     for kind in dict.fromkeys((*scope.references, *scope.roots)):
-        yield from (Target(kind, namespace, "") for namespace in (scope.namespaces if kind.namespaced else ()) or ("",))
+        yield from (Target(kind, namespace, "") for namespace in places(kind, scope))
+
+
+def places(kind: Kind, scope: Scope) -> tuple[str, ...]:
+    """The namespaces in which a kind is listed, an empty one for one list of everything. Of a shard only its own, if they are named."""
+    if not kind.namespaced or not scope.namespaces:
+        return ("",)
+    return tuple(name for name in scope.namespaces if scope.shard is None or scope.shard.contains(name))
 
 
 def observation(

@@ -9,6 +9,7 @@ from engine import duration
 from engine.shards import MAX_SHARDS
 from resources.base.fields import mapping, mappings
 from resources.ports.configuration import SSH_SECRET
+from resources.schema.formats import label_faults
 from resources.schema.issues import Issue, Rejected, duplicates, rejection
 from resources.schema.unknown_fields import UnknownField, unknown_fields
 from resources.schema.wire import Duration, Opaque, Seq, Wire, broken
@@ -55,6 +56,14 @@ class Section(Wire):
     """
 
     model_config = ConfigDict(extra="ignore")
+
+
+def _namespace_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, each once, in their order."""
+    for index, name in enumerate(names):
+        if label_faults(name):
+            raise broken("must be the name of a namespace", "FieldValueInvalid", (index,), value=name)
+    return tuple(dict.fromkeys(names))
 
 
 def _else(default: int) -> AfterValidator:
@@ -271,6 +280,8 @@ class GraphIngress(Section):
 class Dynamo(Section):
     """DynamoGraphDeployments."""
 
+    enabled: bool = True
+    """Whether graphs are managed. If not, neither they nor the kinds that only they consist of are listed."""
     mpi_run: MpiRun = MpiRun.model_construct()
     termination_delay: Duration = "15m"
     """`terminationDelay` of the PodCliqueSet of a graph; 0s: that of Grove."""
@@ -293,6 +304,8 @@ class Settings(Section):
     controllers: Controllers = Controllers.model_construct()
     log_level: Literal["debug", "info", "error"] = "info"
     log_format: Literal["json", "text"] = "json"
+    namespaces: Annotated[Seq[str], AfterValidator(_namespace_names)] = ()
+    """The only namespaces whose workloads are managed; empty: all of them."""
     authorizer: Authorizer = Authorizer.model_construct()
     topology_aware_scheduling: Switch = Switch.model_construct()
     network: Network = Network.model_construct()

@@ -32,7 +32,12 @@ VALUES_WITHOUT_EFFECT: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 )
 """The same for single values of fields that otherwise have an effect."""
 NEEDS_RESTART: Final[Mapping[str, str]] = MappingProxyType(
-    {"leaderElection": "the Lease is held with the values at the start", "server": "its addresses are bound at the start"}
+    {
+        "leaderElection": "the Lease is held with the values at the start",
+        "server": "its addresses are bound at the start",
+        "namespaces": "what is listed and what the account may do change together",
+        "dynamo.enabled": "what is listed and what the account may do change together",
+    }
 )
 """The fields, or sections, that `engine run` uses when it starts only, each with the reason."""
 NOT_PLANNED_WITH: Final[Mapping[str, str]] = MappingProxyType({"authorizer": "only admission depends on it"})
@@ -45,6 +50,7 @@ PUBLISHED: Final[Mapping[str, str]] = MappingProxyType(
         "scheduler": "decides about the objects of gangs",
         "initContainer": "is part of the pods of cliques that start after others",
         "dynamo": "decides about the objects of graphs",
+        "namespaces": "workloads of other namespaces are not managed",
     }
 )
 """The fields, or sections, that an installation publishes because commands plan or write with them, each with the reason."""
@@ -107,8 +113,8 @@ def changed_fields(old: Settings, new: Settings) -> tuple[str, ...]:
 
 
 def generic(path: Path) -> str:
-    """The path as text, with `[]` for each index."""
-    return "".join(ENTRY if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
+    """The path as text, with `[]` for each index but the last key: an entry of a list without fields stands for the list."""
+    return "".join(ENTRY if isinstance(key, int) else f".{key}" for key in path).removeprefix(".").removesuffix(ENTRY)
 
 
 def leaves(value: Any, model: type[Wire] | None = Settings, path: Path = ()) -> Iterator[tuple[Path, Any]]:

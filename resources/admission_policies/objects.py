@@ -38,14 +38,15 @@ def policies(configuration: Configuration, protection: Protection, *, mutating: 
     """Each policy, followed by its binding. With `mutating`, also those that change new objects."""
     fabrics = configuration.fabrics
     rules = (*set_rules(configuration), *(rule for fabric in fabrics for rule in fabric.policy_rules()))
-    yield from _validating(kinds.PODCLIQUESET, VARIABLES, rules)
+    places = configuration.namespaces
+    yield from _validating(kinds.PODCLIQUESET, VARIABLES, rules, places)
     binding_rules = tuple(topology_rules.binding_policy_rules(configuration))
     yield from _validating(kinds.TOPOLOGY_BINDING, topology_rules.BINDING_VARIABLES, binding_rules)
     if protection.enabled:
-        yield from _protecting(protection)
+        yield from _protecting(protection, places)
     if mutating:
         for enrolment in filter(None, (fabric.enrolment() for fabric in fabrics)):
-            yield from _enrolling(enrolment)
+            yield from _enrolling(enrolment, places)
 
 
 def set_rules(configuration: Configuration) -> Iterator[PolicyRule]:
@@ -64,8 +65,13 @@ def unstated_rules(configuration: Configuration, *, mutating: bool) -> tuple[str
     return (*UNSTATED, *(rule for fabric in configuration.fabrics for rule in fabric.unstated_rules()), *defaults)
 
 
-def _validating(kind: Kind, variables: Sequence[PolicyVariable], rules: Sequence[PolicyRule]) -> Iterator[Body]:
-    """The policy for one kind of root. An object that is being deleted may be changed in any way, so that its finalizers can be removed."""
+def _validating(
+    kind: Kind, variables: Sequence[PolicyVariable], rules: Sequence[PolicyRule], namespaces: Sequence[str] = ()
+) -> Iterator[Body]:
+    """The policy for one kind of root, in these namespaces (none: in all).
+
+    An object that is being deleted may be changed in any way, so that its finalizers can be removed.
+    """
     yield from _bound(
         f"{kind.plural}.{SUFFIX}",
         {
@@ -74,6 +80,7 @@ def _validating(kind: Kind, variables: Sequence[PolicyVariable], rules: Sequence
             "variables": [{"name": variable.name, "expression": variable.expression} for variable in variables],
             "validations": [_validation(rule) for rule in rules],
         },
+        namespaces,
     )
 
 
@@ -82,7 +89,7 @@ def _validation(rule: PolicyRule) -> Body:
     return {"expression": rule.expression, "message": rule.message, **expression}
 
 
-def _protecting(protection: Protection) -> Iterator[Body]:
+def _protecting(protection: Protection, namespaces: Sequence[str]) -> Iterator[Body]:
     """The policy that lets only the engine and exempt users change managed objects."""
     users = ", ".join(text(user) for user in sorted({protection.operator, *protection.exempt} - {""}))
     key = "(oldObject == null ? object : oldObject).metadata.namespace + '/' + request.name"
@@ -104,10 +111,11 @@ def _protecting(protection: Protection) -> Iterator[Body]:
             ],
             "validations": [_validation(rule)],
         },
+        namespaces,
     )
 
 
-def _enrolling(enrolment: Enrolment) -> Iterator[Body]:
+def _enrolling(enrolment: Enrolment, namespaces: Sequence[str]) -> Iterator[Body]:
     """The policy that adds annotations to new sets."""
     entries = ", ".join(f"{text(key)}: {text(value)}" for key, value in enrolment.annotations.items())
     yield from _bound(
@@ -127,6 +135,7 @@ def _enrolling(enrolment: Enrolment) -> Iterator[Body]:
                 }
             ],
         },
+        namespaces,
         mutating=True,
     )
 
@@ -135,12 +144,13 @@ def _resource_rule(kind: Kind, acts: Sequence[Act]) -> Body:
     return {"apiGroups": [kind.group], "apiVersions": ["*"], "operations": [act.value for act in acts], "resources": [kind.plural]}
 
 
-def _bound(name: str, spec: Mapping[str, Any], *, mutating: bool = False) -> Iterator[Body]:
-    """A policy and the binding that puts it into effect."""
+def _bound(name: str, spec: Mapping[str, Any], namespaces: Sequence[str] = (), *, mutating: bool = False) -> Iterator[Body]:
+    """A policy and the binding that puts it into effect, in these namespaces (none: in all)."""
     version = MUTATING_VERSION if mutating else VALIDATING_VERSION
     kind = "MutatingAdmissionPolicy" if mutating else "ValidatingAdmissionPolicy"
     # No `app.kubernetes.io/managed-by`: that label marks the objects of sets.
     metadata = {"name": name, "labels": {labels.NAME: "grove-engine", labels.PART_OF: "grove", labels.COMPONENT: "admission-policy"}}
     yield {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {"failurePolicy": "Fail", **spec}}
     actions = {} if mutating else {"validationActions": ["Deny"]}
-    yield {"apiVersion": version, "kind": f"{kind}Binding", "metadata": metadata, "spec": {"policyName": name, **actions}}
+    places = {"matchResources": {"namespaceSelector": labels.selector_of_namespaces(namespaces)}} if namespaces else {}
+    yield {"apiVersion": version, "kind": f"{kind}Binding", "metadata": metadata, "spec": {"policyName": name, **places, **actions}}

@@ -1,6 +1,7 @@
 """Labels: the keys of labels, annotations and finalizers, and the sets of labels that objects carry."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 PART_OF = "app.kubernetes.io/part-of"
@@ -82,6 +83,8 @@ GRAPH_SELECTOR = f"{MANAGED_BY}={GRAPH_MANAGER}"
 """The label selector that matches every object of every graph."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """kubectl's record of one object's manifest, which must not be copied to another object."""
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""The label of every namespace with its name, which Kubernetes keeps."""
 APPLYSET_PREFIX = "applyset.kubernetes.io/"
 """The prefix of the keys of ApplySets, of which objects are members that users apply, and not what is made from them."""
 
@@ -106,3 +109,8 @@ def without_grove(keys: Mapping[str, str]) -> dict[str, str]:
 def selector(labels: Mapping[str, str]) -> str:
     """A label selector as text, for example `a=1,b=2`, with the keys in the given order."""
     return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def selector_of_namespaces(names: Sequence[str]) -> dict[str, Any]:
+    """The label selector, as manifests have it, of the namespaces with these names: Kubernetes labels each with its own."""
+    return {"matchExpressions": [{"key": NAMESPACE_NAME, "operator": "In", "values": list(names)}]}

@@ -37,8 +37,6 @@ class EngineInstallation(Struct, frozen=True):
     """When `engine sync` runs, in the format of cron."""
     timeout: str = TIMEOUT
     """After how long `engine sync` ends although pods are not ready; shorter than the schedule."""
-    graphs: bool = True
-    """Whether the engine may manage DynamoGraphDeployments."""
     network_policy: bool = False
     service_monitor: bool = False
 
@@ -66,6 +64,16 @@ class EngineInstallation(Struct, frozen=True):
     def shards(self) -> int:
         """The number of parts into which the namespaces of the cluster are divided, each with a leader of its own."""
         return int(self.section("leaderElection").get("shards") or 1)
+
+    @property
+    def graphs(self) -> bool:
+        """Whether the engine manages DynamoGraphDeployments."""
+        return self.section("dynamo").get("enabled") is not False
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The only namespaces whose workloads the engine manages; none: all."""
+        return tuple(self.configuration.get("namespaces") or ())
 
     @property
     def user(self) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from resources.base.fields import mapping
@@ -16,7 +16,8 @@ FILE: Final = "config.yaml"
 """The key of the ConfigMap."""
 HEADER: Final = {"apiVersion": "operator.config.grove.io/v1alpha1", "kind": "OperatorConfiguration"}
 RESTART_SECTIONS: Final = ("leaderElection", "server")
-"""The sections that a running engine does not take over. The pods are replaced when one of them changes; all others it reads again."""
+"""The sections that a running engine does not take over. The pods are replaced when one of them changes, or what is managed (`extent`); all
+others it reads again."""
 RESTART_ANNOTATION: Final = "engine.grove.io/restart-configuration"
 """The annotation of the pods with a digest of those sections."""
 
@@ -72,6 +73,14 @@ def installed(chosen: Mapping[str, Any], namespace: str, mode: Mode, admission: 
     return configuration
 
 
+def extent(graphs: bool, namespaces: Sequence[str]) -> dict[str, Any]:
+    """The part of a configuration that says what is managed, as far as that is not everything.
+
+    `graphs`: whether DynamoGraphDeployments are. `namespaces`: the only ones whose workloads are; none: all.
+    """
+    return {**({} if graphs else {"dynamo": {"enabled": False}}), **({"namespaces": list(namespaces)} if namespaces else {})}
+
+
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Two documents in one: maps are merged, everything else is replaced, and a null removes its field."""
     result = dict(below)
@@ -108,6 +117,7 @@ def publication_object(publication: InstallationRecord, text: str) -> dict[str, 
 def restart_digest(configuration: Mapping[str, Any]) -> str:
     """A digest of the sections that need a restart: the JSON and the digest that Helm's `toJson` and `sha256sum` make of them."""
     sections = {section: configuration.get(section) for section in RESTART_SECTIONS}
+    sections |= extent(mapping(configuration.get("dynamo")).get("enabled", True) is not False, configuration.get("namespaces") or ())
     text = json.dumps(sections, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

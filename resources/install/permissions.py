@@ -1,6 +1,6 @@
 """Permissions: what the engine must be allowed to do, computed from the blueprints' tables of kinds. No verb that it does not use."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final
 
@@ -46,6 +46,11 @@ CLUSTER_IDENTITY: Final = Permission(kinds.NAMESPACE, ("get",), names=("kube-sys
 GROVE_LEASE: Final = Permission(kinds.LEASE, ("get",), names=(GROVE_OPERATOR.name,))
 """Whether Grove's operator runs is known by its Lease. In every namespace, because a Role for that of Grove needs it to exist."""
 
+EVENTS_OF_CLUSTER: Final = Permission(kinds.EVENT, ("create", "patch"), namespace="default")
+"""Events about objects that are in no namespace, e.g. topology bindings, are written in this one."""
+OF_DRIVERS: Final = (kinds.DAEMON_SET, kinds.DEPLOYMENT)
+"""Kinds of which readers look for those of vendors' drivers, in whatever namespace these are."""
+
 _Need = tuple[Kind, tuple[str, ...], str]
 """Kind, verbs, subresource."""
 
@@ -76,6 +81,35 @@ def installation_permissions(use: Use) -> Iterator[Permission]:
         verbs = ("get", "update") if use is Use.RUN else ("get",)
         yield Permission(kinds.CONFIG_MAP, verbs, namespace=NAMESPACE, names=(NAME,))
     yield GROVE_LEASE
+
+
+def is_of_workloads(permission: Permission) -> bool:
+    """Whether it is about all objects in the namespaces with workloads: then an installation for some namespaces has it in these only."""
+    return permission.kind.namespaced and not permission.namespace and not permission.names
+
+
+def confined(needed: Iterable[Permission], namespaces: Sequence[str]) -> tuple[Permission, ...]:
+    """The permissions of an installation that manages these namespaces only (none: all): those of workloads once for each of them."""
+    listed = tuple(needed)
+    if not namespaces:
+        return listed
+    in_each = [permission for permission in listed if is_of_workloads(permission)]
+    return (
+        *(permission for permission in listed if not is_of_workloads(permission)),
+        *(replace(permission, namespace=namespace) for namespace in namespaces for permission in in_each),
+        *of_the_cluster(listed),
+    )
+
+
+def of_the_cluster(needed: Iterable[Permission]) -> Iterator[Permission]:
+    """What takes the place of permissions of workloads where these are confined: about Events of objects that are in no namespace, and
+    about what belongs to drivers, for those who may write nothing.
+    """
+    in_each = [permission for permission in needed if is_of_workloads(permission)]
+    if any(permission.kind == kinds.EVENT and "create" in permission.verbs for permission in in_each):
+        yield EVENTS_OF_CLUSTER
+    elif any("list" in permission.verbs for permission in in_each if permission.kind == kinds.DAEMON_SET):
+        yield from (Permission(kind, ("list",)) for kind in OF_DRIVERS)
 
 
 def without_implied(needed: Iterable[Permission]) -> Iterator[Permission]:

@@ -29,10 +29,16 @@ INSTALL: Final = "engine manifests crds | kubectl apply --server-side -f -"
 ROLES: Final = "engine manifests rbac | kubectl apply -f -"
 
 
-def checks(installation: Installation, rights: Rights, fabrics: Iterable[Fabric], schedulers: Iterable[Scheduler] = ()) -> Iterator[Check]:
-    """Every check: those of the engine, then those of the scheduler back ends and of the fabrics."""
+def checks(
+    installation: Installation,
+    rights: Rights,
+    fabrics: Iterable[Fabric],
+    schedulers: Iterable[Scheduler] = (),
+    defined: Iterable[Kind] = kinds.DEFINED,
+) -> Iterator[Check]:
+    """Every check: those of the engine, then those of the scheduler back ends and of the fabrics. `defined`: our kinds that are managed."""
     yield _server_version(installation)
-    yield from _own_crds(installation)
+    yield from _own_crds(installation, defined)
     yield from _permissions({permission: denied for permission, denied in rights.items() if _matters(permission.kind, installation)})
     for scheduler in schedulers:
         yield from _of_scheduler(scheduler, installation)
@@ -67,8 +73,8 @@ def _server_version(installation: Installation) -> Check:
     return Check(Severity.INFO, "server version", CheckResult.GOOD, f"{version} ({platform})" if platform else version)
 
 
-def _own_crds(installation: Installation) -> Iterator[Check]:
-    for kind in kinds.DEFINED:
+def _own_crds(installation: Installation, defined: Iterable[Kind]) -> Iterator[Check]:
+    for kind in defined:
         subject = f"CRD {kind.plural}.{kind.group}"
         # An older installation has no bindings and no graphs, and sets run without them.
         level = Severity.WARNING if kind in (kinds.TOPOLOGY_BINDING, kinds.DYNAMO_GRAPH) else Severity.HARD

@@ -1,6 +1,6 @@
 """Roles: the ServiceAccount of an installation and the roles and bindings that allow it exactly its permissions."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -8,14 +8,14 @@ from msgspec import Struct
 from engine.ids import Kind
 from resources.base import kinds
 from resources.install import modes
-from resources.install.permissions import VERBS, Permission, without_implied
+from resources.install.permissions import VERBS, Permission, is_of_workloads, of_the_cluster, without_implied
 from resources.install.publication import NAME, NAMESPACE
 
 CLUSTER_ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
 
 ENGINE_ROLE: Final = "grove:system:grove-engine"
-"""The ClusterRole of the engine's account, and its binding."""
+"""The ClusterRole of the engine's account, the Role in each namespace where only some are managed, and their bindings."""
 NAMESPACE_ROLE: Final = "grove:system:grove-engine-lease"
 """The Role for what is in the installation's own namespace, the Lease above all, and its binding."""
 PUBLICATION_ROLE: Final = "grove:system:grove-engine-publication"
@@ -26,8 +26,19 @@ WRITER_ROLE: Final = "grove:system:grove-engine-writer"
 """The ClusterRole of people and jobs that run `engine sync`, and the Role for the Leases that they take; the administrator binds both."""
 READER_ROLE: Final = "grove:system:grove-engine-reader"
 """The ClusterRole of people and jobs that only read; the administrator binds it."""
-ROLE_OF_NAMESPACE: Final[Mapping[str, str]] = {NAMESPACE: PUBLICATION_ROLE}
-"""Namespace -> the name of the Role there; elsewhere `NAMESPACE_ROLE`."""
+CERTIFICATE_ROLE: Final = "grove:system:grove-engine-certificate"
+"""The Role for the Secret with the certificate of the webhooks, and its binding, where only some namespaces are managed."""
+EVENTS_ROLE: Final = "grove:system:grove-engine-events"
+"""The Role for Events about objects that are in no namespace, and its binding, where only some namespaces are managed."""
+OF_CLUSTER: Final = "-cluster"
+"""The end of the names of the ClusterRoles of people with what is in no namespace, where only some namespaces are managed."""
+ROLE_OF_KIND: Final[Mapping[Kind, str]] = {
+    kinds.CONFIG_MAP: PUBLICATION_ROLE,
+    kinds.SECRET: CERTIFICATE_ROLE,
+    kinds.EVENT: EVENTS_ROLE,
+    kinds.LEASE: NAMESPACE_ROLE,
+}
+"""Kind of an object of the installation itself -> the name of the Role for it."""
 PLAN_URL: Final = "/debug/plan"
 """The non-resource URL whose `get` permits a caller to see the pending plan and the pages."""
 LABELS: Final = {"app.kubernetes.io/name": "grove-engine", "app.kubernetes.io/part-of": "grove"}
@@ -46,18 +57,35 @@ class Account(Struct, frozen=True):
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
 
-def account_objects(account: Account, needed: Iterable[Permission]) -> Iterator[dict[str, Any]]:
-    """The ServiceAccount, and a role with a binding for each place in which it needs permissions: the whole cluster, or one namespace."""
+def account_objects(account: Account, needed: Iterable[Permission], namespaces: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """The ServiceAccount, and a role with a binding for each place in which it needs permissions: the whole cluster, or one namespace.
+
+    `namespaces`: the only ones with workloads that it manages; none: all.
+    """
     yield {"apiVersion": "v1", "kind": kinds.SERVICE_ACCOUNT.name, "metadata": _metadata(account.name, account.namespace)}
-    places: dict[str, list[Permission]] = {}
-    for permission in without_implied(needed):
-        places.setdefault(permission.namespace, []).append(permission)
-    for namespace, permissions in sorted(places.items()):
+    subject = {"kind": kinds.SERVICE_ACCOUNT.name, "name": account.name, "namespace": account.namespace}
+    for (namespace, name), permissions in sorted(_roles_of_account(tuple(needed), namespaces).items()):
         role, binding = (kinds.ROLE, kinds.ROLE_BINDING) if namespace else (CLUSTER_ROLE, CLUSTER_ROLE_BINDING)
-        name = ROLE_OF_NAMESPACE.get(namespace, NAMESPACE_ROLE) if namespace else ENGINE_ROLE
-        subject = {"kind": kinds.SERVICE_ACCOUNT.name, "name": account.name, "namespace": account.namespace}
         yield _role(role, name, namespace, permissions)
         yield _binding(binding, role, name, namespace, subject)
+
+
+def _roles_of_account(needed: Sequence[Permission], namespaces: Sequence[str]) -> Mapping[tuple[str, str], list[Permission]]:
+    """Namespace (empty: the whole cluster) and name of each role -> what it allows."""
+    roles: dict[tuple[str, str], list[Permission]] = {}
+    in_each, elsewhere = _divided(needed, namespaces)
+    for permission in without_implied(elsewhere):
+        name = ROLE_OF_KIND[permission.kind] if permission.namespace else ENGINE_ROLE
+        roles.setdefault((permission.namespace, name), []).append(permission)
+    return roles | {(namespace, ENGINE_ROLE): in_each for namespace in namespaces}
+
+
+def _divided(needed: Sequence[Permission], namespaces: Sequence[str]) -> tuple[list[Permission], list[Permission]]:
+    """What is needed in each of the namespaces, and the rest; without namespaces everything is the rest."""
+    if not namespaces:
+        return [], list(needed)
+    rest = [permission for permission in needed if not is_of_workloads(permission)]
+    return [permission for permission in needed if is_of_workloads(permission)], [*rest, *of_the_cluster(needed)]
 
 
 def public_objects() -> Iterator[dict[str, Any]]:
@@ -67,18 +95,31 @@ def public_objects() -> Iterator[dict[str, Any]]:
     yield _binding(kinds.ROLE_BINDING, kinds.ROLE, PUBLIC_ROLE, NAMESPACE, everybody)
 
 
-def writer_roles(needed: Iterable[Permission]) -> Iterator[dict[str, Any]]:
-    """The ClusterRole for `engine sync`, and the Role for the Leases of the installation. Nobody has them until they are bound."""
-    listed = [permission for permission in without_implied(needed) if permission.kind != kinds.CONFIG_MAP]
+def writer_roles(needed: Iterable[Permission], namespaces: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """The ClusterRole for `engine sync`, and the Role for the Leases of the installation. Nobody has them until they are bound.
+
+    With `namespaces` there are two ClusterRoles: one to be bound in each of these, and one with what is in no namespace.
+    """
+    in_each, rest = _divided([permission for permission in needed if permission.kind != kinds.CONFIG_MAP], namespaces)
+    if in_each:
+        yield _role(CLUSTER_ROLE, WRITER_ROLE, "", in_each)
+    listed = tuple(without_implied(rest))
     for namespace in sorted({permission.namespace for permission in listed}):
         kind = kinds.ROLE if namespace else CLUSTER_ROLE
-        yield _role(kind, WRITER_ROLE, namespace, (permission for permission in listed if permission.namespace == namespace))
+        name = f"{WRITER_ROLE}{OF_CLUSTER}" if in_each and not namespace else WRITER_ROLE
+        yield _role(kind, name, namespace, (permission for permission in listed if permission.namespace == namespace))
 
 
-def reader_role(needed: Iterable[Permission]) -> dict[str, Any]:
-    """The ClusterRole for commands that write nothing, and for the plan and the pages of `engine run`. Nobody has it until it is bound."""
-    role = _role(CLUSTER_ROLE, READER_ROLE, "", needed)
-    return {**role, "rules": [*role["rules"], {"nonResourceURLs": [PLAN_URL], "verbs": ["get"]}]}
+def reader_roles(needed: Iterable[Permission], namespaces: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """The ClusterRole for commands that write nothing, and for the plan and the pages of `engine run`. Nobody has it until it is bound.
+
+    With `namespaces` there are two: one to be bound in each of these, and one with what is in no namespace.
+    """
+    in_each, rest = _divided(tuple(needed), namespaces)
+    if in_each:
+        yield _role(CLUSTER_ROLE, READER_ROLE, "", in_each)
+    role = _role(CLUSTER_ROLE, f"{READER_ROLE}{OF_CLUSTER}" if in_each else READER_ROLE, "", without_implied(rest))
+    yield {**role, "rules": [*role["rules"], {"nonResourceURLs": [PLAN_URL], "verbs": ["get"]}]}
 
 
 def _role(kind: Kind, name: str, namespace: str, permissions: Iterable[Permission]) -> dict[str, Any]:

@@ -20,5 +20,5 @@ def webhook_configurations(installation: EngineInstallation) -> Iterator[dict[st
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": webhook.kind,
             "metadata": metadata(webhook.configuration, component="webhooks"),
-            "webhooks": [webhook.body({"service": service})],
+            "webhooks": [webhook.body({"service": service}, installation.namespaces)],
         }

@@ -3,7 +3,7 @@
 Names, paths and rules are those of Grove, so that the two operators cannot be installed side by side by accident. Grove has no graphs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -63,9 +63,14 @@ class Webhook(Struct, frozen=True):
         """The kind of its configuration object."""
         return "MutatingWebhookConfiguration" if self.mutates else "ValidatingWebhookConfiguration"
 
-    def body(self, client: Mapping[str, Any]) -> dict[str, Any]:
-        """The entry of `webhooks` in its configuration object; `client` is the `clientConfig`."""
-        selector = {"objectSelector": {"matchLabels": dict(self.labels)}} if self.labels else {}
+    def body(self, client: Mapping[str, Any], namespaces: Sequence[str] = ()) -> dict[str, Any]:
+        """The entry of `webhooks` in its configuration object; `client` is the `clientConfig`.
+
+        `namespaces`: it is asked only about objects in these, and those that are in none; empty: about all.
+        """
+        selector: dict[str, Any] = {"objectSelector": {"matchLabels": dict(self.labels)}} if self.labels else {}
+        if namespaces and any(rule.namespaced for rule in self.rules):
+            selector["namespaceSelector"] = labels.selector_of_namespaces(namespaces)
         return {
             "name": self.name,
             "clientConfig": dict(client),
@@ -135,6 +140,11 @@ VALIDATE_GRAPH: Final = Webhook(
 )
 WEBHOOKS: Final = (DEFAULT_SET, VALIDATE_SET, VALIDATE_BINDING, DEFAULT_GRAPH, VALIDATE_GRAPH, AUTHORIZER)
 """Every webhook that is served."""
+
+
+def could_be_installed(*, graphs: bool) -> tuple[Webhook, ...]:
+    """The webhooks that an installation may have at some time, with graphs or without: the CA is published in those that exist."""
+    return installed(protected=True, graphs=graphs)
 
 
 def installed(*, protected: bool, graphs: bool = True) -> tuple[Webhook, ...]:

@@ -31,6 +31,8 @@ class DynamoSettings(Struct, frozen=True):
     """The name of the Secret with the SSH key pair of a multinode TensorRT-LLM service, in the graph's namespace."""
     create_ssh_secret: bool = False
     """Whether that Secret is created if it is missing. Otherwise the service waits for it."""
+    enabled: bool = True
+    """Whether graphs are managed."""
     allow_replace: bool = False
     """Whether a PodCliqueSet is deleted and created anew when a graph changes what the API does not allow to change."""
     termination_delay: str = "15m"
@@ -69,6 +71,8 @@ class Configuration(Struct, frozen=True):
     """How long the deletion of a domain waits for terminating pods and claims that use it."""
     dynamo: DynamoSettings = DynamoSettings()
     """The choices for DynamoGraphDeployments."""
+    namespaces: tuple[str, ...] = ()
+    """The only namespaces whose workloads are managed; empty: all of them."""
 
     def scheduler(self, name: str) -> Scheduler:
         """The back end of that name; an empty name means the default. Raises `KeyError` if it is not enabled."""

@@ -10,7 +10,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "topology": 'dig "topologyAwareScheduling" "enabled" false .Values.config',
     "auto": 'dig "network" "autoMNNVLEnabled" false .Values.config',
     "protects": 'dig "authorizer" "enabled" false .Values.config',
-    "graphs": ".Values.graphs",
+    "graphs": 'include "grove-engine.graphs" .',
     "webhooks": 'eq (include "grove-engine.admission" .) "webhooks"',
     "certificate": 'include "grove-engine.makesCertificate" .',
 }

@@ -15,6 +15,7 @@ from resources.children.table import CHILDREN
 from resources.ports.configuration import Configuration
 from resources.ports.scheduler import Scheduler
 from tests.chart.conditions import Features, assignments, combinations, conditions
+from tests.chart.webhooks_template import SOME, with_namespaces
 
 FEATURES = ("auto", "topology")
 DEFAULT, PLAIN, AWARE, OPERATOR = "default-here", "plain-here", "aware-here", "operator-here"
@@ -61,7 +62,8 @@ def policies_template() -> str:
 def objects(chosen: Features) -> Iterator[Mapping[str, Any]]:
     """The policies of an installation with these features, with names that stand for those of the values."""
     schedulers: dict[str, Scheduler] = {PLAIN: KubeScheduler(), AWARE: KaiScheduler(), DEFAULT: KubeScheduler()}
-    configuration = Configuration(schedulers, DEFAULT, topology="topology" in chosen, fabrics=(Nvidia(auto="auto" in chosen),))
+    fabrics = (Nvidia(auto="auto" in chosen),)
+    configuration = Configuration(schedulers, DEFAULT, topology="topology" in chosen, fabrics=fabrics, namespaces=(SOME,))
     yield from policies(configuration, Protection(CHILDREN.protected, OPERATOR), mutating=True)
 
 
@@ -83,7 +85,7 @@ def policy_lines(bodies: Mapping[Features, Any]) -> Iterator[str]:
     yield "spec:"
     for key, value in body["spec"].items():
         if key != "validations":
-            yield from written({key: value}, "  ")
+            yield from with_namespaces(written({key: value}, "  "))
             continue
         yield "  validations:"
         yield from validation_lines({chosen: version["spec"][key] for chosen, version in bodies.items()})

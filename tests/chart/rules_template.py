@@ -7,9 +7,17 @@ from enginectl.actions.rbac import account_permissions
 from enginectl.base.options import Options
 from enginectl.wiring.configuration import Wiring, configuration_of
 from resources.install.modes import Use
-from resources.install.permissions import VERBS, Permission, installation_permissions, permissions, without_implied
+from resources.install.permissions import (
+    VERBS,
+    Permission,
+    installation_permissions,
+    is_of_workloads,
+    of_the_cluster,
+    permissions,
+    without_implied,
+)
 from resources.install.roles import Account
-from resources.registry import BLUEPRINTS
+from resources.registry import managed_blueprints
 from resources.settings import valid_settings
 from tests.chart.conditions import Features, assignments, combinations, conditions
 
@@ -25,17 +33,33 @@ def rules_template() -> str:
         (
             "{{- /* Computed from the tables of kinds by `make chart`. Do not edit. */}}",
             "",
-            "{{/* What `engine run` needs in the whole cluster. */}}",
-            *defined("grove-engine.runRules", lambda chosen: engine_rules(chosen, Use.RUN)),
-            "",
-            "{{/* What `engine sync` needs in the whole cluster. */}}",
-            *defined("grove-engine.syncRules", lambda chosen: engine_rules(chosen, Use.SYNC)),
-            "",
-            "{{/* What commands need that write nothing. */}}",
-            *defined("grove-engine.readerRules", reader_rules),
-            "",
+            *(line for name, (text, needed) in NEEDED.items() for line in three_templates(name, text, needed)),
         )
     )
+
+
+def three_templates(name: str, text: str, needed: Callable[[Features], Iterable[Permission]]) -> Iterator[str]:
+    """What a use needs in the whole cluster; where only some namespaces are managed, what it needs in each of them, and the rest."""
+
+    def whole(chosen: Features) -> Iterator[Rule]:
+        yield from rules(permission for permission in without_implied(needed(chosen)) if not permission.namespace)
+
+    def in_each(chosen: Features) -> Iterator[Rule]:
+        yield from rules(filter(is_of_workloads, needed(chosen)))
+
+    def rest(chosen: Features) -> Iterator[Rule]:
+        listed = tuple(needed(chosen))
+        others = (*(permission for permission in listed if not is_of_workloads(permission)), *of_the_cluster(listed))
+        yield from rules(permission for permission in others if not permission.namespace)
+
+    for suffix, where, make in (
+        ("Rules", "in the whole cluster", whole),
+        ("NamespaceRules", "in each namespace, if only some are managed", in_each),
+        ("ClusterRules", "in the whole cluster, if only some namespaces are managed", rest),
+    ):
+        yield f"{{{{/* {text} {where}. */}}}}"
+        yield from defined(f"grove-engine.{name}{suffix}", make)
+        yield ""
 
 
 def wiring(chosen: Features) -> Wiring:
@@ -46,6 +70,7 @@ def wiring(chosen: Features) -> Wiring:
             "topologyAwareScheduling": {"enabled": "topology" in chosen},
             "network": {"autoMNNVLEnabled": "auto" in chosen},
             "authorizer": {"enabled": "protects" in chosen},
+            "dynamo": {"enabled": "graphs" in chosen},
             "server": {
                 "webhooks": {
                     "port": 9443 if "webhooks" in chosen else 0,
@@ -63,17 +88,23 @@ def schedulers(chosen: Features) -> Iterator[str]:
     yield from (name for feature, name in (("kai", "kai-scheduler"), ("volcano", "volcano")) if feature in chosen)
 
 
-def engine_rules(chosen: Features, use: Use) -> Iterator[Rule]:
-    """What the engine needs in the whole cluster."""
-    needed = account_permissions(wiring(chosen), Account(), use, graphs="graphs" in chosen)
-    yield from rules(permission for permission in without_implied(needed) if not permission.namespace)
+def of_engine(use: Use) -> Callable[[Features], Iterable[Permission]]:
+    """What the engine's account needs."""
+    return lambda chosen: account_permissions(wiring(chosen), Account(), use)
 
 
-def reader_rules(chosen: Features) -> Iterator[Rule]:
+def of_readers(chosen: Features) -> Iterable[Permission]:
     """What commands need that write nothing."""
-    blueprints = [blueprint for blueprint in BLUEPRINTS if "graphs" in chosen or blueprint.kind.name != "DynamoGraphDeployment"]
-    needed = (*permissions(blueprints, wiring(chosen).configuration, use=Use.READ), *installation_permissions(Use.READ))
-    yield from rules(needed)
+    configuration = wiring(chosen).configuration
+    return (*permissions(managed_blueprints(configuration), configuration, use=Use.READ), *installation_permissions(Use.READ))
+
+
+NEEDED = {
+    "run": ("What `engine run` needs", of_engine(Use.RUN)),
+    "sync": ("What `engine sync` needs", of_engine(Use.SYNC)),
+    "reader": ("What commands need that write nothing", of_readers),
+}
+"""Beginning of the names of templates -> what they are for, and what is needed."""
 
 
 def rules(needed: Iterable[Permission]) -> Iterator[Rule]:

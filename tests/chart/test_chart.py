@@ -51,6 +51,20 @@ CASES = {
     "one replica and a page": Case({"replicaCount": 1, "ui": True}, ("--replicas", "1", "--ui")),
     "shards": Case({"replicaCount": 3, "shards": 3}, ("--replicas", "3", "--shards", "3")),
     "without graphs": Case({"graphs": False}, ("--no-graphs",)),
+    "graphs off in the configuration": configured(dynamo={"enabled": False, "natsAddress": "nats://nats:4222"}),
+    "some namespaces": Case(
+        {"namespaces": ["team-a", "team-b"], "config": {"authorizer": AUTHORIZER, "namespaces": ["replaced"]}},
+        ("--workload-namespace", "team-a", "--workload-namespace", "team-b"),
+    ),
+    "some namespaces, among them its own": Case(
+        {"graphs": False, "config": {"namespaces": ["engine", "default"], "leaderElection": {"resourceNamespace": "default"}}},
+        ("--no-graphs",),
+        "engine",
+    ),
+    "some namespaces for a cron job": Case(
+        {"mode": "cronjob", "mutatingPolicies": True, "config": {"namespaces": ["team-a"], "network": {"autoMNNVLEnabled": True}}},
+        ("--mode", "cronjob", "--mutating"),
+    ),
     "a cron job": Case(
         {"mode": "cronjob", "cronJob": {"schedule": "*/2 * * * *", "timeout": "90s"}},
         ("--mode", "cronjob", "--schedule", "*/2 * * * *", "--timeout", "90s"),
@@ -200,6 +214,9 @@ def test_the_values_of_the_configuration_are_the_defaults_of_an_installation() -
 
 
 def test_what_needs_a_restart_replaces_the_pods_and_nothing_else_does() -> None:
-    assert {field.partition(".")[0] for field in NEEDS_RESTART} == set(RESTART_SECTIONS)
+    assert set(NEEDS_RESTART) == {*RESTART_SECTIONS, "namespaces", "dynamo.enabled"}
+    assert restart_digest({"namespaces": [], "dynamo": {"enabled": True, "natsAddress": "nats://nats"}}) == restart_digest({})
+    assert restart_digest({"namespaces": ["a"]}) != restart_digest({"namespaces": ["b"]}) != restart_digest({})
+    assert restart_digest({"dynamo": {"enabled": False}}) != restart_digest({})
     assert restart_digest({"network": {"autoMNNVLEnabled": True}}) == restart_digest({})
     assert restart_digest({"leaderElection": {"enabled": False}}) != restart_digest({})

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from resources.install.modes import AdmissionMode, Mode
+from resources.schema.formats import LABEL, LONGEST_LABEL
 from resources.settings import Settings
 
 TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -15,6 +16,7 @@ COUNT: Final = {"type": "integer", "minimum": 0}
 CHOSEN: Final[Mapping[str, Any]] = {
     "mode": {"enum": [str(mode) for mode in Mode]},
     "admission": {"enum": ["", *(str(mode) for mode in AdmissionMode)]},
+    "namespaces": {"type": "array", "items": {"type": "string", "pattern": f"^{LABEL}$", "maxLength": LONGEST_LABEL}},
     "replicaCount": COUNT,
     "shards": {"type": "integer", "minimum": 1, "maximum": 100},
     "image.repository": {"type": "string", "minLength": 1},

@@ -1,6 +1,6 @@
 """The chart's webhook configurations as a template: computed from the table of webhooks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import yaml
@@ -18,11 +18,13 @@ VALUES: Final[Mapping[str, str]] = {
 }
 """Webhook configuration -> its section in the values."""
 CONDITIONS: Final[Mapping[str, str]] = {
-    "dynamographdeployment-defaulting-webhook": ".Values.graphs",
-    "dynamographdeployment-validating-webhook": ".Values.graphs",
+    "dynamographdeployment-defaulting-webhook": 'include "grove-engine.graphs" .',
+    "dynamographdeployment-validating-webhook": 'include "grove-engine.graphs" .',
     "authorizer-webhook": 'include "grove-engine.protects" .',
 }
 """Webhook configuration -> when it is installed; the others always are."""
+SOME: Final = "some-namespace"
+"""A name that stands for those of the values."""
 REPLACED: Final[Mapping[str, str]] = {
     "namespace: namespace-here": "namespace: {{ .Release.Namespace }}",
     "port: 4711": 'port: {{ include "grove-engine.port" (list . "webhooks") }}',
@@ -33,7 +35,7 @@ REPLACED: Final[Mapping[str, str]] = {
 
 def webhooks_template() -> str:
     """The file with the webhook configurations."""
-    configuration = {"authorizer": {"enabled": True}, "server": {"webhooks": {"port": 4711}}}
+    configuration = {"authorizer": {"enabled": True}, "server": {"webhooks": {"port": 4711}}, "namespaces": [SOME]}
     installation = EngineInstallation(namespace="namespace-here", configuration=configuration)
     bodies = list(webhook_configurations(installation))
     lines = (line for body in bodies for line in webhook_lines(body))
@@ -61,6 +63,22 @@ def webhook_lines(body: Mapping[str, Any]) -> Iterator[str]:
     text = yaml.safe_dump({"webhooks": body["webhooks"]}, sort_keys=False, width=1000)
     for sign, template in REPLACED.items():
         text = text.replace(sign, template)
-    yield from text.splitlines()
+    yield from with_namespaces(text.splitlines())
     if name in CONDITIONS:
+        yield "{{- end }}"
+
+
+def with_namespaces(lines: Iterable[str]) -> Iterator[str]:
+    """The lines with a selector of namespaces, if they have one for `SOME`, only where the values name namespaces, and for these."""
+    indent = None
+    for line in lines:
+        key = line.lstrip(" -")
+        if indent is None and key in ("matchResources:", "namespaceSelector:"):
+            indent = len(line) - len(key)
+            yield '{{- with include "grove-engine.namespaces" $ | fromJsonArray }}'
+        elif indent is not None and len(line) - len(key) <= indent:
+            indent = None
+            yield "{{- end }}"
+        yield line if key != SOME else f"{' ' * (len(line) - len(key) - 2)}{{{{- toYaml . | nindent {len(line) - len(key) - 2} }}}}"
+    if indent is not None:
         yield "{{- end }}"

@@ -26,13 +26,15 @@ class FactReader(Struct, eq=False):
     """Makes the lists that a preview needs besides its pass, and notes which rights it lacks."""
 
     provider: Provider
+    managed: tuple[str, ...] = ()
+    """The only namespaces that are managed, and read; none: all."""
     forbidden: set[str] = field(default_factory=set)
     """The resources that the user may not list."""
 
     async def observe(self, *kinds: Kind, namespaces: tuple[str, ...] = ()) -> Observation | None:
-        """The objects of these kinds, in all namespaces or in these; None if nothing could be read."""
+        """The objects of these kinds, in all namespaces that are managed or in these; None if nothing could be read."""
         try:
-            observation = await self.provider.observe(Scope((), (), "", namespaces, kinds))
+            observation = await self.provider.observe(Scope((), (), "", namespaces or self.managed, kinds))
         except ClusterError:
             return None
         unlisted = ((kind, observation.incomplete.get(kind.key)) for kind in kinds)
@@ -59,7 +61,7 @@ async def read_facts(
     What cannot be read is not known; a right that is missing is told. `assume_nodes`: nodes are added for pods that have no room, so room
     is not read.
     """
-    reader, needed = FactReader(engine.provider), needs(first, forecast)
+    reader, needed = FactReader(engine.provider, engine.configuration.namespaces), needs(first, forecast)
     quotas: list[Live] = []
     capacities: Mapping[str, NodeCapacity] = {}
     room = NO_ROOM
@@ -93,7 +95,7 @@ async def capacities_and_room(
     if needed.has_islands or (needed.room is not None and not is_record):
         from enginectl.actions.room import nodes_and_room  # Few previews need them.
 
-        nodes, room = await nodes_and_room(reader.provider, needed.room, reader.forbidden)
+        nodes, room = await nodes_and_room(reader.provider, needed.room, reader.forbidden, whole=not reader.managed)
     read = {fabric.kind.key: await capacity_of(fabric, reader, nodes, complete=not is_record) for fabric in needed.fabrics}
     return {key: capacity for key, capacity in read.items() if capacity is not None}, room
 
@@ -146,7 +148,7 @@ async def missing_kinds(engine: Engine[Configuration], unserved: frozenset[str],
         return ""
     wanted = [kind for kind in engine.scope.roots if kind.name in asked]
     provider, optional = engine.provider, requirements.optional_roots(engine.scope.roots)
-    for note in (await requirements.unserved_roots(provider, wanted), await requirements.nothing_served(provider)):
+    for note in (await requirements.unserved_roots(provider, wanted), await requirements.nothing_served(provider, engine.scope.roots)):
         if note:
             return note
     return await requirements.unserved_roots(provider, optional)

@@ -24,7 +24,7 @@ from resources.install.deployment import deployment, disruption_budget, filled_o
 from resources.install.installation import EngineInstallation, metadata
 from resources.install.modes import NAMESPACE, AdmissionMode, Mode, Use
 from resources.install.network import network_policy, service, service_monitor
-from resources.install.operator_configuration import config_map, installed
+from resources.install.operator_configuration import config_map, extent, installed, merged
 from resources.install.roles import Account
 from resources.install.webhook_configurations import webhook_configurations
 from resources.schema.crds import crds
@@ -38,14 +38,25 @@ Part = Callable[[Wiring, EngineInstallation, bool], Iterator[Body]]
 
 
 def installation_of(
-    wiring: Wiring, mode: Mode, admission: AdmissionMode | None, chosen: Mapping[str, Any], shards: int = 1
+    wiring: Wiring,
+    mode: Mode,
+    admission: AdmissionMode | None,
+    chosen: Mapping[str, Any],
+    shards: int = 1,
+    *,
+    graphs: bool = True,
+    namespaces: Sequence[str] = (),
 ) -> EngineInstallation:
-    """The installation that the command line asks for. `chosen` has further fields of it. Raises `UsageError`."""
+    """The installation that the command line asks for. `chosen` has further fields of it; `graphs`, `namespaces`: see `extent`.
+
+    Raises `UsageError`.
+    """
     judged_by = admission or ADMISSION_BY_MODE[mode]
     if mode is Mode.CRONJOB and judged_by is AdmissionMode.WEBHOOKS:
         raise UsageError("--mode cronjob and --admission webhooks exclude each other: a CronJob has no server; use policies or none")
     namespace = wiring.options.namespace or NAMESPACE
-    configuration = installed(_configuration_document(wiring), namespace, mode, judged_by, shards)
+    document = merged(_configuration_document(wiring), extent(graphs, namespaces))
+    configuration = installed(document, namespace, mode, judged_by, shards)
     result = EngineInstallation(namespace=namespace, mode=mode, admission=judged_by, configuration=configuration, **chosen)
     parse_seconds(result.timeout, "--timeout")
     if result.serves_webhooks and not result.port("webhooks"):
@@ -91,7 +102,7 @@ def _definitions(wiring: Wiring, installation: EngineInstallation, mutating: boo
 def _rbac(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
     use = Use.RUN if installation.mode is Mode.DEPLOYMENT else Use.SYNC
     account, chosen = Account(installation.namespace), installation
-    yield from rbac_objects(wiring, account, use, shards=chosen.shards, graphs=chosen.graphs, image=chosen.waiter_image)
+    yield from rbac_objects(wiring, account, use, shards=chosen.shards, image=chosen.waiter_image)
 
 
 def _configuration(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:

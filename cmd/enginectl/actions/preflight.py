@@ -19,11 +19,11 @@ from enginectl.wiring.scope import select
 from providers.queries import missing_verbs, run_queries, served_apis
 from resources.base import kinds
 from resources.install.modes import Use
-from resources.install.permissions import installation_permissions, permissions
+from resources.install.permissions import confined, installation_permissions, permissions
 from resources.install.preflight import Rights, checks, failed, of_readers, reads_only
 from resources.install.publication import place_of
 from resources.ports.checks import Check, CheckResult, Installation, Query, Severity
-from resources.registry import BLUEPRINTS
+from resources.registry import is_managed, managed_blueprints
 
 VERSION = 1
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
@@ -43,7 +43,8 @@ async def run_checks(wiring: Wiring, format: OutputFormat) -> Exit:
         is_reader = reads_only(allowed)
         if is_reader:
             allowed = await rights(wiring, client, installation, Use.READ)
-        judged = chain(own_checks, checks(installation, allowed, configuration.fabrics, configuration.schedulers.values()))
+        defined = [kind for kind in kinds.DEFINED if is_managed(kind, configuration)]
+        judged = chain(own_checks, checks(installation, allowed, configuration.fabrics, configuration.schedulers.values(), defined))
         results = tuple(of_readers(judged) if is_reader else judged)
     if format is OutputFormat.JSON:
         terminal.print_json({"version": VERSION, "kind": "Preflight", "checks": [check_entry(check) for check in results]})
@@ -65,12 +66,14 @@ async def observe_installation(wiring: Wiring, client: Client) -> Installation:
 
 async def rights(wiring: Wiring, client: Client, installation: Installation, use: Use) -> Rights:
     """The permissions that this use needs, each with the verbs that we are not allowed. Without the kind of graphs none for graphs."""
-    roots = select(wiring).roots
+    roots, configuration = select(wiring).roots, wiring.configuration
     apis, graph = installation.apis, kinds.DYNAMO_GRAPH
     has_graphs = apis.serves(graph) or bool(apis.why_unknown(graph))
-    blueprints = [blueprint for blueprint in BLUEPRINTS if blueprint.kind in roots and (has_graphs or blueprint.kind != graph)]
+    blueprints = [each for each in managed_blueprints(configuration) if each.kind in roots and (has_graphs or each.kind != graph)]
     place = place_of(wiring.settings.leader_election)
-    needed = (*permissions(blueprints, wiring.configuration, place, use), *installation_permissions(use))
+    needed = (*permissions(blueprints, configuration, place, use), *installation_permissions(use))
+    if not wiring.options.namespace:
+        needed = confined(needed, configuration.namespaces)
     return await missing_verbs(client, needed, wiring.options.namespace)
 
 

@@ -1,43 +1,48 @@
 """`engine manifests rbac`: the account that the engine runs as, and the roles that allow it what it needs and nothing else."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint
 from enginectl.actions.crds import VERSION, yaml_stream
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
-from enginectl.wiring.configuration import Wiring, protection
+from enginectl.wiring.configuration import Wiring, protection, with_settings
 from providers.snapshot import as_yaml
 from resources.admission.look_ups import look_ups
-from resources.base import kinds
 from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
 from resources.install.modes import Use
-from resources.install.operator_configuration import publication_object
+from resources.install.operator_configuration import extent, merged, publication_object
 from resources.install.permissions import Permission, installation_permissions, permissions
 from resources.install.publication import place_of, published
-from resources.install.roles import Account, account_objects, public_objects, reader_role, writer_roles
-from resources.install.webhooks import WEBHOOKS
-from resources.ports.configuration import WAITER_IMAGE, Configuration
-from resources.registry import BLUEPRINTS
+from resources.install.roles import Account, account_objects, public_objects, reader_roles, writer_roles
+from resources.install.webhooks import could_be_installed
+from resources.ports.configuration import WAITER_IMAGE
+from resources.registry import managed_blueprints
 from resources.schema.formats import label_faults, subdomain_faults
+from resources.settings import valid_settings
 
 
-def print_rbac(wiring: Wiring, account: Account, use: Use, *, shards: int, graphs: bool, as_json: bool) -> Exit:
+def print_rbac(wiring: Wiring, account: Account, use: Use, *, shards: int, as_json: bool) -> Exit:
     """Write the objects to stdout, as one JSON document or as a YAML stream. Raises `UsageError` for names that cannot be used."""
     if label_faults(account.namespace):
         raise UsageError(f"--namespace {account.namespace}: not a valid name")
     if subdomain_faults(account.name):
         raise UsageError(f"--service-account {account.name}: not a valid name")
-    objects = list(rbac_objects(with_lease_in(wiring, account.namespace), account, use, shards=shards, graphs=graphs))
+    objects = list(rbac_objects(with_lease_in(wiring, account.namespace), account, use, shards=shards))
     if as_json:
         terminal.print_json({"version": VERSION, "objects": objects})
     else:
         terminal.print_text(yaml_stream(objects))
     return Exit.DONE
+
+
+def narrowed(wiring: Wiring, *, graphs: bool, namespaces: Sequence[str]) -> Wiring:
+    """The wiring of an installation that manages no more than this (`operator_configuration.extent`). Raises `Rejected`."""
+    document = wiring.settings.model_dump(mode="json", by_alias=True)
+    return with_settings(wiring, valid_settings(merged(document, extent(graphs, namespaces))))
 
 
 def with_lease_in(wiring: Wiring, namespace: str) -> Wiring:
@@ -47,33 +52,32 @@ def with_lease_in(wiring: Wiring, namespace: str) -> Wiring:
     return replace(wiring, settings=wiring.settings.model_copy(update={"leader_election": place}))
 
 
-def rbac_objects(
-    wiring: Wiring, account: Account, use: Use, *, shards: int = 1, graphs: bool = True, image: str = WAITER_IMAGE
-) -> Iterator[dict[str, Any]]:
+def rbac_objects(wiring: Wiring, account: Account, use: Use, *, shards: int = 1, image: str = WAITER_IMAGE) -> Iterator[dict[str, Any]]:
     """The ServiceAccount with its roles and bindings, those of readers and of people who sync, and what the installation publishes.
 
     With `Use.READ` the role of readers only. `image`: that of the init container, unless the configuration names one.
     """
+    namespaces = wiring.configuration.namespaces
     if use is not Use.READ:
-        yield from account_objects(account, account_permissions(wiring, account, use, shards=shards, graphs=graphs))
-    yield reader_role(_needed(wiring, Use.READ, shards, graphs=graphs))
+        yield from account_objects(account, account_permissions(wiring, account, use, shards=shards), namespaces)
+    yield from reader_roles(_needed(wiring, Use.READ, shards), namespaces)
     if use is not Use.READ:
-        yield from writer_roles(_needed(wiring, Use.SYNC, shards, graphs=graphs))
+        yield from writer_roles(_needed(wiring, Use.SYNC, shards), namespaces)
         yield from public_objects()
         publication = published(wiring.settings, wiring.settings.init_container.image or image, account.namespace, shards=shards)
         yield publication_object(publication, as_yaml(publication.configuration))
 
 
-def account_permissions(wiring: Wiring, account: Account, use: Use, *, shards: int = 1, graphs: bool = True) -> tuple[Permission, ...]:
-    """Everything that the account needs under this configuration."""
-    needed = _needed(wiring, use, shards, graphs=graphs)
+def account_permissions(wiring: Wiring, account: Account, use: Use, *, shards: int = 1) -> tuple[Permission, ...]:
+    """Everything that the account needs under this configuration, as if it managed all namespaces (`permissions.confined`)."""
+    needed = _needed(wiring, use, shards)
     return (*needed, *(endpoint_permissions(endpoints_of(wiring, account)) if use is Use.RUN else ()))
 
 
-def _needed(wiring: Wiring, use: Use, shards: int, *, graphs: bool) -> tuple[Permission, ...]:
+def _needed(wiring: Wiring, use: Use, shards: int) -> tuple[Permission, ...]:
     """Everything that a use needs, whatever is served."""
-    place = place_of(wiring.settings.leader_election, shards)
-    return (*permissions(_blueprints(graphs), wiring.configuration, place, use), *installation_permissions(use))
+    place, configuration = place_of(wiring.settings.leader_election, shards), wiring.configuration
+    return (*permissions(managed_blueprints(configuration), configuration, place, use), *installation_permissions(use))
 
 
 def endpoints_of(wiring: Wiring, account: Account) -> ServedEndpoints:
@@ -81,16 +85,13 @@ def endpoints_of(wiring: Wiring, account: Account) -> ServedEndpoints:
     server = wiring.settings.server.webhooks
     if server.port == 0:
         return ServedEndpoints(account.namespace)
+    webhooks = could_be_installed(graphs=wiring.configuration.dynamo.enabled)
     return ServedEndpoints(
         account.namespace,
         certificate=server.secret_name if server.cert_provision_mode == "auto" else "",
         # It looks for all of them, for any may be installed later.
-        mutating=tuple(webhook.configuration for webhook in WEBHOOKS if webhook.mutates),
-        validating=tuple(webhook.configuration for webhook in WEBHOOKS if not webhook.mutates),
+        mutating=tuple(webhook.configuration for webhook in webhooks if webhook.mutates),
+        validating=tuple(webhook.configuration for webhook in webhooks if not webhook.mutates),
         look_ups=tuple(look_up.kind for look_up in look_ups(wiring.configuration, protection(wiring.settings))),
         checks_callers=True,
     )
-
-
-def _blueprints(graphs: bool) -> tuple[Blueprint[Configuration], ...]:
-    return tuple(blueprint for blueprint in BLUEPRINTS if graphs or blueprint.kind != kinds.DYNAMO_GRAPH)

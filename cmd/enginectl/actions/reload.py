@@ -49,6 +49,12 @@ def reload_of(
     return ConfigurationReload(wiring, path, selection, log, on_use, installed)
 
 
+def with_extent_of(settings: Settings, started: Settings) -> Settings:
+    """The settings with what a process manages from its start to its end: the namespaces, and whether graphs are among it."""
+    dynamo = settings.dynamo.model_copy(update={"enabled": started.dynamo.enabled})
+    return settings.model_copy(update={"namespaces": started.namespaces, "dynamo": dynamo})
+
+
 class _Candidate(Struct, frozen=True):
     """Settings that are valid and not in use yet."""
 
@@ -110,6 +116,7 @@ class ConfigurationReload:
         settings = with_leases_of(file.settings, self._installed)
         self._log_needs_restart(settings)
         self._last_read = settings
+        settings = with_extent_of(settings, self._started_with)
         try:
             if changed_fields(self._wiring.settings, settings) or self._logs_otherwise(settings):
                 self._candidate = _Candidate(settings, configuration_of(settings))

@@ -11,9 +11,7 @@ from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import required_kinds
-
-REQUIRED_ROOTS = tuple(kind for kind in ROOTS if kind.namespaced)
-"""The root kinds without any of which there is nothing to manage."""
+from resources.registry import is_managed
 
 
 async def require(wiring: Wiring, provider: Provider, selection: Selection, asked: Collection[str] = ()) -> None:
@@ -21,7 +19,9 @@ async def require(wiring: Wiring, provider: Provider, selection: Selection, aske
 
     Raises `InputError` if it serves none of our kinds or not those of the manifests, and `MissingRequirement`.
     """
-    if message := await unserved_roots(provider, [kind for kind in ROOTS if kind.name in asked]) or await nothing_served(provider):
+    managed = [kind for kind in ROOTS if is_managed(kind, wiring.configuration)]
+    named = [kind for kind in managed if kind.name in asked]
+    if message := await unserved_roots(provider, named) or await nothing_served(provider, managed):
         raise InputError(message)
     if message := await unserved_roots(provider, optional_roots(selection.roots)):
         terminal.note(message)
@@ -36,16 +36,20 @@ def optional_roots(roots: Iterable[Kind]) -> list[Kind]:
     return [kind for kind in roots if not kind.namespaced]
 
 
-async def nothing_served(provider: Provider) -> str:
-    """What to do if the cluster serves none of the root kinds in namespaces; empty if it serves any, or if that is not known."""
+async def nothing_served(provider: Provider, roots: Iterable[Kind]) -> str:
+    """What to do if the cluster serves none of these root kinds that are in namespaces: then there is nothing to manage.
+
+    Empty if it serves any, or if that is not known.
+    """
+    required = [kind for kind in roots if kind.namespaced]
     try:
-        served = [kind for kind in REQUIRED_ROOTS if await provider.serves(kind)]
+        served = [kind for kind in required if await provider.serves(kind)]
     except ClusterError:
         return ""  # The pass meets the same error, and reports it with more detail.
-    return "" if served else await unserved_roots(provider)
+    return "" if served else await unserved_roots(provider, required)
 
 
-async def unserved_roots(provider: Provider, roots: Iterable[Kind] = REQUIRED_ROOTS) -> str:
+async def unserved_roots(provider: Provider, roots: Iterable[Kind]) -> str:
     """What to do if the cluster does not serve these root kinds; empty if it does, or if that is not known."""
     try:
         unserved = [kind for kind in roots if not await provider.serves(kind)]

@@ -14,14 +14,17 @@ from resources.preview.needs import RoomNeeds
 ON_NODES: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """The field selector of pods that use a node."""
 FORBIDDEN: Final = "you may not list nodes and the pods of all namespaces"
+CONFINED: Final = "only the pods of the `namespaces` of the configuration are read"
 TOO_MANY: Final = f"more than {MAX_PODS:,} pods run in the cluster"
 
 
-async def nodes_and_room(provider: Provider, needed: RoomNeeds | None, forbidden: set[str]) -> tuple[Sequence[RoomNode], RoomFacts]:
+async def nodes_and_room(
+    provider: Provider, needed: RoomNeeds | None, forbidden: set[str], *, whole: bool = True
+) -> tuple[Sequence[RoomNode], RoomFacts]:
     """The nodes, none if they could not be listed, and what pods use of them that the forecast does not have, or why that is not known.
 
     Each is listed once. `needed`: None if only the nodes matter; then they are added to `forbidden` if the user may not list them. Of a
-    record nothing is known about room: it may lack pods.
+    record nothing is known about room: it may lack pods. `whole`: whether the pods of all namespaces are read; if not, the same holds.
     """
     if not isinstance(provider, ScanningProvider):
         return await recorded_nodes(provider), NO_ROOM
@@ -38,7 +41,9 @@ async def nodes_and_room(provider: Provider, needed: RoomNeeds | None, forbidden
             return (), unknown(error)
         forbidden.update([kinds.NODE.plural] if isinstance(error, Forbidden) else ())
         return (), NO_ROOM
-    return nodes, await room_on(nodes, provider, needed) if needed is not None else NO_ROOM
+    if needed is None:
+        return nodes, NO_ROOM
+    return nodes, await room_on(nodes, provider, needed) if whole else RoomFacts(unchecked=CONFINED)
 
 
 async def recorded_nodes(provider: Provider) -> list[RoomNode]:

@@ -17,7 +17,7 @@ from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import OutputFormat
 from enginectl.input.roots import NO_ROOTS, select_for
-from enginectl.input.targets import require_matches
+from enginectl.input.targets import require_matches, where_of
 from enginectl.output.cluster_status import cluster_status
 from enginectl.output.graphs import graph_entry, graph_lines
 from enginectl.output.shards import shard_entry, shard_lines
@@ -77,7 +77,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus:
         terminal.warning(objection_text(objection))
     has_errors = report_errors(shown, verbose=wiring.options.verbose)
     if name and not shown and not any(kind.name in incomplete for kind in selection.roots):
-        place = f"in {printable(selection.namespaces[0])}" if selection.namespaces else "in any namespace"
+        place = where_of(selection)
         terminal.error(f"no workload is called {printable(name)} {place}")
         return Exit.FAILED
     states = {*(graph.state for graph in graphs), *(workload.state for workload in workloads), *(binding.state for binding in bindings)}

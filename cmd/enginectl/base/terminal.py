@@ -88,7 +88,7 @@ def exit_line(code: int, meaning: str) -> None:
         return
     from engine.runtime.logs import logger
 
-    logger(sys.stderr, format="json", verbose=False, colour=False).error("exit", code=code, meaning=meaning)
+    logger(sys.stderr, format="json", verbose=False, colour=False).info("exit", code=code, meaning=meaning)
 
 
 def print_text(text: str) -> None:

@@ -15,6 +15,10 @@ Tag = Annotated[str, typer.Option(metavar="TAG", help="The tag of images that ar
 PullSecrets = Annotated[list[str] | None, typer.Option("--image-pull-secret", metavar="NAME", help="A Secret for the image. Repeatable.")]
 Replicas = Annotated[int, typer.Option(min=0, metavar="N", help="Pods of the Deployment.")]
 Shards = Annotated[int, typer.Option(min=1, max=100, metavar="N", help="Parts of the namespaces, each with its own leader.")]
+Graphs = Annotated[bool, typer.Option(help="Whether DynamoGraphDeployments are managed; without: dynamo.enabled is false.")]
+Namespaces = Annotated[
+    list[str] | None, typer.Option("--workload-namespace", metavar="NAME", help="Manage workloads in this namespace only. Repeatable.")
+]
 Page = Annotated[bool, typer.Option("--ui", help="Serve the page about workloads.")]
 Schedule = Annotated[str, typer.Option(metavar="CRON", help="When the CronJob starts.")]
 Timeout = Annotated[str, typer.Option(metavar="DURATION", help="Maximum duration of a job of the CronJob.")]
@@ -81,7 +85,8 @@ def everything(
     ui: Page = False,
     schedule: Schedule = SCHEDULE,
     timeout: Timeout = TIMEOUT,
-    graphs: Annotated[bool, typer.Option(help="Whether DynamoGraphDeployments may be managed.")] = True,
+    graphs: Graphs = True,
+    namespaces: Namespaces = None,
     mutating: Annotated[bool, typer.Option("--mutating", help="With policies: also MutatingAdmissionPolicies (v1beta1).")] = False,
     network_policy: NetworkPolicy = False,
     service_monitor: ServiceMonitor = False,
@@ -97,10 +102,9 @@ def everything(
         "timeout": timeout,
         "network_policy": network_policy,
         "service_monitor": service_monitor,
-        "graphs": graphs,
     }
     parts = ("namespace", *(["crds"] if crds else []), "rbac", "configuration", "workload", "network", "admission", "monitoring")
-    return _print(ctx, format, parts, mode, admission, chosen, shards=shards, mutating=mutating)
+    return _print(ctx, format, parts, mode, admission, chosen, shards=shards, graphs=graphs, namespaces=namespaces, mutating=mutating)
 
 
 def _images(image: str, init_image: str, tag: str, pull_secrets: list[str] | None) -> dict[str, Any]:
@@ -123,11 +127,13 @@ def _print(
     chosen: dict[str, Any],
     *,
     shards: int = 1,
+    graphs: bool = True,
+    namespaces: list[str] | None = None,
     mutating: bool = False,
 ) -> Exit:
     from enginectl.actions.installation import installation_of, print_installation
     from enginectl.wiring.configuration import wire
 
     wiring = wire(options(ctx))
-    installation = installation_of(wiring, mode, admission, chosen, shards)
+    installation = installation_of(wiring, mode, admission, chosen, shards, graphs=graphs, namespaces=namespaces or ())
     return print_installation(wiring, installation, parts, mutating=mutating, as_json=format is ObjectFormat.JSON)

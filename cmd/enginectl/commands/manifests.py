@@ -62,19 +62,21 @@ def rbac(
     ] = Use.RUN,
     service_account: Annotated[str, typer.Option(metavar="NAME", help="The engine's own account.")] = "grove-engine",
     shards: Annotated[int, typer.Option(min=1, help="Into how many shards `engine run` divides the namespaces.")] = 1,
-    graphs: Annotated[bool, typer.Option(help="Whether the account manages DynamoGraphDeployments.")] = True,
+    graphs: installation.Graphs = True,
+    namespaces: installation.Namespaces = None,
 ) -> Exit:
     """Print the ServiceAccount and the roles that the engine needs, and a role for commands that only read.
 
     They depend on the configuration (--config). --namespace is where the engine runs: grove-system by default.
     """
-    from enginectl.actions.rbac import print_rbac
+    from enginectl.actions.rbac import narrowed, print_rbac
     from enginectl.wiring.configuration import wire
     from resources.install.roles import Account
 
     chosen = options(ctx)
     account = Account(chosen.namespace, service_account) if chosen.namespace else Account(name=service_account)
-    return print_rbac(wire(chosen), account, mode, shards=shards, graphs=graphs, as_json=format is ObjectFormat.JSON)
+    wiring = narrowed(wire(chosen), graphs=graphs, namespaces=namespaces or ())
+    return print_rbac(wiring, account, mode, shards=shards, as_json=format is ObjectFormat.JSON)
 
 
 manifests.command()(installation.webhooks)

@@ -62,7 +62,9 @@ class Prune(Struct, frozen=True, eq=False):
         recorded = recorded_extent(existing.body) if existing is not None else None
         kinds = {group_kind.partition(".")[0] for group_kind in (recorded or applyset.NOWHERE).group_kinds}
         namespaces = {self.parent.namespace, *(recorded or applyset.NOWHERE).namespaces, *self.roots.namespaces}
-        wide = widened(selection, namespaces, kinds)
+        managed = wiring.configuration.namespaces
+        # The parent may be anywhere; its members may not.
+        wide = widened(selection, namespaces - ({self.parent.namespace} - {*managed} if managed else set()), kinds)
         observed = (await roots_in(wiring, provider, wide, kinds | self.roots.kinds)).roots
         manifests = tuple((proposed_root(body).id, body) for body in self.roots.bodies)
         judged = Pruning(self.parent, existing, manifests, _within(observed, namespaces), self.allow_empty)

@@ -29,7 +29,7 @@ from providers.reference_caches import ReferenceCaches
 from providers.serving.server import serve
 from providers.serving.thread import Started, in_thread
 from resources.admission.look_ups import LookUp, look_ups
-from resources.install.webhooks import SERVICE, WEBHOOKS
+from resources.install.webhooks import SERVICE, could_be_installed
 
 SWITCH_INTERVAL: Final = 0.0005
 """Seconds after which a computing thread lets another one run, while endpoints are served (Python's default: 0.005).
@@ -78,7 +78,10 @@ class Endpoints:
                 "serving": certificate.expires_at,
                 "ca": certificate.authority_expires_at,
             }
-            self._caches = ReferenceCaches(client, wiring.clock, self._log, self._look_ups(), self._selection.namespaces)
+            chosen = self._selection.namespaces
+            # The webhooks of an installation with namespaces are asked about those only.
+            elsewhere = chosen != wiring.configuration.namespaces
+            self._caches = ReferenceCaches(client, wiring.clock, self._log, self._look_ups(), chosen, asked_elsewhere=elsewhere)
             self._judge = Judge(self._rules, self._caches, observability.metrics.reviews)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._caches.run)
@@ -118,5 +121,6 @@ def certificate_of(wiring: Wiring, client: Client, log: Log) -> ServerCertificat
         return GivenCertificate(Path(webhooks.server_cert_dir), wiring.clock, log)
     namespace = pod_namespace() or DEFAULT_NAMESPACE
     service = ServedService(namespace, SERVICE)
-    place = CertificatePlace(namespace, webhooks.secret_name, service, targets_of(WEBHOOKS), webhooks.bind_address)
+    targets = targets_of(could_be_installed(graphs=wiring.configuration.dynamo.enabled))
+    place = CertificatePlace(namespace, webhooks.secret_name, service, targets, webhooks.bind_address)
     return SelfMadeCertificate(client, wiring.clock, log, place)

@@ -115,12 +115,14 @@ def configuration_of(chosen: settings.Settings) -> Configuration:
         fabrics=fabrics(chosen),
         drain_timeout=timedelta(seconds=settings.seconds(chosen.network.domain_drain_timeout)),
         dynamo=dynamo_settings(chosen.dynamo),
+        namespaces=tuple(chosen.namespaces),
     )
 
 
 def dynamo_settings(chosen: settings.Dynamo) -> DynamoSettings:
     """The choices for DynamoGraphDeployments."""
     return DynamoSettings(
+        enabled=chosen.enabled,
         ssh_secret=chosen.mpi_run.secret_name,
         create_ssh_secret=chosen.mpi_run.create_ssh_secret,
         termination_delay=chosen.termination_delay,

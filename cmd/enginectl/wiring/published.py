@@ -20,6 +20,7 @@ from enginectl.base.errors import MissingRequirement
 from enginectl.base.exit_codes import Exit
 from enginectl.wiring.configuration import Wiring, with_settings
 from enginectl.wiring.configuration_file import configuration_in
+from enginectl.wiring.scope import called
 from resources.base.kinds import CONFIG_MAP
 from resources.install.publication import (
     CALLED,
@@ -112,7 +113,8 @@ def tell(known: KnownConfiguration) -> None:
     if known.wiring.options.log_format:
         log_configuration(known)
         return
-    terminal.remark(f"configuration: {known.source}")
+    managed = known.wiring.configuration.namespaces
+    terminal.remark(f"configuration: {known.source}" + (f"; only for the namespaces {called(managed)}" if managed else ""))
     for note in known.remarks:
         terminal.note(note)
 
@@ -120,7 +122,8 @@ def tell(known: KnownConfiguration) -> None:
 def log_configuration(known: KnownConfiguration) -> None:
     """Write the same as lines of the log."""
     log = known.wiring.log
-    log.info("configuration", source=known.source)
+    managed = known.wiring.configuration.namespaces
+    log.info("configuration", source=known.source, **({"namespaces": called(managed)} if managed else {}))
     for note in known.remarks:
         log.warning("configuration", reason=note)
 

@@ -5,11 +5,13 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import Struct
 
 from engine.blueprint import Blueprint
+from engine.errors import InputError
 from engine.ids import Kind
+from engine.report.printable import clipped
 from engine.runtime.provider import Scope
 from enginectl.wiring.configuration import Wiring
 from resources.ports.configuration import Configuration
-from resources.registry import BLUEPRINTS
+from resources.registry import BLUEPRINTS, is_managed
 
 ROOTS = tuple(blueprint.kind for blueprint in BLUEPRINTS)
 """The kinds of roots."""
@@ -23,6 +25,8 @@ class Selection(Struct, frozen=True):
 
 
 EVERYTHING = Selection()
+MAX_NAMES = 5
+"""How many namespaces a message names."""
 
 
 def select(
@@ -31,12 +35,40 @@ def select(
     """What to read: the namespaces of the options, else `namespaces` (those of the manifests), else `default`, else all.
 
     Cluster-scoped roots are read together with all namespaces, or if their kind is among `kinds` (those of the manifests).
+    All namespaces are those that the configuration manages. Raises `InputError` for others, and for kinds that it does not manage.
     """
-    options = wiring.options
+    options, configuration = wiring.options, wiring.configuration
+    require_managed_kinds(configuration, kinds)
     chosen = (options.namespace,) if options.namespace else tuple(namespaces) or tuple(default)
     if options.all_namespaces or not chosen:
-        return EVERYTHING
-    return Selection(chosen, tuple(kind for kind in ROOTS if kind.namespaced or kind.name in kinds))
+        managed_namespaces(configuration, namespaces)
+        return Selection(configuration.namespaces)
+    return Selection(managed_namespaces(configuration, chosen), tuple(kind for kind in ROOTS if kind.namespaced or kind.name in kinds))
+
+
+def require_managed_kinds(configuration: Configuration, names: Collection[str]) -> None:
+    """Raise `InputError` if roots of one of these kinds are not managed under the configuration."""
+    if unmanaged := [kind for kind in ROOTS if kind.name in names and not is_managed(kind, configuration)]:
+        raise InputError(f"{unmanaged[0].name}s are not managed: dynamo.enabled of the configuration is false")
+
+
+def managed_namespaces(configuration: Configuration, chosen: Iterable[str]) -> tuple[str, ...]:
+    """The chosen namespaces, none being all that are managed. Raises `InputError` for one that is not managed."""
+    names, managed = tuple(name for name in chosen if name), configuration.namespaces
+    if not managed:
+        return names
+    if outside := sorted(set(names) - set(managed)):
+        more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
+        raise InputError(
+            f"namespace {clipped(outside[0], 80)}{more}: not managed by this installation, whose `namespaces` are {called(managed)}"
+        )
+    return names or managed
+
+
+def called(namespaces: Sequence[str]) -> str:
+    """At most `MAX_NAMES` of the namespaces, and how many more there are."""
+    more = f" and {len(namespaces) - MAX_NAMES} more" if len(namespaces) > MAX_NAMES else ""
+    return f"{', '.join(namespaces[:MAX_NAMES])}{more}"
 
 
 def scope_of(
@@ -44,14 +76,17 @@ def scope_of(
 ) -> Scope:
     """What a provider has to list: the roots, their children with the label selector, and the kinds that they refer to.
 
-    `known` are the blueprints of all kinds of roots.
+    `known` are the blueprints of all kinds of roots. What the configuration does not manage is not listed. Raises `InputError` for chosen
+    namespaces that it does not manage.
     """
-    blueprints = [blueprint for blueprint in known if blueprint.kind in selection.roots]
+    roots = tuple(kind for kind in selection.roots if is_managed(kind, configuration))
+    blueprints = [blueprint for blueprint in known if blueprint.kind in roots]
     children = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.children(configuration)))
     references = tuple(dict.fromkeys(kind for blueprint in blueprints for kind in blueprint.references(configuration)))
     policies = {name: policy for blueprint in blueprints for name, policy in blueprint.policies(configuration).items()}
     ours = {kind: policies[kind.name].finalizers for kind in children if kind.name in policies and kind not in references}
-    return Scope(selection.roots, children, _selector_of_all(blueprints), selection.namespaces, references, finalizers=ours)
+    namespaces = managed_namespaces(configuration, selection.namespaces)
+    return Scope(roots, children, _selector_of_all(blueprints), namespaces, references, finalizers=ours)
 
 
 def _selector_of_all(blueprints: Iterable[Blueprint[Configuration]]) -> str:

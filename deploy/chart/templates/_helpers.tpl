@@ -36,6 +36,8 @@ app.kubernetes.io/component: controller
 {{- $_ := set $election "resourceNamespace" ($election.resourceNamespace | default .Release.Namespace) -}}
 {{- if gt (int .Values.shards) 1 }}{{ $_ := set $election "shards" .Values.shards }}{{ end -}}
 {{- $_ := set $config "leaderElection" $election -}}
+{{- if not .Values.graphs }}{{ $_ := set $config "dynamo" (set (default dict $config.dynamo) "enabled" false) }}{{ end -}}
+{{- with .Values.namespaces }}{{ $_ := set $config "namespaces" . }}{{ end -}}
 {{- $server := default dict $config.server -}}
 {{- $probes := default dict $server.healthProbes -}}
 {{- if and (hasKey $probes "enable") (not $probes.enable) }}{{ $_ := set $probes "port" 0 }}{{ end -}}
@@ -50,7 +52,8 @@ app.kubernetes.io/component: controller
 {{- define "grove-engine.publication" -}}
 {{- $config := include "grove-engine.configuration" . | fromYaml -}}
 {{- $public := include "grove-engine.publishedDefaults" . | fromJson -}}
-{{- range $section, $fields := $public }}{{ $_ := mergeOverwrite $fields (default dict (index $config $section)) }}{{ end -}}
+{{- $_ := set $public "namespaces" (include "grove-engine.namespaces" . | fromJsonArray) -}}
+{{- range $section, $fields := omit $public "namespaces" }}{{ $_ := mergeOverwrite $fields (default dict (index $config $section)) }}{{ end -}}
 {{- $_ := unset $public.leaderElection "resourceLock" -}}
 {{- $profiles := list -}}
 {{- range $public.scheduler.profiles }}{{ $profiles = append $profiles (pick . "name") }}{{ end -}}
@@ -92,6 +95,16 @@ app.kubernetes.io/component: controller
 {{- if dig "authorizer" "enabled" false .Values.config }}true{{ end -}}
 {{- end }}
 
+{{/* Not empty if DynamoGraphDeployments are managed. */}}
+{{- define "grove-engine.graphs" -}}
+{{- if and .Values.graphs (dig "dynamo" "enabled" true .Values.config) }}true{{ end -}}
+{{- end }}
+
+{{/* The only namespaces whose workloads are managed, as a JSON list; empty: all. */}}
+{{- define "grove-engine.namespaces" -}}
+{{- .Values.namespaces | default .Values.config.namespaces | default list | uniq | toJson -}}
+{{- end }}
+
 {{/* The names of the enabled scheduler back ends, sorted, as a JSON list. */}}
 {{- define "grove-engine.schedulers" -}}
 {{- $names := list "default-scheduler" -}}
@@ -102,7 +115,10 @@ app.kubernetes.io/component: controller
 {{/* A digest of what a running engine does not take over when the configuration changes. */}}
 {{- define "grove-engine.restartDigest" -}}
 {{- $config := include "grove-engine.configuration" . | fromYaml -}}
-{{- dict "leaderElection" (index $config "leaderElection") "server" (index $config "server") | toJson | sha256sum -}}
+{{- $sections := dict "leaderElection" (index $config "leaderElection") "server" (index $config "server") -}}
+{{- if not (include "grove-engine.graphs" .) }}{{ $_ := set $sections "dynamo" (dict "enabled" false) }}{{ end -}}
+{{- with $config.namespaces }}{{ $_ := set $sections "namespaces" . }}{{ end -}}
+{{- $sections | toJson | sha256sum -}}
 {{- end }}
 
 {{/* The names of the Leases, as a JSON list: one for each shard, the first of which is the one of a single writer. */}}

@@ -4,6 +4,7 @@
 {{- define "grove-engine.publishedDefaults" -}}
 {
   "dynamo": {
+    "enabled": true,
     "etcdAddress": "",
     "ingress": {
       "controllerClassName": "",
@@ -30,6 +31,7 @@
     "retryPeriod": "2s",
     "shards": 1
   },
+  "namespaces": [],
   "network": {
     "autoMNNVLEnabled": false,
     "domainDrainTimeout": "5m0s"

@@ -4,7 +4,7 @@
 {{- define "grove-engine.runRules" -}}
 {{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
-{{- $graphs := .Values.graphs }}
+{{- $graphs := include "grove-engine.graphs" . }}
 {{- $webhooks := eq (include "grove-engine.admission" .) "webhooks" }}
 {{- $certificate := include "grove-engine.makesCertificate" . }}
 - apiGroups: [""]
@@ -59,11 +59,11 @@
 {{- if $certificate }}
 - apiGroups: ["admissionregistration.k8s.io"]
   resources: [mutatingwebhookconfigurations]
-  resourceNames: [dynamographdeployment-defaulting-webhook, podcliqueset-defaulting-webhook]
+  resourceNames: [podcliqueset-defaulting-webhook]
   verbs: [get, patch]
 - apiGroups: ["admissionregistration.k8s.io"]
   resources: [validatingwebhookconfigurations]
-  resourceNames: [authorizer-webhook, clustertopology-validating-webhook, dynamographdeployment-validating-webhook, podcliqueset-validating-webhook]
+  resourceNames: [authorizer-webhook, clustertopology-validating-webhook, podcliqueset-validating-webhook]
   verbs: [get, patch]
 {{- end }}
 {{- if $graphs }}
@@ -122,6 +122,16 @@
   resources: [subjectaccessreviews]
   verbs: [create]
 {{- end }}
+{{- if and $certificate $graphs }}
+- apiGroups: ["admissionregistration.k8s.io"]
+  resources: [mutatingwebhookconfigurations]
+  resourceNames: [dynamographdeployment-defaulting-webhook]
+  verbs: [get, patch]
+- apiGroups: ["admissionregistration.k8s.io"]
+  resources: [validatingwebhookconfigurations]
+  resourceNames: [dynamographdeployment-validating-webhook]
+  verbs: [get, patch]
+{{- end }}
 {{- if and $graphs $kai }}
 - apiGroups: ["scheduling.run.ai"]
   resources: [queues]
@@ -144,11 +154,179 @@
 {{- end }}
 {{- end }}
 
+{{/* What `engine run` needs in each namespace, if only some are managed. */}}
+{{- define "grove-engine.runNamespaceRules" -}}
+{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $graphs := include "grove-engine.graphs" . }}
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+- apiGroups: [""]
+  resources: [pods/status]
+  verbs: [get, list, watch]
+- apiGroups: [""]
+  resources: [pods, secrets, serviceaccounts, services]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: ["autoscaling"]
+  resources: [horizontalpodautoscalers]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: ["grove.io"]
+  resources: [podcliques, podcliquescalinggroups]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: ["grove.io"]
+  resources: [podcliquesets]
+  verbs: [get, list, watch, patch]
+- apiGroups: ["grove.io"]
+  resources: [podcliques/status, podcliquescalinggroups/status, podcliquesets/status]
+  verbs: [patch]
+- apiGroups: ["grove.io"]
+  resources: [podcliques/finalizers, podcliquescalinggroups/finalizers, podcliquesets/finalizers]
+  verbs: [update]
+- apiGroups: ["rbac.authorization.k8s.io"]
+  resources: [rolebindings, roles]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: ["resource.k8s.io"]
+  resources: [resourceclaims]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: ["resource.k8s.io"]
+  resources: [resourceclaimtemplates]
+  verbs: [list, watch]
+- apiGroups: ["resource.nvidia.com"]
+  resources: [computedomains]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs/status]
+  verbs: [patch]
+{{- if $graphs }}
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: ["apps"]
+  resources: [deployments]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: ["grove.io"]
+  resources: [podcliquesets]
+  verbs: [create, delete]
+- apiGroups: ["grove.io"]
+  resources: [podcliques/scale, podcliquescalinggroups/scale]
+  verbs: [patch]
+- apiGroups: ["leaderworkerset.x-k8s.io"]
+  resources: [leaderworkersets]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: ["networking.k8s.io"]
+  resources: [ingresses]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: ["nvidia.com"]
+  resources: [dynamographdeployments]
+  verbs: [get, list, watch, patch]
+- apiGroups: ["nvidia.com"]
+  resources: [dynamographdeployments/status]
+  verbs: [patch]
+- apiGroups: ["nvidia.com"]
+  resources: [dynamographdeployments/finalizers]
+  verbs: [update]
+{{- end }}
+{{- if $kai }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end }}
+{{- if or $kai $volcano }}
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs/finalizers]
+  verbs: [update]
+{{- end }}
+{{- if or $volcano $graphs }}
+- apiGroups: ["scheduling.volcano.sh"]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end }}
+{{- end }}
+
+{{/* What `engine run` needs in the whole cluster, if only some namespaces are managed. */}}
+{{- define "grove-engine.runClusterRules" -}}
+{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $graphs := include "grove-engine.graphs" . }}
+{{- $webhooks := eq (include "grove-engine.admission" .) "webhooks" }}
+{{- $certificate := include "grove-engine.makesCertificate" . }}
+- apiGroups: ["coordination.k8s.io"]
+  resources: [leases]
+  resourceNames: [grove-operator-leader-election]
+  verbs: [get]
+- apiGroups: ["grove.io"]
+  resources: [clustertopologybindings]
+  verbs: [get, list, watch]
+- apiGroups: ["grove.io"]
+  resources: [clustertopologybindings/status]
+  verbs: [patch]
+{{- if $certificate }}
+- apiGroups: ["admissionregistration.k8s.io"]
+  resources: [mutatingwebhookconfigurations]
+  resourceNames: [podcliqueset-defaulting-webhook]
+  verbs: [get, patch]
+- apiGroups: ["admissionregistration.k8s.io"]
+  resources: [validatingwebhookconfigurations]
+  resourceNames: [authorizer-webhook, clustertopology-validating-webhook, podcliqueset-validating-webhook]
+  verbs: [get, patch]
+{{- end }}
+{{- if $graphs }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [queues]
+  verbs: [list, watch]
+{{- end }}
+{{- if $kai }}
+- apiGroups: ["grove.io"]
+  resources: [clustertopologybindings/finalizers]
+  verbs: [update]
+- apiGroups: ["kai.scheduler"]
+  resources: [topologies]
+  verbs: [get, list, watch, create, delete]
+{{- end }}
+{{- if $volcano }}
+- apiGroups: ["scheduling.volcano.sh"]
+  resources: [queues]
+  verbs: [list, watch]
+{{- end }}
+{{- if $webhooks }}
+- apiGroups: ["authentication.k8s.io"]
+  resources: [tokenreviews]
+  verbs: [create]
+- apiGroups: ["authorization.k8s.io"]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+{{- end }}
+{{- if and $certificate $graphs }}
+- apiGroups: ["admissionregistration.k8s.io"]
+  resources: [mutatingwebhookconfigurations]
+  resourceNames: [dynamographdeployment-defaulting-webhook]
+  verbs: [get, patch]
+- apiGroups: ["admissionregistration.k8s.io"]
+  resources: [validatingwebhookconfigurations]
+  resourceNames: [dynamographdeployment-validating-webhook]
+  verbs: [get, patch]
+{{- end }}
+{{- if and $graphs $kai }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [queues]
+  verbs: [get]
+{{- end }}
+{{- if and $volcano $webhooks }}
+- apiGroups: ["scheduling.volcano.sh"]
+  resources: [queues]
+  verbs: [get]
+{{- end }}
+{{- end }}
+
 {{/* What `engine sync` needs in the whole cluster. */}}
 {{- define "grove-engine.syncRules" -}}
 {{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
-{{- $graphs := .Values.graphs }}
+{{- $graphs := include "grove-engine.graphs" . }}
 - apiGroups: [""]
   resources: [events]
   verbs: [create, patch]
@@ -269,17 +447,161 @@
 {{- end }}
 {{- end }}
 
-{{/* What commands need that write nothing. */}}
-{{- define "grove-engine.readerRules" -}}
+{{/* What `engine sync` needs in each namespace, if only some are managed. */}}
+{{- define "grove-engine.syncNamespaceRules" -}}
 {{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
-{{- $graphs := .Values.graphs }}
+{{- $graphs := include "grove-engine.graphs" . }}
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+- apiGroups: [""]
+  resources: [secrets, serviceaccounts, services]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: [""]
+  resources: [pods/status]
+  verbs: [get, list, watch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [resourcequotas]
+  verbs: [list]
+- apiGroups: ["autoscaling"]
+  resources: [horizontalpodautoscalers]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: ["grove.io"]
+  resources: [podcliquesets]
+  verbs: [get, list, create, patch]
+- apiGroups: ["grove.io"]
+  resources: [podcliques, podcliquescalinggroups]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: ["grove.io"]
+  resources: [podcliques/status, podcliquescalinggroups/status, podcliquesets/status]
+  verbs: [patch]
+- apiGroups: ["grove.io"]
+  resources: [podcliques/finalizers, podcliquescalinggroups/finalizers, podcliquesets/finalizers]
+  verbs: [update]
+- apiGroups: ["rbac.authorization.k8s.io"]
+  resources: [rolebindings, roles]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: ["resource.k8s.io"]
+  resources: [resourceclaims]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: ["resource.k8s.io"]
+  resources: [resourceclaimtemplates]
+  verbs: [list]
+- apiGroups: ["resource.nvidia.com"]
+  resources: [computedomains]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs/status]
+  verbs: [patch]
+{{- if $graphs }}
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [get, list, create, delete]
+- apiGroups: ["apps"]
+  resources: [deployments]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: ["grove.io"]
+  resources: [podcliquesets]
+  verbs: [delete]
+- apiGroups: ["grove.io"]
+  resources: [podcliques/scale, podcliquescalinggroups/scale]
+  verbs: [patch]
+- apiGroups: ["leaderworkerset.x-k8s.io"]
+  resources: [leaderworkersets]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: ["networking.k8s.io"]
+  resources: [ingresses]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: ["nvidia.com"]
+  resources: [dynamographdeployments]
+  verbs: [get, list, create, patch]
+- apiGroups: ["nvidia.com"]
+  resources: [dynamographdeployments/status]
+  verbs: [patch]
+- apiGroups: ["nvidia.com"]
+  resources: [dynamographdeployments/finalizers]
+  verbs: [update]
+{{- end }}
+{{- if $kai }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [podgroups]
+  verbs: [get, list, create, patch, delete]
+{{- end }}
+{{- if or $kai $volcano }}
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs/finalizers]
+  verbs: [update]
+{{- end }}
+{{- if or $volcano $graphs }}
+- apiGroups: ["scheduling.volcano.sh"]
+  resources: [podgroups]
+  verbs: [get, list, create, patch, delete]
+{{- end }}
+{{- end }}
+
+{{/* What `engine sync` needs in the whole cluster, if only some namespaces are managed. */}}
+{{- define "grove-engine.syncClusterRules" -}}
+{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $graphs := include "grove-engine.graphs" . }}
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get]
 - apiGroups: [""]
+  resources: [nodes]
+  verbs: [list]
+- apiGroups: ["coordination.k8s.io"]
+  resources: [leases]
+  resourceNames: [grove-operator-leader-election]
+  verbs: [get]
+- apiGroups: ["grove.io"]
+  resources: [clustertopologybindings]
+  verbs: [get, list, create, patch]
+- apiGroups: ["grove.io"]
+  resources: [clustertopologybindings/status]
+  verbs: [patch]
+- apiGroups: ["resource.k8s.io"]
+  resources: [resourceslices]
+  verbs: [list]
+{{- if $graphs }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [queues]
+  verbs: [list]
+{{- end }}
+{{- if $kai }}
+- apiGroups: ["grove.io"]
+  resources: [clustertopologybindings/finalizers]
+  verbs: [update]
+- apiGroups: ["kai.scheduler"]
+  resources: [topologies]
+  verbs: [get, list, create, delete]
+{{- end }}
+{{- if $volcano }}
+- apiGroups: ["scheduling.volcano.sh"]
+  resources: [queues]
+  verbs: [list]
+{{- end }}
+{{- if and $graphs $kai }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [queues]
+  verbs: [get]
+{{- end }}
+{{- end }}
+
+{{/* What commands need that write nothing in the whole cluster. */}}
+{{- define "grove-engine.readerRules" -}}
+{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $graphs := include "grove-engine.graphs" . }}
+- apiGroups: [""]
   resources: [namespaces]
-  resourceNames: [kube-system]
   verbs: [get]
 - apiGroups: [""]
   resources: [pods, serviceaccounts, services]
@@ -357,6 +679,118 @@
 {{- if or $volcano $graphs }}
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [podgroups]
+  verbs: [get, list]
+{{- end }}
+{{- end }}
+
+{{/* What commands need that write nothing in each namespace, if only some are managed. */}}
+{{- define "grove-engine.readerNamespaceRules" -}}
+{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $graphs := include "grove-engine.graphs" . }}
+- apiGroups: [""]
+  resources: [pods, serviceaccounts, services]
+  verbs: [get, list]
+- apiGroups: [""]
+  resources: [events, resourcequotas]
+  verbs: [list]
+- apiGroups: ["apps"]
+  resources: [daemonsets, deployments]
+  verbs: [list]
+- apiGroups: ["autoscaling"]
+  resources: [horizontalpodautoscalers]
+  verbs: [get, list]
+- apiGroups: ["grove.io"]
+  resources: [podcliques, podcliquescalinggroups, podcliquesets]
+  verbs: [get, list]
+- apiGroups: ["rbac.authorization.k8s.io"]
+  resources: [rolebindings, roles]
+  verbs: [get, list]
+- apiGroups: ["resource.k8s.io"]
+  resources: [resourceclaims, resourceclaimtemplates]
+  verbs: [get, list]
+- apiGroups: ["resource.nvidia.com"]
+  resources: [computedomains]
+  verbs: [get, list]
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs]
+  verbs: [get, list]
+{{- if $graphs }}
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [get, list]
+- apiGroups: ["apps"]
+  resources: [deployments]
+  verbs: [get]
+- apiGroups: ["leaderworkerset.x-k8s.io"]
+  resources: [leaderworkersets]
+  verbs: [get, list]
+- apiGroups: ["networking.k8s.io"]
+  resources: [ingresses]
+  verbs: [get, list]
+- apiGroups: ["nvidia.com"]
+  resources: [dynamographdeployments]
+  verbs: [get, list]
+{{- end }}
+{{- if $kai }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [podgroups]
+  verbs: [get, list]
+{{- end }}
+{{- if or $volcano $graphs }}
+- apiGroups: ["scheduling.volcano.sh"]
+  resources: [podgroups]
+  verbs: [get, list]
+{{- end }}
+{{- end }}
+
+{{/* What commands need that write nothing in the whole cluster, if only some namespaces are managed. */}}
+{{- define "grove-engine.readerClusterRules" -}}
+{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $graphs := include "grove-engine.graphs" . }}
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list]
+- apiGroups: ["apiextensions.k8s.io"]
+  resources: [customresourcedefinitions]
+  verbs: [get]
+- apiGroups: ["apps"]
+  resources: [daemonsets, deployments]
+  verbs: [list]
+- apiGroups: ["coordination.k8s.io"]
+  resources: [leases]
+  resourceNames: [grove-operator-leader-election]
+  verbs: [get]
+- apiGroups: ["grove.io"]
+  resources: [clustertopologybindings]
+  verbs: [get, list]
+- apiGroups: ["resource.k8s.io"]
+  resources: [deviceclasses]
+  verbs: [get]
+- apiGroups: ["resource.k8s.io"]
+  resources: [resourceslices]
+  verbs: [list]
+{{- if $graphs }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [queues]
+  verbs: [get, list]
+{{- end }}
+{{- if $kai }}
+- apiGroups: ["kai.scheduler"]
+  resources: [topologies]
+  verbs: [get, list]
+{{- end }}
+{{- if $volcano }}
+- apiGroups: ["scheduling.volcano.sh"]
+  resources: [queues]
   verbs: [get, list]
 {{- end }}
 {{- end }}

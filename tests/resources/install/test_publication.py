@@ -31,6 +31,7 @@ OTHER: dict[str, Any] = {
     "scheduler.profiles[].config": {"queue": "x"},
     "authorizer.exemptServiceAccountUserNames": ["someone"],
     "debugging.enableProfiling": True,
+    "namespaces": ["team-a"],
 }
 """Field -> another value than its default, where one of the same type will not do."""
 

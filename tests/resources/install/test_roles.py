@@ -9,7 +9,7 @@ from resources.install.endpoint_permissions import ServedEndpoints, endpoint_per
 from resources.install.modes import Use
 from resources.install.permissions import Permission, installation_permissions, permissions, without_implied
 from resources.install.publication import LeasePlace
-from resources.install.roles import Account, account_objects, public_objects, reader_role, role_rules, writer_roles
+from resources.install.roles import Account, account_objects, public_objects, reader_roles, role_rules, writer_roles
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
@@ -64,13 +64,14 @@ def test_no_rule_has_a_wildcard() -> None:
 
 
 def test_the_objects_of_an_installation_are_not_labelled_as_objects_of_a_set() -> None:
-    objects = [*account_objects(Account(), permissions(BLUEPRINTS, CONFIGURATION, PLACE)), reader_role(())]
+    objects = [*account_objects(Account(), permissions(BLUEPRINTS, CONFIGURATION, PLACE)), *reader_roles(())]
 
     assert [body for body in objects if labels.MANAGED_BY in body["metadata"]["labels"]] == []
 
 
 def test_readers_neither_write_nor_watch_nor_see_secrets() -> None:
-    rules = reader_role(permissions(BLUEPRINTS, CONFIGURATION, use=Use.READ))["rules"]
+    (role,) = reader_roles(permissions(BLUEPRINTS, CONFIGURATION, use=Use.READ))
+    rules = role["rules"]
 
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list"}
     assert ("", "secrets") not in {(group, resource) for group, resource, _, _ in granted(rules)}
@@ -122,7 +123,7 @@ def test_who_syncs_may_take_the_lease_of_the_installation_and_change_nothing_tha
 
 def test_the_roles_in_one_namespace_have_names_of_their_own() -> None:
     needed = (*permissions(BLUEPRINTS, CONFIGURATION, LeasePlace("kube-public", "lock")), *installation_permissions(Use.RUN))
-    objects = [*account_objects(Account(), needed), reader_role(needed), *writer_roles(needed), *public_objects()]
+    objects = [*account_objects(Account(), needed), *reader_roles(needed), *writer_roles(needed), *public_objects()]
     keys = [(body["kind"], body["metadata"].get("namespace"), body["metadata"]["name"]) for body in objects]
 
     assert len(keys) == len(set(keys))
