@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check e2e laws bench bench-cluster soak pod-spec chart clean
+.PHONY: help demo test check e2e laws bench bench-cluster soak pod-spec chart lock clean
 
 bin := .venv/bin
 runtime := .venv/runtime.stamp
@@ -93,6 +93,9 @@ pod-spec: $(dev) ## record types and defaults of pod specs from a real API serve
 
 chart: $(dev) ## write the parts of the chart that are computed
 	$(bin)/python -m tests.chart.generated
+
+lock: $(dev) ## write the locks of the image: the wheels that it is built from, each with its hashes; needs a package index
+	$(bin)/python deploy/image/lock.py
 
 clean: ## delete what the other targets created
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -81,7 +81,10 @@ def test_policies_say_how_to_install_what_they_need(command: tuple[str, ...]) ->
     ended = python(COMMAND, *command, "-f", EXAMPLE, "--policy", "examples/policies")
 
     assert (ended.returncode, ended.stdout) == (Exit.FAILED, "")
-    assert ended.stderr.splitlines()[0] == "engine: --policy needs a library that is not installed: pip install 'grove-engine[policy]'"
+    assert (
+        ended.stderr.splitlines()[0]
+        == "engine: --policy needs a library that is not installed: pip install '.[policy]', in a checkout of the project"
+    )
 
 
 def modules() -> list[str]:

@@ -7,10 +7,14 @@ from engine.errors import InputError
 OWN = ("engine", "enginectl", "providers", "resources")
 """Our packages: one of them that cannot be imported is a defect, not a missing extra."""
 
+INSTALL = "pip install '.[policy]', in a checkout of the project"
+
 
 def require_policies() -> None:
     """Raise `InputError` if the libraries of the extra `policy` are not installed."""
-    _require("providers.policies.cel", "--policy needs a library that is not installed: pip install 'grove-engine[policy]'")
+    _require(
+        "providers.policies.cel", "--policy needs a library that is not installed: pip install '.[policy]', in a checkout of the project"
+    )
 
 
 def _require(module: str, message: str) -> None:
