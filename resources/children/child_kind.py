@@ -131,10 +131,9 @@ class ChildTable(Struct, frozen=True, eq=False, dict=True):
         """Kind -> the policy with our finalizer, for those that have one (`Blueprint.policies`)."""
         return {kind.name: row.policy for kind, row in self._fixed if row.finalizer}
 
-    @cached_property
-    def protected(self) -> Mapping[Kind, frozenset[Act]]:
+    def protected(self, configuration: Configuration) -> Mapping[Kind, frozenset[Act]]:
         """Kind -> the protected operations; kinds without any are absent."""
-        return {kind: row.protected for kind, row in self._fixed if row.protected}
+        return {kind: row.protected for kind, row in (*self._fixed, *self._of_plug_ins(configuration)) if row.protected}
 
     @cached_property
     def codes(self) -> Mapping[tuple[str, str], Codes]:

@@ -129,7 +129,12 @@ CHILDREN: Final = ChildTable(
             protected=frozenset({Act.UPDATE}),  # Anybody may delete a pod: it is created again.
         ),
         # What a replica no longer requests is released by `domains`; the finalizer and the texts are those of the fabric.
-        ChildKind(_domain_kinds, reads=(kinds.POD, kinds.PODCLIQUE, kinds.RESOURCE_CLAIM), of_replica=replica_domains.render),
+        ChildKind(
+            _domain_kinds,
+            reads=(kinds.POD, kinds.PODCLIQUE, kinds.RESOURCE_CLAIM),
+            of_replica=replica_domains.render,
+            protected=frozenset({Act.DELETE}),  # It would cut off running pods from one another. Its driver changes it.
+        ),
     )
 )
 """Owners come before what they own: of two objects of one name, the first ones of the table are reported."""

@@ -3,15 +3,15 @@
 Names, paths and rules are those of Grove, so that the two operators cannot be installed side by side by accident. Grove has no graphs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.ids import Kind
 from resources.admission.request import Act
 from resources.base import kinds, labels
-from resources.children.table import CHILDREN
 
 SERVICE: Final = "grove-engine"
 """The Service through which API servers call the webhooks."""
@@ -89,10 +89,10 @@ def _written(kind: Kind) -> tuple[WebhookRule, ...]:
     return (WebhookRule(kind.group, (kind.version,), (kind.plural,), CREATE_AND_UPDATE, kind.namespaced),)
 
 
-def _protected() -> Iterator[WebhookRule]:
-    """The operations on managed objects that are protected, a rule for all kinds of a group with the same versions and operations."""
+def _protecting(protected: Mapping[Kind, frozenset[Act]]) -> Iterator[WebhookRule]:
+    """These operations on managed objects, a rule for all kinds of a group with the same versions and operations."""
     resources: dict[tuple[str, tuple[str, ...], tuple[Act, ...]], list[str]] = {}
-    for kind, acts in CHILDREN.protected.items():
+    for kind, acts in protected.items():
         operations = tuple(act for act in Act if act in acts)
         resources.setdefault((kind.group, (kind.version, *FURTHER_VERSIONS.get(kind, ())), operations), []).append(kind.plural)
     for (group, versions, operations), plurals in resources.items():
@@ -122,7 +122,7 @@ AUTHORIZER: Final = Webhook(
     "authorizer-webhook",
     "authorizer.webhooks.grove.io",
     "/webhooks/authorizer-webhook",
-    tuple(_protected()),
+    (),  # What is protected depends on the configuration.
     labels={labels.MANAGED_BY: labels.MANAGER},
 )
 DEFAULT_GRAPH: Final = Webhook(
@@ -144,14 +144,11 @@ WEBHOOKS: Final = (DEFAULT_SET, VALIDATE_SET, VALIDATE_BINDING, DEFAULT_GRAPH, V
 
 def could_be_installed(*, graphs: bool) -> tuple[Webhook, ...]:
     """The webhooks that an installation may have at some time, with graphs or without: the CA is published in those that exist."""
-    return installed(protected=True, graphs=graphs)
+    return tuple(webhook for webhook in WEBHOOKS if graphs or webhook not in (DEFAULT_GRAPH, VALIDATE_GRAPH))
 
 
-def installed(*, protected: bool, graphs: bool = True) -> tuple[Webhook, ...]:
-    """The webhooks of an installation: that of managed objects only if they are protected, those of graphs only with `graphs`."""
-    absent = _absent(protected, graphs)
-    return tuple(webhook for webhook in WEBHOOKS if webhook not in absent)
-
-
-def _absent(protected: bool, graphs: bool) -> Iterable[Webhook]:
-    return (*(() if protected else (AUTHORIZER,)), *(() if graphs else (DEFAULT_GRAPH, VALIDATE_GRAPH)))
+def installed(protected: Mapping[Kind, frozenset[Act]], *, graphs: bool = True) -> tuple[Webhook, ...]:
+    """The webhooks of an installation: that of managed objects only if any operations are protected, those of graphs only with `graphs`."""
+    authorizer = replace(AUTHORIZER, rules=tuple(_protecting(protected)))
+    webhooks = (authorizer if webhook is AUTHORIZER else webhook for webhook in could_be_installed(graphs=graphs))
+    return tuple(webhook for webhook in webhooks if webhook.rules)

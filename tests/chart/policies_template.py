@@ -64,7 +64,7 @@ def objects(chosen: Features) -> Iterator[Mapping[str, Any]]:
     schedulers: dict[str, Scheduler] = {PLAIN: KubeScheduler(), AWARE: KaiScheduler(), DEFAULT: KubeScheduler()}
     fabrics = (Nvidia(auto="auto" in chosen),)
     configuration = Configuration(schedulers, DEFAULT, topology="topology" in chosen, fabrics=fabrics, namespaces=(SOME,))
-    yield from policies(configuration, Protection(CHILDREN.protected, OPERATOR), mutating=True)
+    yield from policies(configuration, Protection(CHILDREN.protected(configuration), OPERATOR), mutating=True)
 
 
 def policy_lines(bodies: Mapping[Features, Any]) -> Iterator[str]:

@@ -5,8 +5,12 @@ from typing import Any, Final
 
 import yaml
 
+from providers.fabrics.nvidia.fabric import Nvidia
+from providers.schedulers.kube import KubeScheduler
+from resources.children.table import CHILDREN
 from resources.install.installation import EngineInstallation
 from resources.install.webhook_configurations import webhook_configurations
+from resources.ports.configuration import Configuration
 
 VALUES: Final[Mapping[str, str]] = {
     "podcliqueset-defaulting-webhook": "podCliqueSetDefaultingWebhook",
@@ -23,6 +27,7 @@ CONDITIONS: Final[Mapping[str, str]] = {
     "authorizer-webhook": 'include "grove-engine.protects" .',
 }
 """Webhook configuration -> when it is installed; the others always are."""
+WITH_DOMAINS: Final = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(),))
 SOME: Final = "some-namespace"
 """A name that stands for those of the values."""
 REPLACED: Final[Mapping[str, str]] = {
@@ -37,7 +42,7 @@ def webhooks_template() -> str:
     """The file with the webhook configurations."""
     configuration = {"authorizer": {"enabled": True}, "server": {"webhooks": {"port": 4711}}, "namespaces": [SOME]}
     installation = EngineInstallation(namespace="namespace-here", configuration=configuration)
-    bodies = list(webhook_configurations(installation))
+    bodies = list(webhook_configurations(installation, CHILDREN.protected(WITH_DOMAINS)))
     lines = (line for body in bodies for line in webhook_lines(body))
     first = "{{- /* Computed from the table of webhooks by `make chart`. Do not edit. */}}"
     return "\n".join((first, '{{- if eq (include "grove-engine.admission" .) "webhooks" }}', *lines, "{{- end }}", ""))

@@ -35,9 +35,8 @@ from tests.contract.scenarios.webhooks import SEEN, UNSOUND, WEBHOOKS, a_set
 from tests.contract.server import Server, described
 from tests.waiting import eventually
 
-INSTALLED = Webhooks(
-    Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),)), Protection(CHILDREN.protected)
-)
+SETUP = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(auto=True),))
+INSTALLED = Webhooks(SETUP, Protection(CHILDREN.protected(SETUP)))
 """With enrolment of pods, and with the protection of managed objects."""
 
 NAME = "contract-webhooks"

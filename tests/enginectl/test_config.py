@@ -308,7 +308,7 @@ def test_exactly_the_fields_with_an_effect_are_read(monkeypatch: pytest.MonkeyPa
     fields = fields_read(monkeypatch)
 
     wiring = wire(Options(config=file))
-    _ = wiring.log, lease_of(wiring, cast(Client, None), ""), shard_count(wiring, None), protection(wiring.settings)
+    _ = wiring.log, lease_of(wiring, cast(Client, None), ""), shard_count(wiring, None), protection(wiring.settings, wiring.configuration)
     _ = addresses(wiring.settings, Served(), server_context())
     for mode in ("auto", "manual"):
         webhooks = wiring.settings.server.webhooks.model_copy(update={"cert_provision_mode": mode})

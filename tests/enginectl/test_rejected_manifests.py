@@ -148,7 +148,7 @@ def test_the_preview_of_a_new_set_shows_what_admission_gives_it(engine: Engine, 
 def guarded_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
     """A cluster with our webhooks, all of them."""
     setup = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler", fabrics=(Nvidia(),))
-    with cluster(tmp_path, ACTORS, webhooks=Webhooks(setup, Protection(CHILDREN.protected))) as box:
+    with cluster(tmp_path, ACTORS, webhooks=Webhooks(setup, Protection(CHILDREN.protected(setup)))) as box:
         monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
         yield box
 

@@ -92,7 +92,7 @@ async def test_what_is_published_is_read_and_kept_with_exactly_what_is_allowed_f
 
 async def test_the_certificate_and_the_reviews_use_exactly_what_is_allowed_for_them(enforcing_plane: ControlPlane) -> None:
     plane, requests = enforcing_plane, Requests(enforcing_plane)
-    looked_up = look_ups(EVERYTHING, Protection(CHILDREN.protected))
+    looked_up = look_ups(EVERYTHING, Protection(CHILDREN.protected(EVERYTHING)))
     endpoints = ServedEndpoints(
         NAMESPACE,
         SECRET,

@@ -290,7 +290,7 @@ def test_a_set_that_is_being_deleted_may_be_changed_in_any_way(plane: ControlPla
 
 
 def test_only_exempt_users_change_managed_objects(plane: ControlPlane) -> None:
-    install(plane, PLAIN, Protection(CHILDREN.protected, operator="system:serviceaccount:grove:engine"))
+    install(plane, PLAIN, Protection(CHILDREN.protected(PLAIN), operator="system:serviceaccount:grove:engine"))
     labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "web"}
     path = "/apis/grove.io/v1alpha1/namespaces/ml/podcliques"
     spec = {"roleName": "a", "replicas": 1, "minAvailable": 1, "podSpec": pod_spec()}

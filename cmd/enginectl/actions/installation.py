@@ -125,11 +125,11 @@ def _network(wiring: Wiring, installation: EngineInstallation, mutating: bool) -
 
 
 def _admission(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
+    protected = CHILDREN.protected(wiring.configuration) if installation.protects else {}
     if installation.serves_webhooks:
-        yield from webhook_configurations(installation)
+        yield from webhook_configurations(installation, protected)
     elif installation.admission is AdmissionMode.POLICIES:
-        protected = CHILDREN.protected if installation.protects else {}
-        protects = replace(protection(wiring.settings), protected=protected, operator=installation.user)
+        protects = replace(protection(wiring.settings, wiring.configuration), protected=protected, operator=installation.user)
         yield from policies(wiring.configuration, protects, mutating=mutating)
 
 

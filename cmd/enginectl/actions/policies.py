@@ -28,7 +28,7 @@ def print_policies(wiring: Wiring, service_account: str, *, mutating: bool, as_j
 
 
 def _protection(wiring: Wiring, service_account: str) -> Protection:
-    protected = protection(wiring.settings)
+    protected = protection(wiring.settings, wiring.configuration)
     if service_account:
         namespace, _, name = service_account.partition("/")
         if label_faults(namespace) or subdomain_faults(name):

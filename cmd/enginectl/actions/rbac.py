@@ -92,6 +92,6 @@ def endpoints_of(wiring: Wiring, account: Account) -> ServedEndpoints:
         # It looks for all of them, for any may be installed later.
         mutating=tuple(webhook.configuration for webhook in webhooks if webhook.mutates),
         validating=tuple(webhook.configuration for webhook in webhooks if not webhook.mutates),
-        look_ups=tuple(look_up.kind for look_up in look_ups(wiring.configuration, protection(wiring.settings))),
+        look_ups=tuple(look_up.kind for look_up in look_ups(wiring.configuration, protection(wiring.settings, wiring.configuration))),
         checks_callers=True,
     )

@@ -29,7 +29,7 @@ def review_file(wiring: Wiring, file: Path, against: str, format: OutputFormat) 
     code, wiring, references = load_references(wiring, against)
     if code is not Exit.DONE:
         return code
-    protected, codes = protection(wiring.settings), set[Exit]()
+    protected, codes = protection(wiring.settings, wiring.configuration), set[Exit]()
     source = "<stdin>" if file == STDIN else printable(str(file))
     with open_stream(file) as stream:
         for document in read_stream(stream, limit=MAX_BYTES):

@@ -111,7 +111,7 @@ class Endpoints:
 
 def rules_of(wiring: Wiring) -> AdmissionRules:
     """The rules of admission for a configuration."""
-    return AdmissionRules(wiring.configuration, protection(wiring.settings))
+    return AdmissionRules(wiring.configuration, protection(wiring.settings, wiring.configuration))
 
 
 def certificate_of(wiring: Wiring, client: Client, log: Log) -> ServerCertificate:

@@ -150,7 +150,7 @@ def default_namespace(wiring: Wiring) -> str:
     return cluster_access(wiring.source).namespace
 
 
-def protection(settings: Settings) -> Protection:
+def protection(settings: Settings, configuration: Configuration) -> Protection:
     """Which managed objects are protected, and which users are exempt.
 
     The engine's own service account is exempt if its name (from the environment) and its namespace (from the pod) are known.
@@ -158,7 +158,7 @@ def protection(settings: Settings) -> Protection:
     account, namespace = os.environ.get(ACCOUNT_VARIABLE, "").strip(), pod_namespace()
     operator = f"system:serviceaccount:{namespace}:{account}" if account and namespace else ""
     authorizer = settings.authorizer
-    protected = CHILDREN.protected if authorizer.enabled else {}
+    protected = CHILDREN.protected(configuration) if authorizer.enabled else {}
     return Protection(protected, operator, frozenset(authorizer.exempt_service_account_user_names))
 
 

@@ -255,7 +255,7 @@ async def test_managed_objects_are_everybodys_unless_the_configuration_protects_
 
 @pytest.mark.anyio
 async def test_protected_objects_are_for_the_operator_whose_context_stands_in_the_kubeconfig(tmp_path: Path) -> None:
-    async with guarded(tmp_path, Protection(CHILDREN.protected)) as (box, user):
+    async with guarded(tmp_path, Protection(CHILDREN.protected(SETUP))) as (box, user):
         await user.ask("POST", SETS, a_set())
         await user.ask("POST", SERVICES, service("d-0"))
         config = yaml.safe_load(box.kubeconfig.read_text())
@@ -276,7 +276,7 @@ async def test_protected_objects_are_for_the_operator_whose_context_stands_in_th
 
 @pytest.mark.anyio
 async def test_the_cluster_itself_is_no_stranger_to_what_is_protected(tmp_path: Path) -> None:
-    async with guarded(tmp_path, Protection(CHILDREN.protected)) as (box, user):
+    async with guarded(tmp_path, Protection(CHILDREN.protected(SETUP))) as (box, user):
         await user.ask("POST", SETS, a_set())
         await user.ask("POST", SERVICES, service("d-0"))
         await box.client("sandbox-garbage").delete(SERVICE, "default", "d-0")
@@ -291,7 +291,7 @@ def guarded_api() -> Api:
     api = Api(VirtualClock(), seed=1)
     for definition in crds():
         api.create(about(api, CRD), definition)
-    install(api, Webhooks(SETUP, Protection(CHILDREN.protected)))
+    install(api, Webhooks(SETUP, Protection(CHILDREN.protected(SETUP))))
     return api
 
 

@@ -42,7 +42,7 @@ from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
-PROTECTED = Protection(CHILDREN.protected, operator="engine", exempt=frozenset({"collector"}))
+PROTECTED = Protection(CHILDREN.protected(SETUP), operator="engine", exempt=frozenset({"collector"}))
 NOBODY = cast(Client, None)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.admission.admit import NO_REFERENCES, admit
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Request
@@ -13,7 +14,7 @@ from resources.children.table import CHILDREN
 from tests.resources.admission.requests import SETUP, put, references_to, requested_by, small
 
 OPERATOR, EXEMPT = "system:serviceaccount:grove-system:grove-operator", "system:serviceaccount:kube-system:cleaner"
-PROTECTION = Protection(CHILDREN.protected, operator=OPERATOR, exempt=frozenset({EXEMPT}))
+PROTECTION = Protection(CHILDREN.protected(SETUP), operator=OPERATOR, exempt=frozenset({EXEMPT}))
 UNPROTECTED = put(small(), {"metadata.annotations": {"grove.io/disable-managed-resource-protection": "true"}})
 SET = references_to(small())
 
@@ -32,6 +33,7 @@ RULES: tuple[tuple[Kind, set[Act]], ...] = (
     (kinds.SCALING_GROUP, {C, U, D}),
     (kinds.PODGANG, {C, U, D}),
     (kinds.RESOURCE_CLAIM, set()),
+    (COMPUTE_DOMAIN, {D}),
 )
 
 
@@ -62,7 +64,7 @@ def test_the_users_who_may_change_managed_objects(user: str, denied: bool, act: 
 
 
 def test_an_unknown_user_is_not_the_operator() -> None:
-    assert requested_by("", U, child(), SET, Protection(CHILDREN.protected)).denial == denial(U)
+    assert requested_by("", U, child(), SET, Protection(CHILDREN.protected(SETUP))).denial == denial(U)
 
 
 @pytest.mark.parametrize("subresource", ["scale", "status", "eviction"])

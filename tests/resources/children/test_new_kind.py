@@ -133,7 +133,7 @@ def test_permissions_lists_protection_and_error_codes_follow_from_the_row() -> N
 
     assert allowed["configmaps"] == ("get", "list", "watch", "create", "patch", "delete")
     assert kinds.CONFIG_MAP in scope_of(CONFIGURATION, EVERYTHING, WITH_SIZES).children
-    assert TABLE.protected[kinds.CONFIG_MAP] == CHANGES
+    assert TABLE.protected(CONFIGURATION)[kinds.CONFIG_MAP] == CHANGES
     assert errors.of(SET, [call], {}, TABLE.codes)["lastErrors"][0]["code"] == "ERR_SYNC_CONFIGMAP"
 
 

@@ -32,7 +32,7 @@ def needed(use: Use) -> Iterator[Permission]:
                 certificate="grove-webhook-server-cert",
                 mutating=tuple(webhook.configuration for webhook in WEBHOOKS if webhook.mutates),
                 validating=tuple(webhook.configuration for webhook in WEBHOOKS if not webhook.mutates),
-                look_ups=tuple(look_up.kind for look_up in look_ups(CONFIGURATION, Protection(CHILDREN.protected))),
+                look_ups=tuple(look_up.kind for look_up in look_ups(CONFIGURATION, Protection(CHILDREN.protected(CONFIGURATION)))),
                 checks_callers=True,
             )
         )

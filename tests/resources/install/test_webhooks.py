@@ -3,7 +3,9 @@
 import pytest
 
 from resources.base import kinds
-from resources.install.webhooks import AUTHORIZER, WEBHOOKS, Webhook, installed
+from resources.children.table import CHILDREN
+from resources.install.webhooks import WEBHOOKS, Webhook, installed
+from tests.resources.admission.requests import SETUP
 
 GROVE = {
     "podcliqueset-defaulting-webhook": ("pcs.defaulting.webhooks.grove.io", "/webhooks/default-podcliqueset"),
@@ -11,6 +13,7 @@ GROVE = {
     "clustertopology-validating-webhook": ("clustertopology.validating.webhooks.grove.io", "/webhooks/validate-clustertopology"),
     "authorizer-webhook": ("authorizer.webhooks.grove.io", "/webhooks/authorizer-webhook"),
 }
+PROTECTED = CHILDREN.protected(SETUP)
 CHANGES, ANY = ["UPDATE", "DELETE"], ["CREATE", "UPDATE", "DELETE"]
 
 
@@ -24,10 +27,11 @@ def test_names_and_paths_are_groves() -> None:
     }
 
 
-def test_protected_operations_are_groves() -> None:
+def test_protected_operations_are_groves_and_the_deletion_of_domains() -> None:
+    (authorizer,) = (webhook for webhook in installed(PROTECTED) if webhook.configuration == "authorizer-webhook")
     rules = {
         (group, resource): sorted(rule.operations, key=ANY.index)
-        for rule in AUTHORIZER.rules
+        for rule in authorizer.rules
         for group in (rule.group,)
         for resource in rule.resources
     }
@@ -43,9 +47,10 @@ def test_protected_operations_are_groves() -> None:
         ("grove.io", "podcliques"): ANY,
         ("grove.io", "podcliquescalinggroups"): ANY,
         ("scheduler.grove.io", "podgangs"): ANY,
+        ("resource.nvidia.com", "computedomains"): ["DELETE"],
     }
-    assert {rule.versions for rule in AUTHORIZER.rules if rule.group == "autoscaling"} == {("v2", "v1")}
-    assert AUTHORIZER.labels == {"app.kubernetes.io/managed-by": "grove-operator"}
+    assert {rule.versions for rule in authorizer.rules if rule.group == "autoscaling"} == {("v2", "v1")}
+    assert authorizer.labels == {"app.kubernetes.io/managed-by": "grove-operator"}
 
 
 @pytest.mark.parametrize("webhook", WEBHOOKS, ids=lambda webhook: webhook.configuration)
@@ -62,7 +67,7 @@ def test_a_request_that_is_not_judged_fails(webhook: Webhook) -> None:
 
 
 def test_bindings_belong_to_the_cluster_and_what_is_not_wanted_is_left_out() -> None:
-    scopes = {rule.resources: rule.body()["scope"] for webhook in installed(protected=False, graphs=False) for rule in webhook.rules}
+    scopes = {rule.resources: rule.body()["scope"] for webhook in installed({}, graphs=False) for rule in webhook.rules}
 
     assert scopes == {(kinds.PODCLIQUESET.plural,): "Namespaced", (kinds.TOPOLOGY_BINDING.plural,): "Cluster"}
-    assert installed(protected=True) == WEBHOOKS
+    assert [webhook.name for webhook in installed(PROTECTED)] == [webhook.name for webhook in WEBHOOKS]

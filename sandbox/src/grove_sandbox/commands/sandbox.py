@@ -47,7 +47,7 @@ def up(
     from grove_sandbox.registry import ACTORS
 
     wiring = wire(options(ctx))
-    webhooks = Webhooks(wiring.configuration, protection(wiring.settings)) if admission else None
+    webhooks = Webhooks(wiring.configuration, protection(wiring.settings, wiring.configuration)) if admission else None
     excluded, addons = _actors(without, "--without"), _addons(with_)
     names = tuple(name for name in ACTORS if name not in excluded)
 
