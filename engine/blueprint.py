@@ -100,6 +100,10 @@ class Blueprint(ABC, Generic[C_contra]):
     def desire(self, observed: Observed, now: datetime, configuration: C_contra, memo: Memo) -> Desired:
         """All objects that should exist now."""
 
+    def asked(self, body: Body) -> int:
+        """About how many objects a root of this body asks for, nested roots not included. The body is not validated. By default none."""
+        return 0
+
     def nested_kinds(self) -> tuple[Kind, ...]:
         """The kinds of roots that its roots propose as parts of themselves. By default none: then `nested_roots` is not called."""
         return ()

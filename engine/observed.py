@@ -243,6 +243,14 @@ class NamespacePhase(StrEnum):
     TERMINATING = "terminating"
 
 
+class Allowance(Struct, frozen=True):
+    """How many objects may be created for a root, because the memory of the process has no room for all that is asked for."""
+
+    objects: int
+    most: int
+    """For how many objects of all roots together there is room."""
+
+
 class Observed(Struct, frozen=True, eq=False):
     """Everything that the plan of one root may depend on: the root, its objects in slices, foreign objects and references."""
 
@@ -276,6 +284,9 @@ class Observed(Struct, frozen=True, eq=False):
     """The roots that this root controls, as they are observed, without proposals."""
     namespace_phase: NamespacePhase | None = None
     """Why nothing can be created in the namespace of the root; None: objects can be created, or it is not known."""
+
+    allowance: Allowance | None = None
+    """How many objects may be created for the root; None: all that it needs."""
 
     def slice(self, key: str) -> Slice:
         """The slice of that key; empty if there is none."""

@@ -42,14 +42,28 @@ def tick(blueprint: Blueprint[C], observed: Observed, now: datetime, configurati
     """The plan of one root, before the guards have judged it. Statuses contain `NOW` instead of `now`."""
 
     def make() -> Plan:
-        part_memo = memo.scope(PARTS)
-        relevant = _with_relevant_incomplete(blueprint, observed, configuration)
-        desired = blueprint.desire(relevant, now, configuration, part_memo)
-        result = held_back(plan(desired, relevant, blueprint.reads(configuration), part_memo), observed.namespace_phase)
-        part_memo.forget_unused()
-        return replace(result, parent=observed.proposer.id) if observed.proposer is not None else result
+        return _plan_of(blueprint, observed, now, configuration, memo) if observed.allowance is None else limited()
+
+    def limited() -> Plan:
+        from engine.memory_budget import is_waiting, within_allowance  # Only for who has too little memory.
+
+        assert observed.allowance is not None
+        if not is_waiting(observed):
+            return within_allowance(_plan_of(blueprint, observed, now, configuration, memo), observed.allowance)
+        parent = observed.proposer.id if observed.proposer is not None else None
+        return within_allowance(Plan(observed.root.id, parent=parent), observed.allowance)
 
     return memo.recall_until("plan", (observed, configuration), now, make, lambda result: result.wake_at)
+
+
+def _plan_of(blueprint: Blueprint[C], observed: Observed, now: datetime, configuration: C, memo: Memo) -> Plan:
+    """The plan of one root, with everything that it asks for."""
+    part_memo = memo.scope(PARTS)
+    relevant = _with_relevant_incomplete(blueprint, observed, configuration)
+    desired = blueprint.desire(relevant, now, configuration, part_memo)
+    result = held_back(plan(desired, relevant, blueprint.reads(configuration), part_memo), observed.namespace_phase)
+    part_memo.forget_unused()
+    return replace(result, parent=observed.proposer.id) if observed.proposer is not None else result
 
 
 def plan_all(

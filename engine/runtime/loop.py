@@ -143,13 +143,21 @@ class _Sharded(Generic[C]):
             scope = replace(engine.scope, shard=shard)
             # The same object while the kinds are the same: then the watches go on.
             scope = loop.engine.scope if scope == loop.engine.scope else scope
-            loop.reconfigure(replace(engine, provider=loop.engine.provider, scope=scope, planning=self.planning))
+            shared = partial(self._share, engine.most_objects)
+            loop.reconfigure(replace(engine, provider=loop.engine.provider, scope=scope, planning=self.planning, most_objects=shared))
+
+    def _share(self, most_objects: Callable[[], int | None]) -> int | None:
+        """For how many objects of each shard there is memory: that of the process, divided among the shards that it holds."""
+        most = most_objects()
+        return most // max(1, len(self.loops)) if most is not None else None
 
     def _engine_of(self, shard: Shard) -> Engine[C]:
         """The engine for a shard, with a provider of its own."""
         engine = self.template.engine
         provider = self.part_of(shard) if self.part_of is not None else engine.provider
-        return replace(engine, provider=provider, scope=replace(engine.scope, shard=shard), planning=self.planning)
+        shared = partial(self._share, engine.most_objects)
+        scope = replace(engine.scope, shard=shard)
+        return replace(engine, provider=provider, scope=scope, planning=self.planning, most_objects=shared)
 
     async def work(self, term: Term, may_write: Callable[[], bool]) -> None:
         """Make passes over a shard until it is to be given back."""

@@ -27,6 +27,11 @@ def mappings(value: Any) -> list[Body]:
     return [mapping(entry) for entry in value] if isinstance(value, list | tuple) else []
 
 
+def count(value: Any) -> int:
+    """The value if it is a positive integer, else 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
 def annotations_of(body: Body) -> Mapping[str, Any]:
     """The annotations of an object; empty if they are not a map."""
     return mapping(get(body, ("metadata", "annotations"), {}))

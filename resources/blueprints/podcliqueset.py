@@ -9,13 +9,15 @@ from engine.graph import graph
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, World
-from engine.resource import Policy
+from engine.paths import get
+from engine.resource import Body, Policy
 from resources.admission.admitted_set import AdmittedSet, admitted_set
 from resources.base import kinds, labels
-from resources.base.fields import mapping, mappings
+from resources.base.fields import GROUPS, cliques_of, count, mapping, mappings, members_of
 from resources.blueprints.desired_set import SetInput, desired_set
 from resources.blueprints.root import KNOWN
 from resources.children.child_kind import ChildTable
+from resources.children.podgang import MOST_PODS
 from resources.children.table import CHILDREN
 from resources.domains.release import used_orphans
 from resources.model.domain import policy_of
@@ -81,6 +83,23 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
                     for pod in mappings(group.get("podReferences")):
                         if isinstance(name := pod.get("name"), str) and pod.get("namespace") == observed.root.id.namespace:
                             yield kinds.POD.id(observed.root.id.namespace, name)
+
+    def asked(self, body: Body) -> int:
+        """The pods, cliques, groups and gangs that the specification names. Fields of the wrong shape count as 0.
+
+        0 if no PodGang can list the pods: then none are created.
+        """
+        replicas = {clique.get("name"): count(mapping(clique.get("spec")).get("replicas")) for clique in cliques_of(body)}
+        groups = mappings(get(body, GROUPS, ()))
+        members = {name for group in groups for name in members_of(group)}
+        in_base_gang = of_replica = 1 + sum(1 + number for name, number in replicas.items() if name not in members)
+        for group in groups:
+            own = 1 + sum(1 + replicas.get(name, 0) for name in members_of(group))
+            of_replica += 1 + own * (number := count(group.get("replicas", 1)))
+            in_base_gang += own * min(number, count(group.get("minAvailable", 1)))
+        if in_base_gang > MOST_PODS:
+            return 0
+        return of_replica * count(get(body, ("spec", "replicas"), 0))
 
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
         """The part of the set that the name of the child belongs to, e.g. `"0"` for replica 0."""

@@ -37,6 +37,9 @@ LONGEST_NAMES: Final = 63 + 63
 CERTAINLY_FIT: Final = (MOST_BYTES - OTHER_BYTES) // (BYTES_PER_POD + LONGEST_NAMES)
 """So many pods fit into a PodGang, whatever their names are."""
 
+MOST_PODS: Final = MOST_BYTES // (BYTES_PER_POD + len("n") + len("s-0-c-abcde"))
+"""More pods than these fit into no PodGang, however short their names are."""
+
 _WRITTEN = EventTexts(
     "PodGangCreateOrUpdateSuccessful",
     "Created/Updated PodGang {key}",

@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
+from engine.memory_budget import objects_within
 from engine.report.printable import clipped
 from engine.runtime import loop
 from engine.runtime.logs import ReplaceableLog
@@ -30,6 +31,7 @@ from enginectl.wiring.published import KnownConfiguration, known_configuration, 
 from enginectl.wiring.renewal import renewing
 from enginectl.wiring.scope import Selection, select
 from providers.cluster import Cluster
+from providers.metrics.process import memory_limit
 from providers.profiling.profiler import profiled
 from providers.read_only import ReadOnlyProvider
 from resources.install.publication import CALLED, NAME, NAMESPACE
@@ -83,7 +85,14 @@ async def run_loop(
                 tasks.start_soon(observability.heartbeat.run)
                 tasks.start_soon(publisher.run)
                 await loop.run(
-                    replace(engine, log=log, on_events=metrics.passes.published, reads_namespaces=False, looks_up_new=False),
+                    replace(
+                        engine,
+                        log=log,
+                        on_events=metrics.passes.published,
+                        reads_namespaces=False,
+                        looks_up_new=False,
+                        most_objects=partial(most_objects, memory_limit()),
+                    ),
                     lease,
                     log,
                     interval=interval,
@@ -96,6 +105,11 @@ async def run_loop(
     if publisher.moved:
         raise MissingRequirement(publisher.moved)
     return Exit.DONE
+
+
+def most_objects(memory: int) -> int | None:
+    """For how many objects a process with that memory limit, in bytes, has room; None for 0, which is no limit."""
+    return objects_within(memory) if memory else None
 
 
 def show(current: Pass[Configuration]) -> ShownPass:

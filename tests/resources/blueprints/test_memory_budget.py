@@ -1,0 +1,142 @@
+"""The memory budget: what the engine has no memory for waits, the newest first, and what exists is managed as ever."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import timedelta
+
+from engine.memo import Memo
+from engine.memory_budget import PROGRAM_BYTES, REASON, TO_DO, objects_within, with_allowances
+from engine.plan import Plan
+from engine.verb import Verb
+from resources.base import kinds
+from tests.builders import clique, group, podcliqueset
+from tests.laws.toy import Toy
+
+OBJECTS_OF_TEN = 14
+"""A set of ten pods has a clique, a gang, a Service, and a little more."""
+
+
+class Limited(Toy):
+    """A cluster of an engine that has memory for so many objects, with one memory from pass to pass."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most, self.memo = most, Memo()
+
+    def by_set(self) -> Mapping[str, Plan]:
+        """Set -> its plan."""
+        world = with_allowances(self.world(), self.blueprints, self.most, self.memo)
+        return {plan.root.name: plan for plan in self.plans_of(world, self.memo)}
+
+    def add(self, name: str, pods: int = 10) -> None:
+        """Create a set, a minute after the last one."""
+        self.now += timedelta(minutes=1)
+        self.put(podcliqueset(name, clique("worker", pods)))
+
+    def settled(self) -> Mapping[str, Plan]:
+        """Make passes until nothing is created any more, and return the last plans."""
+        for _ in range(10):
+            plans = self.by_set()
+            for plan in plans.values():
+                self.apply(plan.operations)
+            self.live()
+        return plans
+
+    def pods_of_sets(self) -> Counter[str]:
+        """Set -> how many pods it has."""
+        return Counter(id.name.split("-")[0] for id in self.objects if id.kind == kinds.POD.name)
+
+
+def waits(plan: Plan) -> bool:
+    return any(alarm.reason == REASON for alarm in plan.alarms)
+
+
+def test_the_newest_set_waits_entirely_and_is_told_what_to_do() -> None:
+    cluster = Limited(2 * OBJECTS_OF_TEN)
+    for name in ("first", "second", "third"):
+        cluster.add(name)
+
+    plans = cluster.settled()
+
+    assert cluster.pods_of_sets()["first"] == cluster.pods_of_sets()["second"] == 10 and cluster.pods_of_sets()["third"] < 10
+    assert [name for name, plan in plans.items() if waits(plan)] == ["third"]
+    (wait,) = [wait for wait in plans["third"].blocked if wait.id == plans["third"].root]
+    assert "memory of the engine is enough for 28 objects" in wait.why and wait.remedy == TO_DO
+
+
+def test_a_set_of_which_nothing_exists_and_nothing_fits_is_not_even_computed() -> None:
+    cluster = Limited(OBJECTS_OF_TEN - 1)
+    cluster.add("first")
+    cluster.settled()
+    cluster.most = len(cluster.objects) - 1
+
+    cluster.add("second")
+    plan = cluster.by_set()["second"]
+
+    assert (plan.operations, waits(plan)) == ((), True)
+    assert cluster.memo.scope(plan.root).last("parts") is None
+
+
+def test_a_pod_of_the_newest_set_is_replaced_although_an_older_set_waits_for_growth() -> None:
+    cluster = Limited(3 * OBJECTS_OF_TEN)
+    cluster.add("old")
+    cluster.add("new")
+    cluster.settled()
+    cluster.most = len(cluster.objects) - 2 - 1
+    stored = cluster.objects[kinds.PODCLIQUESET.id("default", "old")]
+    metadata = {**stored["metadata"], "generation": stored["metadata"]["generation"] + 1, "resourceVersion": "scaled"}
+    cluster.objects[kinds.PODCLIQUESET.id("default", "old")] = {**stored, "metadata": metadata, "spec": {**stored["spec"], "replicas": 5}}
+    lost = next(id for id in cluster.objects if id.kind == "Pod" and id.name.startswith("new-"))
+    del cluster.objects[lost]
+
+    plans = cluster.by_set()
+    created = {name: [each.id for each in plan.operations if each.verb is Verb.CREATE] for name, plan in plans.items()}
+
+    assert (created["old"], len(created["new"])) == ([], 1)
+    assert waits(plans["old"]) and not waits(plans["new"])
+
+
+def test_when_there_is_room_again_the_rest_is_created_and_nothing_is_ever_deleted() -> None:
+    cluster = Limited(OBJECTS_OF_TEN + 5)
+    cluster.add("first")
+    cluster.add("second")
+    cluster.settled()
+    before = set(cluster.objects)
+    cluster.most = 100
+
+    plans = cluster.settled()
+
+    assert cluster.pods_of_sets() == {"first": 10, "second": 10} and before <= set(cluster.objects)
+    assert not any(map(waits, plans.values()))
+
+
+def test_a_budget_that_is_enough_changes_nothing() -> None:
+    cluster = Limited(1000)
+    cluster.add("first")
+    world = cluster.world()
+
+    assert with_allowances(world, cluster.blueprints, 1000, cluster.memo) is world
+
+
+def test_a_set_that_no_gang_has_room_for_takes_no_room_from_others() -> None:
+    cluster = Limited(100)
+    cluster.add("huge", 90_000)
+    cluster.add("small")
+
+    cluster.settled()
+
+    assert cluster.pods_of_sets() == {"small": 10}
+
+
+def test_it_is_counted_what_the_specification_asks_for_whatever_its_shape() -> None:
+    (blueprint,) = [each for each in Toy.blueprints if each.kind == kinds.PODCLIQUESET]
+    members = podcliqueset("web", clique("a", 2), clique("b", 3), groups=(group("g", "b", replicas=4),), replicas=2)
+    malformed = {"spec": {"replicas": True, "template": {"cliques": [None, {"spec": []}], "podCliqueScalingGroups": {"a": 1}}}}
+
+    assert blueprint.asked(members) == 2 * (1 + (1 + 2) + 1 + 4 * (1 + (1 + 3)))
+    assert blueprint.asked(malformed) == 0
+
+
+def test_a_gibibyte_is_enough_for_two_hundred_thousand_objects() -> None:
+    assert 200_000 < objects_within(1 << 30) < 210_000
+    assert objects_within(PROGRAM_BYTES - 1) == 0
