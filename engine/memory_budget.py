@@ -9,7 +9,7 @@ from engine.blueprint import Blueprint, C
 from engine.conditions import completed_generation
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.observed import Allowance, Observed, World, by_root
+from engine.observed import MemoryAllowance, Observed, World, by_root
 from engine.operation import Create, Operation
 from engine.plan import Alarm, Plan, Wait, without
 
@@ -65,16 +65,19 @@ def _age(observed: Observed) -> tuple[str, ResourceId]:
     return str(observed.root.body["metadata"].get("creationTimestamp", "")), observed.root.id
 
 
-def _allowances(growing: Iterable[tuple[Observed, int]], left: int, most: int) -> Iterable[tuple[ResourceId, Allowance]]:
-    """The roots that cannot have all that they ask for, with what they can have. `left`: for how many objects there is room."""
+def _allowances(growing: Iterable[tuple[Observed, int]], left: int, most: int) -> Iterable[tuple[ResourceId, MemoryAllowance]]:
+    """The roots that cannot have all that they ask for, with what they can have: one of which nothing exists is not begun.
+
+    `left`: for how many objects there is room.
+    """
     for observed, number in growing:
-        allowed = min(number, max(0, left))
+        allowed = min(number, max(0, left)) if observed.count() or number <= left else 0
         left -= allowed
         if allowed < number:
-            yield observed.root.id, Allowance(allowed, most)
+            yield observed.root.id, MemoryAllowance(allowed, most)
 
 
-def _with_allowance(observed: Observed, allowances: Mapping[ResourceId, Allowance]) -> Observed:
+def _with_allowance(observed: Observed, allowances: Mapping[ResourceId, MemoryAllowance]) -> Observed:
     allowance = allowances.get(observed.root.id)
     return observed if allowance is None else replace(observed, allowance=allowance)
 
@@ -84,7 +87,7 @@ def is_waiting(observed: Observed) -> bool:
     return observed.allowance is not None and not observed.allowance.objects and not observed.count()
 
 
-def within_allowance(plan: Plan, allowance: Allowance) -> Plan:
+def within_allowance(plan: Plan, allowance: MemoryAllowance) -> Plan:
     """The plan without what would be created beyond the allowance, and why."""
     created: set[str] = set()
 

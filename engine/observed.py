@@ -243,7 +243,7 @@ class NamespacePhase(StrEnum):
     TERMINATING = "terminating"
 
 
-class Allowance(Struct, frozen=True):
+class MemoryAllowance(Struct, frozen=True):
     """How many objects may be created for a root, because the memory of the process has no room for all that is asked for."""
 
     objects: int
@@ -285,7 +285,7 @@ class Observed(Struct, frozen=True, eq=False):
     namespace_phase: NamespacePhase | None = None
     """Why nothing can be created in the namespace of the root; None: objects can be created, or it is not known."""
 
-    allowance: Allowance | None = None
+    allowance: MemoryAllowance | None = None
     """How many objects may be created for the root; None: all that it needs."""
 
     def slice(self, key: str) -> Slice:
