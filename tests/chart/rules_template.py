@@ -50,7 +50,7 @@ def three_templates(name: str, text: str, needed: Callable[[Features], Iterable[
     def rest(chosen: Features) -> Iterator[Rule]:
         listed = tuple(needed(chosen))
         others = (*(permission for permission in listed if not is_of_workloads(permission)), *of_the_cluster(listed))
-        yield from rules(permission for permission in others if not permission.namespace)
+        yield from rules(permission for permission in without_implied(others) if not permission.namespace)
 
     for suffix, where, make in (
         ("Rules", "in the whole cluster", whole),
