@@ -189,7 +189,7 @@ class GeneratedCluster:
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self.stores = {target.kind: LiveStore(target, lambda: None) for target in targets(scope)}
+        self.stores = {target.kind: LiveStore(target, lambda _: None) for target in targets(scope)}
         self._by_name = {(kind.group, kind.name): store for kind, store in self.stores.items()}
         self._revision = 0
         self._waiting: deque[tuple[ResourceId, int]] = deque()

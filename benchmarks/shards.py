@@ -44,7 +44,7 @@ async def kept(pods: int, held: int) -> int:
     store = DividedStore(Target(POD, "", ""), 4)
     informer: Informer[DividedStore] = Informer(store, InProcessClient(Api(SystemClock())), SystemClock())
     for shard in range(held):
-        store.join(Shard(shard, 4), informer, lambda: None)
+        store.join(Shard(shard, 4), informer, lambda _: None)
     before = used()
     for number in range(pods):
         store.apply("ADDED", pod(POD, number))

@@ -1,6 +1,6 @@
 """Guard: objections against finished plans. It never changes a plan's operations; each objection says what a user can do."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,9 +28,15 @@ def is_unintended(operation: Operation) -> bool:
     return isinstance(operation, Delete | Replace) and not operation.intended
 
 
-def within_budget(plans: Sequence[Plan], roots: Iterable[Observed], limits: Limits) -> tuple[Plan, ...]:
-    """The plans; if together they exceed the budget of these roots, each plan with an unintended delete gets an objection."""
-    unintended = sum(is_unintended(operation) for plan in noteworthy(plans) for operation in plan.operations)
+def within_budget(
+    plans: Sequence[Plan], roots: Iterable[Observed], limits: Limits, judged: Collection[ResourceId] = ()
+) -> tuple[Plan, ...]:
+    """The plans; if together they exceed the budget of these roots, each plan with an unintended delete gets an objection.
+
+    Plans of the roots in `judged` have been judged by an earlier pass, and do not count.
+    """
+    due = [plan for plan in noteworthy(plans) if plan.root not in judged]
+    unintended = sum(is_unintended(operation) for plan in due for operation in plan.operations)
     if not unintended:
         return as_tuple(plans)
     allowed = limits.budget(sum(observed.count() for observed in roots))
@@ -40,9 +46,8 @@ def within_budget(plans: Sequence[Plan], roots: Iterable[Observed], limits: Limi
         "delete-budget",
         f"{unintended} unintended deletes, {allowed} allowed: check them, then allow them with --max-deletes {unintended}",
     )
-    return tuple(
-        replace(plan, objections=(*plan.objections, objection)) if any(map(is_unintended, plan.operations)) else plan for plan in plans
-    )
+    refused = {plan.root for plan in due if any(map(is_unintended, plan.operations))}
+    return tuple(replace(plan, objections=(*plan.objections, objection)) if plan.root in refused else plan for plan in plans)
 
 
 def refuse_unowned_cluster(world: World, blueprints: Sequence[Blueprint[C]]) -> tuple[Objection, ...]:

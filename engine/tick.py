@@ -24,7 +24,9 @@ from engine.planner import plan
 from engine.record import Record, Removal, recording, to_delete, with_removals
 
 ORDINARY = "ordinary plans"
+CARRIED = "roots whose plans are carried out"
 NOTHING_REMOVED: Mapping[ResourceId, Removal] = {}
+NOTHING_CARRIED: Mapping[ResourceId, Plan] = {}
 
 
 class Plans(Struct, frozen=True, eq=False):
@@ -77,17 +79,19 @@ def plan_all(
     focus: Focus = EVERYTHING,
     removals: Mapping[ResourceId, Removal] = NOTHING_REMOVED,
     record: Record | None = None,
+    carried: Mapping[ResourceId, Plan] = NOTHING_CARRIED,
 ) -> Plans:
     """The plans of the roots in focus and of orphans, each computed on its own, with the objections of the guards.
 
     The budget of deletes is that of the roots in focus, and only their deletes count against it. A root that is to be removed is deleted
     in place of its ordinary plan, and what is nested in it is left as it is until then. Each object is written for one root. With a
-    `record` it is noted what the command works on.
+    `record` it is noted what the command works on. `carried` are plans of earlier passes that are still carried out: until they are done,
+    nothing else is planned for their roots.
     """
-    ordinary = _ordinary_plans(blueprints, world, now, configuration, memo, to_delete(world, removals))
+    ordinary = _ordinary_plans(blueprints, world, now, configuration, memo, to_delete(world, removals), carried)
     plans = with_orphans(with_removals(ordinary, world, removals), blueprints, world, configuration)
     focused = within(plans, world, focus)
-    budgeted = guard.within_budget(focused.plans, focused.roots, limits)
+    budgeted = guard.within_budget(focused.plans, focused.roots, limits, judged=carried)
     plans = as_tuple(with_one_writer(budgeted, partial(_failed_calls, world)))
     noted = recording(record, world, plans, removals)
     objections = (*guard.refuse_unowned_cluster(world, blueprints), *noted.objections)
@@ -102,7 +106,13 @@ def _failed_calls(world: World) -> Mapping[ResourceId, Sequence[FailedCall]]:
 
 
 def _ordinary_plans(
-    blueprints: Sequence[Blueprint[C]], world: World, now: datetime, configuration: C, memo: Memo, left_out: Set[ResourceId]
+    blueprints: Sequence[Blueprint[C]],
+    world: World,
+    now: datetime,
+    configuration: C,
+    memo: Memo,
+    left_out: Set[ResourceId],
+    carried: Mapping[ResourceId, Plan],
 ) -> Revised[Plan]:
     """The plan of each root; of those in `left_out` an empty one. The plans of the last call are kept where nothing has changed.
 
@@ -112,6 +122,8 @@ def _ordinary_plans(
 
     def plan_of(observed: Observed) -> Plan:
         root = observed.root.id
+        if (plan := carried.get(root)) is not None:
+            return plan
         if root in left_out:
             return Plan(root, parent=observed.proposer.id if observed.proposer is not None else None)
         return _plan_or_error(by_kind[root.kind], observed, now, configuration, memo.scope(root))
@@ -121,7 +133,9 @@ def _ordinary_plans(
         memo.forget_unused()
         return plans
     last = memo.last_each(ORDINARY)
-    plans = memo.each(ORDINARY, roots, (configuration,), plan_of, also=outdated(memo, now))
+    done = (memo.last(CARRIED) or frozenset()) - carried.keys()
+    memo.remember(CARRIED, frozenset(carried))
+    plans = memo.each(ORDINARY, roots, (configuration,), plan_of, also=(*outdated(memo, now), *done))
     if last is not None and plans.roots is last.roots:
         memo.forget_unused_results()
     else:

@@ -9,10 +9,14 @@ from engine.errors import ClusterError, ServerFault
 from engine.observed import Live
 from engine.runtime.provider import Client
 from engine.shards import Shard, shard_of
+from engine.world_update import LiveChange
 from providers.informer import Informer
 from providers.listing import ListedLives, list_lives
 from providers.live_store import LiveStore
 from providers.snapshot import Target
+
+OnChange = Callable[[LiveChange | None], None]
+"""Called with a change; None: something else has changed than one object."""
 
 UNDIVIDED = -1
 """In place of a shard's index for a cluster-scoped kind, whose objects all shards see."""
@@ -39,11 +43,11 @@ class DividedStore:
         """The number of objects that are kept."""
         return sum(len(part.lives) for part in tuple(self._parts.values()))
 
-    def join(self, shard: Shard, informer: Informer["DividedStore"], on_change: Callable[[], None]) -> "PartFeed":
+    def join(self, shard: Shard, informer: Informer["DividedStore"], on_change: OnChange) -> "PartFeed":
         """Keep the objects of that shard from now on. They are there after the next list that begins after this call."""
         part = self._part_of(shard.index)
         if part not in self._parts:
-            self._parts[part] = LiveStore(self.target, lambda: self._note_change(part))
+            self._parts[part] = LiveStore(self.target, lambda change: self._note_change(part, change))
         feed = self._feeds[shard.index] = PartFeed(informer, self._parts[part], on_change)
         return feed
 
@@ -57,11 +61,11 @@ class DividedStore:
     def _part_of(self, shard: int) -> int:
         return shard if self.target.kind.namespaced else UNDIVIDED
 
-    def _note_change(self, part: int) -> None:
+    def _note_change(self, part: int, change: LiveChange) -> None:
         """Notify the shards that see that part."""
         for shard, feed in self._feeds.items():
             if part in (shard, UNDIVIDED):
-                feed.on_change()
+                feed.on_change(change)
 
     async def list(self, client: Client) -> str:
         """Replace the contents by a list, and return its revision. Shards that join meanwhile have to wait for the next one."""
@@ -107,7 +111,7 @@ class DividedStore:
 class PartFeed:
     """What one shard sees of a divided store; a `Feed`."""
 
-    def __init__(self, informer: Informer[DividedStore], store: LiveStore, on_change: Callable[[], None]) -> None:
+    def __init__(self, informer: Informer[DividedStore], store: LiveStore, on_change: OnChange) -> None:
         self.store, self.on_change = store, on_change
         self.synced = anyio.Event()
         """Set after the first list since the shard joined, successful or not."""
@@ -137,4 +141,4 @@ class PartFeed:
         """Note that the state of the informer may have changed: after a failure the shard must not wait for a list that succeeds."""
         if self._informer.last_error is not None:
             self.synced.set()
-        self.on_change()
+        self.on_change(None)

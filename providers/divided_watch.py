@@ -12,7 +12,7 @@ from engine.runtime.logs import Log
 from engine.runtime.provider import Client, Provider, Scope
 from engine.shards import Shard
 from providers.cache_state import CacheState, InformerObserver
-from providers.divided_store import DividedStore, PartFeed
+from providers.divided_store import DividedStore, OnChange, PartFeed
 from providers.informer import Informer
 from providers.snapshot import Target, targets
 from providers.watching import Feed, WatchingCluster, cache_state
@@ -76,7 +76,7 @@ class _SharedWatches:
         informers = [watch.informer for watch in tuple(self._watches.values())]
         return tuple(cache_state(informer, informer.store.objects) for informer in informers)
 
-    def join(self, target: Target, shard: Shard, on_change: Callable[[], None]) -> PartFeed:
+    def join(self, target: Target, shard: Shard, on_change: OnChange) -> PartFeed:
         """What the shard sees of that list, as it is after this call: what was listed before may lack what the last holder wrote."""
         watch = self._watches.get(target)
         if watch is not None:

@@ -39,7 +39,7 @@ class Deleted(NamedTuple):
 class LiveStore:
     """The objects of one list by id. A version replaces an older one only, whichever of watch, list and answer comes first."""
 
-    def __init__(self, target: Target, on_change: Callable[[], None]) -> None:
+    def __init__(self, target: Target, on_change: Callable[[LiveChange], None]) -> None:
         self.target = target
         self.kind = target.kind
         """In the version that the server has: an older one if it does not serve ours."""
@@ -84,8 +84,9 @@ class LiveStore:
 
     def _note(self, old: Live | None, new: Live | None) -> None:
         self.version += 1
-        self._changes.append(LiveChange(old, new))
-        self._on_change()
+        change = LiveChange(old, new)
+        self._changes.append(change)
+        self._on_change(change)
 
     def _forget_changes(self) -> None:
         self.version += 1

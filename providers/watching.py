@@ -14,6 +14,7 @@ from engine.operation import Operation
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
 from engine.runtime.provider import TRANSIENT, Client, Observation, Scope, TakenNames
+from engine.world_update import LiveChange
 from providers.cache_state import CacheState, InformerObserver, NoInformerObserver
 from providers.cluster import Cluster, raise_if_nothing_observed
 from providers.informer import Informer
@@ -74,6 +75,10 @@ class WatchingCluster:
         self._feeds: Sequence[Feed] = ()
         self._informers: Sequence[Informer[LiveStore]] = ()
         self._changed = anyio.Event()
+        self._changes: list[LiveChange | None] = []
+        """What has changed since the last observation; None: something else than one object."""
+        self._next_change = anyio.Event()
+        """Set, and replaced, at each change."""
         self._last: Observation | None = None
         """The last observation; None once something has changed since."""
         self._history = ObservedChanges()
@@ -123,19 +128,27 @@ class WatchingCluster:
         """The state of every cache now; empty while nothing is watched. May be called in any thread: it only reads single values."""
         return tuple(cache_state(informer, len(informer.store.lives)) for informer in self._informers)
 
-    async def changed(self) -> None:
-        """Return when something has changed since the last `observe`."""
-        await self._changed.wait()
+    async def changed(self, concerns: Callable[[LiveChange], bool] | None = None) -> None:
+        """Return when something has changed since the last `observe`, with `concerns` something of which that is true."""
+        if concerns is None:
+            await self._changed.wait()
+            return
+        while not any(change is None or concerns(change) for change in self._changes):
+            self._changes = []  # Until the next observation nobody asks for them again.
+            await self._next_change.wait()
 
     def compact(self) -> None:
         """Compress the objects that have arrived and are still parsed."""
         for feed in self._feeds:
             feed.store.compact()
 
-    def _note_change(self) -> None:
+    def _note_change(self, change: LiveChange | None = None) -> None:
         """Discard the last observation, and let `changed` return."""
         self._last = None
         self._changed.set()
+        self._changes.append(change)
+        self._next_change.set()
+        self._next_change = anyio.Event()
 
     def listed(self, kind: Kind) -> None:
         """Pass it on."""
@@ -169,7 +182,7 @@ class WatchingCluster:
         errors = {feed.store.target.kind.key: error for feed in self._feeds if (error := feed.error) is not None}
         raise_if_nothing_observed(errors.values(), anything=any(feed.served and feed.error is None for feed in self._feeds))
         if self._last is None or errors or self._last.incomplete:
-            self._changed = anyio.Event()
+            self._changed, self._changes = anyio.Event(), []
             self._last = self._observation(scope, {kind: unlisted(error) for kind, error in errors.items()})
         return self._last
 

@@ -53,12 +53,8 @@ async def apply(
     """
     sending = Sending(provider, clock, concurrency=concurrency, call_limit=call_limit, on_result=on_result, may_write=may_write)
     sending.add(plans, begin_for)
-    if sending.plans:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(sending.run, grace)
-            await sending.until(lambda: not sending.plans)
-            tasks.cancel_scope.cancel()
-    return sending.take_results()
+    await sending.finish(grace)
+    return [result for _, result in sending.take_results()]
 
 
 class Sending:
@@ -91,7 +87,7 @@ class Sending:
         """The plans that are not completed yet."""
         self.ended: list[SentPlan] = []
         """Those that have ended since they were last taken."""
-        self._results: list[Result] = []
+        self._results: list[tuple[SentPlan, Result]] = []
         self._calls = Calls(provider, clock, self.call_limit, may_write)
         self._changed = anyio.Event()
         """Set, and replaced, when a plan ends."""
@@ -152,6 +148,14 @@ class Sending:
             finally:
                 self._workers = None
 
+    async def finish(self, grace: float = GRACE) -> None:
+        """Execute all steps, in place of `run`."""
+        if self.plans:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self.run, grace)
+                await self.until(lambda: not self.plans)
+                tasks.cancel_scope.cancel()
+
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait until that is true after a plan has ended. Raises an exception of our own code that has ended all plans."""
         while True:
@@ -166,8 +170,8 @@ class Sending:
         """Wait until there is a plan in `ended`."""
         await self.until(lambda: bool(self.ended))
 
-    def take_results(self) -> list[Result]:
-        """The results since they were last taken."""
+    def take_results(self) -> list[tuple[SentPlan, Result]]:
+        """The results since they were last taken, each with its plan."""
         results, self._results = self._results, []
         return results
 
@@ -307,7 +311,7 @@ class Sending:
 
     def _record(self, step: SentStep, result: Result) -> None:
         """Keep the result and report it."""
-        self._results.append(result)
+        self._results.append((step.plan, result))
         step.plan.results.append(result)
         self.on_result(result)
 

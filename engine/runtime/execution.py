@@ -8,19 +8,23 @@ from msgspec import field
 from engine.blueprint import C, incomplete_kinds
 from engine.event import RootEvents, RootWarning
 from engine.ids import ResourceId
-from engine.operation import Outcome, Result, WriteStatus
+from engine.operation import Operation, Outcome, Result, WriteStatus
 from engine.plan import Plan, without
-from engine.runtime.apply import BEGINNING_TIME, apply, ignore_result
+from engine.runtime.apply import BEGINNING_TIME, Sending, ignore_result
 from engine.runtime.call_limit import MOST, CallLimit
 from engine.runtime.calls import always
+from engine.runtime.clock import cancelled_at
 from engine.runtime.event_publishing import EventPublisher
 from engine.runtime.event_recording import events_by_root, new_warnings, warnings_of
 from engine.runtime.memory import Memory
 from engine.runtime.passes import Engine, Pass
+from engine.runtime.steps import SentPlan
 from engine.tick import executable
 
 BEGINNING = 3.0
 """How many times as long as planning took plans are begun, if that is longer than `BEGINNING_TIME`."""
+COMPLETION = 1.0
+"""Seconds after that for which a pass waits until the short plans that were begun are completed. Then they go on beside the next pass."""
 
 
 class WriterMemory(Memory, eq=False):
@@ -37,10 +41,11 @@ class WriterMemory(Memory, eq=False):
 def choose(current: Pass[object], memory: Memory, at: float) -> tuple[Plan, ...]:
     """The plans with the operations to execute now; `at` is a time of a monotonic clock. Plans without any are left out.
 
-    Also left out are operations that are suspended (`Rejections`), and statuses that still change (`Debounce`).
+    Also left out are roots whose plans are still carried out, operations that are suspended (`Rejections`), and statuses that still change
+    (`Debounce`).
     """
     planned = executable(current.world, current.planned, lambda operation: memory.rejections.suspends(operation, at))
-    allowed = [plan for plan in planned if plan.operations]
+    allowed = [plan for plan in planned if plan.operations and plan.root not in memory.carried]
     due = memory.debounce.due(_statuses(allowed), at)
     steady = (
         plan
@@ -91,54 +96,115 @@ async def execute(
     A change that does not last has two results: DONE, and FAILED with the reason. The events of a pass that has done something are
     published while the next one is applied, which follows at once: nothing waits for them.
     """
-    results: list[Result] = []
-
-    def note(result: Result) -> None:
-        memory.steps.count += 1
-        on_result(result)
-
+    sending = sender(engine, memory, on_result=on_result, may_write=may_write)
     if chosen:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_publish, engine, memory)
-            results = await apply(
-                chosen,
-                engine.provider,
-                engine.clock,
-                concurrency=engine.concurrency or MOST,
-                call_limit=memory.call_limit,
-                begin_for=max(BEGINNING_TIME, BEGINNING * current.planning),
-                on_result=note,
-                may_write=may_write,
-            )
+            sending.add(chosen, begin_for(current))
+            await sending.finish()
+    return await note_sent(engine, memory, current, sending, is_idle=not chosen)
+
+
+async def begin(engine: Engine[C], memory: WriterMemory, current: Pass[object], chosen: Sequence[Plan], sending: Sending) -> list[Result]:
+    """Begin to send the chosen plans, and return the results once the short ones are done, or after a few seconds.
+
+    The others go on meanwhile: nothing else is planned for their roots (`Memory.carried`), and a pass for other roots may follow.
+    """
+    if chosen:
+        roots = {plan.root for plan in chosen}
+        memory.carried = memory.carried | {plan.root: plan for plan in current.planned.plans if plan.root in roots}
+        seconds = begin_for(current)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_publish, engine, memory)
+            sending.add(chosen, seconds)
+            async with cancelled_at(engine.clock, engine.clock.monotonic() + seconds + COMPLETION):
+                await sending.until(lambda: all(sent.is_long for sent in sending.plans))
+    return await note_sent(engine, memory, current, sending, is_idle=not (chosen or sending.plans))
+
+
+def sender(
+    engine: Engine[C],
+    memory: WriterMemory,
+    *,
+    on_result: Callable[[Result], None] = ignore_result,
+    may_write: Callable[[], bool] = always,
+) -> Sending:
+    """What sends the plans of passes to the engine's provider."""
+
+    def note(result: Result) -> None:
+        memory.steps.count += 1
+        memory.foreign.note_deleted(result)
+        on_result(result)
+
+    return Sending(
+        engine.provider,
+        engine.clock,
+        concurrency=engine.concurrency or MOST,
+        call_limit=memory.call_limit,
+        on_result=note,
+        may_write=may_write,
+    )
+
+
+def begin_for(current: Pass[object]) -> float:
+    """For how many seconds the plans of a pass are begun."""
+    return max(BEGINNING_TIME, BEGINNING * current.planning)
+
+
+async def note_sent(
+    engine: Engine[C], memory: WriterMemory, current: Pass[object], sending: Sending, *, is_idle: bool = False
+) -> list[Result]:
+    """Remember what was sent since this was called last, and record its events. Returns the results.
+
+    What failed counts once its plan has ended. `current` is the last pass; `is_idle`: whether it has nothing to do.
+    """
+    sent, ended = sending.take_results(), sending.take_ended()
+    results = [result for _, result in sent]
+    reverted = memory.rejections.note(results, engine.clock.monotonic())
+    plan_of = {id(result.operation): each for each, result in sent} if reverted else {}
+    for result in reverted:
+        plan_of[id(result.operation)].results.append(result)
+        results.append(result)
+        sending.on_result(result)
+    tried = _tried(sent)
     memory.debounce.written(result.operation.key for result in results)
-    for reverted in memory.rejections.note(results, engine.clock.monotonic()):
-        results.append(reverted)
-        on_result(reverted)
-    memory.foreign.note(chosen, results)
+    memory.foreign.note(tried, results)
     memory.namespaces.note(results, [observed.root for observed in current.world.roots])
-    if not current.planned.objections:
-        incomplete = {
-            blueprint.kind.name
-            for blueprint in engine.blueprints
-            if incomplete_kinds(blueprint, current.world.incomplete, engine.configuration)
-        }
-        memory.failed_calls.note(current.planned.plans, results, engine.clock.now(), incomplete, left=_left(chosen, results))
+    _note_failed_calls(engine, memory, current, sending, ended)
     by_root = warnings_of(current.world, current.planned.plans)
     warnings = new_warnings(by_root, memory.warnings)
     memory.warnings = frozenset().union(*by_root.values())
-    memory.unpublished += events_by_root(current.world, chosen, warnings, results, engine.events_of)
+    memory.unpublished += events_by_root(current.world, tried, warnings, results, engine.events_of)
     if not any(result.outcome is Outcome.DONE for result in results):
-        await _publish(engine, memory, flush=not chosen)
+        await _publish(engine, memory, flush=is_idle)
     return results
+
+
+def _tried(sent: Iterable[tuple[SentPlan, Result]]) -> list[Plan]:
+    """The plans of these results, with the operations that have one."""
+    operations: dict[ResourceId, list[Operation]] = {}
+    for each, result in sent:
+        operations.setdefault(each.plan.root, []).append(result.operation)
+    return [Plan(root, tuple(tried)) for root, tried in operations.items()]
+
+
+def _note_failed_calls(engine: Engine[C], memory: WriterMemory, current: Pass[object], sending: Sending, ended: Sequence[SentPlan]) -> None:
+    """Take note of the calls that failed, of plans that have ended and of those of which nothing was to be sent."""
+    carried = {each.plan.root for each in sending.plans}
+    memory.carried = {root: plan for root, plan in memory.carried.items() if root in carried}
+    if current.planned.objections:
+        return
+    incomplete = {
+        blueprint.kind.name
+        for blueprint in engine.blueprints
+        if incomplete_kinds(blueprint, current.world.incomplete, engine.configuration)
+    }
+    results = [result for each in ended for result in each.results]
+    left = carried | {each.plan.root for each in ended if not each.results}
+    memory.failed_calls.note(current.planned.plans, results, engine.clock.now(), incomplete, left=left)
 
 
 async def _publish(engine: Engine[C], memory: WriterMemory, *, flush: bool = False) -> None:
     """Publish the events that are not published yet. `flush`: also what waits to be added up with others."""
     events, memory.unpublished = memory.unpublished, []
     engine.on_events(await memory.events.publish(engine.provider, engine.clock, events, engine.log, flush=flush))
-
-
-def _left(plans: Sequence[Plan], results: Sequence[Result]) -> frozenset[ResourceId]:
-    """The roots of the plans of which nothing was tried: they are left for the next pass."""
-    tried = {id(result.operation) for result in results}
-    return frozenset(plan.root for plan in plans if not any(id(operation) in tried for operation in plan.operations))

@@ -116,17 +116,29 @@ class ForeignObjects:
 
     def __init__(self) -> None:
         self._known: dict[ResourceId, dict[ResourceId, Live]] = {}
-        self.deleted: frozenset[str] = frozenset()
-        """The uids of the objects that were deleted or replaced by the calls that were made last."""
+        self._deleted: frozenset[str] = frozenset()
+        self._deleted_since: set[str] = set()
+        """The uids of the objects that were deleted or replaced since results were noted last."""
 
     @property
     def known(self) -> Mapping[ResourceId, Sequence[Live]]:
         """Root -> the foreign objects that have its names. Roots without any are absent."""
         return {root: tuple(objects.values()) for root, objects in self._known.items()}
 
+    @property
+    def deleted(self) -> Set[str]:
+        """The uids of the objects that were deleted or replaced by the calls that were made last."""
+        return self._deleted | self._deleted_since if self._deleted_since else self._deleted
+
+    def note_deleted(self, result: Result) -> None:
+        """Remember what was deleted, before the results of a pass are noted."""
+        if isinstance(result.operation, Delete | Replace):
+            self._deleted_since.add(result.operation.expect.uid)
+
     def note(self, plans: Sequence[Plan], results: Sequence[Result]) -> None:
         """Remember what was deleted, and the objects of those results that are name conflicts."""
-        self.deleted = frozenset(result.operation.expect.uid for result in results if isinstance(result.operation, Delete | Replace))
+        deleted = (result.operation.expect.uid for result in results if isinstance(result.operation, Delete | Replace))
+        self._deleted, self._deleted_since = frozenset(self._deleted_since.union(deleted)), set()
         roots = {id(operation): plan.root for plan in plans for operation in plan.operations}
         for result in results:
             if is_name_conflict(result) and result.existing is not None:

@@ -3,24 +3,25 @@
 With shards there is a loop for each shard that the process holds, and one set of watches for all of them.
 """
 
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Generic
 
 import anyio
 from msgspec.structs import replace
 
-from engine.blueprint import C
+from engine.blueprint import C, root_of
 from engine.errors import EngineError
 from engine.memo import Memo, Steps
-from engine.observed import unlisted_texts
+from engine.observed import Live, World, by_root, unlisted_texts
 from engine.operation import Outcome
 from engine.plan import noteworthy
+from engine.runtime.apply import Sending
 from engine.runtime.backoff import Backoff, shortest_pause
 from engine.runtime.calls import always
 from engine.runtime.collector import tune_gc
-from engine.runtime.execution import WriterMemory, choose, execute
+from engine.runtime.execution import WriterMemory, begin, choose, execute, note_sent, sender
 from engine.runtime.internal_errors import InternalErrors
 from engine.runtime.joined_passes import JoinedPasses
 from engine.runtime.lease import DISABLED, Lease
@@ -33,6 +34,7 @@ from engine.runtime.rejections import Rejections
 from engine.runtime.shard_leases import ShardClaim, establish_layout, held_together
 from engine.runtime.sharding import Term, hold_shards
 from engine.shards import Shard
+from engine.world_update import LiveChange
 
 SHORTEST_RETRY_PAUSE = 2.0
 """Seconds between a failed pass and the next one."""
@@ -216,6 +218,10 @@ class _Loop(Generic[C]):
         self.is_reconfigured = anyio.Event()
         self.rest = 0.0
         """Seconds after the last pass before which the next one does not begin, whatever changes."""
+        self.sending: Sending | None = None
+        """What sends plans beside the passes; None: each pass sends its own."""
+        self.last: Pass[C] | None = None
+        """The last pass that was executed."""
         self.leaving = leaving or anyio.Event()
         """Set when the passes are to end after the current one."""
 
@@ -235,12 +241,29 @@ class _Loop(Generic[C]):
             if not isinstance(provider, WatchingProvider):
                 await self._repeat(may_write, Backoff(self.interval), self._pause)
                 continue
-            async with provider.watching(self.engine.scope):
+            async with provider.watching(self.engine.scope), self._sending_beside(may_write):
                 await self._repeat(may_write, Backoff(self.interval, watching=True), partial(self._until_changed, provider))
 
+    @asynccontextmanager
+    async def _sending_beside(self, may_write: Callable[[], bool]) -> AsyncIterator[None]:
+        """Send the plans of passes while the block runs. At its end calls in progress end, and the rest is left."""
+        self.sending = sender(self.engine, self.memory, on_result=self.progress.applied, may_write=may_write)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self.sending.run)
+                yield
+                tasks.cancel_scope.cancel()
+        finally:
+            self.sending, self.last, self.memory.carried = None, None, {}
+
     def _use_new_configuration(self) -> None:
-        """Plan with the new configuration from now on, if there is one."""
+        """Plan with the new configuration from now on, if there is one.
+
+        What is left of plans that were made with another one is dropped.
+        """
         if self.reconfigured is not None:
+            if self.sending is not None:
+                self.sending.drop(lambda sent: True)
             self.engine, self.reconfigured, self.is_reconfigured = self.reconfigured, None, anyio.Event()
             self.memory.forget_computed()
 
@@ -273,7 +296,21 @@ class _Loop(Generic[C]):
         if seconds - shortest > IDLE and await self._pause(IDLE, provider.changed):
             provider.compact()
             shortest += IDLE
-        await self._pause(seconds - shortest, provider.changed)
+        await self._pause(seconds - shortest, *self._news(provider))
+
+    def _news(self, provider: WatchingProvider) -> list[Callable[[], Awaitable[None]]]:
+        """What a pass is made for: a change, while plans are sent of another root than theirs, or the end of such a plan."""
+        if self.sending is None or not self.memory.carried:
+            return [provider.changed]
+        return [partial(provider.changed, self._concerns_others), self.sending.wait_for_end]
+
+    def _concerns_others(self, change: LiveChange) -> bool:
+        """Whether a change is about a root for which nothing is sent, or an edit or the end of a root."""
+        old, new = change
+        if change.id in self.memory.carried:
+            return old is None or new is None or _is_edited(old, new)
+        live = new or old
+        return live is None or root_of(self.engine.blueprints, live) not in self.memory.carried
 
     async def _pause(self, seconds: float, *changes: Callable[[], Awaitable[None]]) -> bool:
         """Wait that many seconds, until one of these returns, until there is a new configuration, or until the loop is to end.
@@ -301,7 +338,11 @@ class _Loop(Generic[C]):
 
     async def _pass(self, may_write: Callable[[], bool], backoff: Backoff) -> float:
         """Make one pass. Returns the longest pause until the next one, in seconds."""
+        if self.sending is not None and self.last is not None and (self.sending.plans or self.sending.ended):
+            self.observer.passed(self.last, await note_sent(self.engine, self.memory, self.last, self.sending))
+        before = self.memory.world
         current = await observe_and_plan(self.engine, self.memory)
+        self._drop_edited(before)
         self.internal_errors.note(current.planned.plans)
         self._log_blocked(current)
         for root, tried, why in self.memory.verdicts.take_unanswered():
@@ -310,13 +351,35 @@ class _Loop(Generic[C]):
         chosen = choose(current, self.memory, planned_at)
         self.progress.planned(current.planned.plans, sum(len(plan.operations) for plan in chosen))
         self.observer.planned(current, chosen)
-        results = await execute(self.engine, self.memory, current, chosen, on_result=self.progress.applied, may_write=may_write)
+        if self.sending is None:
+            results = await execute(self.engine, self.memory, current, chosen, on_result=self.progress.applied, may_write=may_write)
+        else:
+            results = await begin(self.engine, self.memory, current, chosen, self.sending)
+        self.last = current
         self.rest = shortest_pause(current, self.engine.clock.monotonic() - planned_at)
-        changed = not current.quiet or any(result.outcome is Outcome.DONE for result in results)
-        seconds = backoff.pause(self.engine, self.memory, current, changed=changed, idle=not chosen, shortest=self.rest)
+        carried = self.memory.carried
+        changed = any(root not in carried for root in current.changed) or any(
+            result.outcome is Outcome.DONE and not carried for result in results
+        )
+        idle = not (changed if carried else chosen)
+        seconds = backoff.pause(self.engine, self.memory, current, changed=changed, idle=idle, shortest=self.rest)
         self.progress.idle(current.planned.plans, seconds)
         self.observer.passed(current, results)
         return seconds
+
+    def _drop_edited(self, before: World | None) -> None:
+        """Send nothing more of plans for roots that have been edited or deleted since: the next pass makes others."""
+        assert self.memory.world is not None
+        if self.sending is None or before is None or not self.memory.carried:
+            return
+        old, new = by_root(before.roots), by_root(self.memory.world.roots)
+        edited = {
+            root
+            for root in self.memory.carried
+            if (was := old.get(root)) is not None and ((now := new.get(root)) is None or _is_edited(was.root, now.root))
+        }
+        if edited:
+            self.sending.drop(lambda sent: sent.plan.root in edited)
 
     def _log_blocked(self, current: Pass[C]) -> None:
         """Log why something cannot be done before a user or operator acts: once, not in every pass."""
@@ -331,3 +394,8 @@ class _Loop(Generic[C]):
         for root, reason in sorted(blocked - self.blocked):
             self.log.warning("blocked", reason=reason, **({"root": root} if root else {}))
         self.blocked = blocked
+
+
+def _is_edited(old: Live, new: Live) -> bool:
+    """Whether a root is another object than it was, was edited, or is being deleted now."""
+    return old.uid != new.uid or old.generation != new.generation or (old.deleting_since is None) != (new.deleting_since is None)

@@ -6,10 +6,12 @@ from datetime import datetime
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.memo import Memo, Steps, differences
 from engine.observed import Live, World, by_root
 from engine.operation import Operation, WriteStatus
+from engine.plan import Plan
 from engine.resource import Body
 from engine.runtime.failed_calls import FailedCalls
 from engine.runtime.foreign import ForeignObjects
@@ -114,6 +116,8 @@ class Memory(Struct, eq=False):
     namespaces: Namespaces = field(default_factory=Namespaces)
     failed_calls: FailedCalls = field(default_factory=FailedCalls)
     verdicts: Verdicts = field(default_factory=Verdicts)
+    carried: dict[ResourceId, Plan] = field(default_factory=dict)
+    """Root -> its plan of an earlier pass, which is still carried out."""
 
     @property
     def steps(self) -> Steps:
@@ -133,5 +137,5 @@ def extent(memory: Memory, world: World | None, observation: Observation, intent
     if world is None or memory.world is None or intent.manifests or intent.removals:
         return len(observation.children)
     roots, changed = by_root(world.roots), differences(by_root(memory.world.roots), by_root(world.roots))
-    planned = (roots.get(id) for id in {*changed, *outdated(memory.memo, now)})
+    planned = (roots.get(id) for id in {*changed, *outdated(memory.memo, now)}.difference(memory.carried))
     return sum(observed.count() for observed in planned if observed is not None)

@@ -216,6 +216,7 @@ def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: Wo
         focus=intent.focus,
         removals=intent.removals,
         record=intent.record,
+        carried=memory.carried,
     )
     return Pass(now, 0.0, world, planned, _changed(world, memory.world, previous), engine.configuration, memory.memo)
 

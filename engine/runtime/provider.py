@@ -12,7 +12,7 @@ from engine.ids import Kind, ResourceId
 from engine.observed import NOTHING_UNLISTED, Live, Unlisted
 from engine.operation import Operation
 from engine.shards import Shard
-from engine.world_update import NO_CHANGES, Changes
+from engine.world_update import NO_CHANGES, Changes, LiveChange
 
 TRANSIENT = (Unreachable, ServerFault, Throttled)
 """Errors after which the same request may succeed later."""
@@ -153,8 +153,11 @@ class WatchingProvider(Protocol):
         """Watch everything in the scope while the block runs."""
         ...
 
-    async def changed(self) -> None:
-        """Wait until something has changed since the last `observe`; return at once if it has already."""
+    async def changed(self, concerns: Callable[[LiveChange], bool] | None = None) -> None:
+        """Wait until something has changed since the last `observe`; return at once if it has already.
+
+        With `concerns`: until it is true of a change, or until it is not known what has changed.
+        """
         ...
 
     def compact(self) -> None:

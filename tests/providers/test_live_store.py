@@ -16,7 +16,7 @@ def service(revision: int) -> dict[str, Any]:
 
 
 def test_a_late_event_that_it_lost_our_labels_does_not_remove_an_object_that_has_them_again() -> None:
-    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda _: None)
     store.apply("ADDED", service(5))
     store.correct(None, live(service(12)))
     store.apply("DELETED", service(10))
@@ -25,7 +25,7 @@ def test_a_late_event_that_it_lost_our_labels_does_not_remove_an_object_that_has
 
 
 def test_an_object_that_is_deleted_after_its_last_change_is_removed() -> None:
-    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda _: None)
     store.apply("ADDED", service(5))
     store.apply("DELETED", service(6))
     store.correct(None, live(service(5)))
@@ -34,7 +34,7 @@ def test_an_object_that_is_deleted_after_its_last_change_is_removed() -> None:
 
 
 def test_of_several_deletions_of_an_object_the_last_one_counts() -> None:
-    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda _: None)
     store.apply("DELETED", service(5))
     store.apply("DELETED", service(9))
     store.correct(None, live(service(7)))
@@ -43,7 +43,7 @@ def test_of_several_deletions_of_an_object_the_last_one_counts() -> None:
 
 
 def test_an_answer_that_is_older_than_the_list_does_not_bring_back_what_the_list_did_not_have() -> None:
-    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda _: None)
     store.apply("ADDED", service(5))
     store.begin_list()
     store.correct(None, live(service(6)))  # It is being deleted, and gone before the list was made.
@@ -55,7 +55,7 @@ def test_an_answer_that_is_older_than_the_list_does_not_bring_back_what_the_list
 
 
 def test_an_answer_that_is_newer_than_the_list_is_kept() -> None:
-    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda _: None)
     store.begin_list()
     store.correct(None, live(service(12)))
     store.end_list(ListedLives((), "9", SERVICE))
@@ -64,7 +64,7 @@ def test_an_answer_that_is_newer_than_the_list_is_kept() -> None:
 
 
 def test_what_has_changed_is_known_until_there_is_another_list() -> None:
-    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda _: None)
     begin = store.version
     store.apply("ADDED", service(5))
     store.apply("MODIFIED", service(6))
@@ -91,7 +91,7 @@ def packed(store: LiveStore) -> list[str]:
 
 
 def test_what_has_changed_stays_parsed_until_it_is_compacted_and_stays_the_same_object() -> None:
-    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda _: None)
     store.apply("ADDED", named("one", 1))
     store.apply("MODIFIED", named("one", 2))
     (before,) = store.lives.values()
@@ -105,7 +105,7 @@ def test_what_has_changed_stays_parsed_until_it_is_compacted_and_stays_the_same_
 
 
 def test_of_many_objects_those_that_changed_last_stay_parsed() -> None:
-    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda _: None)
     for number in range(UNPACKED + 2):
         store.apply("ADDED", named(f"s{number}", number + 1))
     store.apply("MODIFIED", named("s2", 1000))
@@ -117,7 +117,7 @@ def test_of_many_objects_those_that_changed_last_stay_parsed() -> None:
 
 
 def test_a_list_leaves_nothing_parsed_that_a_world_may_keep() -> None:
-    store = LiveStore(Target(SERVICE, "", "a=b"), lambda: None)
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda _: None)
     store.apply("ADDED", named("one", 1))
     (before,) = store.lives.values()
     store.begin_list()

@@ -26,7 +26,7 @@ class Watched:
     """Two stores that are observed."""
 
     def __init__(self) -> None:
-        self.services, self.secrets = (LiveStore(Target(kind, "", ""), lambda: None) for kind in (SERVICE, SECRET))
+        self.services, self.secrets = (LiveStore(Target(kind, "", ""), lambda _: None) for kind in (SERVICE, SECRET))
         self.history = ObservedChanges()
         self.services.apply("ADDED", body("one", 1))
 

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,7 @@ from engine.runtime.loop import IDLE, RELOAD_INTERVAL, Reload, run
 from engine.runtime.passes import Engine
 from engine.runtime.provider import Observation, Scope
 from engine.verb import Verb
+from engine.world_update import LiveChange
 from tests.engine.runtime.fakes import ROOT, SCOPE, FakeProvider, create, leaf, root
 from tests.engine.runtime.leases import record
 from tests.engine.runtime.stage import Stage
@@ -304,7 +305,7 @@ class Watching(FakeProvider):
     async def watching(self, scope: Scope) -> AsyncIterator[None]:
         yield
 
-    async def changed(self) -> None:
+    async def changed(self, concerns: Callable[[LiveChange], bool] | None = None) -> None:
         await self.event.wait()
 
     async def observe(self, scope: Scope) -> Observation:

@@ -1,0 +1,131 @@
+"""Law 12: the time until a small set is ready does not depend, beyond a constant, on how much others have asked for."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from engine.errors import Forbidden, RefusedBy
+from engine.ids import NAMESPACE
+from grove_sandbox.clients.inprocess import InProcessClient
+from resources.base import kinds
+from tests.builders import clique, podcliqueset
+from tests.stories.process import ASIDE, WRITES, Call, Process
+from tests.stories.stage import Stage, stage
+
+pytestmark = pytest.mark.anyio
+
+SECONDS_PER_WRITE = 0.01
+"""How long the API server takes for a write. It serves one at a time: with more calls in progress each waits for those before it."""
+
+CONSTANT = 4.0
+"""Seconds that a small set may take longer beside others than alone: a few passes, and before each of its calls the at most 48 that are in
+progress."""
+
+
+class Other(Struct, frozen=True):
+    """A set of another team."""
+
+    replicas: int
+    is_refused: bool
+    """Whether the quota of its namespace has no room for pods."""
+    is_deleted: bool
+    """Whether it is deleted a little before the small set is created."""
+
+    @property
+    def writes(self) -> int:
+        """How many calls it takes at least to create what it consists of."""
+        return 4 * self.replicas
+
+
+class Busy(InProcessClient):
+    """A client of an API server that does one write after the other, each of which takes a while."""
+
+    def __init__(self, cluster: Stage) -> None:
+        super().__init__(cluster.api)
+        self._clock, self._turn = cluster.clock, anyio.Lock()
+
+    def __getattribute__(self, name: str) -> Any:
+        verb = super().__getattribute__(name)
+        if name not in WRITES:
+            return verb
+
+        async def write(kind: Any, *rest: Any, **options: Any) -> Any:
+            if kind.name not in ASIDE:
+                async with self._turn:
+                    await self._clock.sleep(SECONDS_PER_WRITE)
+            return await verb(kind, *rest, **options)
+
+        return write
+
+
+def refusing(call: Call) -> Forbidden | None:
+    """The refusal of pods of the sets whose names say so."""
+    verb, kind, name = call
+    if (verb, kind) == ("create", kinds.POD) and name.startswith("refused"):
+        return Forbidden(
+            f'pods "{name}" is forbidden: exceeded quota: few, requested: pods=1, used: pods=5, limited: pods=5', by=RefusedBy.QUOTA
+        )
+    return None
+
+
+@asynccontextmanager
+async def shared_with(*others: Other) -> AsyncIterator[Stage]:
+    """A cluster in which these sets have been created, each in a namespace of its own, and `engine run` is at work on them."""
+    async with stage() as cluster:
+        ours = Process(Busy(cluster))
+        ours.refuses = refusing
+        names = [f"{'refused' if other.is_refused else 'other'}{number}" for number, other in enumerate(others)]
+        for name, other in zip(names, others, strict=True):
+            await cluster.kubectl.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=other.replicas, namespace=name))
+        async with cluster.running(ours):
+            await cluster.clock.advance(2.0)
+            for name, other in zip(names, others, strict=True):
+                if other.is_deleted:
+                    await cluster.kubectl.delete(kinds.PODCLIQUESET, name, name, propagation="Background")
+            await cluster.clock.advance(1.0)
+            yield cluster
+
+
+async def seconds_until_ready(cluster: Stage) -> float:
+    """How long it takes from the creation of a set of two pods until its status says that it is available."""
+    began = cluster.clock.monotonic()
+    await cluster.apply(podcliqueset("small", clique("w", 2)))
+    await cluster.until(lambda: cluster.there(kinds.PODCLIQUESET)["small"].get("status", {}).get("availableReplicas") == 1)
+    return cluster.clock.monotonic() - began
+
+
+async def alone() -> float:
+    async with shared_with() as cluster:
+        return await seconds_until_ready(cluster)
+
+
+async def beside(*others: Other) -> float:
+    async with shared_with(*others) as cluster:
+        return await seconds_until_ready(cluster)
+
+
+OTHERS = st.lists(st.builds(Other, st.integers(1, 150), st.booleans(), st.booleans()), min_size=1, max_size=4)
+
+
+@settings(max_examples=4, phases=[Phase.explicit, Phase.generate])
+@given(OTHERS)
+def test_a_small_set_is_ready_as_soon_as_without_others(others: list[Other]) -> None:
+    assert anyio.run(lambda: beside(*others)) < anyio.run(alone) + CONSTANT
+
+
+async def test_a_small_set_is_not_delayed_by_thousands_of_calls_for_another_team() -> None:
+    creating, refused = Other(300, is_refused=False, is_deleted=False), Other(300, is_refused=True, is_deleted=False)
+    deleting = Other(300, is_refused=False, is_deleted=True)
+    assert creating.writes * SECONDS_PER_WRITE > 2 * CONSTANT
+
+    usual = await alone()
+
+    for other in (creating, refused, deleting):
+        assert await beside(other) < usual + CONSTANT
