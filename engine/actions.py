@@ -23,7 +23,7 @@ from engine.operation import (
 from engine.part_context import PartContext
 from engine.plan import Wait
 from engine.reason import BLOCKERS, Reason
-from engine.resource import Body, Drop, Hold, Policy, Resource, Scaled, Want
+from engine.resource import PLAIN, Body, Drop, Hold, Policy, Resource, Scaled, Want
 
 Action = Operation | Wait
 """What to do about one object: a call, or a reason not to make it now."""
@@ -60,24 +60,32 @@ def actions_on(resource: Resource, live: Live | None, context: PartContext) -> I
     return operations
 
 
-def _terminating(resource: Want | Drop, live: Live) -> Wait:
+def _terminating(resource: Want, live: Live) -> Wait:
     """What is said of an object that is needed and is being deleted: it is blocked while finalizers of others keep it."""
-    kept_by = keepers(live, resource.policy)
+    return _kept(live, resource.policy) or Wait(
+        resource.id, "is being deleted; it is created again once it is gone", reason=Reason.TERMINATING
+    )
+
+
+def _kept(live: Live, policy: Policy) -> Wait | None:
+    """What is said of an object that is being deleted and that finalizers of others keep; None if none do."""
+    kept_by = keepers(live, policy)
     if not kept_by:
-        return Wait(resource.id, "is being deleted; it is created again once it is gone", reason=Reason.TERMINATING)
+        return None
     keep = f"finalizer {kept_by[0]} keeps" if len(kept_by) == 1 else f"finalizers {', '.join(kept_by)} keep"
     why = f"is being deleted, and {keep} it; do: end what uses it, or repair the controller that has to remove the finalizer"
-    return Wait(resource.id, why, blocked=True, reason=Reason.KEPT)
+    return Wait(live.id, why, blocked=True, reason=Reason.KEPT)
 
 
 def keepers(live: Live, policy: Policy) -> tuple[str, ...]:
     """The finalizers of an object that neither the engine nor the garbage collector removes.
 
-    None where ours are released last: then it is known who removes the others.
+    None where ours are released last: then it is known who removes the others. None while a pod has time left to end.
     """
-    if policy.release_last:
+    metadata = live.body["metadata"]
+    if policy.release_last or metadata.get("deletionGracePeriodSeconds"):
         return ()
-    finalizers = live.body["metadata"].get("finalizers") or ()
+    finalizers = metadata.get("finalizers") or ()
     return tuple(each for each in finalizers if each not in policy.finalizers and each not in COLLECTED)
 
 
@@ -289,7 +297,7 @@ def _delete(resource: Drop, live: Live, owners: tuple[BoundOwner, ...]) -> Itera
             reason=_reason_to_remove(resource),
         )
     policy = resource.policy
-    if not policy.finalizers or (policy.release_last and live.deleting_since is None):
+    if policy.release_last and live.deleting_since is None:
         return
     finalizers = live.body["metadata"].get("finalizers") or ()
     own = [finalizer for finalizer in policy.finalizers if finalizer in finalizers]
@@ -310,14 +318,15 @@ def _delete(resource: Drop, live: Live, owners: tuple[BoundOwner, ...]) -> Itera
             event_group=resource.event_group,
             reason=_reason_to_remove(resource),
         )
-    elif live.deleting_since is not None and resource.reason is Reason.USER_DELETED and keepers(live, policy):
-        yield _terminating(resource, live)
+    elif live.deleting_since is not None and not policy.nested and (kept := _kept(live, policy)) is not None:
+        yield kept
 
 
 def delete_unintended(live: Live, context: PartContext) -> Iterable[Action]:
     """Delete an object of the root that the graph does not have."""
     if live.deleting_since is not None:
-        return ()
+        kept = _kept(live, PLAIN)
+        return (kept,) if kept is not None else ()
     unintended = f"{context.root.id.kind} {context.root.id.name} does not specify it"
     if context.incomplete:
         kinds = ", ".join(sorted(context.incomplete))

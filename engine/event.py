@@ -34,6 +34,8 @@ class Event(Struct, frozen=True):
     """How often it has happened since it was last written."""
     combined: bool = False
     """Whether it stands for similar events, whose messages differ; `message` is then that of the latest of them."""
+    counted_apart: bool = False
+    """Whether it has limits of its own, so that many other events about its object cannot crowd it out."""
 
 
 class RootEvents(Struct, frozen=True):

@@ -1,10 +1,12 @@
 """Event correlation: which Events are written for what has happened, so that many similar ones become few, with a count.
 
-The limits are those of client-go's event recorder. Nothing here reads a clock: times are those of a monotonic clock, in seconds.
+The limits are those of client-go's event recorder, and wider ones for events that are counted apart. Nothing here reads a clock: times
+are those of a monotonic clock, in seconds.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
+from itertools import product
 from typing import Final, TypeVar
 
 from msgspec import Struct, field
@@ -34,8 +36,21 @@ SPACING: Final = 10.0
 MAX_REMEMBERED: Final = 4096
 """How many objects, reasons and Events are remembered; those used longest ago are forgotten first."""
 
+
+class EventLimits(Struct, frozen=True):
+    """How many Events are written; the fields are as the constants `MAX_SIMILAR`, `BURST` and `REFILL`."""
+
+    similar: int
+    burst: int
+    refill: float
+
+
+LIMITS: Final = EventLimits(MAX_SIMILAR, BURST, REFILL)
+APART: Final = EventLimits(similar=100, burst=250, refill=30.0)
+"""The limits of events that are counted apart (`Event.counted_apart`)."""
+
 RESERVED: Final = {(True, True): 0, (True, False): 3, (False, True): 3, (False, False): 10}
-"""(Warning, combined) -> how many of the `BURST` must be left for others: Normal events cannot use up what warnings need, nor
+"""(Warning, combined) -> how many of a burst must be left for others: Normal events cannot use up what warnings need, nor
 single ones what combined ones need to report the number."""
 
 Key = TypeVar("Key", bound=Hashable)
@@ -85,17 +100,17 @@ class Correlator:
         """The Events to write now, each with the count to add, warnings first.
 
         Equal events become one. Of an object's events with one reason, and of a root's objects with one reason, those beyond
-        `MAX_SIMILAR` become one combined Event, the latter on the root. What may not be written yet is added to a later write.
+        `EventLimits.similar` become one combined Event, the latter on the root. What may not be written yet is added to a later write.
         `flush`: do not wait for `SPACING`, because nothing more is about to happen.
         """
         self.withheld = 0
         occurrences = [(group, event) for group in groups for event in group.events]
         due: list[Event] = []
-        for is_warning in (True, False):
+        for is_warning, is_apart in product((True, False), repeat=2):
             for group, event in occurrences:
-                if event.warning is is_warning:
+                if event.warning is is_warning and event.counted_apart is is_apart:
                     self._note(self._placed(group, event, at), at)
-            due += self._due(is_warning, at, flush=flush)
+            due += self._due(is_warning, is_apart, at, flush=flush)
         return due
 
     def _placed(self, group: RootEvents, event: Event, at: float) -> Event:
@@ -103,7 +118,7 @@ class Correlator:
         if not group.uid or event.about == group.root:
             return event
         objects = self._reported(("objects", group.root, group.uid, event.warning, event.reason), at)
-        if _is_reported(objects, hash((event.about, event.uid))):
+        if _is_reported(objects, hash((event.about, event.uid)), _limits(event).similar):
             return event
         return _combined(event, group.root, group.uid)
 
@@ -113,7 +128,7 @@ class Correlator:
             messages = self._reported(("messages", event.about, event.uid, event.warning, event.reason), at)
             digest = hash(event.message)
             is_known = digest in messages.reported
-            if not is_known and (len(messages.reported) >= MAX_SIMILAR or not self._take(event, at)):
+            if not is_known and (len(messages.reported) >= _limits(event).similar or not self._take(event, at)):
                 event = _combined(event, event.about, event.uid)
             elif not is_known:
                 messages.reported.add(digest)
@@ -135,12 +150,13 @@ class Correlator:
         stream = self._pending.pop(key, None)
         self.withheld += stream.unreported if stream is not None else 0
 
-    def _due(self, is_warning: bool, at: float, *, flush: bool) -> list[Event]:
-        """The Events of this type to write now."""
+    def _due(self, is_warning: bool, is_apart: bool, at: float, *, flush: bool) -> list[Event]:
+        """The Events of this type to write now, of those that are counted apart or of the others."""
         due = []
         for key, stream in list(self._pending.items()):
             is_spaced = flush or stream.written is None or at - stream.written >= SPACING
-            if stream.event.warning is not is_warning or not (is_spaced or stream.is_free):
+            is_meant = stream.event.warning is is_warning and stream.event.counted_apart is is_apart
+            if not is_meant or not (is_spaced or stream.is_free):
                 continue
             if at - stream.noted > WINDOW:  # It would be published as if it had happened now.
                 stream.pending, stream.unreported = 0, 0
@@ -157,8 +173,9 @@ class Correlator:
 
     def _take(self, event: Event, at: float) -> bool:
         """Count one write against the burst of the event's object, unless too few are left."""
-        allowance = _recent(self._allowances, (event.about, event.uid), lambda: _Allowance(BURST, at))
-        allowance.left, allowance.at = min(BURST, allowance.left + (at - allowance.at) / REFILL), at
+        limits = _limits(event)
+        allowance = _recent(self._allowances, (event.about, event.uid, event.counted_apart), lambda: _Allowance(limits.burst, at))
+        allowance.left, allowance.at = min(limits.burst, allowance.left + (at - allowance.at) / limits.refill), at
         if allowance.left < RESERVED[event.warning, event.combined] + 1:
             return False
         allowance.left -= 1
@@ -173,9 +190,13 @@ class Correlator:
         return similar
 
 
-def _is_reported(similar: _Similar, digest: int) -> bool:
-    """Whether this one is reported by itself: it has been before, or there is still room for it."""
-    if digest not in similar.reported and len(similar.reported) < MAX_SIMILAR:
+def _limits(event: Event) -> EventLimits:
+    return APART if event.counted_apart else LIMITS
+
+
+def _is_reported(similar: _Similar, digest: int, limit: int) -> bool:
+    """Whether this one is reported by itself: it has been before, or there is still room for it among `limit`."""
+    if digest not in similar.reported and len(similar.reported) < limit:
         similar.reported.add(digest)
     return digest in similar.reported
 

@@ -20,7 +20,7 @@ CONCURRENCY: Final = 4
 """How many events are written at the same time."""
 
 BURST: Final = 100
-"""How many Events may be written at once; warnings come first."""
+"""How many Events may be written at once, and as many of those that are counted apart; warnings come first."""
 
 RATE: Final = 10.0
 """How many more may be written after each second, up to `BURST`: while a fleet is deleted, its pods need the server more."""
@@ -45,14 +45,30 @@ class _Sending(Struct):
     attempts: int = 0
 
 
+def _full() -> dict[bool, float]:
+    """Whether Events are counted apart -> how many may be written at most."""
+    return dict.fromkeys((True, False), BURST)
+
+
+def _first(sendings: Sequence[_Sending], left: dict[bool, float]) -> list[_Sending]:
+    """The first Events of each sort, as many as are left of it; they are taken off."""
+    chosen = []
+    for sending in sendings:
+        is_apart = sending.event.counted_apart
+        if left[is_apart] >= 1:
+            left[is_apart] -= 1
+            chosen.append(sending)
+    return chosen
+
+
 class EventPublisher(Struct, eq=False):
     """The Events of one process. It is only memory: a new process starts with an empty one, and finds its Events by their names."""
 
     correlator: Correlator = field(default_factory=Correlator)
     _waiting: list[_Sending] = field(default_factory=list)
     """Events that the server has asked to send later."""
-    _left: float = BURST
-    """How many Events could be written when one was last written."""
+    _left: dict[bool, float] = field(default_factory=_full)
+    """Whether they are counted apart -> how many Events could be written when one was last written."""
     _left_at: float = 0.0
     _paused_until: float = 0.0
     _forbidden_until: dict[str, float] = field(default_factory=dict)
@@ -70,7 +86,7 @@ class EventPublisher(Struct, eq=False):
         sendings.sort(key=lambda sending: not sending.event.warning)
         permitted = [sending for sending in sendings if self._is_permitted(sending.event, at)]
         is_paused = at < self._paused_until
-        chosen = permitted[:BURST] if is_paused else self._affordable(permitted, at)
+        chosen = _first(permitted, _full()) if is_paused else self._affordable(permitted, at)
         self._waiting = chosen if is_paused else []
         failed = len(permitted) - len(chosen)
         if not is_paused:
@@ -82,10 +98,9 @@ class EventPublisher(Struct, eq=False):
 
     def _affordable(self, sendings: list[_Sending], at: float) -> list[_Sending]:
         """The first ones, as many as may be written now. They are counted as written."""
-        self._left, self._left_at = min(BURST, self._left + RATE * (at - self._left_at)), at
-        chosen = sendings[: int(self._left)]
-        self._left -= len(chosen)
-        return chosen
+        refilled = RATE * (at - self._left_at)
+        self._left, self._left_at = {apart: min(BURST, left + refilled) for apart, left in self._left.items()}, at
+        return _first(sendings, self._left)
 
     def _is_permitted(self, event: Event, at: float) -> bool:
         """Whether events may be written in the namespace, as far as we know."""

@@ -23,6 +23,7 @@ from resources.base import kinds
 from resources.blueprints import update_trials
 from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, desired_replica, observe_replica
 from resources.blueprints.root import SharedObjects, has_token, root_resource, shared_objects
+from resources.children import identity
 from resources.children.child_kind import ChildTable
 from resources.domains import reach, replica_domains
 from resources.domains.completion import released_on_completion
@@ -72,6 +73,8 @@ class _SetState(Struct, frozen=True, eq=False):
     """The replicas beyond `spec.replicas`."""
     has_token: bool
     """Whether pods can watch the pods that they start after."""
+    conflict: str
+    """What is wrong with a ServiceAccount of others that has the name of the set's own; empty if nothing is."""
     gang_blockers: GangBlockers
     """Why the scheduler's objects for the gangs cannot be created now."""
 
@@ -122,6 +125,7 @@ def _observe_replicas(given: SetInput) -> _SetState:
         shared=shared_objects(observed, template, replica_domains.shared_domains(domains), given.table, configuration, now, memo),
         excess=tuple(excess_replicas(observed, len(indices), given.table, configuration, now, memo)),
         has_token=has_token(observed, template, memo),
+        conflict=identity.account_conflict(observed, template),
         gang_blockers=gang_blockers(observed, template, configuration, memo),
     )
 
@@ -170,7 +174,8 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
     if not root.uid:
         return _SetSummary(replicas, None, computed)
     summaries = [replica.summary for replica in replicas]
-    body = status.of(given.template, len(replicas), root, summaries, rollout.update, given.admitted.faults, rollout.gate.refusal)
+    faults, refusal, conflict = given.admitted.faults, rollout.gate.refusal, state.conflict
+    body = status.of(given.template, len(replicas), root, summaries, rollout.update, faults, refusal, conflict)
     is_complete = not state.excess and state.shared.complete and all(replica.summary.complete for replica in replicas)
     generation = {"observedGeneration": root.generation} if is_complete and not rollout.update.outdated else {}
     failed = errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {}, given.table.codes)
@@ -274,6 +279,7 @@ def _alarms(given: SetInput, state: _SetState, summary: _SetSummary) -> Iterator
     A shared domain occurs once for each replica that requests it.
     """
     yield from given.admitted.faults
+    yield from identity.conflict_alarms(state.conflict)
     for domains in state.domains:
         yield from (each for domain in domains.requested for each in (domain.alarm, domain.cut_alarm) if each is not None)
     for release in state.releases:

@@ -192,8 +192,7 @@ def _pods_pending(clique: CliqueView) -> Iterator[Wait]:
         reason = why_not_ready(clique.assignment.kept)
         counts = f"{ready} of {clique.replicas} pods ready" + (f", {completed} completed" if completed else "")
         yield Wait(clique.id, counts + (f"; {reason}" if reason else ""))
-    for pod in clique.assignment.terminating:
-        yield Wait(pod.live.id, "is being deleted")
+    yield from pending_deletions(pod.live for pod in clique.assignment.terminating)
 
 
 def _update_pending(clique: CliqueView, removals: Removals) -> Iterator[Wait]:

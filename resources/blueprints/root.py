@@ -17,14 +17,14 @@ from engine.paths import get
 from engine.reason import Because, Reason
 from engine.resource import Body, Policy, Want
 from resources.admission.admitted_set import AdmittedSet
-from resources.base import kinds, labels, names
+from resources.base import kinds, labels
 from resources.base.fields import cliques_of, mapping
+from resources.children import identity
 from resources.children.child_kind import ChildTable
 from resources.domains.release import DomainRelease, merged, owned_domains, release_domains
 from resources.model.domain import Domain
 from resources.model.template import Template
 from resources.model.view import SET
-from resources.policies.startup import is_filled
 from resources.ports.configuration import Configuration
 from resources.schema.pod_spec_form import respelled
 from resources.status.update import begins, summary_text
@@ -103,23 +103,26 @@ def shared_objects(
     desired = [domain.resource for domain in domains.values() if domain.resource is not None]
 
     def make() -> Part:
-        own = (resource for row in table.rows for resource in row.of_set(template, lives.objects))
+        rendered = (resource for row in table.rows for resource in row.of_set(template, lives.objects))
+        own = identity.for_own_account(rendered, template, lives.objects, foreign, is_mounted=is_mounted)
         return part(SET, [*own, *desired, *release.resources])
 
     lives, references = observed.slice(SET), observed.references.objects
-    shared = memo.recall(SET, (template, lives, *desired, *release.resources), make)
+    foreign = identity.foreign_account(observed, template)
+    is_mounted = foreign is not None and identity.mounts_token(observed, template)
+    shared = memo.recall(SET, (template, lives, foreign, is_mounted, *desired, *release.resources), make)
     return SharedObjects(shared, tuple(domains.values()), release, all(id in lives.objects or id in references for id in shared.resources))
 
 
 def has_token(observed: Observed, template: Template, memo: Memo) -> bool:
-    """Whether the token exists with which pods watch the pods that they start after; True if no pod needs it.
+    """Whether the token of the set's own account exists with which pods watch those that they start after; True if no pod needs it.
 
     Also True for a set that is only proposed: all its pods are shown.
     """
     if not observed.root.uid or not template.is_ordered:
         return True
-    secret = observed.slice(SET).objects.get(kinds.SECRET.id(template.id.namespace, names.token_secret(template.id.name)))
-    return memo.recall("token", (secret,), lambda: is_filled(secret))
+    lives = observed.slice(SET)
+    return memo.recall("token", (template, lives), lambda: identity.has_own_token(template, lives.objects))
 
 
 def _release(observed: Observed, requested: Mapping[ResourceId, Domain], configuration: Configuration, now: datetime) -> DomainRelease:

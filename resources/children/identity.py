@@ -1,15 +1,26 @@
-"""Identity: the ServiceAccount, role and token with which pods of a set watch the pods that they start after."""
+"""Identity: the ServiceAccount, role and token with which pods of a set watch the pods that they start after.
 
-from collections.abc import Iterator, Mapping
+What names the account exists for the set's own one only: a token Secret for the account of others would be a lasting token of theirs.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from engine.ids import Owner, ResourceId
-from engine.observed import Live
-from engine.resource import Policy, Want
+from engine.observed import Live, Observed
+from engine.plan import Alarm
+from engine.reason import Reason
+from engine.resource import Drop, Hold, Policy, Resource, Want, held
 from resources.base import kinds, labels, names
-from resources.base.fields import manifest, omitted_fields
+from resources.base.fields import annotations_of, manifest, mapping, mappings, omitted_fields
 from resources.model.template import Template
+from resources.policies.startup import is_filled
+from resources.status.podcliqueset import ACCOUNT_CONFLICT
 
 RULES = [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]
+
+ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
+"""The annotation with which Kubernetes says on a token Secret which account the token is of."""
 
 
 def service_account(template: Template, lives: Mapping[ResourceId, Live]) -> Iterator[Want]:
@@ -83,3 +94,68 @@ def token_secret(template: Template, lives: Mapping[ResourceId, Live]) -> Iterat
 
 def _owners(template: Template) -> tuple[Owner, ...]:
     return (Owner(template.id, kinds.PODCLIQUESET.api_version),)
+
+
+def _account_id(template: Template) -> ResourceId:
+    return kinds.SERVICE_ACCOUNT.id(template.id.namespace, names.service_account(template.id.name))
+
+
+def foreign_account(observed: Observed, template: Template) -> Live | None:
+    """The ServiceAccount that has the name of the set's own one and that the set does not control; None if there is none."""
+    return observed.foreign.get(_account_id(template))
+
+
+def account_conflict(observed: Observed, template: Template) -> str:
+    """What is wrong with the account of others that has the name of the set's own one, and the way out; empty if nothing is."""
+    account = foreign_account(observed, template)
+    if account is None or account.deleting_since is not None:
+        return ""
+    name, root = account.id.name, template.id.name
+    return (
+        f"ServiceAccount {name} is not controlled by PodCliqueSet {root}: no token and no rights are given for it, and pods that start "
+        f"after others are not created; create the set under another name, or delete the account if nothing uses it"
+    )
+
+
+def conflict_alarms(conflict: str) -> Iterator[Alarm]:
+    """The alarm of a set with this conflict (`account_conflict`); none if it is empty."""
+    if conflict:
+        yield Alarm(ACCOUNT_CONFLICT, conflict, blocking=True)
+
+
+def mounts_token(observed: Observed, template: Template) -> bool:
+    """Whether a pod of the set mounts the token Secret."""
+    name = names.token_secret(template.id.name)
+    pods = (pod for part in observed.slices.values() for pod in part.of(kinds.POD.name))
+    volumes = (volume for pod in pods for volume in mappings(mapping(pod.body.get("spec")).get("volumes")))
+    return any(mapping(volume.get("secret")).get("secretName") == name for volume in volumes)
+
+
+def for_own_account(
+    resources: Iterable[Resource], template: Template, lives: Mapping[ResourceId, Live], foreign: Live | None, *, is_mounted: bool
+) -> Iterator[Resource]:
+    """The shared objects of a set; without those that name the account while `foreign`, an account of others, has its name.
+
+    Those that exist are deleted, since they are of use for the other account alone, unless a pod mounts the token (`is_mounted`).
+    """
+    namespace, root = template.id.namespace, template.id.name
+    dependents = (kinds.SECRET.id(namespace, names.token_secret(root)), kinds.ROLE_BINDING.id(namespace, names.role(root)))
+    for resource in resources:
+        if foreign is None or resource.id not in dependents or not isinstance(resource, Want | Hold):
+            yield resource
+            continue
+        why = f"ServiceAccount {foreign.id.name} is not controlled by PodCliqueSet {root}"
+        if resource.id not in lives or is_mounted:
+            stays = "; it stays, because pods mount the token" if resource.id in lives else ""
+            yield held(resource, f"{why}{stays}", blocked=foreign.deleting_since is None)
+        else:
+            yield Drop(resource.id, why, resource.owners, resource.after, resource.policy, Reason.ORPHANED)
+
+
+def has_own_token(template: Template, lives: Mapping[ResourceId, Live]) -> bool:
+    """Whether the token Secret contains a token of the account that the set controls. `lives` are the shared objects of the set."""
+    account = lives.get(_account_id(template))
+    secret = lives.get(kinds.SECRET.id(template.id.namespace, names.token_secret(template.id.name)))
+    if account is None or secret is None or not is_filled(secret):
+        return False
+    return bool(annotations_of(secret.body).get(ACCOUNT_UID, account.uid) == account.uid)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Final
 
 from msgspec import Struct
 
@@ -18,6 +19,8 @@ from resources.model.domain import is_managed, policy_of
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 
+USERS: Final = (kinds.POD.name, kinds.PODCLIQUE.name, kinds.RESOURCE_CLAIM.name)
+"""The kinds of objects without which it is not known who uses a domain."""
 ENDED = frozenset({"Succeeded", "Failed"})
 """The phases of a pod that has ended, whether or not it is replaced (compare `PodFacts.ended`)."""
 
@@ -178,7 +181,11 @@ def release_domains(
     by_kind = {fabric.kind.name: fabric for fabric in configuration.fabrics}
     parts = tuple(slices)
     released = [_release(observed, live, by_kind[live.id.kind], configuration, because, now, parts) for live in domains]
-    alarms = tuple(_drain_timed_out(resource, verdict) for resource, verdict in released if isinstance(resource, Drop) and verdict.why)
+    alarms = tuple(
+        _drain_timed_out(resource, verdict)
+        for resource, verdict in released
+        if isinstance(resource, Drop) and verdict.why and _is_deleted(observed, resource)
+    )
     return DomainRelease(tuple(resource for resource, _ in released), earliest(verdict.until for _, verdict in released), alarms)
 
 
@@ -198,6 +205,15 @@ def _release(
     if verdict.value:
         return Hold(live.id, f"{because.text}; {verdict.value}", (owner,), policy=policy), verdict
     return Drop(live.id, because.text, (owner,), policy=policy, reason=because.reason), verdict
+
+
+def _is_deleted(observed: Observed, resource: Drop) -> bool:
+    """Whether the domain is deleted now: not while other sets own it too, nor while those that may use it cannot be listed."""
+    if not observed.incomplete.isdisjoint((resource.id.kind, *USERS)):
+        return False
+    live = observed.find(resource.id) or observed.references.objects.get(resource.id)
+    uids = {observed.root.uid}
+    return not resource.policy.shared or live is None or all(owner.uid in uids for owner in live.owners)
 
 
 def _drain_timed_out(resource: Drop, verdict: Verdict[str]) -> Alarm:

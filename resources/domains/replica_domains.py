@@ -13,12 +13,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.actions import keepers
 from engine.ids import Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
 from engine.plan import Alarm, Wait
 from engine.reason import Because, Reason
-from engine.resource import Body, Drop, Hold, Resource, Want, held
+from engine.resource import PLAIN, Body, Drop, Hold, Resource, Want, held
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest
 from resources.domains.cut_off import CutOff, cut_off, with_cut_off
@@ -109,7 +110,11 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
         return replace(domain, blocker=blocker, alarm=Alarm(f"{self.id.kind}Terminating", f"{blocker}; new pods wait until it is gone"))
 
     def _existing(self, domain: Domain, live: Live, claim_template: Live | None) -> Domain:
-        """The domain exists; its pods need the ResourceClaimTemplate that the driver creates for it."""
+        """The domain exists; its pods need the ResourceClaimTemplate that the driver creates for it.
+
+        Kubernetes makes claims from one that is being deleted too, as long as a finalizer keeps it: that of the driver, until the domain is
+        gone.
+        """
         name, of = f"{kinds.RESOURCE_CLAIM_TEMPLATE.name} {domain.template}", f"{live.id.kind} {live.id.name}"
         for unknown_kinds, problem in (
             (self.observed.unserved, "is not served by the cluster"),
@@ -119,7 +124,7 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
                 return replace(domain, blocker=f"{name} of {of} {problem}", blocked=True)
         if claim_template is None:
             why = f"the driver has not created {name} of {of} yet"
-        elif claim_template.deleting_since is not None:
+        elif claim_template.deleting_since is not None and not keepers(claim_template, PLAIN):
             why = f"{name} of {of} is being deleted"
         elif blocker := self.fabric.template_blocker(live, claim_template):
             why = f"{name} cannot be used for {of}: it {blocker}"

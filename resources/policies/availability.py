@@ -56,10 +56,12 @@ def has_minimum_ready(clique: CliqueView) -> bool:
 def breach_state(clique: CliqueView) -> BreachState:
     """The breach state of a clique, from its pods: breached if fewer than minAvailable of them are scheduled and healthy.
 
+    A clique that is scaled below minAvailable needs no more than all its pods: nothing is lost that its gang could be recycled for.
+
     A scheduled pod is healthy unless it is `failing` or `unready`; while it pulls images or runs init containers it is healthy, and when it
     has completed.
     """
-    minimum, scheduled = clique.clique.min_available, scheduled_count(clique)
+    minimum, scheduled = min(clique.clique.min_available, clique.replicas), scheduled_count(clique)
     if scheduled < minimum:
         return BreachState(True, "ScheduledReplicasBelowMinAvailable", f"Scheduled replicas ({scheduled}) below MinAvailable ({minimum})")
     healthy = scheduled - sum(pod.failing or pod.unready for pod in clique.pods)

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from engine.actions import keepers
 from engine.blueprint import Desired
 from engine.graph import Part, graph, part
 from engine.ids import ResourceId
@@ -15,7 +16,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
 from engine.plan import Wait
 from engine.reason import Because, Reason, earliest
-from engine.resource import Drop, EventGroup, Hold, Policy
+from engine.resource import PLAIN, Drop, EventGroup, Hold, Policy
 from resources.base import kinds
 from resources.children.child_kind import OTHER, ChildKind, ChildRows, ChildTable, DeletionGroup, KindName
 from resources.domains.release import DomainRelease, claims_on, owned_domains, release_domains
@@ -185,8 +186,9 @@ def delete_in_order(
 
 
 def pending_deletions(lives: Iterable[Live]) -> Iterator[Wait]:
-    """One entry for each pod among these objects that is being deleted: the others wait for it."""
-    return (Wait(live.id, "is being deleted") for live in lives if live.id.kind == kinds.POD.name and live.deleting_since is not None)
+    """One entry for each pod among these objects that is being deleted: the others wait for it. Plans say which ones finalizers keep."""
+    deleting = (live for live in lives if live.id.kind == kinds.POD.name and live.deleting_since is not None)
+    return (Wait(live.id, "is being deleted") for live in deleting if not keepers(live, PLAIN))
 
 
 def orphans_its_children(live: Live) -> bool:

@@ -12,6 +12,7 @@ from resources.base import kinds, labels
 from resources.children.child_kind import EventTexts
 from resources.children.table import CHILDREN
 from resources.model.domain import subject_of
+from resources.policies.availability import BREACHED
 from resources.ports.configuration import Configuration
 from resources.status.topology_binding import DRIFT
 
@@ -37,14 +38,15 @@ def event_builder(configuration: Configuration) -> Callable[[Sequence[RootWarnin
 def events_of_pass(
     warnings: Sequence[RootWarning], results: Sequence[Result], *, domains: frozenset[str] = frozenset()
 ) -> tuple[Event, ...]:
-    """The events of one root in a pass: warnings first, then those about fabric domains. `domains` are the kinds of fabric domains.
+    """The events of one root in a pass: warnings first, then those about fabric domains, which are counted apart: those about
+    pods and cliques cannot crowd them out. `domains` are the kinds of fabric domains.
 
     A root warning is published under its own reason: an alarm's, `InternalError` for a defect of the engine, or `ValidationFailed`. Objects
     that are deleted as part of an event group are reported once, as that group.
     """
     uids = {result.operation.id: _uid(result) for result in results}
     events = [
-        *(Event(warning.root, warning.uid, warning.reason or VALIDATION_FAILED, warning.text, warning=True) for warning in warnings),
+        *(_of_warning(warning, domains) for warning in warnings),
         *_of_event_groups(results),
         # First those that tell what no other object does: where there are too many, the last ones are combined.
         *(
@@ -54,6 +56,12 @@ def events_of_pass(
         ),
     ]
     return tuple(sorted(events, key=lambda event: not event.warning))
+
+
+def _of_warning(warning: RootWarning, domains: frozenset[str]) -> Event:
+    is_about_domain = bool(warning.reason) and warning.reason.startswith(tuple(domains))
+    reason = warning.reason or VALIDATION_FAILED
+    return Event(warning.root, warning.uid, reason, warning.text, warning=True, counted_apart=is_about_domain)
 
 
 def _of_event_groups(results: Sequence[Result]) -> Iterator[Event]:
@@ -91,11 +99,12 @@ def _of_result(result: Result, uids: Mapping[ResourceId, str], domains: frozense
     texts = _texts(parent[0], operation, domains) if parent else None
     if parent is None or texts is None or result.outcome not in (Outcome.DONE, Outcome.FAILED):
         return
+    is_domain = operation.id.kind in domains
     values = {"key": f"{operation.id.namespace}/{operation.id.name}", "name": operation.id.name, "error": result.error}
     if result.outcome is Outcome.DONE:
-        yield Event(*parent, texts.done_reason, texts.done_message.format(**values))
+        yield Event(*parent, texts.done_reason, texts.done_message.format(**values), counted_apart=is_domain)
     else:
-        yield Event(*parent, texts.failed_reason, texts.failed_message.format(**values), warning=True)
+        yield Event(*parent, texts.failed_reason, texts.failed_message.format(**values), warning=True, counted_apart=is_domain)
 
 
 def _texts(parent: ResourceId, operation: Operation, domains: frozenset[str]) -> EventTexts | None:
@@ -115,14 +124,25 @@ def _texts(parent: ResourceId, operation: Operation, domains: frozenset[str]) ->
 
 
 def _scheduled_replicas_lost(result: Result) -> Iterator[Event]:
-    """A warning if the written status says that no scheduled pod or replica is left."""
+    """A warning if the written status says that no scheduled pod or replica is left, although there should be some."""
     operation = result.operation
-    if operation.id.kind not in LOST or result.outcome is not Outcome.DONE:
+    if operation.id.kind not in LOST or result.outcome is not Outcome.DONE or not isinstance(operation, WriteStatus):
+        return
+    if _is_scaled_to_zero(operation):
         return
     for change in operation.changes:
         if change.path == ("status", "scheduledReplicas") and change.old and not change.new:
             message = LOST[operation.id.kind].format(was=change.old)
             yield Event(operation.id, operation.expect.uid, "AllScheduledReplicasLost", message, warning=True)
+
+
+def _is_scaled_to_zero(operation: WriteStatus) -> bool:
+    """Whether none should be left: of a group that has no replicas now, or of a clique that is in no breach without a pod."""
+    new = {change.path[-1]: change.new for change in operation.changes}
+    if operation.id.kind == kinds.SCALING_GROUP.name:
+        return new.get("replicas") == 0
+    breach = find(new.get("conditions") or (), BREACHED)
+    return breach is not None and breach.get("status") == "False"
 
 
 def _drift_changed(result: Result) -> Iterator[Event]:

@@ -1,11 +1,11 @@
 """The status of a PodCliqueSet: the sum of its replicas, and the progress of its update."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
-from engine.conditions import merge
+from engine.conditions import condition, merge
 from engine.observed import Live
 from engine.plan import Alarm
 from engine.resource import NOW, Body
@@ -55,6 +55,10 @@ def summary(view: View, complete: bool) -> ReplicaSummary:
     )
 
 
+ACCOUNT_CONFLICT: Final = "ServiceAccountConflict"
+"""The condition, and the reason of the Event, of a set whose ServiceAccount has the name of one that the set does not control."""
+
+
 class UpdateState(Struct, frozen=True):
     """How far the update of the set has proceeded."""
 
@@ -77,10 +81,12 @@ def of(
     update: UpdateState,
     faults: Sequence[Alarm] = (),
     refusal: str = "",
+    conflict: str = "",
 ) -> Body:
     """The desired status of the set, without `observedGeneration` and `lastErrors`.
 
-    `faults` are those of `EffectiveSet`; `refusal` says why the API server holds its update back.
+    `faults` are those of `EffectiveSet`; `refusal` says why the API server holds its update back, `conflict` why
+    nothing is given to the ServiceAccount that has the name of its own.
     """
     old: Mapping[str, Any] = root.body.get("status") or {}
     body: dict[str, Any] = {
@@ -96,8 +102,9 @@ def of(
         *topology.conditions(template.topology, root.generation),
         *membership.conditions(faults, root.generation),
         *refusal_conditions(refusal, root.generation),
+        *([condition(ACCOUNT_CONFLICT, True, "NotControlled", conflict, generation=root.generation)] if conflict else ()),
     )
-    conditions = merge(known, desired, owned=(topology.UNAVAILABLE, membership.CONDITION, REFUSED))
+    conditions = merge(known, desired, owned=(topology.UNAVAILABLE, membership.CONDITION, REFUSED, ACCOUNT_CONFLICT))
     if conditions or known:
         body["conditions"] = conditions
     progress = _progress(template, old, summaries, update)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from engine.blueprint import Desired
@@ -197,3 +198,14 @@ def test_objects_of_parts_that_the_graph_does_not_have_are_deleted_in_the_order_
 
     assert [operation.id.name for operation in plan(Desired(graph(())), observed, {}, Memo()).operations] == names
     assert [wait.id.name for wait in plan(Desired(graph(())), incomplete, {}, Memo()).deferred] == names
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy(finalizers=("ours",))])
+def test_a_removed_object_that_finalizers_of_others_keep_is_blocked_and_names_them(policy: Policy) -> None:
+    deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": [OURS]}
+    (kept,) = planned(dropped(policy), body(THING, finalizers=["theirs"], **deleted)).blocked
+    collected = planned(dropped(policy), body(THING, finalizers=["foregroundDeletion"], **deleted))
+    ending = planned(dropped(policy), body(THING, finalizers=["theirs"], deletionGracePeriodSeconds=30, **deleted))
+
+    assert (kept.id, kept.reason, "finalizer theirs keeps it" in kept.why) == (THING, Reason.KEPT, True)
+    assert (collected.deferred, ending.deferred) == ((), ())

@@ -126,17 +126,18 @@ def test_C9_no_pod_is_created_before_its_template_not_even_a_gated_one() -> None
     assert len(toy.pods()) == 3
 
 
-def test_C9_no_pod_is_created_while_its_template_is_being_deleted() -> None:
+@pytest.mark.parametrize(("finalizer", "pods"), [(DRIVERS_FINALIZER, 2), ("foregroundDeletion", 1)])
+def test_C9_pods_are_created_from_a_template_that_is_being_deleted_only_while_the_driver_keeps_it(finalizer: str, pods: int) -> None:
     toy = up(auto(1))
     template = kinds.RESOURCE_CLAIM_TEMPLATE.id("default", "demo-0")
-    toy.write(template, {"metadata": {"finalizers": [DRIVERS_FINALIZER]}})
+    toy.write(template, {"metadata": {"finalizers": [finalizer]}})
     toy.delete(template)
     clique_id = kinds.PODCLIQUE.id("default", "demo-0-worker")
     scale(toy, clique_id, 2)
     settle(toy)
 
-    assert len(toy.pods()) == 1
-    assert "ResourceClaimTemplate demo-0 of ComputeDomain demo-0 is being deleted" in deferred(plan_of(toy)).values()
+    waits = "ResourceClaimTemplate demo-0 of ComputeDomain demo-0 is being deleted" in deferred(plan_of(toy)).values()
+    assert (len(toy.pods()), waits) == (pods, pods == 1)
 
 
 def test_C10_our_finalizer_is_released_in_a_deleted_namespace_although_the_set_is_gone() -> None:

@@ -98,3 +98,17 @@ async def test_events_that_are_forbidden_are_not_asked_for_again_and_disturb_not
             await cluster.scale(kinds.PODCLIQUESET, "web", 6)
             await cluster.settle()
             assert asked < len(ours.refused)
+
+
+async def test_thirty_domains_are_thirty_events_beside_their_pods_created_and_deleted() -> None:
+    async with rack(nodes=90) as cluster:
+        await cluster.apply(auto(30, gpu(), clique("b", 2), clique("c", 2)))
+        assert (await cluster.sync()).ending is Ending.DONE
+        created = [event["message"] for event in events(cluster, "ComputeDomainCreated")]
+
+        await cluster.scale(kinds.PODCLIQUESET, "demo", 0)
+        assert (await cluster.sync()).ending is Ending.DONE
+        deleted = [event["message"] for event in events(cluster, "ComputeDomainDeleted")]
+
+        assert sorted(created) == sorted(f"ComputeDomain demo-{index} created" for index in range(30))
+        assert sorted(deleted) == sorted(f"ComputeDomain demo-{index} deleted" for index in range(30))

@@ -124,3 +124,25 @@ async def test_sync_waits_for_an_object_whose_controller_removes_its_finalizer()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(release)
             assert (await cluster.sync(patience=PATIENCE)).ending is Ending.DONE
+
+
+@pytest.mark.parametrize("kind", [kinds.POD, kinds.SERVICE, kinds.PODCLIQUE, kinds.PODGANG])
+async def test_what_is_scaled_in_and_kept_by_a_finalizer_of_others_is_not_settled_and_is_named_with_it(kind: Kind) -> None:
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web", clique("front"), replicas=2))
+        await cluster.sync()
+        name = next(name for name in cluster.there(kind) if name.startswith("web-1"))
+        finalizers = [*(cluster.there(kind)[name]["metadata"].get("finalizers") or ()), HOLD]
+        await cluster.kubectl.patch(kind, "default", name, {"metadata": {"finalizers": finalizers}})
+        await cluster.scale(kinds.PODCLIQUESET, "web", 1)
+
+        report = await cluster.sync(patience=PATIENCE)
+        current, expected = await forecast(cluster)
+
+        (plan,) = current.planned.plans
+        assert report.ending is Ending.STUCK
+        assert [(wait.id, wait.reason, HOLD in wait.why) for wait in plan.blocked] == [(kind.id("default", name), Reason.KEPT, True)]
+        assert expected is not None and expected.end_of(plan.root) is End.STUCK
+
+        await cluster.kubectl.patch(kind, "default", name, {"metadata": {"finalizers": None}})
+        assert (await cluster.sync()).ending is Ending.DONE

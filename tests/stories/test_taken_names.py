@@ -69,3 +69,50 @@ async def test_a_taken_name_in_the_set_of_a_new_graph_is_shown() -> None:
         current = await cluster.look([chat])
 
         assert kinds.SERVICE.id("default", "chat-0") in {wait.id for plan in current.planned.plans for wait in plan.blocked}
+
+
+async def account(cluster: Stage, name: str) -> None:
+    """A ServiceAccount of somebody else."""
+    body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}
+    await cluster.kubectl.create(kinds.SERVICE_ACCOUNT, "default", body)
+
+
+async def test_a_set_named_like_an_account_of_others_gets_no_token_and_no_rights_for_it_and_says_what_to_do() -> None:
+    ordered = podcliqueset("web", clique("leader"), clique("worker"), cliqueStartupType="CliqueStartupTypeInOrder")
+    async with stage() as cluster:
+        await account(cluster, "web")
+        await cluster.apply(ordered)
+
+        report = await cluster.sync(patience=60)
+
+        assert report.ending is Ending.STUCK
+        assert (cluster.there(kinds.SECRET), cluster.there(kinds.ROLE_BINDING)) == ({}, {})
+        assert [pod["spec"]["hostname"] for pod in cluster.there(kinds.POD).values()] == ["web-0-leader-0"]
+        (plan,) = (await cluster.look()).planned.plans
+        assert {kinds.SERVICE_ACCOUNT.id("default", "web"), kinds.SECRET.id("default", "web-ic-sat")} <= {wait.id for wait in plan.blocked}
+        (event,) = [event for event in cluster.there(kinds.EVENT).values() if event["reason"] == "ServiceAccountConflict"]
+        (condition,) = cluster.there(kinds.PODCLIQUESET)["web"]["status"]["conditions"]
+        assert condition["type"] == "ServiceAccountConflict"
+        assert all("create the set under another name" in text for text in (event["message"], condition["message"]))
+
+        await cluster.delete(kinds.SERVICE_ACCOUNT, "web")
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert len(cluster.there(kinds.POD)) == 2
+        assert not cluster.there(kinds.PODCLIQUESET)["web"]["status"].get("conditions")
+
+
+@pytest.mark.parametrize("is_mounted", [True, False])
+async def test_an_account_that_the_set_lost_keeps_its_token_only_while_pods_mount_it(is_mounted: bool) -> None:
+    order = {"cliqueStartupType": "CliqueStartupTypeInOrder"} if is_mounted else {}
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web", clique("leader"), clique("worker"), **order))
+        assert (await cluster.sync()).ending is Ending.DONE
+        pods = {name: pod["metadata"]["uid"] for name, pod in cluster.there(kinds.POD).items()}
+        await cluster.kubectl.patch(kinds.SERVICE_ACCOUNT, "default", "web", {"metadata": {"ownerReferences": None, "labels": None}})
+
+        report = await cluster.sync(patience=60)
+
+        assert report.ending is Ending.STUCK
+        assert (set(cluster.there(kinds.SECRET)) == {"web-ic-sat"}) is is_mounted
+        assert (len(cluster.there(kinds.ROLE_BINDING)) == 1) is is_mounted
+        assert {name: pod["metadata"]["uid"] for name, pod in cluster.there(kinds.POD).items()} == pods

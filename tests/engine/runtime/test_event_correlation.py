@@ -2,9 +2,11 @@
 
 from collections import Counter
 
+from msgspec.structs import replace
+
 from engine.event import Event, RootEvents
 from engine.ids import ResourceId
-from engine.runtime.event_correlation import BURST, COMBINED, MAX_REMEMBERED, MAX_SIMILAR, REFILL, SPACING, WINDOW, Correlator
+from engine.runtime.event_correlation import APART, BURST, COMBINED, MAX_REMEMBERED, MAX_SIMILAR, REFILL, SPACING, WINDOW, Correlator
 from tests.engine.runtime.fakes import leaf, root
 
 ROOT = root()
@@ -145,3 +147,22 @@ def test_an_hour_of_churn_does_not_let_the_memory_grow() -> None:
     sizes = {len(store) for store in (correlator._similar, correlator._streams, correlator._allowances)}
     assert max(sizes) == MAX_REMEMBERED
     assert len(correlator._pending) == 0
+
+
+def test_events_that_are_counted_apart_are_not_combined_and_pods_do_not_use_up_what_they_may_write() -> None:
+    correlator = Correlator()
+    apart = [replace(one, counted_apart=True) for kind in ("Created", "Deleted") for one in messages(30, kind)]
+    crowd = [event("x", f"Reason{number}", warning=True) for number in range(100)]
+
+    written = correlator.combine(of_root(*crowd, *messages(500, "Created", first=100), *apart), 0)
+
+    assert sum(one.counted_apart and not one.combined for one in written) == 60
+    assert sum(not one.counted_apart for one in written) <= BURST
+
+
+def test_even_events_that_are_counted_apart_do_not_flood_a_server() -> None:
+    apart = [replace(one, counted_apart=True) for one in messages(5000)]
+
+    written = Correlator().combine(of_root(*apart), 0)
+
+    assert (len(written), sum(one.count for one in written)) == (APART.similar + 1, 5000)

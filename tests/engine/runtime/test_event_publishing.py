@@ -142,3 +142,15 @@ async def test_forbidden_namespaces_are_remembered_in_bounded_memory() -> None:
         await bench.clock.advance(1 / RATE)
 
     assert len(bench.publisher._forbidden_until) == MAX_NAMESPACES
+
+
+async def test_events_that_are_counted_apart_are_written_after_a_burst_of_others() -> None:
+    bench = Bench()
+    for number in range(10):
+        await bench.publish(*(f"{number}-{each}" for each in range(20)), name=f"root-{number}")
+    assert len(bench.written) == BURST
+    events = tuple(Event(ROOT.id("default", "root"), "uid", "Created", f"domain {number}", counted_apart=True) for number in range(30))
+
+    await bench.publisher.publish(bench.provider, bench.clock, [RootEvents(events[0].about, "uid", events)])
+
+    assert bench.written[BURST:] == [event.message for event in events]

@@ -345,3 +345,20 @@ def test_pods_that_only_wait_for_the_driver_are_not_blocked() -> None:
     (plan,) = toy.plans()
 
     assert blocked(plan) == {"Pod demo-0-worker": False}
+
+
+def test_a_drain_that_times_out_is_no_deletion_of_a_domain_that_another_set_owns_too() -> None:
+    toy = Rack()
+    for name in ("demo", "other"):
+        toy.put(named("rack", name))
+    toy.settle()
+    toy.stuck = frozenset(id.name for id in toy.pods() if id.name.startswith("demo-"))
+    toy.write(kinds.PODCLIQUESET.id("default", "demo"), {"spec": {"replicas": 0}, "metadata": {"generation": 2}})
+    step(toy, 3)
+    toy.now += timedelta(hours=1)
+    plans = toy.plans()
+
+    assert [
+        (operation.verb, operation.id.name) for plan in plans for operation in plan.operations if operation.id.kind == "ComputeDomain"
+    ] == [(Verb.PATCH, "rack")]
+    assert [alarm.reason for plan in plans for alarm in plan.alarms] == []

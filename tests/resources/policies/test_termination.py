@@ -194,3 +194,16 @@ def test_the_verdict_names_the_group_and_since_when_it_is_below_its_minimum() ->
     (plan,) = toy.plans()
     why = f"replica 0 is recycled: demo-0-g has been below minAvailable since {onset}"
     assert {operation.why for operation in plan.operations if operation.id.kind == "Pod"} == {why}
+
+
+def test_a_clique_that_is_scaled_below_its_minimum_is_in_no_breach_until_it_loses_one_of_its_own_pods() -> None:
+    toy = up(podcliqueset("demo", clique("a", 3, minAvailable=3), terminationDelay="10m"))
+    id, before = kinds.PODCLIQUE.id("default", "demo-0-a"), cliques(toy)
+    toy.write(id, {"spec": {"replicas": 1}, "metadata": {"generation": toy.objects[id]["metadata"]["generation"] + 1}})
+    wait(toy, 2 * DELAY)
+    conditions = {each["type"]: each["status"] for each in toy.objects[id]["status"]["conditions"]}
+    assert (conditions["MinAvailableBreached"], len(toy.pods()), replaced(toy, before)) == ("False", 1, set())
+
+    crash(toy, "demo-0-a")
+    wait(toy, DELAY)
+    assert replaced(toy, before) == {"demo-0-a"}

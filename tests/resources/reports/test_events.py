@@ -261,3 +261,19 @@ def test_an_alarm_of_a_graph_is_a_warning_under_its_own_reason() -> None:
         Event(graph, "u", "FailedToReconcileTheResources", "nothing can run it", warning=True),
         Event(graph, "u", "ValidationFailed", "a fault", warning=True),
     )
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kinds.PODCLIQUE, "demo-0-a"), (kinds.SCALING_GROUP, "demo-0-g")])
+def test_what_is_scaled_to_zero_has_lost_nothing_and_no_termination_is_announced(kind: Kind, name: str) -> None:
+    toy = up(demo())
+    scale(toy, kind, name, 0)
+
+    assert [event for event in all_events(toy) if event.reason == "AllScheduledReplicasLost"] == []
+
+
+def test_events_about_domains_are_counted_apart() -> None:
+    warnings = [RootWarning(ROOT, "uid", 1, "text", reason) for reason in ("ThingTerminating", "ThingFailed", "PodTemplateRefused", "")]
+
+    events = events_of_pass(warnings, (), domains=frozenset({"Thing"}))
+
+    assert {event.reason for event in events if event.counted_apart} == {"ThingTerminating", "ThingFailed"}
