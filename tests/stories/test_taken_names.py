@@ -103,9 +103,9 @@ async def test_a_set_named_like_an_account_of_others_gets_no_token_and_no_rights
 
 @pytest.mark.parametrize("is_mounted", [True, False])
 async def test_an_account_that_the_set_lost_keeps_its_token_only_while_pods_mount_it(is_mounted: bool) -> None:
-    order = {"cliqueStartupType": "CliqueStartupTypeInOrder"} if is_mounted else {}
+    order = "CliqueStartupTypeInOrder" if is_mounted else "CliqueStartupTypeAnyOrder"
     async with stage() as cluster:
-        await cluster.apply(podcliqueset("web", clique("leader"), clique("worker"), **order))
+        await cluster.apply(podcliqueset("web", clique("leader"), clique("worker"), cliqueStartupType=order))
         assert (await cluster.sync()).ending is Ending.DONE
         pods = {name: pod["metadata"]["uid"] for name, pod in cluster.there(kinds.POD).items()}
         await cluster.kubectl.patch(kinds.SERVICE_ACCOUNT, "default", "web", {"metadata": {"ownerReferences": None, "labels": None}})
