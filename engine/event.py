@@ -18,6 +18,8 @@ class RootWarning(Struct, frozen=True, order=True):
     text: str
     reason: str = ""
     """The reason of the Event: that of the alarm or of the internal error; empty for a mistake in the root."""
+    counted_apart: bool = False
+    """Whether its Event has limits of its own."""
 
 
 class Event(Struct, frozen=True):

@@ -54,6 +54,8 @@ class Alarm(Struct, frozen=True):
     """The object of the root that it is about, if that exists; None: the root."""
     fault: bool = False
     """Whether a user has to correct the root: what it is about has no effect, and everything else is done."""
+    counted_apart: bool = False
+    """Whether its Event has limits of its own (`Event.counted_apart`)."""
 
 
 class Plan(Struct, frozen=True, eq=False):

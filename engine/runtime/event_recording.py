@@ -39,7 +39,7 @@ def _warnings(observed: Observed, plan: Plan) -> Iterator[RootWarning]:
         yield RootWarning(root.id, root.uid, root.generation, problem)
     for alarm in plan.alarms:
         about = (observed.find(alarm.about) if alarm.about is not None else None) or root
-        yield RootWarning(about.id, about.uid, root.generation, alarm.text, alarm.reason)
+        yield RootWarning(about.id, about.uid, root.generation, alarm.text, alarm.reason, alarm.counted_apart)
     if plan.error is not None:
         yield RootWarning(root.id, root.uid, root.generation, error_text(plan.error), INTERNAL_ERROR)
 

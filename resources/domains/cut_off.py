@@ -66,13 +66,13 @@ def with_cut_off(domain: Domain, live: Live | None, cut: CutOff) -> Domain:
     kind, name = domain.id.kind, f"{domain.id.kind} {domain.id.name}"
     if live is None:
         text = f"{name} does not exist any more: {cut.text} since it was deleted; {cut.remedy}"
-        return replace(domain, cut_alarm=Alarm(f"{kind}Gone", text))
+        return replace(domain, cut_alarm=Alarm(f"{kind}Gone", text, counted_apart=True))
     if live.deleting_since is None:
         text = f"{name} was created again at {timestamp(live.created_at)}: {cut.text} since then; {cut.remedy}"
-        return replace(domain, cut_alarm=Alarm(f"{kind}Replaced", text))
+        return replace(domain, cut_alarm=Alarm(f"{kind}Replaced", text, counted_apart=True))
     waits = "new pods wait until it is gone" if domain.resource is None else "it is kept until its users are gone, then created again"
     text = f"{name} is being deleted since {timestamp(live.deleting_since)}: {cut.text}; {waits}; {cut.remedy}"
-    return replace(domain, alarm=None, cut_alarm=Alarm(f"{kind}Terminating", text))
+    return replace(domain, alarm=None, cut_alarm=Alarm(f"{kind}Terminating", text, counted_apart=True))
 
 
 def counted(pods: Sequence[str]) -> str:

@@ -159,7 +159,7 @@ def _alarm(id: ResourceId, split: Split) -> Alarm:
     """It is not blocking: nothing waits for it, and a sync has done its work. It ends when the pods are placed otherwise."""
     advice = f"engine why {id.kind.lower()}/{id.name} says what to do"
     text = f"pods of {id.kind} {id.name} cannot all reach one another over {split.link}: they run {split.details}; {advice}"
-    return Alarm(f"{id.kind}Split", text)
+    return Alarm(f"{id.kind}Split", text, counted_apart=True)
 
 
 def _nodes(count: int) -> str:

@@ -218,7 +218,7 @@ def _is_deleted(observed: Observed, resource: Drop) -> bool:
 
 def _drain_timed_out(resource: Drop, verdict: Verdict[str]) -> Alarm:
     kind, name = resource.id.kind, resource.id.name
-    return Alarm(f"{kind}DrainTimedOut", f"{kind} {name} is deleted although it is in use: {verdict.why}")
+    return Alarm(f"{kind}DrainTimedOut", f"{kind} {name} is deleted although it is in use: {verdict.why}", counted_apart=True)
 
 
 def owned_domains(observed: Observed, configuration: Configuration, own: Slice = EMPTY) -> tuple[Live, ...]:

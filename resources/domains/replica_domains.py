@@ -77,7 +77,7 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
     def _cannot_be_created(self, domain: Domain, why: str, reason: Reason | None = None) -> Domain:
         subject = self.id.name if self.request.shared else subject_of(self.id, self.template.id.name, self.index)
         text = f"Failed to create {self.fabric.kind.name} {subject}: {why}"
-        alarm = Alarm(f"{self.fabric.kind.name}Failed", text, blocking=True)
+        alarm = Alarm(f"{self.fabric.kind.name}Failed", text, blocking=True, counted_apart=True)
         return replace(domain, resource=replace(self._blocked(why), reason=reason), blocker=why, blocked=True, alarm=alarm)
 
     def _terminating(self, domain: Domain, live: Live, users: Sequence[User]) -> Domain:
@@ -85,7 +85,7 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
         verdict = drain_verdict(users, None)
         blocker = f"{live.id.kind} {live.id.name} is being deleted"
         if verdict.value:
-            alarm = Alarm(f"{live.id.kind}Terminating", f"{blocker}; it is kept until its users are gone")
+            alarm = Alarm(f"{live.id.kind}Terminating", f"{blocker}; it is kept until its users are gone", counted_apart=True)
             kept = held(self._resource(live), f"is being deleted; {verdict.value}")
             return replace(domain, resource=kept, blocker=f"{blocker}; {verdict.value}", alarm=alarm, held_by=self._holders(users))
         why, wanted = "is being deleted; it is created again afterwards", self._resource(live)
@@ -107,7 +107,11 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
     def _user_domain_terminating(self, domain: Domain) -> Domain:
         """A domain that a user created is being deleted: its pods stay, new pods wait until it is gone (N10)."""
         blocker = f"{self.id.kind} {self.id.name} is being deleted"
-        return replace(domain, blocker=blocker, alarm=Alarm(f"{self.id.kind}Terminating", f"{blocker}; new pods wait until it is gone"))
+        return replace(
+            domain,
+            blocker=blocker,
+            alarm=Alarm(f"{self.id.kind}Terminating", f"{blocker}; new pods wait until it is gone", counted_apart=True),
+        )
 
     def _existing(self, domain: Domain, live: Live, claim_template: Live | None) -> Domain:
         """The domain exists; its pods need the ResourceClaimTemplate that the driver creates for it.

@@ -46,7 +46,7 @@ def events_of_pass(
     """
     uids = {result.operation.id: _uid(result) for result in results}
     events = [
-        *(_of_warning(warning, domains) for warning in warnings),
+        *map(_of_warning, warnings),
         *_of_event_groups(results),
         # First those that tell what no other object does: where there are too many, the last ones are combined.
         *(
@@ -58,10 +58,9 @@ def events_of_pass(
     return tuple(sorted(events, key=lambda event: not event.warning))
 
 
-def _of_warning(warning: RootWarning, domains: frozenset[str]) -> Event:
-    is_about_domain = bool(warning.reason) and warning.reason.startswith(tuple(domains))
+def _of_warning(warning: RootWarning) -> Event:
     reason = warning.reason or VALIDATION_FAILED
-    return Event(warning.root, warning.uid, reason, warning.text, warning=True, counted_apart=is_about_domain)
+    return Event(warning.root, warning.uid, reason, warning.text, warning=True, counted_apart=warning.counted_apart)
 
 
 def _of_event_groups(results: Sequence[Result]) -> Iterator[Event]:

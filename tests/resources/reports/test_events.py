@@ -271,9 +271,7 @@ def test_what_is_scaled_to_zero_has_lost_nothing_and_no_termination_is_announced
     assert [event for event in all_events(toy) if event.reason == "AllScheduledReplicasLost"] == []
 
 
-def test_events_about_domains_are_counted_apart() -> None:
-    warnings = [RootWarning(ROOT, "uid", 1, "text", reason) for reason in ("ThingTerminating", "ThingFailed", "PodTemplateRefused", "")]
+def test_the_alarms_about_domains_that_are_counted_apart_are_events_that_are() -> None:
+    warnings = [RootWarning(ROOT, "uid", 1, "text", "ThingFailed", counted_apart=True), RootWarning(ROOT, "uid", 1, "text", "Other")]
 
-    events = events_of_pass(warnings, (), domains=frozenset({"Thing"}))
-
-    assert {event.reason for event in events if event.counted_apart} == {"ThingTerminating", "ThingFailed"}
+    assert [(event.reason, event.counted_apart) for event in events_of_pass(warnings, ())] == [("ThingFailed", True), ("Other", False)]
