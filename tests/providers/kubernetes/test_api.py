@@ -19,6 +19,7 @@ from engine.errors import (
     NotFound,
     ServerFault,
     Throttled,
+    TooLarge,
     Unreachable,
 )
 from engine.operation import Cause, Create, Outcome
@@ -224,7 +225,7 @@ async def test_a_request_to_a_slow_server_times_out(tmp_path: Path) -> None:
         (404, "NotFound", NotFound),
         (409, "AlreadyExists", AlreadyExists),
         (409, "Conflict", Conflict),
-        (413, "RequestEntityTooLarge", Invalid),
+        (413, "RequestEntityTooLarge", TooLarge),
         (415, "UnsupportedMediaType", Invalid),
         (422, "Invalid", Invalid),
         (500, "InternalError", ServerFault),
