@@ -211,3 +211,21 @@ async def test_N26_groups_have_domains_that_follow_the_replicas_and_a_clique_wit
             assert gone < first(seen, f"ComputeDomain {name}", deleting=True)
         for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, *FOLLOWED):
             assert await names(admin, kind) == []
+
+
+async def test_C9_pods_are_created_from_a_claim_template_that_the_driver_keeps_while_it_is_being_deleted(plane: ControlPlane) -> None:
+    async with fabric(plane) as (admin, _):
+        await admin.create(kinds.PODCLIQUESET, NAMESPACE, auto(1, gpu(), namespace=NAMESPACE, name="racks"))
+        assert (await synced(plane, NAMESPACE, FABRIC)).ending is Ending.DONE
+        (before,) = (await admin.list(POD, NAMESPACE)).items
+        await admin.delete(RESOURCE_CLAIM_TEMPLATE, NAMESPACE, "racks-0")
+        assert (await admin.get(RESOURCE_CLAIM_TEMPLATE, NAMESPACE, "racks-0"))["metadata"]["deletionTimestamp"]
+        await admin.delete(POD, NAMESPACE, before["metadata"]["name"])
+
+        report = await synced(plane, NAMESPACE, FABRIC)
+
+        assert report.ending is Ending.DONE, [(wait.id.name, wait.why) for wait in (*report.pending, *report.blocked)]
+        (pod,) = (await admin.list(POD, NAMESPACE)).items
+        assert (pod["metadata"]["uid"] != before["metadata"]["uid"], is_ready(pod)) == (True, True)
+        await admin.delete(kinds.PODCLIQUESET, NAMESPACE, "racks", propagation="Background")
+        assert (await synced(plane, NAMESPACE, FABRIC)).ending is Ending.DONE
