@@ -18,7 +18,8 @@ from providers.cache_state import CacheState
 from providers.informer import Informer
 from providers.listing import list_lives, typed
 from providers.snapshot import Target
-from resources.admission.look_ups import LookUp
+from resources.admission.look_ups import SIZE, LookUp
+from resources.base.set_size import SetSizes
 
 LONGEST_READ: Final = 3.0
 """Seconds that the reads for one review may take together: an API server waits for the answer."""
@@ -94,6 +95,10 @@ class CachedReferences:
         """Whether the cache of that kind is complete and up to date, and no read of it has failed."""
         return kind not in self._unknown and self._caches.knows(kind)
 
+    def sizes(self, namespace: str) -> SetSizes | None:
+        """The PodCliqueSets of a namespace, as far as the cache is complete and up to date."""
+        return self._caches.sizes(namespace)
+
 
 class ReferenceCaches:
     """The caches of all look-ups. `run` and `read` belong to one event loop; everything else may be called in any thread."""
@@ -167,10 +172,17 @@ class ReferenceCaches:
     def knows(self, kind: str) -> bool:
         """Whether that kind is looked up, wherever webhooks are asked, and its cache is complete and up to date."""
         informers = next((informers for look_up, informers in self._informers.items() if look_up.kind.key == kind), ())
-        return bool(informers) and all(
-            (informer.store.namespace == "" or self._has_all) and informer.synced.is_set() and informer.served and informer.error is None
-            for informer in informers
-        )
+        current = map(_is_current, informers)
+        return bool(informers) and all(current) and all(informer.store.namespace == "" or self._has_all for informer in informers)
+
+    def sizes(self, namespace: str) -> SetSizes | None:
+        """The PodCliqueSets of a namespace; None unless their cache is complete and up to date."""
+        for informers in (informers for look_up, informers in self._informers.items() if look_up.sized):
+            stores = [informer.store for informer in informers if _is_current(informer) and informer.store.namespace in ("", namespace)]
+            if stores:
+                lives = tuple(stores[0].lives.values())
+                return SetSizes({live.id.name: live.body[SIZE] for live in lives if live.id.namespace == namespace})
+        return None
 
     def is_filled(self) -> bool:
         """Whether everything that is looked up has been listed, or cannot be."""
@@ -215,3 +227,8 @@ class ReferenceCaches:
 
     def _look_up_of(self, id: ResourceId) -> LookUp | None:
         return next((each for each in self._informers if (each.kind.group, each.kind.name) == (id.group, id.kind)), None)
+
+
+def _is_current(informer: "Informer[ReferenceStore]") -> bool:
+    """Whether what it holds is complete and up to date."""
+    return informer.synced.is_set() and informer.served and informer.error is None

@@ -9,6 +9,7 @@ from engine import duration
 from engine.shards import MAX_SHARDS
 from resources.base.fields import mapping, mappings
 from resources.ports.configuration import SSH_SECRET
+from resources.ports.limits import NAMESPACE_LIMITS, SET_LIMITS
 from resources.schema.formats import label_faults
 from resources.schema.issues import Issue, Rejected, duplicates, rejection
 from resources.schema.unknown_fields import UnknownField, unknown_fields
@@ -40,6 +41,7 @@ def seconds(text: str) -> float:
 
 Count = Annotated[int, AfterValidator(_not_negative)]
 Port = Annotated[int, Field(ge=0, le=65535)]
+Limit = Annotated[int, Field(gt=0, le=2**53)]
 Workers = Annotated[int, Field(gt=0)]
 
 
@@ -292,6 +294,31 @@ class Dynamo(Section):
     prometheus_endpoint: str = ""
 
 
+class OfSet(Section):
+    """The most of each measure that one PodCliqueSet may have."""
+
+    replicas: Limit = SET_LIMITS.replicas
+    pods: Limit = SET_LIMITS.pods
+    cliques: Limit = SET_LIMITS.cliques
+    bytes: Limit = SET_LIMITS.bytes
+
+
+class OfNamespace(Section):
+    """The most of each measure that the PodCliqueSets of one namespace may have together."""
+
+    replicas: Limit = NAMESPACE_LIMITS.replicas
+    pods: Limit = NAMESPACE_LIMITS.pods
+    cliques: Limit = NAMESPACE_LIMITS.cliques
+    bytes: Limit = NAMESPACE_LIMITS.bytes
+
+
+class LimitSettings(Section):
+    """How large workloads may be."""
+
+    set: OfSet = OfSet.model_construct()
+    namespace: OfNamespace = OfNamespace.model_construct()
+
+
 class Settings(Section):
     """The whole file."""
 
@@ -312,6 +339,7 @@ class Settings(Section):
     scheduler: Schedulers = Schedulers.model_construct()
     init_container: InitContainer = InitContainer.model_construct()
     dynamo: Dynamo = Dynamo.model_construct()
+    limits: LimitSettings = LimitSettings.model_construct()
 
 
 def read(config: Any) -> tuple[Settings, tuple[UnknownField, ...]]:

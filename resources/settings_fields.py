@@ -51,6 +51,7 @@ PUBLISHED: Final[Mapping[str, str]] = MappingProxyType(
         "initContainer": "is part of the pods of cliques that start after others",
         "dynamo": "decides about the objects of graphs",
         "namespaces": "workloads of other namespaces are not managed",
+        "limits": "decides how large sets may be",
     }
 )
 """The fields, or sections, that an installation publishes because commands plan or write with them, each with the reason."""

@@ -18,6 +18,7 @@ from resources.admission import (
     dependency_rules,
     json_rules,
     managed_rules,
+    size_rules,
     topology_rules,
     update_rules,
 )
@@ -59,13 +60,21 @@ def admit(
     rule that fails (`topology_rules`).
     """
     if request.subresource or request.act is Act.CONNECT:
-        return Decision(body=request.body)
+        return Decision(tuple(_scale_issues(request, configuration, references)), body=request.body)
     decide = BY_KIND.get((request.id.group, request.id.kind))
     decision = (
         decide(request, configuration, references, memo or Memo()) if decide else managed_rules.decide(request, references, protection)
     )
     warnings = tuple(dict.fromkeys(map(_clipped, decision.warnings)))
     return replace(decision, warnings=warnings, denial=clipped(decision.denial, MAX_TEXT))
+
+
+def _scale_issues(request: Request, configuration: Configuration, references: References) -> Iterator[Issue]:
+    """The issues of a change of `scale`; every other subresource has none."""
+    is_scale = request.subresource == "scale" and request.act is Act.UPDATE
+    if is_scale and isinstance(request.body, Mapping) and isinstance(request.old, Mapping):
+        sizes = references.sizes(request.id.namespace)
+        yield from size_rules.scale_issues(request.id, request.resource, request.body, request.old, configuration.limits, sizes)
 
 
 def _clipped(warning: str) -> str:
@@ -129,6 +138,7 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
         from_topology = update_rules.warnings(
             old.template if old else new.template, new.template, references, topology=configuration.topology
         )
+    issues = (*issues, *_size_issues(request, new.body, configuration, references))
     if old and not issues:
         issues = tuple(update_rules.issues(old.template, new.template, references, topology=configuration.topology))
     from_domains = (*annotation_rules.domain_warnings(new.specified, new.written, configuration),)
@@ -168,6 +178,13 @@ def _with_defaults_of_fabrics(new: _SetInHand, configuration: Configuration) -> 
     version = read_version(spec_of(body), new.version)
     model, _ = read_set(body, version)
     return _SetInHand(body, model or new.model, version)
+
+
+def _size_issues(request: Request, body: Body, configuration: Configuration, references: References) -> Iterator[Issue]:
+    """What makes a set too large, alone or with the others of its namespace. What is no object counts as stored with nothing in it."""
+    namespace = request.id.namespace or str(get(body, ("metadata", "namespace")) or "")
+    before = (request.old if isinstance(request.old, Mapping) else {}) if request.act is Act.UPDATE else None
+    return size_rules.set_issues(body, before, namespace, configuration.limits, references.sizes(namespace))
 
 
 def own_issues(model: PodCliqueSet, version: SetVersion, configuration: Configuration) -> Iterator[Issue]:

@@ -16,6 +16,7 @@ from resources.admission import (
     graph_warnings,
     json_rules,
     metadata_rules,
+    size_rules,
 )
 from resources.admission.graph_defaults import corrections, defaulted
 from resources.admission.graph_objects import PodFindings
@@ -111,7 +112,7 @@ def _new_set_issues(
     """The issues of the set that a graph would have, without those that the set of the stored graph has as well."""
     issues = _set_issues(graph, configuration, judge_set)
     admitted = _set_issues(old, configuration, judge_set) if old is not None and issues else ()
-    return tuple(graph_objects.under(("spec",), PODCLIQUESET.name, (issue for issue in issues if issue not in admitted)))
+    return tuple(graph_objects.under(("spec",), PODCLIQUESET.name, size_rules.without_smaller(issues, admitted)))
 
 
 def _set_issues(graph: InferenceGraph, configuration: Configuration, judge_set: JudgeSet) -> tuple[Issue, ...]:

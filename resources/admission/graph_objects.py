@@ -20,7 +20,6 @@ from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
 from resources.dynamo.objects.service import service_name
 from resources.dynamo.orchestrator import queue_of
 from resources.dynamo.pods.builder import PodFault, built_pod
-from resources.model.view import MAX_REPLICAS
 from resources.ports.configuration import KAI_SCHEDULER, Configuration, DynamoSettings
 from resources.ports.references import NoReferences
 from resources.schema.formats import value_faults
@@ -86,11 +85,8 @@ def _issue(fault: PodFault) -> Issue:
 
 
 def count_issues(graph: InferenceGraph) -> Iterator[Issue]:
-    """The issue of a graph with more pods than a PodCliqueSet may have or, without Grove, more LeaderWorkerSets than are created."""
+    """The issue of a graph with more LeaderWorkerSets than are created. With Grove the limits of its PodCliqueSet count."""
     if graph.may_use_grove:
-        pods = sum(service.replicas * service.nodes for service in graph.services)
-        if pods > MAX_REPLICAS and _is_buildable(graph):
-            yield Issue(("spec", "services"), ErrorType.INVALID, f"{pods} pods are more than {MAX_REPLICAS}, the most of a PodCliqueSet")
         return
     count = sum(service.replicas for service in graph.services if service.is_multinode)
     if count > MOST_INSTANCES:

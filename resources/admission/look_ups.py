@@ -7,13 +7,18 @@ from msgspec import Struct
 
 from engine.ids import Kind
 from engine.resource import Body
-from resources.admission.managed_rules import DISABLE_PROTECTION, Protection
+from resources.admission.managed_rules import DISABLE_PROTECTION
 from resources.base.fields import annotations_of, mapping
 from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
+from resources.base.set_size import size_of
 from resources.ports.configuration import Configuration
 
 IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 """The metadata that is always kept."""
+
+
+SIZE: Final = "engine.grove.io/size"
+"""The key of a kept set under which its `SetSize` is."""
 
 
 class LookUp(Struct, frozen=True):
@@ -23,6 +28,8 @@ class LookUp(Struct, frozen=True):
     fields: tuple[str, ...] = ("spec", "status")
     """The top-level fields that they read."""
     annotations: tuple[str, ...] = ()
+    sized: bool = False
+    """Whether the rules read how large it is: it is kept under `SIZE`."""
 
     def kept(self, body: Body) -> Body:
         """What the rules read of an object: for each object that is kept in memory, as little as possible."""
@@ -32,23 +39,24 @@ class LookUp(Struct, frozen=True):
         if chosen := {key: annotations[key] for key in self.annotations if key in annotations}:
             identity["annotations"] = chosen
         kept = {key: body[key] for key in self.fields if key in body}
+        if self.sized:
+            kept[SIZE] = size_of(body, str(metadata.get("namespace") or ""))
         return {"apiVersion": self.kind.api_version, "kind": self.kind.name, "metadata": identity, **kept}
 
 
-PARENTS: Final = LookUp(PODCLIQUESET, (), (DISABLE_PROTECTION,))
-"""The sets that managed objects belong to."""
+SETS: Final = LookUp(PODCLIQUESET, (), (DISABLE_PROTECTION,), sized=True)
+"""All sets: those that managed objects belong to, and those of a namespace, whose sizes count together."""
 BINDINGS: Final = LookUp(TOPOLOGY_BINDING, ("spec",))
 
 
-def look_ups(configuration: Configuration, protection: Protection) -> tuple[LookUp, ...]:
+def look_ups(configuration: Configuration) -> tuple[LookUp, ...]:
     """What the rules read with this configuration, each kind once."""
-    return tuple({look_up.kind: look_up for look_up in _needed(configuration, protection)}.values())
+    return tuple({look_up.kind: look_up for look_up in _needed(configuration)}.values())
 
 
-def _needed(configuration: Configuration, protection: Protection) -> Iterator[LookUp]:
+def _needed(configuration: Configuration) -> Iterator[LookUp]:
     if configuration.topology:
         yield BINDINGS
-    if protection.enabled:
-        yield PARENTS
+    yield SETS
     for scheduler in configuration.schedulers.values():
         yield from map(LookUp, scheduler.referenced_kinds)

@@ -41,6 +41,8 @@ class Request(Struct, frozen=True):
     """The name of the authenticated user; empty if it is not known."""
     subresource: str = ""
     """The subresource that is changed, e.g. `status`; empty for the object itself."""
+    resource: str = ""
+    """The plural of the resource, with a subresource that of its owner, e.g. `podcliques`; empty if it is not known."""
 
 
 class Decision(Struct, frozen=True):

@@ -120,7 +120,8 @@ class _Reader:
         )
         user = self._text(self._map(self._fields, "userInfo", "request"), "username", "request.userInfo")
         subresource = self._text(self._fields, "subResource", "request")
-        return Request(act, id, None if act is Act.DELETE else body, old, user, subresource)
+        resource = self._text(self._map(self._fields, "resource", "request"), "resource", "request.resource")
+        return Request(act, id, None if act is Act.DELETE else body, old, user, subresource, resource)
 
     def _act(self) -> Act:
         operation = self._fields.get("operation")

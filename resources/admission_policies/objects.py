@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from engine.ids import Kind
 from engine.resource import Body
-from resources.admission import annotation_rules, computable_rules, create_rules, topology_rules, update_rules
+from resources.admission import annotation_rules, computable_rules, create_rules, size_rules, topology_rules, update_rules
 from resources.admission.cel import VARIABLES, text
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act
@@ -25,6 +25,7 @@ UNSTATED: Final = (
     "circular dependencies in startsAfter",
     "whether the ClusterTopologyBinding of a topology constraint exists and has its domains, and which domain is wider",
     "the total size of the annotations of a clique or a scaling group",
+    "the size of a spec in bytes (limits.set.bytes), the limits of namespaces (limits.namespace), and those of changes of `scale`",
     "the rules of scheduler back ends, e.g. whether a queue exists",
     "DynamoGraphDeployments: the engine checks them before it writes anything",
     "values that the custom resource definitions do not restrict, e.g. of pod specs: the API server checks them when it creates pods",
@@ -39,7 +40,7 @@ def policies(configuration: Configuration, protection: Protection, *, mutating: 
     fabrics = configuration.fabrics
     rules = (*set_rules(configuration), *(rule for fabric in fabrics for rule in fabric.policy_rules()))
     places = configuration.namespaces
-    yield from _validating(kinds.PODCLIQUESET, VARIABLES, rules, places)
+    yield from _validating(kinds.PODCLIQUESET, (*VARIABLES, *size_rules.policy_variables()), rules, places)
     binding_rules = tuple(topology_rules.binding_policy_rules(configuration))
     yield from _validating(kinds.TOPOLOGY_BINDING, topology_rules.BINDING_VARIABLES, binding_rules)
     if protection.enabled:
@@ -56,6 +57,7 @@ def set_rules(configuration: Configuration) -> Iterator[PolicyRule]:
     yield from create_rules.new_set_policy_rules()
     yield from topology_rules.policy_rules(configuration)
     yield from annotation_rules.policy_rules()
+    yield from size_rules.policy_rules(configuration.limits.of_set)
     yield from update_rules.policy_rules()
 
 

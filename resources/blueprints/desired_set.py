@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from engine.answer import FailedCall
 from engine.blueprint import Desired
-from engine.errors import GraphError
 from engine.graph import Graph, Part, Resources, graph, part
 from engine.ids import ResourceId
 from engine.memo import Memo
@@ -20,7 +19,7 @@ from engine.resource import Body
 from resources.admission.admitted_set import AdmittedSet
 from resources.admission.request import pod_notes
 from resources.base import kinds
-from resources.blueprints import update_trials
+from resources.blueprints import growth, update_trials
 from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, desired_replica, observe_replica
 from resources.blueprints.root import SharedObjects, has_token, root_resource, shared_objects
 from resources.children import identity
@@ -31,8 +30,9 @@ from resources.domains.release import DomainRelease
 from resources.domains.replica_domains import ReplicaDomains
 from resources.domains.requests import slot_notes
 from resources.model.gang_scheduling import GangBlockers, gang_blockers
+from resources.model.growth_limit import NO_GROWTH, GrowthLimit
 from resources.model.template import Template
-from resources.model.view import MAX_REPLICAS, ROOT, part_key
+from resources.model.view import ROOT, part_key
 from resources.policies.rollout import UpdateAllowance, current_replica, update_allowances
 from resources.policies.update_gate import OPEN, UpdateGate
 from resources.policies.vacating import ReplicaProgress, vacated_domains
@@ -77,6 +77,8 @@ class _SetState(Struct, frozen=True, eq=False):
     """What is wrong with a ServiceAccount of others that has the name of the set's own; empty if nothing is."""
     gang_blockers: GangBlockers
     """Why the scheduler's objects for the gangs cannot be created now."""
+    limited: tuple[Alarm, ...]
+    """What is not created because the set would be too large."""
 
     @property
     def releases(self) -> tuple[DomainRelease, ...]:
@@ -113,10 +115,16 @@ def desired_set(given: SetInput) -> Desired:
 
 def _observe_replicas(given: SetInput) -> _SetState:
     observed, template, configuration, now, memo = given.observed, given.template, given.configuration, given.now, given.memo
-    indices = range(_replica_count(given))
+    limits = configuration.limits.of_set
+    wanted: int = given.admitted.body["spec"].get("replicas", 0)
+    indices = range(growth.replica_count(wanted, observed, template, limits))
     taken = frozenset(id.name for id in observed.foreign if id.kind == kinds.POD.name) if observed.foreign else NONE_TAKEN
-    replicas = tuple(_observe_replica(given, index, taken) for index in indices)
-    requested = (replica_domains.domains_of_replica(observed, template, index, configuration, now, memo) for index in indices)
+    states = [_observe_replica(given, index, taken) for index in indices]
+    replicas, capped = growth.within(limits, states, lambda index: _observe_replica(given, index, taken, NO_GROWTH))
+    requested = (
+        replica_domains.domains_of_replica(observed, template, index, configuration, now, memo, NO_GROWTH if index in capped else None)
+        for index in indices
+    )
     with_domains = tuple(zip((replica.view for replica in replicas), requested, strict=True))
     domains = released_on_completion(observed, template, with_domains, configuration, now, memo)
     return _SetState(
@@ -127,6 +135,7 @@ def _observe_replicas(given: SetInput) -> _SetState:
         has_token=has_token(observed, template, memo),
         conflict=identity.account_conflict(observed, template),
         gang_blockers=gang_blockers(observed, template, configuration, memo),
+        limited=tuple(growth.alarms(wanted, len(indices), replicas, capped, limits)),
     )
 
 
@@ -174,8 +183,8 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
     if not root.uid:
         return _SetSummary(replicas, None, computed)
     summaries = [replica.summary for replica in replicas]
-    faults, refusal, conflict = given.admitted.faults, rollout.gate.refusal, state.conflict
-    body = status.of(given.template, len(replicas), root, summaries, rollout.update, faults, refusal, conflict)
+    faults, refusal, conflict, limited = given.admitted.faults, rollout.gate.refusal, state.conflict, state.limited
+    body = status.of(given.template, len(replicas), root, summaries, rollout.update, faults, refusal, conflict, limited)
     is_complete = not state.excess and state.shared.complete and all(replica.summary.complete for replica in replicas)
     generation = {"observedGeneration": root.generation} if is_complete and not rollout.update.outdated else {}
     failed = errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {}, given.table.codes)
@@ -226,23 +235,14 @@ def _graph(given: SetInput, parts: tuple[Part, ...], computed: Mapping[str, Reso
     return result
 
 
-def _replica_count(given: SetInput) -> int:
-    """`spec.replicas`. Raises `GraphError` if that many replicas have more than `MAX_REPLICAS` pods."""
-    count: int = given.admitted.body["spec"].get("replicas", 0)
-    pods = given.template.pods
-    if count * pods > MAX_REPLICAS:
-        raise GraphError(f"spec.replicas: {count} replicas of {pods} pods are more than {MAX_REPLICAS} pods")
-    return count
-
-
-def _observe_replica(given: SetInput, index: int, taken: frozenset[str]) -> ReplicaState:
+def _observe_replica(given: SetInput, index: int, taken: frozenset[str], limit: GrowthLimit | None = None) -> ReplicaState:
     lives = given.observed.slice(str(index))
     facts = (given.template, lives, given.configuration, taken)
 
     def make() -> ReplicaState:
-        return observe_replica(given.template, index, lives, taken, given.configuration, given.now)
+        return observe_replica(given.template, index, lives, taken, given.configuration, given.now, limit)
 
-    return given.memo.recall_until(("state", index), facts, given.now, make, lambda state: state.terminations.until)
+    return given.memo.recall_until(("state", index, limit is not None), facts, given.now, make, lambda state: state.terminations.until)
 
 
 def _desired_replica(
@@ -280,6 +280,7 @@ def _alarms(given: SetInput, state: _SetState, summary: _SetSummary) -> Iterator
     """
     yield from given.admitted.faults
     yield from identity.conflict_alarms(state.conflict)
+    yield from state.limited
     for domains in state.domains:
         yield from (each for domain in domains.requested for each in (domain.alarm, domain.cut_alarm) if each is not None)
     for release in state.releases:

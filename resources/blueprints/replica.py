@@ -19,8 +19,9 @@ from resources.children.child_kind import ChildTable
 from resources.domains import replica_domains
 from resources.domains.replica_domains import ReplicaDomains
 from resources.model.gang_scheduling import GangBlockers
+from resources.model.growth_limit import GrowthLimit
 from resources.model.template import Template
-from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, view_of
+from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, desired_replicas, view_of
 from resources.policies.availability import breached_since, completed_count, ready_count
 from resources.policies.rollout import POSTPONED, UNACCEPTED, UpdateAllowance, UpdateStage, is_outdated_pod, needs_update, removals, stage
 from resources.policies.termination import Termination, terminations
@@ -51,6 +52,10 @@ class ReplicaState(Struct, frozen=True, eq=False):
     view: View
     stage: UpdateStage
     terminations: Verdict[tuple[Termination, ...]]
+    pods: int
+    """The desired number of its pods."""
+    limited: tuple[str, ...]
+    """What is said about each of its objects that asks for more than the limits allow."""
 
 
 class ReplicaTurn(Struct, frozen=True):
@@ -70,11 +75,33 @@ ReplicaFacts = tuple[
 
 
 def observe_replica(
-    template: Template, index: int, lives: Slice, taken: Collection[str], configuration: Configuration, now: datetime
+    template: Template,
+    index: int,
+    lives: Slice,
+    taken: Collection[str],
+    configuration: Configuration,
+    now: datetime,
+    limit: GrowthLimit | None = None,
 ) -> ReplicaState:
-    """The state of the replica with that index, valid until `terminations.until`. `taken` are pod names of foreign objects."""
-    view = view_of(template, index, lives, taken, configuration)
-    return ReplicaState(view, stage(view), terminations(view, template.termination_delay, now))
+    """The state of the replica with that index, valid until `terminations.until`. `taken` are pod names of foreign objects.
+
+    `limit`: as for `view_of`.
+    """
+    view = view_of(template, index, lives, taken, configuration, limit)
+    pods = sum(clique.replicas for clique in view.cliques)
+    limited = () if limit is not None else tuple(_limited(view))
+    return ReplicaState(view, stage(view), terminations(view, template.termination_delay, now), pods, limited)
+
+
+def _limited(view: View) -> Iterator[str]:
+    """What is said about each clique and scaling group that asks for more replicas than it gets."""
+    counts = (
+        *((group.live, group.group.replicas, group.replicas) for group in view.groups),
+        *((clique.live, clique.clique.replicas, clique.replicas) for clique in view.cliques),
+    )
+    for live, initial, count in counts:
+        if live is not None and (wanted := desired_replicas(live, initial)) > count:
+            yield f"{live.id.kind} {live.id.name} asks for {wanted} replicas and gets {count}"
 
 
 def desired_replica(

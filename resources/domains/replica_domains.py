@@ -25,8 +25,9 @@ from resources.base.fields import manifest
 from resources.domains.cut_off import CutOff, cut_off, with_cut_off
 from resources.domains.release import DomainRelease, User, counted_users, drain_verdict, release_domains, users_of, users_of_claim
 from resources.model.domain import Domain, Holders, expanded, is_foreign, is_managed, is_per_group_replica, policy_of, subject_of
+from resources.model.growth_limit import GrowthLimit, growth_limit_of
 from resources.model.template import Template
-from resources.model.view import CliqueView, View, desired_replicas
+from resources.model.view import CliqueView, View, group_replicas
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
 
@@ -179,14 +180,20 @@ NO_DOMAINS = ReplicaDomains()
 
 
 def domains_of_replica(
-    observed: Observed, template: Template, index: int, configuration: Configuration, now: datetime, memo: Memo
+    observed: Observed,
+    template: Template,
+    index: int,
+    configuration: Configuration,
+    now: datetime,
+    memo: Memo,
+    limit: GrowthLimit | None = None,
 ) -> ReplicaDomains:
-    """The domains of a replica; the same object as before if nothing about them has changed."""
+    """The domains of a replica; the same object as before if nothing about them has changed. `limit`: as for its view."""
     part = observed.slice(str(index))
     existing = [live for fabric in configuration.fabrics for live in part.of(fabric.kind.name)]
     if not existing and not template.domain_requests:
         return NO_DOMAINS
-    counts = _group_replicas(template, part, index)
+    counts = _group_replicas(template, part, index, limit or growth_limit_of(configuration.limits.of_set))
     requests = memo.recall(("requests", index), (template, counts), lambda: _requests(template, index, counts))
     requested = tuple(_domain(observed, template, fabric, request, index, configuration, memo) for fabric, request in requests)
     ids = {domain.id for domain in requested}
@@ -219,14 +226,14 @@ def decorate_pod(view: View, clique: CliqueView, spec: Body) -> dict[str, Any]:
     return dict(spec)
 
 
-def _group_replicas(template: Template, part: Slice, index: int) -> Mapping[str, int]:
+def _group_replicas(template: Template, part: Slice, index: int, limit: GrowthLimit) -> Mapping[str, int]:
     """Clique -> the replicas that its scaling group has now; empty if no request depends on them."""
     if not any(is_per_group_replica(request) for _, request in template.domain_requests):
         return {}
     counts: dict[str, int] = {}
     for group in template.groups:
-        live = part.objects.get(kinds.SCALING_GROUP.id(template.id.namespace, names.scaling_group(template.id.name, index, group.name)))
-        count = desired_replicas(live, group.replicas)
+        id = kinds.SCALING_GROUP.id(template.id.namespace, names.scaling_group(template.id.name, index, group.name))
+        count = group_replicas(part.objects.get(id), group, id.name, part, limit)
         counts |= {clique.name: count for clique in group.cliques}
     return counts
 

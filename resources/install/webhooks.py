@@ -21,7 +21,7 @@ FURTHER_VERSIONS: Final[Mapping[Kind, tuple[str, ...]]] = {kinds.AUTOSCALER: ("v
 
 
 class WebhookRule(Struct, frozen=True):
-    """Requests that a webhook is asked about, never those for subresources."""
+    """Requests that a webhook is asked about."""
 
     group: str
     versions: tuple[str, ...]
@@ -89,6 +89,12 @@ def _written(kind: Kind) -> tuple[WebhookRule, ...]:
     return (WebhookRule(kind.group, (kind.version,), (kind.plural,), CREATE_AND_UPDATE, kind.namespaced),)
 
 
+def _scaled(*kinds: Kind) -> WebhookRule:
+    """The change of `scale` of objects of these kinds, which are of one group and version."""
+    first = kinds[0]
+    return WebhookRule(first.group, (first.version,), tuple(f"{kind.plural}/scale" for kind in kinds), (Act.UPDATE,), first.namespaced)
+
+
 def _protecting(protected: Mapping[Kind, frozenset[Act]]) -> Iterator[WebhookRule]:
     """These operations on managed objects, a rule for all kinds of a group with the same versions and operations."""
     resources: dict[tuple[str, tuple[str, ...], tuple[Act, ...]], list[str]] = {}
@@ -110,7 +116,7 @@ VALIDATE_SET: Final = Webhook(
     "podcliqueset-validating-webhook",
     "pcs.validating.webhooks.grove.io",
     "/webhooks/validate-podcliqueset",
-    _written(kinds.PODCLIQUESET),
+    (*_written(kinds.PODCLIQUESET), _scaled(kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP)),
 )
 VALIDATE_BINDING: Final = Webhook(
     "clustertopology-validating-webhook",

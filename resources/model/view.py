@@ -14,6 +14,7 @@ from resources.base import kinds, labels, names
 from resources.model import environment
 from resources.model.domain import Domain, name_in
 from resources.model.gang_scheduling import NO_BLOCKERS, GangBlockers
+from resources.model.growth_limit import GrowthLimit, growth_limit_of
 from resources.model.pod_facts import PodAssignment, PodFacts, assign_pods, facts_of
 from resources.model.pod_match import has_lost_hash, is_adopted, is_created_from
 from resources.model.template import Clique, Group, Template
@@ -227,9 +228,20 @@ def group_replica(live: Live) -> int | None:
     return int(index) if index.isascii() and index.isdigit() else None
 
 
-def view_of(template: Template, index: int, lives: Slice, taken: Collection[str], configuration: Configuration) -> View:
-    """The replica with this index, desired and observed. `taken` are pod names that foreign objects use."""
-    builder = _ViewBuilder(template, index, lives, taken, _pods_by_clique(lives))
+def view_of(
+    template: Template,
+    index: int,
+    lives: Slice,
+    taken: Collection[str],
+    configuration: Configuration,
+    limit: GrowthLimit | None = None,
+) -> View:
+    """The replica with this index, desired and observed. `taken` are pod names that foreign objects use.
+
+    `limit`: how far its objects may grow; None: as far as the limits of the configuration allow it for one object.
+    """
+    limit = limit or growth_limit_of(configuration.limits.of_set)
+    builder = _ViewBuilder(template, index, lives, taken, _pods_by_clique(lives), limit)
     groups = tuple(builder.group(group) for group in template.groups)
     standalone = [builder.standalone(clique) for clique in template.standalone]
     members = [builder.member(group, j, clique) for group in groups for j in range(group.replicas) for clique in group.group.cliques]
@@ -255,11 +267,12 @@ class _ViewBuilder(Struct, frozen=True, eq=False):
     lives: Slice
     taken: Collection[str]
     pods: Mapping[str, list[PodFacts]]
+    limit: GrowthLimit
 
     def group(self, group: Group) -> GroupView:
         id = kinds.SCALING_GROUP.id(self.template.id.namespace, names.scaling_group(self.template.id.name, self.index, group.name))
         live = self.lives.objects.get(id)
-        return GroupView(id, group, live, desired_replicas(live, group.replicas))
+        return GroupView(id, group, live, group_replicas(live, group, id.name, self.lives, self.limit))
 
     def standalone(self, clique: Clique) -> CliqueView:
         name = names.podclique(self.template.id.name, self.index, clique.name)
@@ -284,7 +297,7 @@ class _ViewBuilder(Struct, frozen=True, eq=False):
         id = kinds.PODCLIQUE.id(self.template.id.namespace, name)
         live = self.lives.objects.get(id)
         pods = tuple(self.pods.get(live.uid, ())) if live else ()
-        replicas = desired_replicas(live, clique.replicas)
+        replicas = self.limit.of_clique(desired_replicas(live, clique.replicas), live, len(pods))
         assignment = assign_pods(name, self.template.identity, replicas, clique.hash, pods, self.taken)
         requests = self.template.domain_requests
         is_member = group is not None
@@ -325,14 +338,17 @@ def template_spec(clique: Clique, group: Group | None) -> dict[str, Any]:
 def desired_replicas(live: Live | None, initial: int) -> int:
     """The number of replicas: the template's on creation, afterwards the live object's own (HPA, `kubectl scale`).
 
-    Raises `GraphError` if the number is not an integer or exceeds `MAX_REPLICAS`.
+    Raises `GraphError` if the number is not an integer.
     """
     count = get(live.body, ("spec", "replicas"), initial) if live is not None and live.deleting_since is None else initial
     if not isinstance(count, int):
         raise GraphError(f"{live.id if live else 'the template'}: replicas must be an integer, got {shown(count)}")
-    if count > MAX_REPLICAS:
-        raise GraphError(f"{live.id if live else 'the template'}: {count} replicas are more than {MAX_REPLICAS}")
     return count
+
+
+def group_replicas(live: Live | None, group: Group, name: str, part: Slice, limit: GrowthLimit) -> int:
+    """The number of replicas of a scaling group of this name, as far as the limit allows. `part`: the objects of its replica."""
+    return limit.of_group(desired_replicas(live, group.replicas), group, name, part)
 
 
 def is_scheduled(gang: GangView) -> bool:

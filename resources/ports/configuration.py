@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from engine.version import VERSION
 from resources.ports.fabric import Fabric
+from resources.ports.limits import WorkloadLimits
 from resources.ports.scheduler import Scheduler
 
 ONLY = "part"
@@ -73,6 +74,8 @@ class Configuration(Struct, frozen=True):
     """The choices for DynamoGraphDeployments."""
     namespaces: tuple[str, ...] = ()
     """The only namespaces whose workloads are managed; empty: all of them."""
+    limits: WorkloadLimits = WorkloadLimits()
+    """How large sets may be."""
 
     def scheduler(self, name: str) -> Scheduler:
         """The back end of that name; an empty name means the default. Raises `KeyError` if it is not enabled."""

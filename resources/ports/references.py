@@ -1,6 +1,7 @@
 """References: the objects that a set refers to, as far as they are known or were observed."""
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Final, Protocol
 
 from msgspec import Struct, field
@@ -9,6 +10,7 @@ from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
 from resources.base import kinds
+from resources.base.set_size import SetSize, SetSizes, size_of
 
 REFERENCED_KINDS: Final = frozenset({kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
 """The kinds for which it matters whether they are served and could be listed."""
@@ -25,6 +27,10 @@ class References(Protocol):
         """Whether all objects of that kind were listed. Only then does `find` returning None mean that an object does not exist."""
         ...
 
+    def sizes(self, namespace: str) -> SetSizes | None:
+        """The PodCliqueSets of a namespace; None if they are not all known."""
+        ...
+
 
 class NoReferences(Struct, frozen=True):
     """`References` without any object: nothing was listed."""
@@ -37,8 +43,12 @@ class NoReferences(Struct, frozen=True):
         """False, for every kind."""
         return False
 
+    def sizes(self, namespace: str) -> SetSizes | None:
+        """None, for every namespace."""
+        return None
 
-class KnownReferences(Struct, frozen=True):
+
+class KnownReferences(Struct, frozen=True, dict=True):
     """`References` from the objects of one observation."""
 
     objects: Mapping[ResourceId, Live] = field(default_factory=dict)
@@ -52,6 +62,18 @@ class KnownReferences(Struct, frozen=True):
     def knows(self, kind: str) -> bool:
         """Whether that kind was listed completely."""
         return kind in self.kinds
+
+    def sizes(self, namespace: str) -> SetSizes | None:
+        """The PodCliqueSets of a namespace, if all were listed."""
+        return self._sizes.get(namespace, SetSizes({})) if self.knows(kinds.PODCLIQUESET.key) else None
+
+    @cached_property
+    def _sizes(self) -> Mapping[str, SetSizes]:
+        by_namespace: dict[str, dict[str, SetSize]] = {}
+        for id, live in self.objects.items():
+            if (id.group, id.kind) == (kinds.PODCLIQUESET.group, kinds.PODCLIQUESET.name):
+                by_namespace.setdefault(id.namespace, {})[id.name] = size_of(live.body, id.namespace)
+        return {namespace: SetSizes(sizes) for namespace, sizes in by_namespace.items()}
 
     def names(self, kind: Kind) -> list[str]:
         """The names of all objects of that kind, sorted."""

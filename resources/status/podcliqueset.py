@@ -8,9 +8,12 @@ from msgspec import Struct
 from engine.conditions import condition, merge
 from engine.observed import Live
 from engine.plan import Alarm
+from engine.report.printable import clipped
 from engine.resource import NOW, Body
 from resources.base import labels
 from resources.model import membership, topology
+from resources.model.growth_limit import LIMITED
+from resources.model.membership import MAX_MESSAGE
 from resources.model.template import Template, is_our_hash
 from resources.model.view import View
 from resources.policies.availability import has_minimum_ready
@@ -82,11 +85,12 @@ def of(
     faults: Sequence[Alarm] = (),
     refusal: str = "",
     conflict: str = "",
+    limited: Sequence[Alarm] = (),
 ) -> Body:
     """The desired status of the set, without `observedGeneration` and `lastErrors`.
 
     `faults` are those of `EffectiveSet`; `refusal` says why the API server holds its update back, `conflict` why
-    nothing is given to the ServiceAccount that has the name of its own.
+    nothing is given to the ServiceAccount that has the name of its own, `limited` what is not created because the set would be too large.
     """
     old: Mapping[str, Any] = root.body.get("status") or {}
     body: dict[str, Any] = {
@@ -103,8 +107,9 @@ def of(
         *membership.conditions(faults, root.generation),
         *refusal_conditions(refusal, root.generation),
         *([condition(ACCOUNT_CONFLICT, True, "NotControlled", conflict, generation=root.generation)] if conflict else ()),
+        *(condition(LIMITED, True, alarm.reason, clipped(alarm.text, MAX_MESSAGE), generation=root.generation) for alarm in limited),
     )
-    conditions = merge(known, desired, owned=(topology.UNAVAILABLE, membership.CONDITION, REFUSED, ACCOUNT_CONFLICT))
+    conditions = merge(known, desired, owned=(topology.UNAVAILABLE, membership.CONDITION, REFUSED, ACCOUNT_CONFLICT, LIMITED))
     if conditions or known:
         body["conditions"] = conditions
     progress = _progress(template, old, summaries, update)

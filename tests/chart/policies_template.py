@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import yaml
+from msgspec.structs import asdict
 
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.registry import SCHEDULERS
@@ -13,6 +14,7 @@ from resources.admission.managed_rules import Protection
 from resources.admission_policies.objects import policies
 from resources.children.table import CHILDREN
 from resources.ports.configuration import Configuration
+from resources.ports.limits import SET_LIMITS, SizeLimits, WorkloadLimits
 from resources.ports.scheduler import Scheduler
 from tests.chart.conditions import Features, assignments, combinations, conditions
 from tests.chart.webhooks_template import SOME, with_namespaces
@@ -27,6 +29,13 @@ REPLACED: Final[Mapping[str, str]] = {
     f'"{OPERATOR}"': '{{ include "grove-engine.trustedUsers" . }}',
 }
 """What stands for a value -> the template of the value."""
+STANDINS: Final = SizeLimits(710_001, 710_002, 710_003, 710_004)
+"""Numbers that stand for the limits of the values."""
+DEFAULTS: Final = asdict(SET_LIMITS)
+LIMITS: Final[Mapping[str, str]] = {
+    str(number): f'{{{{ dig "limits" "set" "{name}" {DEFAULTS[name]} .Values.config | int64 }}}}'
+    for name, number in asdict(STANDINS).items()
+}
 
 
 def policies_template() -> str:
@@ -62,8 +71,8 @@ def policies_template() -> str:
 def objects(chosen: Features) -> Iterator[Mapping[str, Any]]:
     """The policies of an installation with these features, with names that stand for those of the values."""
     schedulers: dict[str, Scheduler] = {PLAIN: KubeScheduler(), AWARE: KaiScheduler(), DEFAULT: KubeScheduler()}
-    fabrics = (Nvidia(auto="auto" in chosen),)
-    configuration = Configuration(schedulers, DEFAULT, topology="topology" in chosen, fabrics=fabrics, namespaces=(SOME,))
+    fabrics, limits = (Nvidia(auto="auto" in chosen),), WorkloadLimits(STANDINS)
+    configuration = Configuration(schedulers, DEFAULT, topology="topology" in chosen, fabrics=fabrics, namespaces=(SOME,), limits=limits)
     yield from policies(configuration, Protection(CHILDREN.protected(configuration), OPERATOR), mutating=True)
 
 
@@ -144,6 +153,6 @@ def written(value: Any, indent: str) -> Iterator[str]:
     """The lines of a value, with templates instead of the names that stand for values."""
     text = yaml.dump(value, Dumper=Dumper, width=10_000, sort_keys=False)
     assert "{{" not in text, text
-    for sign, template in REPLACED.items():
+    for sign, template in ({**REPLACED, **LIMITS}).items():
         text = text.replace(sign, template)
     yield from (f"{indent}{line}" for line in text.splitlines())

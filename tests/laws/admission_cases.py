@@ -58,6 +58,7 @@ SCALINGS: Final = (
     {"minReplicas": 0, "maxReplicas": 5},
     {"minReplicas": 4, "maxReplicas": 3},
     {"minReplicas": 1, "maxReplicas": 1},
+    {"maxReplicas": 2**31 - 1},
 )
 VARIABLES: Final = ([{"name": "1"}], [{"name": "A"}, {"name": "A"}], [{"name": ".."}], [{"name": "."}], [{"name": "a.b"}])
 CLAIM: Final = [{"name": "mnnvl-claim", "resourceClaimTemplateName": "x"}]
@@ -78,7 +79,7 @@ OF_CLIQUE: Final[Values] = {
     "resourceSharing": SHARES,
     "topologyConstraint": CONSTRAINTS,
     "spec.roleName": ("", "front", "work", "other", GONE),
-    "spec.replicas": (-1, 0, 1, 3, GONE),
+    "spec.replicas": (-1, 0, 1, 3, 60_000, 2**31 - 1, GONE),
     "spec.minAvailable": (-1, 0, 1, 2, 3, GONE),
     "spec.startsAfter": ([], [""], ["front"], ["lead", "lead"], ["none", ""], ["work"], ["lead", "front"]),
     "spec.autoScalingConfig": SCALINGS,
@@ -102,7 +103,7 @@ OF_GROUP: Final[Values] = {
     "name": ("", "other", "second", "A_b", "g" * 42),
     "cliqueNames": ([], ["work"], ["work", "lead"], ["lead", "lead"], ["lead", "none"], ["front", "work"], [""]),
     "annotations": (*KEYS, *({GROUP: group} for group in GROUP_NAMES)),
-    "replicas": (-1, 0, 1, 4, GONE),
+    "replicas": (-1, 0, 1, 4, 60_000, 2**31 - 1, GONE),
     "minAvailable": (-1, 0, 2, 3, GONE),
     "scaleConfig": SCALINGS,
     "resourceSharing": (*SHARES, *FILTERED[:4]),
@@ -130,7 +131,7 @@ OF_SET: Final[Values] = {
         *({"engine.grove.io/release-domains": value} for value in ("on-completion", "true")),
         {"a": "b" * 270_000},
     ),
-    "spec.replicas": (-1, 0, 3, GONE),
+    "spec.replicas": (-1, 0, 3, 10_001, 30_000, 2**31 - 1, GONE),
     "spec.template.cliques": ([], [clique("front"), clique("new")]),
     "spec.template.cliqueStartupType": ("CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit", GONE),
     "spec.template.terminationDelay": ("0s", "-1s", "5m", "", GONE),
@@ -191,6 +192,7 @@ TOGETHER: Final[Sequence[tuple[Body, Body]]] = (
     (whole(), {f"{holder}.resourceSharing": SHARES[-1] for holder in ("spec.template", f"{CLIQUES}.0", f"{GROUPS}.0")}),
     (whole(), {f"{CLIQUES}.0.spec.roleName": GONE, f"{CLIQUES}.1.spec.roleName": ""}),
     (whole(), {f"{CLIQUES}.2.spec.startsAfter": ["lead", "lead"]}),
+    (whole(), {f"{CLIQUES}.0.spec.startsAfter": ["work"], f"{CLIQUES}.2.spec.startsAfter": ["front"]}),
     (whole(), {f"{CLIQUES}.0.topologyConstraint.topologyName": "racks"}),
     (whole(), {f"{GROUPS}.0.scaleConfig": {"maxReplicas": 1}}),
     (whole(), {f"{GROUPS}.0.topologyConstraint": {"topologyName": "other", "pack": {"required": "rack"}}}),

@@ -97,6 +97,8 @@ def _functions() -> Sequence[Any]:
         member("indexOf", ([text, text], number, str.find), ([texts, text], number, _first)),
         member("lastIndexOf", ([texts, text], number, _last)),
         member("join", ([texts, text], text, lambda parts, separator: separator.join(parts))),
+        member("sum", ([types.List(types.DYN)], quantity, lambda values: float(sum(values)))),
+        member("max", ([types.List(types.DYN)], quantity, max)),
         member("replace", ([text, text, text], text, str.replace)),
         member("lowerAscii", ([text], text, str.lower)),
         member("compareTo", ([quantity, quantity], number, lambda a, b: (a > b) - (a < b))),

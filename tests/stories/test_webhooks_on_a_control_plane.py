@@ -10,14 +10,16 @@ from typing import Any
 import orjson
 import pytest
 
+from resources.children.table import CHILDREN
 from resources.install.roles import Account
-from resources.install.webhooks import WEBHOOKS
+from resources.install.webhooks import installed as webhooks_of
 from resources.schema.crds import crds
 from tests.controlplane.cluster import SYSTEM, ControlPlane, binary
 from tests.controlplane.fixtures import started as plane_started
 from tests.controlplane.installed_accounts import install_account
 from tests.enginectl.calling import started
 from tests.enginectl.serving.test_endpoints import Installed, Running
+from tests.laws.toy import CONFIGURATION as TOY
 from tests.providers.serving.talking import HOST
 from tests.resources.admission.graphs import graph, wide
 from tests.resources.admission.requests import binding, put, small
@@ -61,7 +63,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 def register(plane: ControlPlane, installed: Installed) -> None:
     """Register every webhook by its URL, and wait until the server calls them."""
     authority = base64.b64encode(installed.authority.cert_pem.bytes()).decode()
-    for webhook in WEBHOOKS:
+    for webhook in webhooks_of(CHILDREN.protected(TOY)):
         url = f"https://{HOST}:{installed.ports['webhooks']}{webhook.path}"
         plural = f"{webhook.kind.lower()}s"
         entry = webhook.body({"url": url, "caBundle": authority})
@@ -134,6 +136,26 @@ def test_managed_objects_are_protected_and_the_engine_itself_is_exempt(plane: Co
     assert scaling[0] == 200
     assert call(plane, f"{SETS}/guarded", method="DELETE")[0] == 200
     until(lambda: call(plane, f"{SETS}/guarded")[0] == 404)
+
+
+def test_sets_and_scales_beyond_a_limit_are_refused_and_smaller_ones_are_not(plane: ControlPlane) -> None:
+    huge = call(plane, f"{SETS}?dryRun=All", put(small(), {"metadata.name": "huge", "spec.replicas": 2**31 - 1}))
+    assert call(plane, SETS, put(small(), {"metadata.name": "sized"}))[0] == 201
+    until(lambda: call(plane, f"{PODCLIQUES}/sized-0-a")[0] == 200)
+    set_path, clique_path = f"{SETS}/sized/scale", f"{PODCLIQUES}/sized-0-a/scale"
+
+    def scaled(path: str, count: int) -> tuple[int, dict[str, Any]]:
+        return call(plane, f"{path}?dryRun=All", {**call(plane, path)[1], "spec": {"replicas": count}}, method="PUT")
+
+    until(lambda: "(limits.set" in scaled(set_path, 2**31 - 1)[1].get("message", ""))
+    answers = [scaled(path, count) for path, count in ((set_path, 60_000), (set_path, 3), (clique_path, 150_000), (clique_path, 3))]
+    beside = call(plane, f"{SETS}?dryRun=All", put(small(), {"metadata.name": "beside", "spec.template.cliques.0.spec.replicas": 99_999}))
+
+    assert (huge[0], "(limits.set.replicas)" in huge[1]["message"]) == (422, True)
+    assert [code for code, _ in answers] == [422, 200, 422, 200]
+    assert "(limits.set.pods)" in answers[2][1]["message"]
+    assert (beside[0], "(limits.namespace.pods)" in beside[1]["message"]) == (422, True)
+    assert call(plane, f"{SETS}/sized", method="DELETE")[0] == 200
 
 
 def test_kubectl_shows_each_warning_once(plane: ControlPlane) -> None:

@@ -9,7 +9,7 @@ from enginectl.actions.crds import VERSION, yaml_stream
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
 from enginectl.base.exit_codes import Exit
-from enginectl.wiring.configuration import Wiring, protection, with_settings
+from enginectl.wiring.configuration import Wiring, with_settings
 from providers.snapshot import as_yaml
 from resources.admission.look_ups import look_ups
 from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
@@ -92,6 +92,6 @@ def endpoints_of(wiring: Wiring, account: Account) -> ServedEndpoints:
         # It looks for all of them, for any may be installed later.
         mutating=tuple(webhook.configuration for webhook in webhooks if webhook.mutates),
         validating=tuple(webhook.configuration for webhook in webhooks if not webhook.mutates),
-        look_ups=tuple(look_up.kind for look_up in look_ups(wiring.configuration, protection(wiring.settings, wiring.configuration))),
+        look_ups=tuple(look_up.kind for look_up in look_ups(wiring.configuration)),
         checks_callers=True,
     )

@@ -67,7 +67,7 @@ class Endpoints:
             self._caches.use(self._look_ups())
 
     def _look_ups(self) -> tuple[LookUp, ...]:
-        return look_ups(self._rules.configuration, self._rules.protection)
+        return look_ups(self._rules.configuration)
 
     async def _serve(self, started: Started, stop: anyio.Event) -> None:
         """The body of the thread."""

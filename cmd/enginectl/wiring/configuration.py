@@ -23,6 +23,7 @@ from resources import settings
 from resources.admission.managed_rules import Protection
 from resources.children.table import CHILDREN
 from resources.ports.configuration import WAITER_IMAGE, Configuration, DynamoSettings, pinned
+from resources.ports.limits import SizeLimits, WorkloadLimits
 from resources.ports.scheduler import Scheduler
 from resources.settings import Settings
 
@@ -116,7 +117,17 @@ def configuration_of(chosen: settings.Settings) -> Configuration:
         drain_timeout=timedelta(seconds=settings.seconds(chosen.network.domain_drain_timeout)),
         dynamo=dynamo_settings(chosen.dynamo),
         namespaces=tuple(chosen.namespaces),
+        limits=limits_of(chosen.limits),
     )
+
+
+def limits_of(chosen: settings.LimitSettings) -> WorkloadLimits:
+    """How large sets may be, alone and together."""
+    return WorkloadLimits(_limits_of(chosen.set), _limits_of(chosen.namespace))
+
+
+def _limits_of(chosen: settings.OfSet | settings.OfNamespace) -> SizeLimits:
+    return SizeLimits(chosen.replicas, chosen.pods, chosen.cliques, chosen.bytes)
 
 
 def dynamo_settings(chosen: settings.Dynamo) -> DynamoSettings:

@@ -31,6 +31,20 @@
     "retryPeriod": "2s",
     "shards": 1
   },
+  "limits": {
+    "namespace": {
+      "bytes": 32000000,
+      "cliques": 10000,
+      "pods": 100000,
+      "replicas": 10000
+    },
+    "set": {
+      "bytes": 1500000,
+      "cliques": 10000,
+      "pods": 100000,
+      "replicas": 10000
+    }
+  },
   "namespaces": [],
   "network": {
     "autoMNNVLEnabled": false,

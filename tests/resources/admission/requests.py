@@ -12,6 +12,7 @@ from resources.admission.admit import NO_REFERENCES, UNPROTECTED, admit
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Decision, Request
 from resources.base.kinds import KINDS, PODCLIQUESET
+from resources.base.set_size import SetSizes
 from resources.ports.configuration import Configuration
 from resources.ports.references import KnownReferences, References, known_references
 
@@ -187,3 +188,7 @@ class EmptyReferences:
     def knows(self, kind: str) -> bool:
         """True."""
         return True
+
+    def sizes(self, namespace: str) -> SetSizes | None:
+        """No PodCliqueSets, of every namespace."""
+        return SetSizes({})

@@ -171,7 +171,12 @@ REJECTED = [
     ),
     pytest.param(
         graph({"decode": wide(replicas=50_001)}),
-        ["spec.services: Invalid value: 100002 pods are more than 100000, the most of a PodCliqueSet"],
+        [
+            "spec: Invalid value: its PodCliqueSet would not be valid: spec: Invalid value: 100002: must not have more than 100000 pods "
+            "in all replicas, with those that autoscalers may add (limits.set.pods)",
+            "spec: Invalid value: its PodCliqueSet would not be valid: spec: Invalid value: 100002: must not have more than 10000 "
+            "PodCliques in all replicas, with those that autoscalers may add (limits.set.cliques)",
+        ],
         id="too many pods on Grove",
     ),
     pytest.param(

@@ -1,13 +1,18 @@
 """PodGangs that no API server stores: nothing of them is created, the reason is told, and what runs is left as it is."""
 
+from msgspec.structs import replace
+
 from engine.plan import Plan
 from engine.verb import Verb
 from resources.base import kinds
+from resources.ports.limits import SET_LIMITS, WorkloadLimits
 from tests.builders import clique, group, podcliqueset
-from tests.laws.toy import Toy
+from tests.laws.toy import CONFIGURATION, Toy
 
 TOO_MANY = 40_000
 """Pods whose names take more than 1.5 MiB."""
+UNLIMITED = replace(CONFIGURATION, limits=WorkloadLimits(replace(SET_LIMITS, bytes=2**40)))
+"""Admission lets such sets pass, as it has let pass those that are older than its limits."""
 
 
 def plan_of(cluster: Toy) -> Plan:
@@ -21,6 +26,7 @@ def made(plan: Plan, kind: str) -> int:
 
 def test_a_gang_that_is_too_large_is_not_created_nor_are_its_pods_and_the_reason_names_the_limit() -> None:
     cluster = Toy()
+    cluster.configuration = UNLIMITED
     cluster.put(podcliqueset("web", clique("worker", TOO_MANY)))
 
     plan = plan_of(cluster)

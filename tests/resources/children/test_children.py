@@ -226,7 +226,13 @@ def test_too_many_replicas_are_a_problem() -> None:
     (plan,) = plan_all(BLUEPRINTS, propose(world.empty(), [manifest]), START, CONFIGURATION, Memo(), Limits()).plans
 
     assert plan.operations == ()
-    assert plan.problems == ("spec.replicas: 2000000000 replicas of 2 pods are more than 100000 pods",)
+    assert plan.problems == (
+        "spec.replicas: Invalid value: 2000000000: must not be more than 10000 (limits.set.replicas)",
+        "spec: Invalid value: 4000000000: must not have more than 100000 pods in all replicas, with those that autoscalers may add"
+        " (limits.set.pods)",
+        "spec: Invalid value: 2000000000: must not have more than 10000 PodCliques in all replicas, with those that autoscalers may add"
+        " (limits.set.cliques)",
+    )
 
 
 def test_pods_have_the_priority_of_the_set_unless_they_name_one() -> None:

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from providers.registry import SCHEDULERS, fabrics
 from resources.admission.look_ups import look_ups
-from resources.admission.managed_rules import Protection
-from resources.children.table import CHILDREN
 from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
 from resources.install.modes import Use
 from resources.install.permissions import VERBS, Permission, installation_permissions, permissions, without_implied
@@ -32,7 +30,7 @@ def needed(use: Use) -> Iterator[Permission]:
                 certificate="grove-webhook-server-cert",
                 mutating=tuple(webhook.configuration for webhook in WEBHOOKS if webhook.mutates),
                 validating=tuple(webhook.configuration for webhook in WEBHOOKS if not webhook.mutates),
-                look_ups=tuple(look_up.kind for look_up in look_ups(CONFIGURATION, Protection(CHILDREN.protected(CONFIGURATION)))),
+                look_ups=tuple(look_up.kind for look_up in look_ups(CONFIGURATION)),
                 checks_callers=True,
             )
         )

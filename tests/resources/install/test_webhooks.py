@@ -69,5 +69,6 @@ def test_a_request_that_is_not_judged_fails(webhook: Webhook) -> None:
 def test_bindings_belong_to_the_cluster_and_what_is_not_wanted_is_left_out() -> None:
     scopes = {rule.resources: rule.body()["scope"] for webhook in installed({}, graphs=False) for rule in webhook.rules}
 
-    assert scopes == {(kinds.PODCLIQUESET.plural,): "Namespaced", (kinds.TOPOLOGY_BINDING.plural,): "Cluster"}
+    scaled = tuple(f"{kind.plural}/scale" for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP))
+    assert scopes == {(kinds.PODCLIQUESET.plural,): "Namespaced", scaled: "Namespaced", (kinds.TOPOLOGY_BINDING.plural,): "Cluster"}
     assert [webhook.name for webhook in installed(PROTECTED)] == [webhook.name for webhook in WEBHOOKS]

@@ -1,0 +1,49 @@
+"""GrowthLimit: how far the objects of a stored set may grow. Edits that no webhook has judged may ask for more than the limits allow."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from engine.observed import Live, Slice
+from engine.paths import get
+from resources.base import labels, names
+from resources.model.template import Group
+from resources.ports.limits import SizeLimits
+
+LIMITED: Final = "LimitExceeded"
+"""The type of the condition of a set of which something is not created because it would be too large, and the reason of the event."""
+
+
+class GrowthLimit(Struct, frozen=True):
+    """How many pods and PodCliques a clique or a scaling group may have at most; what exists counts as allowed."""
+
+    pods: int
+    cliques: int
+
+    def of_clique(self, wanted: int, live: Live | None, pods: int) -> int:
+        """The pods of a clique that asks for `wanted` and has `pods`. A pod that has just gone is replaced."""
+        if wanted <= self.pods:
+            return wanted
+        recorded = get(live.body, ("status", "replicas"), 0) if live is not None else 0
+        return min(wanted, max(self.pods, pods, recorded if isinstance(recorded, int) else 0))
+
+    def of_group(self, wanted: int, group: Group, name: str, part: Slice) -> int:
+        """The replicas of a scaling group of this name that asks for `wanted`. `part`: the objects of its replica of the set."""
+        most = min(self.pods // max(group.pods, 1), self.cliques // max(len(group.cliques), 1))
+        return wanted if wanted <= most else min(wanted, max(most, _existing(name, part)))
+
+
+def growth_limit_of(limits: SizeLimits) -> GrowthLimit:
+    """How far each object of a set may grow that does not exceed its limits as a whole."""
+    return GrowthLimit(limits.pods, limits.cliques)
+
+
+NO_GROWTH: Final = GrowthLimit(0, 0)
+"""Nothing is added to what exists."""
+
+
+def _existing(name: str, part: Slice) -> int:
+    """The replicas of a scaling group, from the highest index of its PodCliques."""
+    cliques = (live for live in part.of("PodClique") if live.labels.get(labels.SCALING_GROUP) == name)
+    indices = (names.index_in(str(live.labels.get(labels.GROUP_REPLICA_INDEX, ""))) for live in cliques)
+    return max((index + 1 for index in indices if index is not None), default=0)

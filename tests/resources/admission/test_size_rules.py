@@ -1,0 +1,114 @@
+"""Limits: how large a set may be, alone and with the others of its namespace. Only growth is refused."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from engine.ids import ResourceId
+from resources.admission.admit import admit
+from resources.admission.request import Act, Request
+from resources.base.kinds import PODCLIQUESET
+from resources.base.set_size import size_of
+from resources.ports.limits import NAMESPACE_LIMITS, SET_LIMITS, WorkloadLimits
+from tests.resources.admission.requests import GONE, SETUP, Body, clique, created, issues_of, put, references_to, small, updated
+
+HUGE = 2**31 - 1
+CLIQUE, GROUP = "spec.template.cliques.0.spec", "spec.template.podCliqueScalingGroups.0"
+PODS, CLIQUES, BYTES = "(limits.set.pods)", "(limits.set.cliques)", "(limits.set.bytes)"
+
+
+def grouped() -> Body:
+    """A set of a clique of two pods, and a group of two cliques of two pods."""
+    groups = [{"name": "g", "cliqueNames": ["b", "c"], "replicas": 2, "minAvailable": 1}]
+    return small(cliques=[clique("a"), clique("b"), clique("c")], podCliqueScalingGroups=groups)
+
+
+@pytest.mark.parametrize(
+    ("changes", "exceeded"),
+    [
+        ({}, []),
+        ({"spec.replicas": 10_000}, [CLIQUES]),
+        ({"spec.replicas": HUGE}, ["(limits.set.replicas)", PODS, CLIQUES]),
+        ({f"{CLIQUE}.replicas": HUGE}, [PODS, BYTES]),
+        ({f"{CLIQUE}.autoScalingConfig": {"maxReplicas": HUGE}}, [PODS, BYTES]),
+        ({f"{GROUP}.replicas": HUGE}, [PODS, CLIQUES]),
+        ({f"{GROUP}.scaleConfig": {"maxReplicas": 4_000}}, []),
+        ({f"{GROUP}.scaleConfig": {"maxReplicas": 5_000}}, [CLIQUES]),
+        ({"spec.replicas": HUGE, f"{GROUP}.replicas": HUGE, f"{CLIQUE}.replicas": HUGE}, ["(limits.set.replicas)", PODS, CLIQUES, BYTES]),
+        ({f"{CLIQUE}.podSpec.containers.0.args": ["x" * 1_500_000]}, [BYTES]),
+    ],
+)
+def test_a_new_set_is_refused_for_each_limit_that_it_exceeds(changes: dict[str, Any], exceeded: list[str]) -> None:
+    issues = issues_of(created(put(grouped(), changes)))
+
+    assert [issue[issue.rindex("(") :] for issue in issues] == exceeded
+
+
+def test_only_an_edit_that_grows_what_exceeds_a_limit_is_refused() -> None:
+    large = put(grouped(), {f"{CLIQUE}.replicas": 200_000})
+    smaller, labelled = put(large, {f"{CLIQUE}.replicas": 190_000}), put(large, {"metadata.labels": {"a": "b"}})
+    larger = put(large, {f"{CLIQUE}.replicas": 200_001})
+
+    assert [updated(large, new).allowed for new in (large, smaller, labelled, put(labelled, {"metadata.finalizers": []}))] == [True] * 4
+    assert not updated(large, larger).allowed
+    assert not updated(large, put(large, {"spec.replicas": 2})).allowed
+    assert updated(large, put(large, {"spec.replicas": 0})).allowed
+
+
+def in_namespace(body: Body, old: Body | None, *others: Body) -> list[str]:
+    """The issues of a set whose namespace has these sets besides it, and may have 10 pods in sets."""
+    setup = replace(SETUP, limits=WorkloadLimits(of_namespace=replace(NAMESPACE_LIMITS, pods=10)))
+    known = references_to(*others, *([old] if old else []))
+    return issues_of(updated(old, body, setup, known) if old else created(body, setup, known))
+
+
+def test_the_sets_of_a_namespace_count_together() -> None:
+    web, other = put(small(), {"spec.replicas": 3}), put(small(), {"metadata.name": "other", "spec.replicas": 2})
+    foreign = put(other, {"metadata.namespace": "elsewhere", "spec.replicas": 4})
+
+    assert in_namespace(web, None, other, foreign) == []
+    assert in_namespace(put(web, {"spec.replicas": 4}), web, other) == [
+        "spec: Invalid value: 12: the PodCliqueSets of the namespace must not have more than 10 pods together (limits.namespace.pods)"
+    ]
+    assert in_namespace(put(web, {"spec.replicas": 5}), put(web, {"spec.replicas": 6}), other) == []
+
+
+def scaled(resource: str, name: str, after: int, before: int = 1, **limits: int) -> list[str]:
+    """The issues of a change of `scale`."""
+    setup = replace(SETUP, limits=WorkloadLimits(of_set=replace(SET_LIMITS, **limits)))
+    new, old = ({"kind": "Scale", "spec": {"replicas": count}} for count in (after, before))
+    request = Request(Act.UPDATE, ResourceId("autoscaling", "Scale", "ml", name), new, old, "hpa", "scale", resource)
+    return issues_of(admit(request, setup, references_to(grouped(), put(grouped(), {"metadata.name": "web-0"}))))
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "after", "exceeds"),
+    [
+        ("podcliquesets", "web", 10, False),
+        ("podcliquesets", "web", 11, True),
+        ("podcliques", "web-0-a", 92, False),
+        ("podcliques", "web-0-a", 93, True),
+        ("podcliques", "web-0-g-1-b", 93, True),
+        ("podcliques", "web-0-other", HUGE, False),
+        ("podcliquescalinggroups", "web-0-g", 24, False),
+        ("podcliquescalinggroups", "web-0-g", 25, True),
+    ],
+)
+def test_a_scale_that_grows_above_a_limit_is_refused(resource: str, name: str, after: int, exceeds: bool) -> None:
+    expected = "spec.replicas: Invalid value: "
+    found = scaled(resource, name, after, pods=100)
+
+    assert [issue.startswith(expected) and issue.endswith(PODS) for issue in found] == [True] * exceeds
+
+
+def test_a_scale_that_does_not_grow_is_never_refused() -> None:
+    assert scaled("podcliques", "web-0-a", 400, before=500, pods=100) == []
+    assert scaled("podcliques", "web-0-a", 500, before=500, pods=100) == []
+
+
+def test_parts_of_any_shape_have_a_size() -> None:
+    for changes in ({"spec": None}, {"spec": {"replicas": "x", "template": []}}, {"spec.template.cliques": [None, {"name": 1}]}):
+        assert size_of(put(grouped(), changes), "ml").totals.pods >= 0
+    assert size_of(put(small(), {f"{CLIQUE}.replicas": GONE}), "ml").totals.pods == 1
+    assert size_of({}, PODCLIQUESET.name).totals.replicas == 0

@@ -1,0 +1,101 @@
+"""Sets that were made larger than the limits allow while no webhook judged it: the growth is blocked, and what exists stays."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from engine.ids import ResourceId
+from engine.plan import Plan
+from resources.base import kinds
+from resources.ports.limits import SET_LIMITS, WorkloadLimits
+from tests.builders import clique, group, podcliqueset
+from tests.laws.toy import CONFIGURATION, Toy
+
+ROOT = kinds.PODCLIQUESET.id("default", "demo")
+HUGE = 2**31 - 1
+
+
+def stored(manifest: dict[str, Any], **limits: int) -> Toy:
+    """A set that is ready, in a cluster with these limits from now on."""
+    toy = Toy()
+    toy.put(manifest)
+    toy.settle()
+    toy.configuration = replace(CONFIGURATION, limits=WorkloadLimits(replace(SET_LIMITS, **limits)))
+    return toy
+
+
+def scaled(toy: Toy, id: ResourceId, replicas: int) -> Plan:
+    """The plan after a change that no webhook has seen, and all that follow it."""
+    toy.write(id, {"spec": {"replicas": replicas}, "metadata": {"generation": toy.objects[id]["metadata"]["generation"] + 1}})
+    toy.settle()
+    (plan,) = toy.plans()
+    return plan
+
+
+def count(toy: Toy, kind: str) -> int:
+    """How many objects of a kind there are."""
+    return sum(id.kind == kind for id in toy.objects)
+
+
+@pytest.mark.parametrize(
+    ("name", "limits", "pods", "about"),
+    [
+        (kinds.PODCLIQUE.id("default", "demo-0-worker"), {"pods": 7}, 7, "PodClique demo-0-worker asks for 2147483647 replicas and gets 7"),
+        (ROOT, {"pods": 8}, 6, "spec.replicas is 2147483647, of which 2 are created"),
+        (ROOT, {"replicas": 3}, 9, "spec.replicas is 2147483647, of which 3 are created"),
+        (kinds.SCALING_GROUP.id("default", "demo-0-g"), {"cliques": 4}, 4, "demo-0-g asks for 2147483647 replicas and gets 4"),
+    ],
+)
+def test_what_exceeds_a_limit_is_not_created_and_the_set_says_so(name: ResourceId, limits: dict[str, int], pods: int, about: str) -> None:
+    grouped = "g" in name.name.split("-")
+    toy = stored(SETS[grouped], **limits)
+
+    plan = scaled(toy, name, HUGE)
+
+    (alarm,) = (alarm for alarm in plan.alarms if alarm.reason == "LimitExceeded")
+    conditions = toy.objects[ROOT]["status"]["conditions"]
+    assert (count(toy, "Pod"), plan.problems) == (pods, ())
+    assert about in alarm.text
+    assert [each["message"] for each in conditions if each["type"] == "LimitExceeded"] == [alarm.text]
+
+
+SETS = {
+    False: podcliqueset("demo", clique("worker", 3)),
+    True: podcliqueset("demo", clique("a", 1), groups=(group("g", "a"),)),
+}
+
+
+def test_nothing_that_runs_is_scaled_in_and_a_pod_that_is_lost_comes_back() -> None:
+    toy = stored(podcliqueset("demo", clique("worker", 3), replicas=3), pods=4)
+    (plan,) = toy.plans()
+
+    assert (plan.operations, [alarm for alarm in plan.alarms if alarm.reason == "LimitExceeded"]) == ((), [])
+
+    lost = next(id for id in toy.objects if id.kind == "Pod")
+    del toy.objects[lost]
+    toy.settle()
+
+    assert count(toy, "Pod") == 9
+
+
+def test_the_condition_goes_when_the_set_is_scaled_in_again() -> None:
+    toy = stored(SETS[False], pods=4)
+    scaled(toy, ROOT, 9)
+
+    plan = scaled(toy, ROOT, 1)
+
+    assert (count(toy, "Pod"), plan.operations) == (3, ())
+    assert "conditions" not in toy.objects[ROOT]["status"] or not toy.objects[ROOT]["status"]["conditions"]
+
+
+def test_replicas_that_fit_one_by_one_do_not_exceed_the_limit_together() -> None:
+    toy = stored(podcliqueset("demo", clique("worker", 1), replicas=3), pods=10)
+    for index in range(3):
+        id = kinds.PODCLIQUE.id("default", f"demo-{index}-worker")
+        toy.write(id, {"spec": {"replicas": 4}, "metadata": {"generation": 2}})
+
+    plan = scaled(toy, kinds.PODCLIQUE.id("default", "demo-2-worker"), 4)
+
+    assert count(toy, "Pod") == 4 + 4 + 1
+    assert any("replica 2 is not enlarged" in alarm.text for alarm in plan.alarms)
