@@ -62,12 +62,12 @@ def actions_on(resource: Resource, live: Live | None, context: PartContext) -> I
 
 def _terminating(resource: Want, live: Live) -> Wait:
     """What is said of an object that is needed and is being deleted: it is blocked while finalizers of others keep it."""
-    return _kept(live, resource.policy) or Wait(
+    return kept(live, resource.policy) or Wait(
         resource.id, "is being deleted; it is created again once it is gone", reason=Reason.TERMINATING
     )
 
 
-def _kept(live: Live, policy: Policy) -> Wait | None:
+def kept(live: Live, policy: Policy) -> Wait | None:
     """What is said of an object that is being deleted and that finalizers of others keep; None if none do."""
     kept_by = keepers(live, policy)
     if not kept_by:
@@ -253,7 +253,7 @@ def _drop(resource: Drop, live: Live, context: PartContext) -> Iterable[Action]:
     owners = context.bound_owners(resource)
     our_uids = {owner.uid for owner in owners}
     if not resource.policy.shared or all(owner.uid in our_uids for owner in live.owners):
-        return _delete(resource, live, owners)
+        return _delete(resource, live, owners, is_root=live.id == context.root.id)
     old = live.body["metadata"]["ownerReferences"]
     kept = [entry for entry in old if entry["uid"] not in our_uids]
     if len(kept) == len(old):
@@ -280,8 +280,11 @@ def _reason_to_remove(resource: Drop) -> Reason:
     return resource.reason or (Reason.TEMPLATE_CHANGED if resource.intended else Reason.ORPHANED)
 
 
-def _delete(resource: Drop, live: Live, owners: tuple[BoundOwner, ...]) -> Iterable[Action]:
-    """Delete the object unless it is being deleted, then release our finalizers: at once or, with `release_last`, after all others."""
+def _delete(resource: Drop, live: Live, owners: tuple[BoundOwner, ...], *, is_root: bool) -> Iterable[Action]:
+    """Delete the object unless it is being deleted, then release our finalizers: at once or, with `release_last`, after all others.
+
+    What finalizers of others keep is named, except the root itself: commands wait for that one.
+    """
     if live.deleting_since is None:
         # That we are the last owner, or that the object's state calls for a delete, is only true of the observed revision.
         bind_revision = resource.policy.shared or resource.bind_revision
@@ -318,15 +321,15 @@ def _delete(resource: Drop, live: Live, owners: tuple[BoundOwner, ...]) -> Itera
             event_group=resource.event_group,
             reason=_reason_to_remove(resource),
         )
-    elif live.deleting_since is not None and not policy.nested and (kept := _kept(live, policy)) is not None:
-        yield kept
+    elif live.deleting_since is not None and not is_root and not policy.nested and (wait := kept(live, policy)) is not None:
+        yield wait
 
 
 def delete_unintended(live: Live, context: PartContext) -> Iterable[Action]:
     """Delete an object of the root that the graph does not have."""
     if live.deleting_since is not None:
-        kept = _kept(live, PLAIN)
-        return (kept,) if kept is not None else ()
+        wait = kept(live, PLAIN)
+        return (wait,) if wait is not None else ()
     unintended = f"{context.root.id.kind} {context.root.id.name} does not specify it"
     if context.incomplete:
         kinds = ", ".join(sorted(context.incomplete))

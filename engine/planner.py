@@ -1,6 +1,6 @@
 """Planner: the graph minus the observed objects, as operations with reasons, causes and preconditions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -51,13 +51,20 @@ def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str
     return Plan(
         root=observed.root.id,
         operations=operations,
-        deferred=(*(wait for part_plan in part_plans for wait in part_plan.deferred), *desired.deferred),
+        deferred=(*_not_pending(part_plans, desired.pending), *desired.deferred),
         pending=desired.pending,
         notes=desired.notes,
         alarms=desired.alarms,
         wake_at=desired.wake_at,
         trials=desired.trials,
     )
+
+
+def _not_pending(part_plans: Sequence[PartPlan], pending: Sequence[Wait]) -> Iterator[Wait]:
+    """What is deferred; an object that finalizers keep is left out if it is pending, since that says so already."""
+    known = {wait.id for wait in pending}
+    for part_plan in part_plans:
+        yield from (wait for wait in part_plan.deferred if wait.reason is not Reason.KEPT or wait.id not in known)
 
 
 def _absent_cause(observed: Observed) -> Cause:

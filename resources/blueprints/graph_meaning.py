@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from engine.actions import kept
 from engine.blueprint import Desired, NestedRoot
 from engine.errors import GraphError
 from engine.graph import graph as graph_of
@@ -15,7 +16,7 @@ from engine.observed import Live, Observed
 from engine.paths import overlay
 from engine.plan import Alarm, Wait
 from engine.reason import Reason
-from engine.resource import Body, Drop, Hold, Policy, Resource, Want
+from engine.resource import PLAIN, Body, Drop, Hold, Policy, Resource, Want
 from resources.admission.admit import admit
 from resources.admission.graph_version import GraphVersion
 from resources.admission.request import Act, Decision, Request
@@ -196,8 +197,14 @@ def _teardown(observed: Observed) -> Desired:
         last: Resource = Hold(root.id, f"{why}; waits for {remaining} object{'s' if remaining > 1 else ''} to be gone")
     else:
         last = Drop(root.id, why, policy=KNOWN, reason=Reason.SET_DELETED)
-    terminating = tuple(Wait(live.id, "is being deleted") for live in lives if live.deleting_since is not None)
+    terminating = tuple(map(_terminating, (live for live in lives if live.deleting_since is not None)))
     return Desired(graph_of([part(ONLY, [last, *removed, *nested])]), pending=terminating)
+
+
+def _terminating(live: Live) -> Wait:
+    """What is said of an object that is being deleted, with the finalizers of others that keep it."""
+    wait = kept(live, PLAIN)
+    return Wait(live.id, wait.why if wait is not None else "is being deleted")
 
 
 def _first(live: Live, lives: list[Live]) -> frozenset[ResourceId]:
