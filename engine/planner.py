@@ -51,7 +51,7 @@ def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str
     return Plan(
         root=observed.root.id,
         operations=operations,
-        deferred=(*_not_pending(part_plans, desired.pending), *desired.deferred),
+        deferred=(*_deferred(part_plans, desired.pending, observed.root), *desired.deferred),
         pending=desired.pending,
         notes=desired.notes,
         alarms=desired.alarms,
@@ -60,11 +60,11 @@ def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str
     )
 
 
-def _not_pending(part_plans: Sequence[PartPlan], pending: Sequence[Wait]) -> Iterator[Wait]:
-    """What is deferred; an object that finalizers keep is left out if it is pending, since that says so already."""
-    known = {wait.id for wait in pending}
+def _deferred(part_plans: Sequence[PartPlan], pending: Sequence[Wait], root: Live) -> Iterator[Wait]:
+    """What is deferred. While the root is being deleted, what finalizers keep is left out if it is pending: commands wait for its end."""
+    awaited = {wait.id for wait in pending} if root.deleting_since is not None else set[ResourceId]()
     for part_plan in part_plans:
-        yield from (wait for wait in part_plan.deferred if wait.reason is not Reason.KEPT or wait.id not in known)
+        yield from (wait for wait in part_plan.deferred if wait.reason is not Reason.KEPT or wait.id not in awaited)
 
 
 def _absent_cause(observed: Observed) -> Cause:

@@ -44,6 +44,8 @@ TOO_LARGE_TO_STORE = re.compile(
     r"etcdserver: request is too large|rpc error: code = ResourceExhausted .*trying to send message larger than"
 )
 """The message of a 500 if etcd does not take an object, and if the API server cannot send it to etcd. Nothing was stored."""
+_BY_ADMISSION = re.compile(_SERVER + '|admission webhook "')
+"""How the message of a refusal by admission begins, whatever code the policy or the webhook has chosen for it."""
 TERMINATING = "NamespaceTerminating"
 """The cause in a Status if the namespace is being deleted."""
 ROLES = "engine manifests rbac prints the roles that allow it"
@@ -131,6 +133,8 @@ def _type(code: int, status: Mapping[str, Any]) -> type[ClusterError]:
         return AlreadyExists
     if code == 400 and NO_DRY_RUN.match(str(status.get("message") or "")):
         return DryRunUnsupported
+    if code == 413 and _BY_ADMISSION.match(str(status.get("message") or "")):
+        return Invalid
     if code == 500 and TOO_LARGE_TO_STORE.match(str(status.get("message") or "")):
         return TooLarge
     return ERRORS.get(code) or (Invalid if 400 <= code < 500 else ServerFault)
