@@ -66,7 +66,12 @@ def footprint() -> Footprint:
             if id(part) not in seen and not isinstance(part, CODE) and not type(part).__module__.startswith(OTHERS):
                 seen[id(part)] = part
                 pending.append(part)
-    return Footprint(len(seen), limited, len(asyncio.all_tasks()), threading.active_count())
+    return Footprint(len(seen), limited, _own_tasks(), threading.active_count())
+
+
+def _own_tasks() -> int:
+    """How many tasks there are, without those of the sandbox: its actors keep as many workers as they ever needed at a time."""
+    return sum(not task.get_name().startswith("grove_sandbox.") for task in asyncio.all_tasks())
 
 
 async def at_rest(cluster: Stage, churn: Churn) -> Footprint:
