@@ -66,10 +66,14 @@ def events() -> Iterator[tuple[str, str]]:
                     yield node.func.attr, str(event.value)
 
 
+HANGS = ("error", "the work hangs: this process ends")
+"""Logged in a thread of its own, whose arguments it is."""
+
+
 def test_the_page_lists_every_log_event_with_its_level() -> None:
     listed = {(level, event) for event, level, _, _ in rows(4) if level in LEVELS}
 
-    expected = {*events(), ("warning", DISABLED), ("debug", Outcome.CONFLICT), ("debug", Outcome.SKIPPED)}
+    expected = {*events(), ("warning", DISABLED), ("debug", Outcome.CONFLICT), ("debug", Outcome.SKIPPED), HANGS}
     # `ConfigurationReload._log_all` passes on the event that it is given.
     assert listed == expected | {("warning", "configuration"), ("warning", "configuration refused, the previous one stays in use")}
 
