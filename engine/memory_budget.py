@@ -37,22 +37,23 @@ def with_allowances(world: World, blueprints: Sequence[Blueprint[C]], most: int,
     carried out completely since it was edited last only replaces what is lost, and is not limited.
     """
     by_kind, roots = {blueprint.kind.name: blueprint for blueprint in blueprints}, by_root(world.roots)
-    missing = memo.each("missing objects", roots, (), lambda observed: _missing(by_kind[observed.root.id.kind], observed))
-    left = most - sum(observed.count() for observed in roots)
-    if sum(missing) <= left:
+    sizes = memo.each("sizes", roots, (), lambda observed: _size(by_kind[observed.root.id.kind], observed))
+    left = most - sum(existing for existing, _ in sizes)
+    if sum(missing for _, missing in sizes) <= left:
         return world
-    lacking = [(observed, number) for observed, number in zip(roots, missing, strict=True) if number]
+    lacking = [(observed, missing) for observed, (_, missing) in zip(roots, sizes, strict=True) if missing]
     growing = sorted((each for each in lacking if not _is_complete(each[0])), key=lambda each: _age(each[0]))
     left -= sum(number for observed, number in lacking if _is_complete(observed))
     allowances = dict(_allowances(growing, left, most))
     return replace(world, roots=memo.each("allowances", roots, (allowances,), lambda observed: _with_allowance(observed, allowances)))
 
 
-def _missing(blueprint: Blueprint[C], observed: Observed) -> int:
-    """How many objects the root asks for that do not exist yet."""
+def _size(blueprint: Blueprint[C], observed: Observed) -> tuple[int, int]:
+    """How many objects the root has, and how many it asks for that do not exist yet."""
+    existing = observed.count()
     if observed.root.deleting_since is not None:
-        return 0
-    return max(0, blueprint.asked(observed.proposal or observed.root.body) - observed.count())
+        return existing, 0
+    return existing, max(0, blueprint.asked(observed.proposal or observed.root.body) - existing)
 
 
 def _is_complete(observed: Observed) -> bool:
