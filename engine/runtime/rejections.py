@@ -106,9 +106,13 @@ class Rejections:
         return min(times, default=None)
 
     def _count(self, operation: Operation, at: float) -> int:
-        """Record that a change was made. Returns how often in a row it has been made; `MAX_REVERTED` times suspend it."""
+        """Record that a change was made. Returns how often in a row it has been made to this object; `MAX_REVERTED` times suspend it.
+
+        A change of an object that was deleted and created again is another change.
+        """
         previous = self._answers.get(operation.key)
-        times = previous.times + 1 if previous is not None and at - previous.at < SOON and previous.is_to(operation) else 1
+        is_same = previous is not None and previous.expect.uid == operation.expect.uid and previous.is_to(operation)
+        times = previous.times + 1 if previous is not None and is_same and at - previous.at < SOON else 1
         suspended_until = at + self._patience if times >= MAX_REVERTED else -math.inf
         self._answers[operation.key] = _Answer(_digest(operation), operation.expect, at, times, suspended_until)
         return times
@@ -116,13 +120,14 @@ class Rejections:
     def suspends(self, operation: Operation, at: float) -> bool:
         """Whether the operation is not to be sent at the time `at` (monotonic).
 
-        A change that was reverted is suspended whatever the object's revision, and so is one that is too large; a rejected operation while
-        its object is the same.
+        A change that was reverted is suspended whatever the revision of that object, and so is one that is too large; a rejected operation
+        while its object is the same.
         """
         answer = self._answers.get(operation.key)
         if answer is None or at >= answer.suspended_until:
             return False
-        return (answer.times > 0 or answer.is_too_large or answer.expect == operation.expect) and answer.is_to(operation)
+        is_reverted = answer.times > 0 and answer.expect.uid == operation.expect.uid
+        return (is_reverted or answer.is_too_large or answer.expect == operation.expect) and answer.is_to(operation)
 
 
 def _digest(operation: Operation) -> str:

@@ -1,6 +1,7 @@
 """Rejections: a rejected request is not sent again unchanged, and a change that is always reverted is suspended."""
 
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import (
     AlreadyExists,
@@ -16,7 +17,7 @@ from engine.errors import (
     Unreachable,
 )
 from engine.observed import live
-from engine.operation import Operation, Outcome, Result
+from engine.operation import Expect, Operation, Outcome, Result
 from engine.resource import NOW
 from engine.runtime.rejections import MAX_REVERTED, MAX_ROOM_TRIES, ROOM_PAUSE, SOON, Rejections, is_rejection
 from engine.verb import Verb
@@ -93,6 +94,15 @@ def test_a_change_that_is_always_reverted_is_suspended_and_reported_as_failed() 
     assert reverted[-1][0].outcome is Outcome.FAILED
     assert rejections.suspends(patch(revision="99"), 1000)
     assert not rejections.suspends(patch(size=2), 1000)
+
+
+def test_the_same_change_of_an_object_that_was_created_again_is_another_change() -> None:
+    rejections = Rejections()
+
+    for number in range(2 * MAX_REVERTED):
+        made = replace(patch(), expect=Expect(f"uid-{number}", "1"))
+        assert not rejections.suspends(made, number)
+        assert rejections.note([Result(made, Outcome.DONE)], number) == []
 
 
 def test_a_status_that_is_always_reverted_is_suspended_although_it_contains_a_time() -> None:
