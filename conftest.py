@@ -11,6 +11,7 @@ MANY_COLLECTIONS = 200
 """So many collections of young objects since the last one of all: some hundred megabytes of garbage may have come together."""
 
 pytest_plugins = ["tests.controlplane.fixtures", "tests.open_sockets"]
+pytest.register_assert_rewrite("tests.reliability.trial")
 
 # How long an example may take says more about the references on the machine than about the code.
 # The same cases are generated every time, so that a change is judged by what it changes; `make laws` looks for new ones.

@@ -2,12 +2,12 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from resources.install.permissions import Permission
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.cluster import AUDITED, ControlPlane
 
 
 class Right(NamedTuple):
@@ -28,11 +28,15 @@ def rights(needed: Iterable[Permission]) -> set[Right]:
 
 @dataclass(slots=True)
 class AuditLog:
-    """The entries of the audit log about objects, each of which is returned once. A line that is still being written comes later."""
+    """The entries of the audit log about objects, each of which is returned once. A line that is still being written comes later.
+
+    They are those of the audited accounts, or with `whoever` also deletions of pods by others.
+    """
 
     plane: ControlPlane
     end: int = 0
     """How many bytes of it have been read."""
+    whoever: bool = False
 
     def entries(self) -> list[dict[str, Any]]:
         """What the log has more."""
@@ -43,7 +47,13 @@ class AuditLog:
             content = log.read()
         complete = content[: content.rfind(b"\n") + 1]
         self.end += len(complete)
-        return [entry for entry in map(json.loads, complete.splitlines()) if "objectRef" in entry]
+        entries = [entry for entry in map(json.loads, complete.splitlines()) if "objectRef" in entry]
+        return [entry for entry in entries if self.whoever or is_audited(entry)]
+
+
+def is_audited(entry: Mapping[str, Any]) -> bool:
+    """Whether an audited account has requested it."""
+    return AUDITED in entry["user"].get("groups", ())
 
 
 @dataclass(slots=True)

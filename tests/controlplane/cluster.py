@@ -322,12 +322,16 @@ def api_server_flags(plane: ControlPlane, store: str) -> list[str]:
 
 
 def audit_flags(folder: Path) -> list[str]:
-    """Flags for a log line for each request of the audited accounts, written before the next request is read."""
+    """Flags for a log line for each request of the audited accounts, and for each deletion of a pod whoever asks for it.
+
+    Lines are written before the next request is read.
+    """
+    deletions = {"level": "Metadata", "verbs": ["delete"], "resources": [{"group": "", "resources": ["pods"]}]}
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
-        "rules": [{"level": "Metadata", "userGroups": [AUDITED]}, {"level": "None"}],
+        "rules": [{"level": "Metadata", "userGroups": [AUDITED]}, deletions, {"level": "None"}],
     }
     (folder / "audit.json").write_text(json.dumps(policy))
     return [f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={folder}/audit.log", "--audit-log-mode=blocking", UNROTATED]
