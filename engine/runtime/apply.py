@@ -1,6 +1,6 @@
 """Apply: sends the operations of plans to a provider, in the order of their edges. Decides nothing."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import inf
 
@@ -9,12 +9,14 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from engine.errors import EngineError
+from engine.ids import ResourceId
 from engine.operation import Creation, Outcome, Result
 from engine.plan import Plan
 from engine.runtime.call_limit import MOST, CallLimit
 from engine.runtime.calls import Calls, always
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Provider
+from engine.runtime.refusals import Refusals
 from engine.runtime.steps import SentPlan, SentStep, is_long, steps_of
 from engine.runtime.turns import Turns
 
@@ -66,7 +68,8 @@ class Sending:
     Namespaces take turns, and in them roots (`Turns`). Of one root, what follows an operation is sent before other operations: the pods of
     a replica before the next replica. Plans are begun in their order, long ones last. Those that are not begun in time are left, as a
     whole. Statuses are sent when nothing else can be, at most `REPORTS` at a time, and `REPORTS_BESIDE` as soon as their plan is done but
-    for them; when nothing else is left to do, those that are not sent within `REPORTING_TIME` are left.
+    for them; when nothing else is left to do, those that are not sent within `REPORTING_TIME` are left. What `refusals` hold back of a root
+    is left, with what comes after it.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Sending:
         call_limit: CallLimit | None = None,
         on_result: Callable[[Result], None] = ignore_result,
         may_write: Callable[[], bool] = always,
+        refusals: Refusals | None = None,
     ) -> None:
         self.clock = clock
         self.on_result = on_result
@@ -88,6 +92,7 @@ class Sending:
         self.ended: list[SentPlan] = []
         """Those that have ended since they were last taken."""
         self._results: list[tuple[SentPlan, Result]] = []
+        self._refusals = refusals or Refusals()
         self._calls = Calls(provider, clock, self.call_limit, may_write)
         self._changed = anyio.Event()
         """Set, and replaced, when a plan ends."""
@@ -131,6 +136,7 @@ class Sending:
             for step in steps:
                 if not step.missing:
                     self._enqueue(step)
+            self._end_if_done(sent)
         self._start()
 
     async def run(self, grace: float = GRACE) -> None:
@@ -193,10 +199,13 @@ class Sending:
             self._end_if_done(sent)
 
     def _enqueue(self, step: SentStep, *, first: bool = False) -> None:
-        """Let a step wait for its turn."""
+        """Let a step wait for its turn; leave it if it is held back."""
         root, sent = step.plan.plan.root, step.plan
         if not step.is_report:
-            self._ready.add(root, step, first=first)
+            if self._refusals.admits(root, step.operation, self.clock.monotonic()):
+                self._ready.add(root, step, first=first)
+            else:
+                self._leave(step)
             return
         self._reports.add(root, step, first=first)
         if sent.unreported:
@@ -239,6 +248,21 @@ class Sending:
             step.plan.open -= 1
             self._end_if_done(step.plan)
 
+    def _leave(self, step: SentStep) -> None:
+        """Leave a step that no worker has taken, and what comes after it, to a later pass."""
+        self._count(step)
+        for dependent in _not_skipped_after(step):
+            self._count(dependent)
+
+    def _leave_refused(self, root: ResourceId) -> None:
+        """Leave the steps of a root that are held back from now on."""
+        at = self.clock.monotonic()
+        left = [step for step in self._ready if step.plan.plan.root == root and not self._refusals.admits(root, step.operation, at)]
+        ids = {id(step) for step in left}
+        self._ready.keep(lambda step: id(step) not in ids)
+        for step in left:
+            self._leave(step)
+
     def _start(self) -> None:
         """Start a worker for each step that is ready, as long as there may be more."""
         workers = self._workers
@@ -279,6 +303,8 @@ class Sending:
             self._make_ready(step.dependents)
         else:
             self._skip_dependents(step, f"comes after {result.operation.verb} {result.operation.id}, which was not done: {result.error}")
+        if self._refusals.note(step.plan.plan.root, result, self.clock.monotonic()):
+            self._leave_refused(step.plan.plan.root)
         self._close(step)
 
     def _close(self, step: SentStep) -> None:
@@ -327,14 +353,20 @@ class Sending:
 
     def _skip_dependents(self, failed: SentStep, why: str) -> None:
         """Skip all direct and indirect dependents of a step that was not done."""
-        pending = [] if failed.plan.is_dropped else list(failed.dependents)
-        while pending:
-            step = pending.pop()
-            if not step.skipped:
-                step.skipped = True
-                self._record(step, Result(step.operation, Outcome.SKIPPED, error=EngineError(why)))
-                self._count(step)
-                pending.extend(step.dependents)
+        for step in () if failed.plan.is_dropped else _not_skipped_after(failed):
+            self._record(step, Result(step.operation, Outcome.SKIPPED, error=EngineError(why)))
+            self._count(step)
+
+
+def _not_skipped_after(failed: SentStep) -> Iterator[SentStep]:
+    """All direct and indirect dependents of a step that are not skipped yet; from now on they are."""
+    pending = list(failed.dependents)
+    while pending:
+        step = pending.pop()
+        if not step.skipped:
+            step.skipped = True
+            yield step
+            pending.extend(step.dependents)
 
 
 def _not_taken(reports: Turns[SentStep]) -> SentStep | None:

@@ -8,6 +8,7 @@ from msgspec import field
 from engine.blueprint import C, incomplete_kinds
 from engine.event import RootEvents, RootWarning
 from engine.ids import ResourceId
+from engine.observed import by_root
 from engine.operation import Operation, Outcome, Result, WriteStatus
 from engine.plan import Plan, without
 from engine.runtime.apply import BEGINNING_TIME, Sending, ignore_result
@@ -18,6 +19,7 @@ from engine.runtime.event_publishing import EventPublisher
 from engine.runtime.event_recording import events_by_root, new_warnings, warnings_of
 from engine.runtime.memory import Memory
 from engine.runtime.passes import Engine, Pass
+from engine.runtime.refusals import HeldBack, sort_of
 from engine.runtime.steps import SentPlan
 from engine.tick import executable
 
@@ -25,6 +27,9 @@ BEGINNING = 3.0
 """How many times as long as planning took plans are begun, if that is longer than `BEGINNING_TIME`."""
 COMPLETION = 1.0
 """Seconds after that for which a pass waits until the short plans that were begun are completed. Then they go on beside the next pass."""
+
+HELD_BACK = "CallsHeldBack"
+"""The reason of the event for a root of which calls are held back (`Refusals`)."""
 
 
 class WriterMemory(Memory, eq=False):
@@ -41,11 +46,13 @@ class WriterMemory(Memory, eq=False):
 def choose(current: Pass[object], memory: Memory, at: float) -> tuple[Plan, ...]:
     """The plans with the operations to execute now; `at` is a time of a monotonic clock. Plans without any are left out.
 
-    Also left out are roots whose plans are still carried out, operations that are suspended (`Rejections`), and statuses that still change
-    (`Debounce`).
+    Also left out are roots whose plans are still carried out, operations that are suspended (`Rejections`) or held back (`Refusals`), and
+    statuses that still change (`Debounce`).
     """
+    memory.refusals.observe(by_root(current.world.roots), at)
+    memory.rejections.forget(memory.refusals.take_ended())
     planned = executable(current.world, current.planned, lambda operation: memory.rejections.suspends(operation, at))
-    allowed = [plan for plan in planned if plan.operations and plan.root not in memory.carried]
+    allowed = [memory.refusals.admitted(plan, at) for plan in planned if plan.operations and plan.root not in memory.carried]
     due = memory.debounce.due(_statuses(allowed), at)
     steady = (
         plan
@@ -143,6 +150,7 @@ def sender(
         call_limit=memory.call_limit,
         on_result=note,
         may_write=may_write,
+        refusals=memory.refusals,
     )
 
 
@@ -161,6 +169,7 @@ async def note_sent(
     sent, ended = sending.take_results(), sending.take_ended()
     results = [result for _, result in sent]
     reverted = memory.rejections.note(results, engine.clock.monotonic())
+    memory.rejections.forget(memory.refusals.take_ended())
     plan_of = {id(result.operation): each for each, result in sent} if reverted else {}
     for result in reverted:
         plan_of[id(result.operation)].results.append(result)
@@ -174,10 +183,25 @@ async def note_sent(
     by_root = warnings_of(current.world, current.planned.plans)
     warnings = new_warnings(by_root, memory.warnings)
     memory.warnings = frozenset().union(*by_root.values())
+    for each in memory.refusals.take_unreported():
+        if (warning := _held_back(each, current, (*sending.plans, *ended))) is not None:
+            warnings[each.root] = [*warnings.get(each.root, ()), warning]
     memory.unpublished += events_by_root(current.world, tried, warnings, results, engine.events_of)
     if not any(result.outcome is Outcome.DONE for result in results):
         await _publish(engine, memory, flush=is_idle)
     return results
+
+
+def _held_back(held: HeldBack, current: Pass[object], sent: Iterable[SentPlan]) -> RootWarning | None:
+    """The warning that calls of a root are held back; None if the root is gone. `sent`: the plans that were sent lately."""
+    observed = by_root(current.world.roots).get(held.root)
+    if observed is None or not observed.root.uid:
+        return None
+    planned = [operation for plan in current.planned.plans if plan.root == held.root for operation in plan.operations]
+    done = {result.operation.key for each in sent for result in each.results if result.outcome is Outcome.DONE}
+    waiting = sum(sort_of(operation) in held.sorts and operation.key not in done for operation in planned)
+    text = f"{waiting} calls ({held.verb} {held.kind}) wait, because the API server refuses such calls: {held.error}"
+    return RootWarning(held.root, observed.root.uid, observed.root.generation, text, HELD_BACK)
 
 
 def _tried(sent: Iterable[tuple[SentPlan, Result]]) -> list[Plan]:

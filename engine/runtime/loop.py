@@ -30,6 +30,7 @@ from engine.runtime.observers import LeaseObserver, LoopObserver, Observers
 from engine.runtime.passes import Engine, Pass, observe_and_plan
 from engine.runtime.progress import LoggedProgress, Progress
 from engine.runtime.provider import DividingProvider, Provider, WatchingProvider
+from engine.runtime.refusals import FEW, Refusals
 from engine.runtime.rejections import Rejections
 from engine.runtime.shard_leases import ShardClaim, establish_layout, held_together
 from engine.runtime.sharding import Term, hold_shards
@@ -209,7 +210,7 @@ class _Loop(Generic[C]):
         self.progress = progress
         self.observer = observer
         # Half an interval: a pass that the interval begins tries again what was rejected, and passes in quick succession do not.
-        self.memory = WriterMemory(Memo(steps=steps), rejections=Rejections(patience=interval / 2))
+        self.memory = WriterMemory(Memo(steps=steps), rejections=Rejections(patience=interval / 2), refusals=Refusals(FEW))
         self.internal_errors = InternalErrors(log)
         self.blocked: set[tuple[str, str]] = set()
         """What was logged as `blocked` and still applies: the root, or empty for all of them, and the reason."""

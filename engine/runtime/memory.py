@@ -18,6 +18,7 @@ from engine.runtime.foreign import ForeignObjects
 from engine.runtime.lookups import Lookups
 from engine.runtime.namespaces import Namespaces
 from engine.runtime.provider import Observation
+from engine.runtime.refusals import Refusals
 from engine.runtime.rejections import Rejections
 from engine.runtime.verdicts import Verdicts
 from engine.tick import outdated
@@ -111,6 +112,7 @@ class Memory(Struct, eq=False):
     """The record of the intent, as it was last read."""
     debounce: Debounce = field(default_factory=Debounce)
     rejections: Rejections = field(default_factory=Rejections)
+    refusals: Refusals = field(default_factory=Refusals)
     foreign: ForeignObjects = field(default_factory=ForeignObjects)
     lookups: Lookups = field(default_factory=Lookups)
     namespaces: Namespaces = field(default_factory=Namespaces)

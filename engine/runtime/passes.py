@@ -114,6 +114,8 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
         observation = await engine.provider.observe(engine.scope)
         await memory.foreign.refresh(engine.provider)
         memory.record = await engine.provider.get(intent.record.id) if intent.record is not None else None
+    if (changes := observation.changes_since(memory.observed)) is not None:
+        memory.refusals.note_changes(changes.lives, engine.clock.monotonic())
     memory.lookups.want(engine.blueprints, observation, intent.manifests, engine.configuration, memory.memo)
     with steps.waiting():
         await memory.lookups.refresh(engine.provider, engine.clock.monotonic())

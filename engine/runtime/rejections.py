@@ -1,7 +1,7 @@
 """Rejections: operations that are not sent again unchanged, because the server refused them or another writer reverts them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from engine.canonical import digest
 from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound, TooLarge, is_out_of_quota
 from engine.operation import Delete, Expect, Operation, Outcome, Patch, Result, Scale, WriteStatus, body_of
 from engine.paths import stamp
+from engine.runtime.refusals import is_refused, pause_after
 
 FINAL = (Forbidden, Invalid, NotFound)
 """Errors that the same request would get again."""
@@ -40,6 +41,8 @@ class _Answer(Struct, frozen=True):
     times: int = 0
     """How often in a row the same change has been made; 0: the operation was rejected."""
     suspended_until: float = -math.inf
+    refusals: int = 0
+    """How often in a row the request was refused (`is_refused`)."""
     room_tries: int = 0
     """How often in a row a quota had no room for the request; 0: something else is the answer."""
     is_too_large: bool = False
@@ -49,6 +52,11 @@ class _Answer(Struct, frozen=True):
     def awaits_room(self) -> bool:
         """Whether the request is sent again soon, because the quota may have room then."""
         return 0 < self.room_tries < MAX_ROOM_TRIES
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the request is sent again although nothing has changed."""
+        return self.awaits_room or (self.refusals > 0 and self.suspended_until < math.inf)
 
     def is_to(self, operation: Operation) -> bool:
         """Whether it is the answer to an operation that would send the same."""
@@ -60,7 +68,10 @@ class _Answer(Struct, frozen=True):
 
 
 class Rejections:
-    """The last answer to each operation: what was rejected or reverted is suspended for `patience` seconds (default: for ever)."""
+    """The last answer to each operation: what was rejected or reverted is suspended for `patience` seconds (default: for ever).
+
+    Unless that is for ever, what was refused (`is_refused`) is suspended for a second, and twice as long after each further refusal.
+    """
 
     def __init__(self, patience: float = math.inf) -> None:
         self._patience = patience
@@ -87,13 +98,27 @@ class Rejections:
         return reverted
 
     def _rejection(self, result: Result, at: float) -> _Answer:
-        operation, previous, tries = result.operation, self._answers.get(result.operation.key), 0
+        operation, tries = result.operation, 0
+        previous = before if (before := self._answers.get(operation.key)) is not None and before.is_to(operation) else None
         if is_out_of_quota(result.error) and operation.id.namespace in self._freed:
-            tries = 1 + (previous.room_tries if previous is not None and previous.is_to(operation) else 0)
-        answer = _Answer(_digest(operation), operation.expect, at, room_tries=tries, is_too_large=isinstance(result.error, TooLarge))
+            tries = 1 + (previous.room_tries if previous is not None else 0)
+        refusals = 1 + (previous.refusals if previous is not None else 0) if is_refused(result) else 0
+        too_large = isinstance(result.error, TooLarge)
+        answer = _Answer(_digest(operation), operation.expect, at, refusals=refusals, room_tries=tries, is_too_large=too_large)
+        return replace(answer, suspended_until=at + self._pause(answer))
+
+    def _pause(self, answer: _Answer) -> float:
+        """Seconds for which a rejected operation is suspended."""
         if answer.is_too_large:
-            return replace(answer, suspended_until=math.inf)
-        return replace(answer, suspended_until=at + (ROOM_PAUSE if answer.awaits_room else self._patience))
+            return math.inf
+        if answer.awaits_room:
+            return ROOM_PAUSE
+        return pause_after(answer.refusals - 1) if answer.refusals and self._patience < math.inf else self._patience
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Forget the answers to these operations."""
+        for key in keys:
+            self._answers.pop(key, None)
 
     def awaits_room(self, operation: Operation) -> bool:
         """Whether a quota has no room for the operation now, and it is sent again soon."""
@@ -101,8 +126,8 @@ class Rejections:
         return answer is not None and answer.awaits_room and answer.is_to(operation)
 
     def next_due(self, at: float) -> float | None:
-        """The first time after `at` at which a request is sent again that a quota had no room for; None if there is none."""
-        times = (answer.suspended_until for answer in self._answers.values() if answer.awaits_room and answer.suspended_until > at)
+        """The first time after `at` at which a refused request is sent again; None if there is none."""
+        times = (answer.suspended_until for answer in self._answers.values() if answer.is_repeated and answer.suspended_until > at)
         return min(times, default=None)
 
     def _count(self, operation: Operation, at: float) -> int:

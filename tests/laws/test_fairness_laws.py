@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import Forbidden, RefusedBy
 from engine.ids import NAMESPACE
@@ -27,6 +28,10 @@ CONSTANT = 4.0
 """Seconds that a small set may take longer beside others than alone: a few passes, and before each of its calls the at most 48 that are in
 progress."""
 
+MANY_REFUSALS = 90
+"""More than the calls that are refused of one set in two minutes: those that are in progress when the first ones are refused, and a few
+after each pause."""
+
 
 class Other(Struct, frozen=True):
     """A set of another team."""
@@ -36,6 +41,8 @@ class Other(Struct, frozen=True):
     """Whether the quota of its namespace has no room for pods."""
     is_deleted: bool
     """Whether it is deleted a little before the small set is created."""
+    is_near: bool = False
+    """Whether it is in the namespace of the small set."""
 
     @property
     def writes(self) -> int:
@@ -76,19 +83,22 @@ def refusing(call: Call) -> Forbidden | None:
 
 @asynccontextmanager
 async def shared_with(*others: Other) -> AsyncIterator[Stage]:
-    """A cluster in which these sets have been created, each in a namespace of its own, and `engine run` is at work on them."""
+    """A cluster in which these sets have been created, each in a namespace of its own or in that of the small set, and `engine run` is at
+    work on them."""
     async with stage() as cluster:
-        ours = Process(Busy(cluster))
+        ours = cluster.process = Process(Busy(cluster))
         ours.refuses = refusing
         names = [f"{'refused' if other.is_refused else 'other'}{number}" for number, other in enumerate(others)]
-        for name, other in zip(names, others, strict=True):
-            await cluster.kubectl.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=other.replicas, namespace=name))
+        namespaces = ["default" if other.is_near else name for name, other in zip(names, others, strict=True)]
+        for name, namespace, other in zip(names, namespaces, others, strict=True):
+            if not other.is_near:
+                await cluster.kubectl.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=other.replicas, namespace=namespace))
         async with cluster.running(ours):
             await cluster.clock.advance(2.0)
-            for name, other in zip(names, others, strict=True):
+            for name, namespace, other in zip(names, namespaces, others, strict=True):
                 if other.is_deleted:
-                    await cluster.kubectl.delete(kinds.PODCLIQUESET, name, name, propagation="Background")
+                    await cluster.kubectl.delete(kinds.PODCLIQUESET, namespace, name, propagation="Background")
             await cluster.clock.advance(1.0)
             yield cluster
 
@@ -111,7 +121,7 @@ async def beside(*others: Other) -> float:
         return await seconds_until_ready(cluster)
 
 
-OTHERS = st.lists(st.builds(Other, st.integers(1, 150), st.booleans(), st.booleans()), min_size=1, max_size=4)
+OTHERS = st.lists(st.builds(Other, st.integers(1, 150), st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=4)
 
 
 @settings(max_examples=4, phases=[Phase.explicit, Phase.generate])
@@ -120,12 +130,21 @@ def test_a_small_set_is_ready_as_soon_as_without_others(others: list[Other]) -> 
     assert anyio.run(lambda: beside(*others)) < anyio.run(alone) + CONSTANT
 
 
-async def test_a_small_set_is_not_delayed_by_thousands_of_calls_for_another_team() -> None:
+@pytest.mark.parametrize("is_near", [False, True], ids=["elsewhere", "in the same namespace"])
+async def test_a_small_set_is_not_delayed_by_thousands_of_calls_for_another_team(*, is_near: bool) -> None:
     creating, refused = Other(300, is_refused=False, is_deleted=False), Other(300, is_refused=True, is_deleted=False)
-    deleting = Other(300, is_refused=False, is_deleted=True)
+    deleting, refused_and_deleted = Other(300, is_refused=False, is_deleted=True), Other(300, is_refused=True, is_deleted=True)
     assert creating.writes * SECONDS_PER_WRITE > 2 * CONSTANT
 
     usual = await alone()
 
-    for other in (creating, refused, deleting):
-        assert await beside(other) < usual + CONSTANT
+    for other in (creating, refused, deleting, refused_and_deleted):
+        assert await beside(replace(other, is_near=is_near)) < usual + CONSTANT
+
+
+async def test_refused_replicas_take_as_many_calls_whatever_their_number() -> None:
+    for replicas in (100, 400):
+        async with shared_with(Other(replicas, is_refused=True, is_deleted=False)) as cluster:
+            await cluster.clock.advance(replicas * 4 * SECONDS_PER_WRITE + 120.0)
+
+            assert len(cluster.process.refused) < MANY_REFUSALS

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.blueprint import Desired
-from engine.errors import Forbidden, ServerFault, Unreachable
+from engine.errors import Forbidden, RefusedBy, ServerFault, Unreachable
 from engine.memo import Memo
 from engine.observed import Observed
 from engine.runtime.lease import DISABLED, Lease
@@ -119,17 +119,33 @@ async def test_a_loop_continues_after_a_day_of_failed_passes() -> None:
         assert leaf("root-0") in stage.provider.objects
 
 
-async def test_a_rejected_operation_is_sent_again_every_interval() -> None:
+async def test_a_refused_operation_is_sent_again_after_pauses_that_double() -> None:
     stage = Stage(root_body(leaves=1))
     denied = create("root-0")
     stage.provider.failing[denied.key] = [Forbidden("no quota left") for _ in range(4)]
 
-    async with running(stage, interval=30):
-        await stage.clock.advance(100)
+    async with running(stage, interval=60):
+        await stage.clock.advance(10)
         assert stage.provider.started.count(denied.key) == 4
-        await stage.clock.advance(100)
+        await stage.clock.advance(10)
 
         assert leaf("root-0") in stage.provider.objects
+
+
+async def test_of_many_refused_operations_few_are_sent_until_one_is_done() -> None:
+    stage = Stage(root_body(leaves=300))
+    refused = Forbidden("exceeded quota", by=RefusedBy.QUOTA)
+    creates = [create(f"root-{number}") for number in range(300)]
+    for operation in creates:
+        stage.provider.failing[operation.key] = [refused] * 1000
+
+    async with running(stage, interval=60):
+        await stage.clock.advance(100)
+        assert len(stage.provider.started) < 100
+        stage.provider.failing.clear()
+        await stage.clock.advance(32)
+
+        assert all(operation.id in stage.provider.objects for operation in creates)
 
 
 async def test_a_candidate_does_not_observe_the_cluster() -> None:

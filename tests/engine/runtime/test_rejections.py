@@ -62,10 +62,35 @@ def test_another_body_or_another_revision_of_the_object_is_another_request(verb:
 
 def test_a_rejected_operation_is_sent_again_when_patience_is_over() -> None:
     rejections = Rejections(patience=30)
-    rejections.note([failed(create("a"), Forbidden("no"))], 0)
+    rejections.note([failed(create("a"), NotFound("no such kind"))], 0)
 
     assert rejections.suspends(create("a"), 29)
     assert not rejections.suspends(create("a"), 30)
+    assert rejections.next_due(0) is None
+
+
+@pytest.mark.parametrize("error", [Forbidden("no"), Invalid("no")])
+def test_a_refused_operation_is_sent_again_after_pauses_that_double(error: ClusterError) -> None:
+    rejections, at = Rejections(patience=300), 0.0
+    pauses: list[float] = []
+    while len(pauses) < 8:
+        rejections.note([failed(create("a"), error)], at)
+        due = rejections.next_due(at)
+        assert due is not None
+        assert rejections.suspends(create("a"), due - 0.1) and not rejections.suspends(create("a"), due)
+        pauses.append(due - at)
+        at = due
+
+    assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
+
+
+def test_an_operation_is_sent_again_when_its_answer_is_forgotten() -> None:
+    rejections = Rejections()
+    rejections.note([failed(create(name), Forbidden("no")) for name in "ab"], 0)
+    rejections.forget([create("a").key, create("c").key])
+
+    assert not rejections.suspends(create("a"), 1)
+    assert rejections.suspends(create("b"), 1)
 
 
 def test_what_is_too_large_is_never_sent_again_whatever_its_revision() -> None:

@@ -4,8 +4,10 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from engine.errors import Forbidden
 from engine.plan import Plan
 from engine.runtime.apply import Sending, apply
+from engine.runtime.refusals import FEW, Refusals
 from engine.runtime.turns import BURST
 from engine.verb import Verb
 from grove_sandbox.clock import VirtualClock
@@ -95,3 +97,23 @@ async def test_nothing_more_is_sent_of_a_plan_that_is_dropped() -> None:
     assert [name for name in names if name.startswith("large")][-1] == "large-20"
     assert sum(name.startswith("other") for name in names) == 10
     assert len(sending.take_results()) == len(names)
+
+
+async def test_calls_like_those_that_are_refused_are_left_and_all_others_are_sent() -> None:
+    provider, sort = FakeProvider(), 500
+    refused = [create(f"refused-{number}") for number in range(sort)]
+    after, others = (
+        create("last", "refused-400"),
+        [change(Verb.CREATE, ROOT.id("default", f"other-{number}"), {}) for number in range(sort)],
+    )
+    for operation in refused:
+        provider.failing[operation.key] = [Forbidden("no room")]
+    sending = Sending(provider, VirtualClock(), concurrency=4, refusals=Refusals(FEW))
+    sending.add([replace(plan(*refused, after, *others), root=ROOT.id("default", "mine")), chain("small")])
+    await sending.finish()
+
+    assert sum("refused" in key for key in provider.started) < FEW + 4
+    assert after.key not in provider.started
+    assert {operation.key for operation in others} < set(provider.started)
+    assert {f"small-{number}" for number in range(3)} < {key.rpartition("/")[2] for key in provider.started}
+    assert len(sending.take_results()) == len(provider.started)
