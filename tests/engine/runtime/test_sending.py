@@ -102,10 +102,8 @@ async def test_nothing_more_is_sent_of_a_plan_that_is_dropped() -> None:
 async def test_calls_like_those_that_are_refused_are_left_and_all_others_are_sent() -> None:
     provider, sort = FakeProvider(), 500
     refused = [create(f"refused-{number}") for number in range(sort)]
-    after, others = (
-        create("last", "refused-400"),
-        [change(Verb.CREATE, ROOT.id("default", f"other-{number}"), {}) for number in range(sort)],
-    )
+    after, names = create("last", "refused-400"), [f"other-{number}" for number in range(sort)]
+    others = [change(Verb.CREATE, ROOT.id("default", name), body(ROOT, name)) for name in names]
     for operation in refused:
         provider.failing[operation.key] = [Forbidden("no room")]
     sending = Sending(provider, VirtualClock(), concurrency=4, refusals=Refusals(FEW))
