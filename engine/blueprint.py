@@ -12,7 +12,7 @@ from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Unlisted, World
 from engine.operation import Trial
-from engine.plan import Alarm, Wait
+from engine.plan import Alarm, Objection, Wait
 from engine.resource import Body, Policy
 
 
@@ -26,6 +26,8 @@ class Desired(Struct, frozen=True, eq=False):
     """What is due and not done now, besides the resources that the graph holds back."""
     problems: tuple[str, ...] = ()
     """Mistakes in what the user asked for. If there are any, nothing is planned."""
+    objections: tuple[Objection, ...] = ()
+    """Why the root must be left alone until somebody allows more. If there are any, nothing is planned."""
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     """What users must know although no operation of the plan reports it."""

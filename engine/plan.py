@@ -138,8 +138,13 @@ def obstacles(plan: Plan, *, is_listed: bool = True) -> tuple[Wait, ...]:
 
 
 def blocked_by(plan: Plan) -> tuple[Wait, ...]:
-    """What is deferred until somebody else acts; if nothing is, the alarms that last, each as a wait of the object that it is about."""
-    return plan.blocked or tuple(Wait(alarm.about or plan.root, alarm.text, blocked=True) for alarm in plan.blocking_alarms)
+    """What is deferred until somebody else acts; if nothing is, the alarms that last, each as a wait of the object that it is about.
+
+    Alarms that only repeat an objection are left out.
+    """
+    known = {objection.message for objection in plan.objections}
+    alarms = (alarm for alarm in plan.blocking_alarms if alarm.text not in known)
+    return plan.blocked or tuple(Wait(alarm.about or plan.root, alarm.text, blocked=True) for alarm in alarms)
 
 
 def changed(plan: Plan) -> bool:

@@ -36,11 +36,13 @@ class PartPlan(Struct, frozen=True, eq=False):
 def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str]], memo: Memo) -> Plan:
     """The operations that turn the observed objects into the desired ones, each after those it depends on.
 
-    A part whose resources and objects are the same as in the last pass is not compared again. If the desired state has problems, or if the
-    cluster does not serve the kind of a manifest, nothing is planned.
+    A part whose resources and objects are the same as in the last pass is not compared again. If the desired state has problems or
+    objections, or if the cluster does not serve the kind of a manifest, nothing is planned.
     """
     if desired.problems:
         return Plan(observed.root.id, problems=desired.problems, notes=desired.notes)
+    if desired.objections:
+        return Plan(observed.root.id, objections=desired.objections, notes=desired.notes, alarms=desired.alarms)
     if observed.proposal is not None and not observed.unserved.isdisjoint(observed.root.id.keys()):
         return Plan(observed.root.id, deferred=(not_served(observed.root.id, observed.proposal),), notes=desired.notes)
     absent, labelled_at = _absent_cause(observed), _labelled_at(observed)

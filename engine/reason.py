@@ -50,6 +50,8 @@ class Reason(StrEnum):
     """It has no manifest any more."""
     ADOPTED = "Adopted"
     """It was created from the current template, and its hash is of another operator or another version of the engine: it gets ours."""
+    TAKEN_OVER = "TakenOver"
+    """Another release of Grove divides the set into other PodGangs, and the engine takes the set over."""
     STATUS_CHANGED = "StatusChanged"
     """The status that we write is out of date."""
 

@@ -83,7 +83,8 @@ def unapplied(plans: Sequence[Plan], observed: Mapping[ResourceId, Observed]) ->
             continue
         is_written = any(operation.id == plan.root and not isinstance(operation, WriteStatus) for operation in plan.operations)
         is_deferred = any(wait.id == plan.root for wait in plan.deferred)
-        if is_written or is_deferred or plan.problems or plan.error or not each.root.uid or each.root.deleting_since is not None:
+        is_refused = plan.problems or plan.error or (plan.objections and not plan.operations)
+        if is_written or is_deferred or is_refused or not each.root.uid or each.root.deleting_since is not None:
             yield plan.root
 
 

@@ -116,7 +116,7 @@ def _wire(plan: SavedPlan) -> WirePlan:
 
 def _wire_scope(scope: PlanScope) -> WireScope:
     applyset = _wire_id(scope.applyset) if scope.applyset is not None else None
-    return WireScope(scope.namespaces, scope.kinds, scope.focus, scope.allow_replace, applyset, scope.allow_empty)
+    return WireScope(scope.namespaces, scope.kinds, scope.focus, scope.allow_replace, applyset, scope.allow_empty, scope.take_over)
 
 
 def _wire_id(id: ResourceId) -> WireObject:
@@ -193,7 +193,7 @@ def _plan(wire: WirePlan) -> SavedPlan:
 
 def _scope(wire: WireScope) -> PlanScope:
     applyset = _id(wire.applyset) if wire.applyset is not None else None
-    return PlanScope(wire.namespaces, wire.kinds, wire.focus, wire.allow_replace, applyset, wire.allow_empty)
+    return PlanScope(wire.namespaces, wire.kinds, wire.focus, wire.allow_replace, applyset, wire.allow_empty, wire.take_over)
 
 
 def _root(wire: WireRoot) -> RootState:

@@ -40,6 +40,8 @@ class PlanScope(Struct, frozen=True):
     """The parent of the ApplySet that the manifests are applied as; None: they are not."""
     allow_empty: bool = False
     """Whether all members of the ApplySet may be removed."""
+    take_over: bool = False
+    """Whether sets that another release of Grove manages may be taken over."""
 
 
 class SavedPlan(Struct, frozen=True, eq=False):

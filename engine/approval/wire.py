@@ -75,6 +75,7 @@ class WireScope(_Strict, frozen=True):
     allow_replace: bool
     applyset: WireObject | None
     allow_empty: bool
+    take_over: bool = False
 
 
 class WireReport(_Strict, frozen=True):

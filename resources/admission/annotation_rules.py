@@ -25,6 +25,7 @@ PLACEMENTS: Final = "must be " + " or ".join(f'"{placement}"' for placement in D
 ON_COMPLETION: Final = f'must be "{labels.ON_COMPLETION}"'
 OWN: Final = (
     labels.ALLOW_REPLACE,
+    labels.TAKE_OVER,
     labels.DOMAIN_PLACEMENT,
     labels.RELEASE_DOMAINS,
     labels.PROTECT,

@@ -14,6 +14,8 @@ PODCLIQUE: Final = Kind(GROVE_GROUP, "v1alpha1", "PodClique", "podcliques", stat
 SCALING_GROUP: Final = Kind(GROVE_GROUP, "v1alpha1", "PodCliqueScalingGroup", "podcliquescalinggroups", status=True)
 TOPOLOGY_BINDING: Final = Kind(GROVE_GROUP, "v1alpha1", "ClusterTopologyBinding", "clustertopologybindings", namespaced=False, status=True)
 PODGANG: Final = Kind(SCHEDULER_GROUP, "v1alpha1", "PodGang", "podgangs", status=True)
+PODGANG_MAP: Final = Kind(GROVE_GROUP, "v1alpha1", "PodGangMap", "podgangmaps")
+"""How Grove's operator v0.1.0-alpha.12 and later divides a replica into PodGangs. The engine makes none."""
 
 POD: Final = Kind("", "v1", "Pod", "pods", status=True)
 SERVICE: Final = Kind("", "v1", "Service", "services", status=True)
@@ -57,6 +59,7 @@ DEFINED: Final = (*OURS, DYNAMO_GRAPH)
 
 KINDS: Final = (
     *OURS,
+    PODGANG_MAP,
     POD,
     SERVICE,
     SERVICE_ACCOUNT,

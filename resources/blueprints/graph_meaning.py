@@ -14,7 +14,7 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.paths import overlay
-from engine.plan import Alarm, Wait
+from engine.plan import Alarm, Objection, Wait
 from engine.reason import Reason
 from engine.resource import PLAIN, Body, Drop, Hold, Policy, Resource, Want
 from resources.admission.admit import admit
@@ -28,6 +28,7 @@ from resources.blueprints.replacement_trials import alarms
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.status import FAILED, INVALID, Failure, status_of
+from resources.model.epochs import allows_take_over, epoch_objection, left_alone
 from resources.ports.configuration import ONLY, Configuration
 from resources.removal.deletion import orphans_its_children
 
@@ -86,6 +87,8 @@ def desire(observed: Observed, configuration: Configuration, memo: Memo) -> Desi
     """The objects of the graph besides its PodCliqueSet, and its status."""
     if observed.root.deleting_since is not None:
         return _teardown(observed)
+    if (objection := _objection(observed, configuration)) is not None:
+        return left_alone(objection)
     decision, graph, _ = _admitted(observed, configuration, memo)
     body = decision.body or {}
     if graph is None:
@@ -95,6 +98,13 @@ def desire(observed: Observed, configuration: Configuration, memo: Memo) -> Desi
     except (PodFault, GraphError) as error:
         return _invalid(observed, body, (str(error),))
     return _desired(observed, body, graph, planned)
+
+
+def _objection(observed: Observed, configuration: Configuration) -> Objection | None:
+    """Why nothing may be done for a graph: its set is managed by another release of Grove; None if nothing speaks against it."""
+    is_allowed = bool(observed.nested) and allows_take_over(_body(observed))
+    objections = (epoch_objection(each, configuration, is_allowed=is_allowed) for each in observed.nested.values())
+    return next((objection for objection in objections if objection is not None), None)
 
 
 def _admitted(observed: Observed, configuration: Configuration, memo: Memo) -> AdmittedGraph:

@@ -21,6 +21,7 @@ from resources.children.podgang import MOST_PODS
 from resources.children.table import CHILDREN
 from resources.domains.release import used_orphans
 from resources.model.domain import policy_of
+from resources.model.epochs import epoch_objection, left_alone
 from resources.model.template import Template, read, referenced_ids
 from resources.model.view import SET, part_key
 from resources.ports.configuration import Configuration
@@ -110,6 +111,8 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
         root = observed.root
         if root.deleting_since is not None:
             return teardown(observed, KNOWN, self._table, configuration, now, memo)
+        if (objection := epoch_objection(observed, configuration)) is not None:
+            return left_alone(objection)
         admitted = admitted_set(observed, configuration, self._listed(observed, configuration), memo)
         if admitted.problems:
             return Desired(graph(()), problems=admitted.problems)

@@ -12,6 +12,7 @@ from engine.reason import Reason
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of
 from resources.model.domain import Domain
+from resources.model.epochs import signs_of
 from resources.model.template import is_our_hash
 from resources.model.view import CliqueView, GangView, GroupView, View
 from resources.policies.availability import INITIALIZED
@@ -37,6 +38,8 @@ def _of_new_clique(view: View, clique: CliqueView) -> Reason | None:
 
 def of_gang(view: View, gang: GangView) -> Reason | None:
     """Why a gang, or the scheduler's object for it, does not exist; None if nothing explains it."""
+    if gang.live is None and signs_of(view.template.id, view.lives).made_by:
+        return Reason.TAKEN_OVER
     members = () if gang.is_base else tuple(gang.cliques)
     return next((of_group_replica(view, clique.group, clique.group_replica) for clique in members if clique.group is not None), None)
 

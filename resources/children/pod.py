@@ -22,7 +22,7 @@ from resources.children.podclique import HASH_LABEL, labels_of, our_labels, pod_
 from resources.children.resource_claim import ClaimUse
 from resources.children.scheduler_gang import SchedulerGang
 from resources.domains import placement as domain_placement
-from resources.model import environment
+from resources.model import environment, epochs
 from resources.model.domain import Domain
 from resources.model.pod_facts import NewPod, PodFacts
 from resources.model.view import CliqueView, GangView, View, is_scheduled
@@ -64,7 +64,7 @@ def _of_clique(view: View, clique: CliqueView, base: GangView, gang: SchedulerGa
     is_gate_open = not clique.base_gang or is_scheduled(base)
     for pod in clique.assignment.kept:
         because = view.removals.pods.get(pod.name)
-        yield _replaced(pod, because) if because else _serving_pod(view, clique, pod, clique_labels, placement, is_gate_open)
+        yield _replaced(pod, because) if because else _serving_pod(view, clique, pod, clique_labels, placement, gang, is_gate_open)
     if clique.assignment.new:
         parents = startup.parents(view, clique)
         template = _template(view, clique, placement, _spec(view, clique, is_gate_open))
@@ -178,11 +178,18 @@ def _after_identity(view: View, clique: CliqueView, pod: Want | Hold, parents: S
 
 
 def _serving_pod(
-    view: View, clique: CliqueView, pod: PodFacts, clique_labels: dict[str, str], placement: LabelsAndAnnotations, is_gate_open: bool
+    view: View,
+    clique: CliqueView,
+    pod: PodFacts,
+    clique_labels: dict[str, str],
+    placement: LabelsAndAnnotations,
+    gang: SchedulerGang | None,
+    is_gate_open: bool,
 ) -> Want:
     """An existing pod. It keeps the hash that it was created with.
 
-    An outdated pod also keeps its labels and annotations: selectors for labels of the new version must not match it.
+    An outdated pod also keeps its labels and annotations: selectors for labels of the new version must not match it. One that is taken over
+    from a gang of an epoch is changed after the scheduler's object for its `gang` is created.
     """
     index = {labels.POD_INDEX: str(pod.index)} if pod.index is not None else {}
     annotations = clique.clique.annotations
@@ -196,12 +203,14 @@ def _serving_pod(
     body = manifest(kinds.POD, view.namespace, pod.name, pod_labels, annotations=annotations)
     why = f"pod of {clique.name}"
     own_reasons: list[tuple[Path, Reason]] = [(HASH_LABEL, Reason.ADOPTED)] if clique.is_current(pod) else []
+    of_epoch = epochs.own_reasons(view.template.id, pod.live, view.lives, placement)
     if pod.gated and is_gate_open:
         gates = [gate for gate in pod.live.body["spec"]["schedulingGates"] if gate.get("name") != labels.GATE]
         body["spec"] = {"schedulingGates": gates}
         why = f"gang {clique.gang} may be scheduled"
         own_reasons.append((GATES, Reason.GANG_SCHEDULED))
-    return replace(_pod(view, clique, body, why), own_reasons=tuple(own_reasons))
+    serving = replace(_pod(view, clique, body, why), own_reasons=(*of_epoch, *own_reasons))
+    return replace(serving, after=serving.after | {gang.id}) if of_epoch and gang is not None else serving
 
 
 def _hash(clique: CliqueView, pod: PodFacts) -> str:

@@ -5,13 +5,14 @@ from typing import Any
 
 from engine.observed import Live
 from engine.reason import Because, Reason
-from engine.resource import EventGroup, Policy, Want
+from engine.resource import EventGroup, Path, Policy, Want
 from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.base.fields import manifest
 from resources.children import absence
 from resources.children.child_kind import DeletionGroup, EventTexts, unexpected
 from resources.domains import replica_domains
+from resources.model import epochs
 from resources.model.pod_match import spelled_as
 from resources.model.view import CliqueView, GroupView, View, group_replica, template_spec
 from resources.policies.startup import parents
@@ -83,10 +84,16 @@ def _podclique(view: View, clique: CliqueView) -> Want:
         status=clique_status,
         urgent=begins(clique_status),
         provisional=status.is_coming_up(clique, clique_status),
-        own_reasons=((HASH_LABEL, Reason.ADOPTED),) if clique.adopted else (),
+        own_reasons=_own_reasons(view, clique),
         reason=absence.of_clique(view, clique),
         status_why=status.summary_text(clique_status),
     )
+
+
+def _own_reasons(view: View, clique: CliqueView) -> tuple[tuple[Path, Reason], ...]:
+    """Why labels of the clique change, where that is not the template."""
+    of_epoch = epochs.own_reasons(view.template.id, clique.live, view.lives) if clique.live is not None else ()
+    return of_epoch or (((HASH_LABEL, Reason.ADOPTED),) if clique.adopted else ())
 
 
 def labels_of(view: View, clique: CliqueView) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from engine.observed import Live
 from engine.paths import overlay
 from engine.plan import Alarm
-from engine.reason import Reason
+from engine.reason import Because, Reason
 from engine.resource import Body, Hold, Policy, Want
 from engine.verb import Verb
 from resources.base import kinds, labels, names
@@ -14,11 +14,13 @@ from resources.base.fields import annotations_of, manifest
 from resources.children import absence
 from resources.children.child_kind import DeletionGroup, EventTexts, unexpected
 from resources.children.podclique import deleted_by_user, scaled_in
+from resources.model.epochs import is_epoch_name, is_of_epoch
 from resources.model.gang_scheduling import gang_objects, scheduler_name
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View
 from resources.status import podgang as status
 
+TAKEN_OVER: Final = DeletionGroup(Because(Reason.TAKEN_OVER, "the set is taken over from another release of Grove"))
 TERMINATION = ("metadata", "annotations", labels.GANG_TERMINATION)
 CONSTRAINT, GROUP_CONSTRAINTS = "topologyConstraint", "topologyConstraintGroupConfigs"
 POLICY = Policy(
@@ -226,8 +228,13 @@ def _listed(clique: CliqueView) -> list[str]:
     return [*(pod.name for pod in clique.assignment.kept), *(pod.name for pod in clique.assignment.new)]
 
 
-def obsolete(view: View, live: Live) -> DeletionGroup:
-    """A scaled gang is deleted with its replica of the scaling group: gang 0 is that of the first replica beyond minAvailable."""
+def obsolete(view: View, live: Live) -> DeletionGroup | str:
+    """A scaled gang is deleted with its replica of the scaling group: gang 0 is that of the first replica beyond minAvailable.
+
+    A gang of an epoch, or the scheduler's object for one, is kept until the engine's PodGangs have its cliques and pods (M20).
+    """
+    if is_of_epoch(view.template.id, live, view.lives):
+        return _obsolete_of_epoch(view, live)
     for group in view.groups:
         number = live.id.name.removeprefix(f"{group.name}-")
         if number.isascii() and number.isdigit():
@@ -235,3 +242,33 @@ def obsolete(view: View, live: Live) -> DeletionGroup:
                 return deleted_by_user(group.live)
             return scaled_in(view, group, int(number) + group.group.min_available)
     return unexpected(f"the template has no gang {live.id.name}")
+
+
+def _obsolete_of_epoch(view: View, live: Live) -> DeletionGroup | str:
+    if missing := _missing_gang(view):
+        return missing
+    user = next((user for user, gang in _gangs_of_users(view) if gang == live.id.name), "")
+    return f"it is kept until {user} is in a PodGang of the engine" if user else TAKEN_OVER
+
+
+def obsolete_map(view: View, live: Live) -> DeletionGroup | str:
+    """A PodGangMap goes last: as long as it exists, an interrupted take-over is known as one. One that is left when the set is given back
+    would tell the other release that it has made the engine's PodGangs (M21)."""
+    if missing := _missing_gang(view):
+        return missing
+    root = view.template.id
+    if gang := next((gang for gang in view.lives.of(kinds.PODGANG.name) if is_of_epoch(root, gang, view.lives)), None):
+        return f"it is kept until PodGang {gang.id.name} is gone"
+    user = next((user for user, gang in _gangs_of_users(view) if is_epoch_name(root, gang, view.lives)), "")
+    return f"it is kept until {user} is in a PodGang of the engine" if user else TAKEN_OVER
+
+
+def _missing_gang(view: View) -> str:
+    """Why nothing of an epoch is deleted yet: a PodGang that takes its place does not exist; empty if all do."""
+    return next((f"it is kept until PodGang {gang.id.name} exists" for gang in view.gangs if gang.live is None), "")
+
+
+def _gangs_of_users(view: View) -> Iterator[tuple[str, str]]:
+    """Each clique and pod of the replica with the name of its PodGang."""
+    for kind in (kinds.PODCLIQUE.name, kinds.POD.name):
+        yield from ((f"{kind} {live.id.name}", live.labels.get(labels.PODGANG, "")) for live in view.lives.of(kind))

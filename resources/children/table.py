@@ -100,6 +100,12 @@ CHILDREN: Final = ChildTable(
             protected=ANY,
         ),
         ChildKind(
+            kinds.PODGANG_MAP,
+            reads=(kinds.POD, kinds.PODCLIQUE, kinds.PODGANG),
+            obsolete=podgang.obsolete_map,
+            verbs=("delete",),
+        ),
+        ChildKind(
             gang_kinds,
             reads=(kinds.POD, kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG, kinds.TOPOLOGY_BINDING),
             of_replica=scheduler_gang.render,

@@ -159,12 +159,13 @@ def _observed(blueprint: Blueprint[Configuration], configuration: Configuration,
 
 
 def _written(blueprint: Blueprint[Configuration], configuration: Configuration, use: Use) -> Iterator[_Need]:
-    """What is written to roots and children. An object is read by name after a write without an answer, and if its name is taken."""
+    """What is written to roots and children. An object is read if its name is taken, and by `run` after a write without an answer."""
     root, children = blueprint.kind, blueprint.children(configuration)
     proposed = ("create", "patch") if use is Use.SYNC else ()
     yield root, ("get", *ROOT_WRITES.get(root, ()), *proposed), ""
     for kind, verbs in children.items():
-        yield kind, ("get", *verbs), ""
+        is_read = use is Use.RUN or "create" in verbs
+        yield kind, ("get", *verbs) if is_read else verbs, ""
     for kind in (root, *children):
         if kind in kinds.DEFINED:
             yield kind, ("patch",), "status"

@@ -76,6 +76,8 @@ class Configuration(Struct, frozen=True):
     """The only namespaces whose workloads are managed; empty: all of them."""
     limits: WorkloadLimits = WorkloadLimits()
     """How large sets may be."""
+    take_over: bool = False
+    """Whether sets whose PodGangs Grove v0.1.0-alpha.12 or later has made are taken over."""
 
     def scheduler(self, name: str) -> Scheduler:
         """The back end of that name; an empty name means the default. Raises `KeyError` if it is not enabled."""

@@ -45,7 +45,8 @@ class Explanation(Struct, frozen=True, eq=False):
     orphan: bool
     """Whether it has our labels and its root is gone."""
     problems: tuple[str, ...]
-    """The faults and internal errors of the roots that own it. Because of them it is not known what those roots desire."""
+    """The faults and internal errors of the roots that own it, and why these are left alone. Because of them it is not known what those
+    roots desire."""
 
     @property
     def is_known(self) -> bool:
@@ -81,8 +82,17 @@ def explain(
         tuple(wait for plan in candidate_plans for wait in plan.deferred if wait.id == id),
         tuple(wait for plan in candidate_plans for wait in plan.pending if wait.id == id),
         orphan is not None,
-        tuple(problem for plan in owner_plans for problem in (*plan.problems, *([error_text(plan.error)] if plan.error else ()))),
+        tuple(problem for plan in owner_plans for problem in _unknown_because(plan)),
     )
+
+
+def _unknown_because(plan: Plan) -> Iterator[str]:
+    """Why it is not known what a root desires: its faults, an internal error, and objections before anything was planned."""
+    yield from plan.problems
+    if plan.error is not None:
+        yield error_text(plan.error)
+    if not plan.operations:
+        yield from (objection.message for objection in plan.objections)
 
 
 def _owns(observed: Observed, id: ResourceId) -> bool:

@@ -1,7 +1,7 @@
 """A sandbox cluster in a thread of its own, and the hands of a user on it."""
 
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import anyio
 import yaml
 from anyio.from_thread import BlockingPortal
 
+from engine.errors import NotFound
 from engine.ids import Kind
 from grove_sandbox.http.access import Denial
 from grove_sandbox.http.faults import InjectedFault
@@ -37,6 +38,12 @@ class Box:
     def all(self, kind: Kind) -> list[dict[str, Any]]:
         """All objects of a kind."""
         return self.portal.call(self.cluster.client("user").list, kind).items
+
+    def served(self, kind: Kind) -> list[dict[str, Any]]:
+        """All objects of a kind; none if it is not served."""
+        with suppress(NotFound):
+            return self.all(kind)
+        return []
 
     def names(self, kind: Kind) -> list[str]:
         """The names of all objects of a kind."""
@@ -105,7 +112,7 @@ class Box:
         """The revision of every workload and all that is of it: equal twice means that nothing was written between."""
         found = {}
         for kind in (PODCLIQUESET, *BLUEPRINTS[0].children(Configuration({}, "", fabrics=fabrics(Settings())))):
-            for body in self.all(kind):
+            for body in self.served(kind):
                 if kind is PODCLIQUESET or "app.kubernetes.io/managed-by" in body["metadata"].get("labels", {}):
                     found[f"{kind.name}/{body['metadata']['name']}"] = body["metadata"]["resourceVersion"]
         return found

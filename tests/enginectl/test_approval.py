@@ -235,7 +235,7 @@ def test_a_forged_plan_is_told_what_is_wrong_with_it(serving: Box, engine: Engin
         assert "not a saved plan: " in answer.err
 
 
-@pytest.mark.parametrize("option", ["-f", "-n", "-A", "--dry-run", "--allow-replace"])
+@pytest.mark.parametrize("option", ["-f", "-n", "-A", "--dry-run", "--allow-replace", "--take-over"])
 def test_a_plan_excludes_what_says_otherwise(engine: Engine, tmp_path: Path, option: str) -> None:
     value = [str(tmp_path)] if option == "-f" else ["x"] if option == "-n" else []
 

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from engine.errors import NotFound
+from engine.runtime.lease import LEASE
 from engine.runtime.logs import logger
 from enginectl.actions.publishing import INTERVAL, Publisher
 from enginectl.base.options import Options
@@ -20,6 +21,7 @@ from grove_sandbox.api.verbs import Api
 from grove_sandbox.clients.inprocess import InProcessClient
 from grove_sandbox.clock import VirtualClock
 from resources.base.kinds import CONFIG_MAP
+from resources.base.kinds import NAMESPACE as NAMESPACED
 from resources.install.publication import NAME, NAMESPACE
 from resources.settings import valid_settings
 from tests.enginectl.publications import publication
@@ -266,3 +268,42 @@ async def test_without_leader_election_the_only_process_publishes() -> None:
         await cluster.clock.advance(1)
 
     assert await cluster.is_ours() and "leases" not in (await cluster.stored())["data"]
+
+
+def operator_lease(clock: VirtualClock, **changes: Any) -> dict[str, Any]:
+    """The Lease of Grove's operator, renewed now."""
+    now = clock.now().strftime("%Y-%m-%dT%H:%M:%S.000000Z")
+    spec = {"holderIdentity": OPERATOR, "leaseDurationSeconds": 60, "renewTime": now, "acquireTime": now, "leaseTransitions": 1, **changes}
+    meta = {"name": "grove-operator-leader-election", "namespace": "grove-system"}
+    return {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": meta, "spec": spec}
+
+
+OPERATOR = "grove-operator-7d9c8b6f5-x2k4p_0d7a6a3e-8f4b-4a51-9a39-6a1f0c6f2f11"
+OF_GROVE = {"leaderElection": {"resourceNamespace": "grove-system", "resourceName": "grove-operator-leader-election"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "configuration", "ends"),
+    [
+        ({}, OURS, True),
+        ({"holderIdentity": ""}, OURS, False),
+        ({"renewTime": "2020-01-01T00:00:00.000000Z"}, OURS, False),
+        ({}, OF_GROVE, False),
+    ],
+    ids=["held", "released", "expired", "the Lease is ours"],
+)
+async def test_a_process_ends_when_groves_operator_is_started_beside_it(
+    changes: dict[str, Any], configuration: dict[str, Any], ends: bool
+) -> None:
+    cluster = Cluster()
+    await cluster.client.create(NAMESPACED, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "grove-system"}})
+    publisher = cluster.publisher(configuration)
+    async with working(publisher):
+        await cluster.clock.advance(3 * INTERVAL)
+        before = list(cluster.moved)
+        await cluster.client.create(LEASE, "grove-system", operator_lease(cluster.clock, **changes))
+        await cluster.clock.advance(INTERVAL)
+        await cluster.clock.advance(0)
+
+    assert (before, bool(cluster.moved)) == ([], ends)
+    assert ("Grove's operator runs in this cluster" in publisher.moved) == ends

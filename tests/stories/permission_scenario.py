@@ -37,6 +37,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.maps import binding
 from tests.mnnvl.sets import auto, gpu
 from tests.stories.graphs import graph, service
+from tests.takeover.epochs import leftover_map
 from tests.waiting import PATIENCE
 
 CONFIGURATION = Configuration(
@@ -74,7 +75,7 @@ class Part:
 
 
 def sets(namespace: str, name: str) -> Iterable[tuple[Kind, Body]]:
-    """A set with a start order, autoscalers and shared claims."""
+    """A set with a start order, autoscalers and shared claims, which may be taken over from another release of Grove."""
     cliques = (clique("router", autoScalingConfig={"maxReplicas": 3}), clique("worker", startsAfter=["router"]), clique("leader"))
     plain = podcliqueset(
         f"{name}-web",
@@ -85,6 +86,7 @@ def sets(namespace: str, name: str) -> Iterable[tuple[Kind, Body]]:
         resourceClaimTemplates=[claim_template("device")],
         resourceSharing=[share("device")],
     )
+    plain["metadata"]["annotations"] = {labels.TAKE_OVER: "true"}
     yield kinds.PODCLIQUESET, plain
 
 
@@ -212,6 +214,15 @@ class Interfering:
             await self._admin.create(kind, namespace, body, **options)
         return await self._client.create(kind, namespace, body, **options)
 
+    async def delete(self, kind: Kind, namespace: str, name: str, **options: Any) -> Any:
+        """Delete an object; the first PodGangMap is another one of that name by then."""
+        if kind == kinds.PODGANG_MAP and self._is_first("delete", kind):
+            body = await self._admin.get(kind, namespace, name)
+            metadata = {key: body["metadata"][key] for key in ("name", "namespace", "labels", "ownerReferences")}
+            await self._admin.delete(kind, namespace, name)
+            await self._admin.create(kind, namespace, {**body, "metadata": metadata})
+        return await self._client.delete(kind, namespace, name, **options)
+
     async def patch(self, kind: Kind, namespace: str, name: str, body: Any, *, subresource: str = "", **options: Any) -> Any:
         """Patch an object, after somebody else if it is the first status of its kind."""
         if subresource == "status" and self._is_first("status", kind):
@@ -272,6 +283,9 @@ class Scenario:
             for kind in tampered:
                 await self._tamper(kind)
             await self._until(lambda: self._none_is_tampered(tampered), (), "labels are restored")
+            if self.part.name == "sets":
+                await self._leave_a_map()
+                await self._until(self._has_no_map, (), "what another release of Grove has left is removed")
             await self._edit(workloads)
             for kind, body in workloads:
                 await self.admin.delete(kind, self._place(kind), body["metadata"]["name"], propagation="Background")
@@ -280,6 +294,14 @@ class Scenario:
             await self._until(self._all_gone, (), "everything is gone")
             if self.stays:
                 await self._until(self._never, (), "the scenario is over")
+
+    async def _leave_a_map(self) -> None:
+        """Another release of Grove has planned the PodGangs of the set."""
+        (root,) = (body for body in await self._objects(kinds.PODCLIQUESET) if body["metadata"]["name"].startswith(self.part.name))
+        await self.admin.create(kinds.PODGANG_MAP, self.namespace, leftover_map(root))
+
+    async def _has_no_map(self) -> bool:
+        return not await self._objects(kinds.PODGANG_MAP)
 
     async def _unprotect_claims(self) -> None:
         """Remove the finalizer of claims, as the controller does that does not run here."""

@@ -23,6 +23,7 @@ from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.controlplane.schedulers.kai import queue
 from tests.stories.permission_scenario import CONFIGURATION, PARTS, Part, Scenario, Stopped, blueprints_of
 from tests.stories.test_control_plane import connection, define
+from tests.takeover import epochs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -63,10 +64,11 @@ def denial_of(right: Right, use: Use) -> str:
 
 
 async def prepare(plane: ControlPlane, namespace: str) -> None:
-    """A namespace, our kinds, those of the add-ons, and their queues."""
+    """A namespace, our kinds, those of the add-ons and of a later Grove, and their queues."""
     async with connection(plane, "admin") as admin:
         addons = list(addon_objects(("lws", "volcano", "kai")))
-        await define(admin, namespace, *map(dict, definitions()), *(dict(body) for kind, body in addons if kind == kinds.CRD))
+        of_addons = (dict(body) for kind, body in addons if kind == kinds.CRD)
+        await define(admin, namespace, *map(dict, definitions()), *of_addons, epochs.definition())
         for kind, body in addons:
             if kind != kinds.CRD:
                 await admin.list(kind)

@@ -395,6 +395,8 @@ ELSEWHERE = {Reason.UNSPECIFIED, Reason.STATUS_CHANGED, Reason.PRUNED, Reason.MA
 """Reasons that other tests of this module cover, and those that are not of operations."""
 OF_DOMAINS = {Reason.DOMAIN_REPLACED, Reason.DOMAIN_RELEASED}
 """Reasons that tests of fabric domains cover."""
+OF_TAKE_OVER = {Reason.TAKEN_OVER}
+"""Reasons that tests of the take-over cover."""
 IN_DOUBT = {Reason.CLIQUE_CREATED}
 """Reasons that only an interrupted pass leads to."""
 
@@ -402,4 +404,4 @@ IN_DOUBT = {Reason.CLIQUE_CREATED}
 def test_every_reason_of_an_operation_has_a_situation() -> None:
     covered = {Reason(reason) for situation in SITUATIONS.values() for reason in situation.expected}
 
-    assert covered == set(Reason) - ELSEWHERE - OF_DOMAINS - IN_DOUBT
+    assert covered == set(Reason) - ELSEWHERE - OF_DOMAINS - OF_TAKE_OVER - IN_DOUBT

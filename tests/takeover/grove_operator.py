@@ -36,10 +36,10 @@ class Grove:
     async def deploy(self, manifest: Mapping[str, Any], *, gated: Iterable[str] = ()) -> None:
         """A user creates the set, and the operator brings it to rest. The pods of the cliques in `gated` keep the gate."""
         self.pcs = stored(manifest, self.options)
-        await self._create(Child(kinds.PODCLIQUESET, self._with_finalizer(), ("", "")))
+        await self.create(Child(kinds.PODCLIQUESET, self._with_finalizer(), ("", "")))
         cliques = []
         for child in self.rendering.children():
-            await self._create(child)
+            await self.create(child)
             if child.kind is kinds.PODCLIQUE:
                 cliques.append(child)
         await self.pause()
@@ -55,9 +55,10 @@ class Grove:
     async def start(self, clique: Child, indices: Sequence[int] | None = None, *, gated: bool = False) -> None:
         """Create pods of a PodClique."""
         for pod in self.rendering.pods(clique, indices, gated=gated):
-            await self._create(pod)
+            await self.create(pod)
 
-    async def _create(self, child: Child) -> Body:
+    async def create(self, child: Child) -> Body:
+        """Create an object as the operator, with its owner."""
         body = child.body
         if child.owner[0]:
             kind, name = child.owner
@@ -96,7 +97,7 @@ class Grove:
                     if pod["metadata"]["labels"][CLIQUE] == name:
                         await self._delete(kinds.POD, pod["metadata"]["name"])
                 await self._delete(kinds.PODCLIQUE, name)
-                await self._create(cliques[name])
+                await self.create(cliques[name])
                 await self.start(cliques[name])
         await self._list_pods_in_gangs()
         await self.pause()

@@ -39,4 +39,5 @@ def settings_digests(wiring: Wiring) -> dict[str, str]:
     chosen["init_container"] = wiring.configuration.waiter_image
     chosen["fabrics"] = [fabric.kind.key for fabric in wiring.configuration.fabrics]
     chosen["allow_replace"] = wiring.configuration.dynamo.allow_replace
+    chosen |= {"take_over": True} if wiring.configuration.take_over else {}
     return {name: digest(value) for name, value in chosen.items()}

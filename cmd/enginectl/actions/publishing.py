@@ -1,6 +1,7 @@
 """Publishing: the leader of `engine run` keeps what the installation publishes equal to what it plans with."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import anyio
@@ -13,6 +14,7 @@ from engine.runtime.logs import Log
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Client
 from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.other_writers import operator_has_started
 from enginectl.wiring.published import (
     INSTALL,
     PublicationState,
@@ -50,7 +52,7 @@ class Publisher:
     change of its ConfigMap some time later than one of the object.
 
     Every process looks, whether it leads or not: if the object names another Lease for so long, the installation has moved or is another
-    one, and `on_moved` is called, so that there are not two writers.
+    one, and `on_moved` is called, so that there are not two writers. It is called as well when Grove's operator has been started.
     """
 
     def __init__(
@@ -122,7 +124,15 @@ class Publisher:
                 await self._look(is_due=is_due)
             except ClusterError as error:
                 self._log_once(str(error))
+            await self._end_beside_the_operator()
             await self._sleep(INTERVAL, self._is_changed.wait)
+
+    async def _end_beside_the_operator(self) -> None:
+        """End if Grove's operator writes now: it was started later. What may not be read is not known."""
+        with suppress(ClusterError):
+            if fault := await operator_has_started(self._client, self._clock, place_of(self._election)):
+                self.moved = fault
+                self._on_moved()
 
     async def _sleep(self, seconds: float, change: Callable[[], Awaitable[object]]) -> None:
         """Wait that many seconds, or until there is a change."""

@@ -57,7 +57,7 @@ async def run_loop(
     `shards`: see `shard_count`. `with_pages`: serve pages about the workloads too.
     `profile`: the file to which is appended where the time goes.
 
-    Raises `MissingRequirement` beside another installation, also if it is installed later, and beside Grove's operator.
+    Raises `MissingRequirement` beside another installation and beside Grove's operator, also if these are started later.
     """
     shard_count(wiring, shards)  # What the command line rules out needs no cluster.
     known = await configuration_of_run(wiring, stop)

@@ -109,4 +109,5 @@ def plan_scope(wiring: Wiring, seen: Preview) -> PlanScope:
         wiring.configuration.dynamo.allow_replace,
         prune.parent if prune is not None else None,
         prune is not None and prune.allow_empty,
+        wiring.configuration.take_over,
     )

@@ -145,6 +145,9 @@ AllowReplace = Annotated[
     bool,
     typer.Option("--allow-replace", help="Delete and create anew a PodCliqueSet of a graph that cannot be changed in place."),
 ]
+TakeOver = Annotated[
+    bool, typer.Option("--take-over", help="Take over sets whose PodGangs Grove v0.1.0-alpha.12 or later has made (docs/migrating.md).")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
 PolicyFiles = Annotated[
     list[Path] | None,

@@ -28,6 +28,7 @@ from enginectl.base.options import (
     Selectors,
     ShowValues,
     Summary,
+    TakeOver,
     Targets,
     Title,
     Validate,
@@ -56,6 +57,7 @@ def diff(
     validate: Validate = FieldValidation.STRICT,
     format: PlanFormat = ReportFormat.TEXT,
     allow_replace: AllowReplace = False,
+    take_over: TakeOver = False,
     prune: Prune = False,
     applyset: ApplySetParent = "",
     allow_empty: AllowEmpty = False,
@@ -111,7 +113,7 @@ def diff(
     pruned = PruneOptions(prune, applyset, allow_empty)
     check_options(pruned, [*(files or ()), *(kustomizations or ())], against=against, has_base=bool(base))
     policies = load_all(policy or (), waive or (), remote=enable_remote)
-    wiring = wire(options(ctx), allow_replace=allow_replace, validation=validate)
+    wiring = wire(options(ctx), allow_replace=allow_replace, take_over=take_over, validation=validate)
     if server_dry_run and (base or against not in ("", LIVE)):
         raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
     against = against or (EMPTY if base else LIVE)

@@ -29,6 +29,7 @@ from enginectl.base.options import (
     Selectors,
     ShowValues,
     Summary,
+    TakeOver,
     Targets,
     Title,
     Validate,
@@ -79,6 +80,7 @@ def sync(
     policy: PolicyFiles = None,
     waive: Waivers = None,
     allow_replace: AllowReplace = False,
+    take_over: TakeOver = False,
     prune: Prune = False,
     applyset: ApplySetParent = "",
     allow_empty: AllowEmpty = False,
@@ -142,7 +144,7 @@ def sync(
     shared = options(ctx)
     excluding: dict[str, object] = {"--filename": files, "--kustomize": kustomizations, "--target": targets}
     excluding |= {"--selector": selectors, "--exclude": excluded}
-    excluding |= {"--prune": prune, "--dry-run": dry_run, "--allow-replace": allow_replace}
+    excluding |= {"--prune": prune, "--dry-run": dry_run, "--allow-replace": allow_replace, "--take-over": take_over}
     excluding |= {"--validate": validate is not FieldValidation.STRICT}
     excluding |= {"--namespace": shared.namespace, "--all-namespaces": shared.all_namespaces}
     if plan is not None and (option := next((option for option, value in excluding.items() if value), "")):
@@ -157,7 +159,8 @@ def sync(
         # The manifests of a saved plan were judged when it was made.
         validation = FieldValidation.IGNORE if saved is not None else validate
         replaces = allow_replace or (saved is not None and saved.scope.allow_replace)
-        wiring = wire(shared, allow_replace=replaces, validation=validation)
+        takes_over = take_over or (saved is not None and saved.scope.take_over)
+        wiring = wire(shared, allow_replace=replaces, take_over=takes_over, validation=validation)
         began = wiring.clock.monotonic()
         words = Words(targets or (), selectors or (), excluded or ())
         check_restrictions(pruned, words)

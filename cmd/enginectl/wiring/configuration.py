@@ -68,8 +68,10 @@ class Wiring(Struct, frozen=True):
         return logger(sys.stderr, format=self.log_format, verbose=verbose, colour=terminal.has_colour(sys.stderr))
 
 
-def wire(options: Options, *, allow_replace: bool = False, validation: FieldValidation = FieldValidation.STRICT) -> Wiring:
-    """The wiring for these options. `allow_replace`: see `DynamoSettings`.
+def wire(
+    options: Options, *, allow_replace: bool = False, take_over: bool = False, validation: FieldValidation = FieldValidation.STRICT
+) -> Wiring:
+    """The wiring for these options. `allow_replace`: see `DynamoSettings`; `take_over`: see `Configuration`.
 
     Raises `UsageError`, and `InputError` if the configuration file cannot be used.
     """
@@ -81,6 +83,8 @@ def wire(options: Options, *, allow_replace: bool = False, validation: FieldVali
     configuration = configuration_of(chosen)
     if allow_replace:
         configuration = replace(configuration, dynamo=replace(configuration.dynamo, allow_replace=True))
+    if take_over:
+        configuration = replace(configuration, take_over=True)
     wiring = Wiring(options, chosen, configuration, SystemClock(), validation)
     if wiring.log_format == "json":
         terminal.use_json_lines()
@@ -103,7 +107,8 @@ def with_settings(wiring: Wiring, chosen: settings.Settings) -> Wiring:
     """The wiring with another operator configuration. What the command line allows stays allowed."""
     configuration = configuration_of(chosen)
     dynamo = replace(configuration.dynamo, allow_replace=wiring.configuration.dynamo.allow_replace)
-    return replace(wiring, settings=chosen, configuration=replace(configuration, dynamo=dynamo))
+    allowed = replace(configuration, dynamo=dynamo, take_over=wiring.configuration.take_over)
+    return replace(wiring, settings=chosen, configuration=allowed)
 
 
 def configuration_of(chosen: settings.Settings) -> Configuration:

@@ -94,6 +94,23 @@ async def other_writer(client: Client, clock: Clock, ours: LeasePlace | None) ->
         await clock.sleep(LOOK_SECONDS)
 
 
+async def operator_has_started(client: Client, clock: Clock, ours: LeasePlace | None) -> str:
+    """Why a process that writes must end: Grove's operator holds its own Lease now, unless that is ours. Empty if it does not.
+
+    One read: a process that was started beside an expired Lease has watched it. Raises the server's errors.
+    """
+    if str(ours) == str(GROVE_OPERATOR):
+        return ""
+    try:
+        lease = await client.get(LEASE, GROVE_OPERATOR.namespace, GROVE_OPERATOR.name)
+    except NotFound:
+        return ""
+    holder = holder_of(lease)
+    is_held = bool(holder.identity) and not is_gone(holder.identity) and _time_left(lease, clock) > timedelta(0)
+    is_engine = annotations_of(lease).get(HELD_BY) == holder.identity
+    return OtherWriter(holder).fault if is_held and not is_engine else ""
+
+
 def _time_left(lease: Mapping[str, Any], clock: Clock) -> timedelta:
     """How long the Lease is still valid by our clock; negative if it has expired, zero if that is not known."""
     text, seconds = renewed_at(lease), mapping(lease.get("spec")).get("leaseDurationSeconds")

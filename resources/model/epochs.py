@@ -1,0 +1,174 @@
+"""Epochs: PodGangs and PodGangMaps of Grove v0.1.0-alpha.12 or later, which names PodGangs after the time at which they were planned.
+
+A set that has any is left alone: by the engine's names every one of them is surplus. It is taken over only where somebody asks for it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct
+
+from engine.blueprint import Desired
+from engine.conditions import find, is_true
+from engine.graph import graph
+from engine.ids import ResourceId
+from engine.observed import Live, Observed, Slice
+from engine.plan import Alarm, Objection
+from engine.reason import Reason
+from engine.resource import Body, Path
+from resources.base import kinds, labels, names
+from resources.base.fields import annotations_of, mapping, mappings
+from resources.model.membership import specified_body
+from resources.ports.configuration import Configuration
+from resources.ports.scheduler import LabelsAndAnnotations
+
+RULE: Final = "podgang-epochs"
+"""The name of the guard."""
+EVENT: Final = "PodGangsOfEpochs"
+"""The reason of the Event."""
+MIGRATION: Final = "PodGangMigrationInProgress"
+"""The condition of a set whose PodGangs Grove's operator is renaming. It is removed at the end."""
+OTHER_RELEASE: Final = "Grove v0.1.0-alpha.12 or later"
+WAY_OUT: Final = (
+    f'stop its operator, then allow the take-over with sync --take-over or the annotation {labels.TAKE_OVER}: "true" on the set'
+    " (docs/migrating.md)"
+)
+ENDED: Final = ("Succeeded", "Failed")
+_EPOCH_NAME: Final = re.compile(r"[0-9]{16,19}(-.+)?")
+"""What follows the name of the base PodGang in the name of a PodGang of an epoch: nanoseconds since 1970, then the scaling group."""
+
+
+class EpochSigns(Struct, frozen=True):
+    """What the objects of one part of a set say about epochs."""
+
+    made_by: str = ""
+    """The first object that only the other release makes, and by what it is known; empty: there is none."""
+    updating: str = ""
+    """Why an update by the other release is under way; empty: none is known."""
+
+
+NO_SIGNS: Final = EpochSigns()
+NO_PLACEMENT: Final = LabelsAndAnnotations()
+
+
+def epoch_objection(observed: Observed, configuration: Configuration, *, is_allowed: bool = False) -> Objection | None:
+    """Why nothing may be done for a set: it has PodGangs of epochs, and nobody has asked to take it over; or they are being changed now.
+
+    None if there is no sign of them, or if the set may be taken over. `is_allowed`: whether its graph says so.
+    """
+    migration = find(mappings(mapping(observed.root.body.get("status")).get("conditions")), MIGRATION)
+    signs = [sign for part in observed.slices.values() if (sign := signs_of(observed.root.id, part)) is not NO_SIGNS]
+    if migration is None and not signs:
+        return None
+    made_by = next((sign.made_by for sign in signs if sign.made_by), f"the set has the condition {MIGRATION}")
+    if migration is not None and is_true((migration,), MIGRATION):
+        reason, way_out = f"its operator is renaming the PodGangs (condition {MIGRATION})", "let it finish"
+    elif updating := next((sign.updating for sign in signs if sign.updating), ""):
+        reason, way_out = updating, "let its operator finish"
+    elif is_allowed or configuration.take_over or _is_annotated(observed):
+        waiting = next((pod for part in observed.slices.values() for pod in _waiting(observed.root.id, part)), None)
+        if waiting is None:
+            return None
+        reason = f"{_called(waiting)} waits in {names.WAITER} for others, which it would not find in another PodGang"
+        way_out = "let it start, or delete it"
+    else:
+        reason, way_out = made_by, WAY_OUT
+    root = observed.root.id
+    return Objection(RULE, f"{OTHER_RELEASE} manages {root.kind} {root.namespace}/{root.name}, which stays as it is: {reason}; {way_out}")
+
+
+def left_alone(objection: Objection) -> Desired:
+    """Nothing at all for a root, with an Event that says why."""
+    return Desired(graph(()), objections=(objection,), alarms=(Alarm(EVENT, objection.message, blocking=True),))
+
+
+def _is_annotated(observed: Observed) -> bool:
+    """Whether the set or its graph has the annotation that allows the take-over."""
+    return allows_take_over(specified_body(observed)) or (observed.proposer is not None and allows_take_over(observed.proposer.body))
+
+
+def allows_take_over(body: Body) -> bool:
+    """Whether a set or a graph has the annotation that allows the take-over."""
+    return str(annotations_of(body).get(labels.TAKE_OVER, "")).lower() == "true"
+
+
+def signs_of(root: ResourceId, part: Slice) -> EpochSigns:
+    """The signs of epochs in one part of a set, which remembers them; always the same object if there are none."""
+    return part.index("epochs", partial(_signs, root))
+
+
+def _signs(root: ResourceId, part: Slice) -> EpochSigns:
+    made_by, updating = next(_made_by(root, part), ""), next(_updates(part), "")
+    return EpochSigns(made_by, updating) if made_by or updating else NO_SIGNS
+
+
+def _made_by(root: ResourceId, part: Slice) -> Iterator[str]:
+    """The objects that only the other release makes, each with what it is known by."""
+    yield from (f"{_called(live)} exists" for live in part.of(kinds.PODGANG_MAP.name))
+    for gang in part.of(kinds.PODGANG.name):
+        if label := next((key for key in (labels.EPOCH, labels.GANG_ROLE) if key in gang.labels), ""):
+            yield f"{_called(gang)} has the label {label}"
+        elif is_epoch_name(root, gang.id.name, part):
+            yield f"{_called(gang)} is named after an epoch"
+    for clique in part.of(kinds.PODCLIQUE.name):
+        if is_epoch_name(root, gang_name := clique.labels.get(labels.PODGANG, ""), part):
+            yield f"{_called(clique)} is in the PodGang {gang_name}"
+
+
+def is_of_epoch(root: ResourceId, live: Live, part: Slice) -> bool:
+    """Whether a PodGang, or the scheduler's object for one, is of an epoch. `part`: the objects of its replica."""
+    return labels.EPOCH in live.labels or labels.GANG_ROLE in live.labels or is_epoch_name(root, live.id.name, part)
+
+
+def own_reasons(
+    root: ResourceId, live: Live, part: Slice, placement: LabelsAndAnnotations = NO_PLACEMENT
+) -> tuple[tuple[Path, Reason], ...]:
+    """Why labels of a clique or pod change, and those by which the scheduler finds its gang: its PodGang is of an epoch. Empty if not."""
+    if not signs_of(root, part).made_by or not is_epoch_name(root, live.labels.get(labels.PODGANG, ""), part):
+        return ()
+    own = (labels.PODGANG, labels.BASE_PODGANG, labels.TEMPLATE_HASH, *placement.labels)
+    paths = [*(("metadata", "labels", key) for key in own), *(("metadata", "annotations", key) for key in placement.annotations)]
+    return tuple((path, Reason.TAKEN_OVER) for path in paths)
+
+
+def is_epoch_name(root: ResourceId, name: str, part: Slice) -> bool:
+    """Whether that is the name of a PodGang of an epoch: not of one that the engine gives a scaling group with such a name."""
+    index = names.replica_of(root, root._replace(name=name))
+    rest = name.removeprefix(f"{names.base_gang(root.name, index)}-") if index is not None else name
+    if rest == name or _EPOCH_NAME.fullmatch(rest) is None:
+        return False
+    return not any(name.startswith(f"{group.id.name}-") for group in part.of(kinds.SCALING_GROUP.name))
+
+
+def _updates(part: Slice) -> Iterator[str]:
+    """The PodGangMaps with entries of two revisions of the template: while the other release replaces one by the other."""
+    for live in part.of(kinds.PODGANG_MAP.name):
+        entries = mappings(mapping(live.body.get("spec")).get("entries"))
+        if len({revision for entry in entries if (revision := _revision(entry))}) > 1:
+            yield f"{_called(live)} has entries of two revisions of the template, so that an update is under way"
+
+
+def _waiting(root: ResourceId, part: Slice) -> Iterator[Live]:
+    """The pods of epochs that wait for others: the init container has read the name of their PodGang, and reads it only once."""
+    for pod in part.of(kinds.POD.name):
+        spec, status = mapping(pod.body.get("spec")), mapping(pod.body.get("status"))
+        if not spec.get("nodeName") or status.get("phase") in ENDED or not _has_waiter(spec.get("initContainers")):
+            continue
+        waiter = next((each for each in mappings(status.get("initContainerStatuses")) if each.get("name") == names.WAITER), {})
+        is_over = mapping(mapping(waiter.get("state")).get("terminated")).get("exitCode") == 0
+        if not is_over and is_epoch_name(root, pod.labels.get(labels.PODGANG, ""), part):
+            yield pod
+
+
+def _has_waiter(containers: Any) -> bool:
+    return any(container.get("name") == names.WAITER for container in mappings(containers))
+
+
+def _revision(entry: Mapping[str, Any]) -> str:
+    return str(entry.get("podCliqueSetGenerationHash") or "")
+
+
+def _called(live: Live) -> str:
+    return f"{live.id.kind} {live.id.namespace}/{live.id.name}"
