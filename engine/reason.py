@@ -79,6 +79,8 @@ class Reason(StrEnum):
     """Pods refer to an object that does not exist, so that they never start."""
     KEPT = "Kept"
     """It is being deleted, and finalizers keep it that are not ours."""
+    NOT_SHARED = "NotShared"
+    """It would be made from an object of another namespace, which is not shared with this one."""
 
 
 BLOCKERS: Final = frozenset(
@@ -95,6 +97,7 @@ BLOCKERS: Final = frozenset(
         Reason.IN_USE,
         Reason.REFERENCE_MISSING,
         Reason.KEPT,
+        Reason.NOT_SHARED,
     }
 )
 """Reasons why an object has to wait; all others are reasons of operations."""

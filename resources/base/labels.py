@@ -51,6 +51,12 @@ TAKE_OVER = f"{ENGINE_PREFIX}take-over"
 ALLOW_REPLACE = f"{ENGINE_PREFIX}allow-replace"
 """The annotation of a graph whose set may be deleted and created again: `true`."""
 
+SHARED_WITH = f"{ENGINE_PREFIX}shared-with"
+"""The annotation of a ResourceClaimTemplate with the names of the other namespaces whose sets may have claims made from it
+(`resources.base.consent`)."""
+COPIED_CLAIMS = f"{ENGINE_PREFIX}copied-claims"
+"""The annotation of a set with the digests of the claim specs that it was given from other namespaces."""
+
 KAI_QUEUE = "kai.scheduler/queue"
 """The label of a pod that names its queue for the KAI scheduler."""
 

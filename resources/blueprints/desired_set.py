@@ -184,7 +184,8 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
         return _SetSummary(replicas, None, computed)
     summaries = [replica.summary for replica in replicas]
     faults, refusal, conflict, limited = given.admitted.faults, rollout.gate.refusal, state.conflict, state.limited
-    body = status.of(given.template, len(replicas), root, summaries, rollout.update, faults, refusal, conflict, limited)
+    unshared = _unshared(state, replicas)
+    body = status.of(given.template, len(replicas), root, summaries, rollout.update, faults, refusal, conflict, limited, unshared)
     is_complete = not state.excess and state.shared.complete and all(replica.summary.complete for replica in replicas)
     generation = {"observedGeneration": root.generation} if is_complete and not rollout.update.outdated else {}
     failed = errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {}, given.table.codes)
@@ -193,8 +194,9 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
 
 def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: UpdateGate) -> Desired:
     observed = given.observed
-    facts = (observed.root, observed.proposal, observed.proposer, given.admitted, summary.status)
-    root = given.memo.recall(ROOT, facts, lambda: part(ROOT, [root_resource(observed, given.admitted, summary.status)]))
+    copied = given.template.sharing.copied
+    facts = (observed.root, observed.proposal, observed.proposer, given.admitted, summary.status, copied)
+    root = given.memo.recall(ROOT, facts, lambda: part(ROOT, [root_resource(observed, given.admitted, summary.status, copied)]))
     parts = (*(replica.part for replica in summary.replicas), *(removal.part for removal in state.excess))
     return Desired(
         _graph(given, (root, state.shared.part, *parts), summary.computed),
@@ -287,3 +289,9 @@ def _alarms(given: SetInput, state: _SetState, summary: _SetSummary) -> Iterator
         yield from release.alarms
     yield from reach.split_alarms(given.observed, state.domains, given.configuration, given.memo)
     yield from (alarm for replica in summary.replicas for alarm in replica.alarms)
+    yield from _unshared(state, summary.replicas)
+
+
+def _unshared(state: _SetState, replicas: Sequence[Replica]) -> tuple[Alarm, ...]:
+    """The templates of other namespaces that claims of the set may not be made from, each once."""
+    return tuple(dict.fromkeys((*state.shared.unshared, *(alarm for replica in replicas for alarm in replica.unshared))))

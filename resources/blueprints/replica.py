@@ -14,7 +14,7 @@ from engine.observed import Slice, timestamp
 from engine.plan import Alarm, Wait
 from engine.reason import Because, Reason, Verdict
 from engine.resource import Drop, Resource, Want
-from resources.children import absence, podgang, scheduler_gang
+from resources.children import absence, podgang, resource_claim, scheduler_gang
 from resources.children.child_kind import ChildTable
 from resources.domains import replica_domains
 from resources.domains.replica_domains import ReplicaDomains
@@ -44,6 +44,8 @@ class Replica(Struct, frozen=True, eq=False):
     """Errors of an earlier run that a later pass confirms or removes."""
     alarms: tuple[Alarm, ...]
     """The gangs that are too large for the API server, or cannot be expressed for the scheduler of the set."""
+    unshared: tuple[Alarm, ...]
+    """The templates of other namespaces that claims may not be made from."""
 
 
 class ReplicaState(Struct, frozen=True, eq=False):
@@ -128,6 +130,7 @@ def desired_replica(
         pending,
         tuple(_unconfirmed_errors(view)) if failed_calls is None else (),
         (*podgang.alarms(view), *scheduler_gang.alarms(view)),
+        tuple(resource_claim.unshared_alarms(desired)),
     )
     return replica, own.resources
 

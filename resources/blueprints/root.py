@@ -1,6 +1,6 @@
 """Root: the PodCliqueSet object itself, and the objects that it has once for all its replicas.
 
-The engine sets the set's defaults and finalizer once; after that it writes only its status.
+The engine sets the set's defaults and finalizer once; after that it writes only its status, and records the claim specs that it is given.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,16 @@ from engine.ids import Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.paths import get
+from engine.plan import Alarm
 from engine.reason import Because, Reason
 from engine.resource import Body, Policy, Want
 from resources.admission.admitted_set import AdmittedSet
 from resources.base import kinds, labels
+from resources.base.consent import copied, record
 from resources.base.fields import cliques_of, mapping
 from resources.children import identity
 from resources.children.child_kind import ChildTable
+from resources.children.resource_claim import unshared_alarms
 from resources.domains.release import DomainRelease, merged, owned_domains, release_domains
 from resources.model.domain import Domain
 from resources.model.template import Template
@@ -36,25 +39,41 @@ PROPOSED = Policy(exact=(("spec",),), partial=KNOWN.partial, finalizers=(labels.
 """The policy of a set that a manifest proposes: its spec replaces the stored one."""
 
 
-def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None) -> Want:
-    """The desired PodCliqueSet: as a manifest proposes it, as it is stored, or with defaults and finalizer if it is new."""
-    root = observed.root
+def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None, given: frozenset[str] = frozenset()) -> Want:
+    """The desired PodCliqueSet: as a manifest proposes it, as it is stored, or with defaults and finalizer if it is new.
+
+    `given`: the digests of the claim specs that it may have from other namespaces, which are recorded.
+    """
+    root, recorded = observed.root, _recorded(observed.root, given)
     metadata = {"name": root.id.name, "namespace": root.id.namespace}
     frame = {"apiVersion": kinds.PODCLIQUESET.api_version, "kind": kinds.PODCLIQUESET.name, "metadata": metadata}
     if observed.proposal is not None:
         proposed = admitted.body["metadata"] if admitted.is_new else observed.proposal.get("metadata") or {}
-        given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
+        keys = _with_keys({key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}, recorded)
         finalizers = {} if root.uid else {"finalizers": [labels.SET_FINALIZER]}
         spec = _respelled(admitted.body["spec"], mapping(root.body.get("spec")))
-        body = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": spec}
+        body = {**frame, "metadata": {**metadata, **keys, **finalizers}, "spec": spec}
         if observed.proposer is not None:
             return Want(root.id, _part_of(observed.proposer), (_owner(observed.proposer),), body=body, policy=PROPOSED, status=status)
         return Want(root.id, "proposed by a manifest", body=body, policy=PROPOSED, status=status)
     if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
-        return Want(root.id, "managed", body=frame, policy=KNOWN, status=status, urgent=begins(status), status_why=summary_text(status))
+        body = {**frame, "metadata": _with_keys(metadata, recorded)}
+        return Want(root.id, "managed", body=body, policy=KNOWN, status=status, urgent=begins(status), status_why=summary_text(status))
     annotations = admitted.body["metadata"].get("annotations") or {}
-    body = {**frame, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}, "spec": admitted.body["spec"]}
+    own = {**metadata, **({"annotations": annotations} if annotations else {})}
+    body = {**frame, "metadata": _with_keys(own, recorded), "spec": admitted.body["spec"]}
     return Want(root.id, "new: receives its defaults and the finalizer", body=body, policy=KNOWN, status=status)
+
+
+def _recorded(root: Live, given: frozenset[str]) -> Mapping[str, str]:
+    """The annotation that records the claim specs that a set is given, where one is not recorded yet."""
+    before = copied(root.body)
+    return {labels.COPIED_CLAIMS: record(before | given)} if given - before else {}
+
+
+def _with_keys(metadata: Mapping[str, Any], annotations: Mapping[str, str]) -> Mapping[str, Any]:
+    """The metadata with these annotations, too."""
+    return {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}} if annotations else metadata
 
 
 def _respelled(spec: Body, stored: Body) -> Body:
@@ -87,6 +106,8 @@ class SharedObjects(Struct, frozen=True, eq=False):
     """The shared domains that no replica requests any more."""
     complete: bool
     """Whether all shared objects exist."""
+    unshared: tuple[Alarm, ...]
+    """The templates of other namespaces that claims may not be made from."""
 
 
 def shared_objects(
@@ -111,7 +132,8 @@ def shared_objects(
     foreign = identity.foreign_account(observed, template)
     is_mounted = foreign is not None and identity.mounts_token(observed, template)
     shared = memo.recall(SET, (template, lives, foreign, is_mounted, *desired, *release.resources), make)
-    return SharedObjects(shared, tuple(domains.values()), release, all(id in lives.objects or id in references for id in shared.resources))
+    is_complete = all(id in lives.objects or id in references for id in shared.resources)
+    return SharedObjects(shared, tuple(domains.values()), release, is_complete, tuple(unshared_alarms(shared.resources.values())))
 
 
 def has_token(observed: Observed, template: Template, memo: Memo) -> bool:

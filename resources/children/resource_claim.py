@@ -1,6 +1,6 @@
 """ResourceClaims: devices that pods share, claimed by a set, a scaling group or a clique, once for all its replicas or once for each."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from engine.ids import Owner, ResourceId
 from engine.observed import Live
+from engine.plan import Alarm
 from engine.reason import Because, Reason
-from engine.resource import Body, Hold, Policy, Want
+from engine.resource import Body, Hold, Policy, Resource, Want
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest, omitted_fields
 from resources.children import absence, podclique
@@ -19,6 +20,7 @@ from resources.model.pod_facts import reserved_for
 from resources.model.sharing import Share
 from resources.model.template import Template
 from resources.model.view import CliqueView, GroupView, View, group_replica
+from resources.status.podcliqueset import NOT_SHARED
 
 POLICY = Policy(seeded=(("spec",),), omitted=omitted_fields(kinds.RESOURCE_CLAIM))
 """The spec of a claim is sent on creation only: it is immutable."""
@@ -119,11 +121,17 @@ def _claim(level: ClaimLevel, share: Share, index: int, lives: Mapping[ResourceI
     if live is not None and live.deleting_since is not None and (pods := _running_users(live, lives)):
         return Hold(id, _why_kept(pods), (level.owner,), blocked=True, reason=Reason.IN_USE)
     if share.blocker and not exists:
-        return Hold(id, share.blocker, (level.owner,), blocked=True)
+        return Hold(id, share.blocker, (level.owner,), reason=share.reason, blocked=True)
     claim_labels = {**level.labels, level.index_label: str(index)} if share.per_replica else level.labels
     body = manifest(kinds.RESOURCE_CLAIM, id.namespace, id.name, claim_labels, spec=share.spec)
     users = f"replica {index}" if share.per_replica else "all replicas"
     return Want(id, f"claim {share.name} for {users} of {level.owner.id.name}", (level.owner,), body=body, policy=POLICY)
+
+
+def unshared_alarms(resources: Iterable[Resource]) -> Iterator[Alarm]:
+    """An alarm for each template of another namespace that claims among these resources may not be made from."""
+    for why in dict.fromkeys(resource.why for resource in resources if resource.reason is Reason.NOT_SHARED):
+        yield Alarm(NOT_SHARED, why, blocking=True)
 
 
 def _running_users(claim: Live, lives: Mapping[ResourceId, Live]) -> list[str]:

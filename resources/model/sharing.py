@@ -7,8 +7,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
+from engine.observed import Live
+from engine.reason import Reason
 from engine.resource import Body
 from resources.base import kinds, names
+from resources.base.consent import claim_spec, is_shared_with, spec_digest, why_refused
 from resources.ports.references import TemplateReferences
 
 
@@ -22,6 +25,8 @@ class Share(Struct, frozen=True, eq=False):
     """The spec of each claim; empty if it is not known."""
     blocker: str
     """Why no claim can be created; empty if it can."""
+    reason: Reason | None
+    """The same in one word; None if there is no word for it."""
     cliques: frozenset[str] | None
     """The cliques whose pods use it; None: all cliques of the set or group."""
     groups: frozenset[str]
@@ -40,6 +45,8 @@ class Sharing(Struct, frozen=True, eq=False):
     of_cliques: Mapping[str, tuple[Share, ...]]
     foreign: frozenset[str]
     """The names of foreign resource claims."""
+    copied: frozenset[str]
+    """The digests of the specs that may be copied from other namespaces."""
 
     @property
     def is_empty(self) -> bool:
@@ -58,23 +65,31 @@ def read(root: ResourceId, inner: Body, references: TemplateReferences) -> Shari
         of_groups={config["name"]: shares(config) for config in inner.get("podCliqueScalingGroups") or ()},
         of_cliques={clique["name"]: shares(clique) for clique in inner["cliques"]},
         foreign=references.foreign,
+        copied=frozenset(
+            spec_digest(claim_spec(live.body))
+            for id in referenced_ids(inner, root.namespace)
+            if id.namespace != root.namespace
+            and (live := references.resolved.get(id)) is not None
+            and _is_allowed(live, root.namespace, references)
+        ),
     )
 
 
 def _unblocked_if_created(share: Share, root: ResourceId, references: TemplateReferences) -> Share:
     """The share without its blocker if the one claim for all replicas exists: then the source of the claim does not matter."""
     is_created = not share.per_replica and names.claim(root.name, None, share.name) in references.claims
-    return replace(share, blocker="") if is_created else share
+    return replace(share, blocker="", reason=None) if is_created else share
 
 
 def _share(entry: Mapping[str, Any], inner: Body, namespace: str, references: TemplateReferences) -> Share:
-    spec, blocker = _claim_spec(entry, inner, namespace, references)
+    spec, blocker, reason = _claim_spec(entry, inner, namespace, references)
     only = entry.get("filter")
     return Share(
         name=entry["name"],
         per_replica=entry["scope"] == "PerReplica",
         spec=spec,
         blocker=blocker,
+        reason=reason,
         cliques=None if only is None else frozenset(only.get("childCliqueNames") or ()),
         groups=frozenset((only or {}).get("childScalingGroupNames") or ()),
     )
@@ -94,16 +109,23 @@ def _external_template(entry: Mapping[str, Any], inner: Body, namespace: str) ->
     return None if own and not explicit else kinds.RESOURCE_CLAIM_TEMPLATE.id(explicit or namespace, entry["name"])
 
 
-def _claim_spec(entry: Mapping[str, Any], inner: Body, namespace: str, references: TemplateReferences) -> tuple[Body, str]:
-    """The spec of an entry's claims and an empty string, or an empty spec and the blocker."""
+def _claim_spec(entry: Mapping[str, Any], inner: Body, namespace: str, references: TemplateReferences) -> tuple[Body, str, Reason | None]:
+    """The spec of an entry's claims; or an empty spec, why none can be created, and that in one word if there is one."""
     if kinds.RESOURCE_CLAIM.name in references.unserved | references.incomplete:
-        return {}, references.why_missing(kinds.RESOURCE_CLAIM)
+        return {}, references.why_missing(kinds.RESOURCE_CLAIM), None
     external = _external_template(entry, inner, namespace)
     if external is None:
         own = next(template for template in inner["resourceClaimTemplates"] if template["name"] == entry["name"])
-        return own["templateSpec"]["spec"], ""
+        return own["templateSpec"]["spec"], "", None
     live = references.resolved.get(external)
     if live is None:
         why = references.why_missing(kinds.RESOURCE_CLAIM_TEMPLATE)
-        return {}, f"failed to get external ResourceClaimTemplate {external.namespace}/{external.name}: {why}"
-    return live.body["spec"]["spec"], ""
+        return {}, f"failed to get external ResourceClaimTemplate {external.namespace}/{external.name}: {why}", None
+    if not _is_allowed(live, namespace, references):
+        return {}, why_refused(external, namespace), Reason.NOT_SHARED
+    return claim_spec(live.body), "", None
+
+
+def _is_allowed(template: Live, namespace: str, references: TemplateReferences) -> bool:
+    """Whether claims in a namespace may be made from a template: it is of the same one, shared with it, or has been copied before."""
+    return template.id.namespace == namespace or is_shared_with(template.body, namespace) or template.id in references.given

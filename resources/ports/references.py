@@ -1,6 +1,6 @@
 """References: the objects that a set refers to, as far as they are known or were observed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final, Protocol
 
@@ -10,6 +10,8 @@ from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
 from resources.base import kinds
+from resources.base.consent import claim_spec, copied, spec_digest
+from resources.base.fields import mapping
 from resources.base.set_size import SetSize, SetSizes, size_of
 
 REFERENCED_KINDS: Final = frozenset({kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
@@ -98,6 +100,9 @@ class TemplateReferences(Struct, frozen=True, eq=False):
     """The names of the set's own resource claims that exist for the set as a whole."""
     foreign: frozenset[str] = frozenset()
     """The names of foreign resource claims."""
+    given: frozenset[ResourceId] = frozenset()
+    """The ResourceClaimTemplates of other namespaces whose claim specs the set has been given: one of its claims has the spec, or it is
+    recorded."""
 
     def why_missing(self, kind: Kind) -> str:
         """Why an object of that kind was not resolved."""
@@ -117,5 +122,25 @@ def template_references(observed: Observed, ids: tuple[ResourceId, ...], part: s
     claims = frozenset(live.id.name for live in observed.slice(part).of(kinds.RESOURCE_CLAIM.name))
     resolved = {id: live for id in ids if (live := observed.references.objects.get(id)) is not None}
     foreign = frozenset(id.name for id in observed.foreign if id.kind == kinds.RESOURCE_CLAIM.name)
-    facts = (ids, tuple(resolved.values()), incomplete, unserved, claims, foreign)
-    return memo.recall("template_references", facts, lambda: TemplateReferences(resolved, incomplete, unserved, claims, foreign))
+    given = frozenset(_given(observed, resolved))
+    facts = (ids, tuple(resolved.values()), incomplete, unserved, claims, foreign, given)
+    return memo.recall("template_references", facts, lambda: TemplateReferences(resolved, incomplete, unserved, claims, foreign, given))
+
+
+def _given(observed: Observed, resolved: Mapping[ResourceId, Live]) -> Iterator[ResourceId]:
+    """The templates of other namespaces whose claim specs a set has been given."""
+    root = observed.root
+    templates = [id for id in resolved if id.kind == kinds.RESOURCE_CLAIM_TEMPLATE.name and id.namespace != root.id.namespace]
+    if not templates:
+        return
+    recorded = copied(root.body)
+    for id in templates:
+        digest = spec_digest(claim_spec(resolved[id].body))
+        made = (claim for claim in _claims(observed) if claim.id.name.endswith(f"-{id.name}"))
+        if digest in recorded or any(digest == spec_digest(mapping(claim.body.get("spec"))) for claim in made):
+            yield id
+
+
+def _claims(observed: Observed) -> Iterator[Live]:
+    """The claims of a set; the name of each ends with that of its template (`names.claim`)."""
+    return (claim for slice in observed.slices.values() for claim in slice.of(kinds.RESOURCE_CLAIM.name))

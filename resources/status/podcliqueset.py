@@ -1,6 +1,6 @@
 """The status of a PodCliqueSet: the sum of its replicas, and the progress of its update."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -8,6 +8,7 @@ from msgspec import Struct
 from engine.conditions import condition, merge
 from engine.observed import Live
 from engine.plan import Alarm
+from engine.reason import Reason
 from engine.report.printable import clipped
 from engine.resource import NOW, Body
 from resources.base import labels
@@ -62,6 +63,11 @@ ACCOUNT_CONFLICT: Final = "ServiceAccountConflict"
 """The condition, and the reason of the Event, of a set whose ServiceAccount has the name of one that the set does not control."""
 
 
+NOT_SHARED: Final = "ClaimTemplateNotShared"
+"""The condition, and the reason of the Event, of a set with claims that would be made from a template that is not shared with its
+namespace."""
+
+
 class UpdateState(Struct, frozen=True):
     """How far the update of the set has proceeded."""
 
@@ -86,11 +92,13 @@ def of(
     refusal: str = "",
     conflict: str = "",
     limited: Sequence[Alarm] = (),
+    unshared: Sequence[Alarm] = (),
 ) -> Body:
     """The desired status of the set, without `observedGeneration` and `lastErrors`.
 
     `faults` are those of `EffectiveSet`; `refusal` says why the API server holds its update back, `conflict` why
-    nothing is given to the ServiceAccount that has the name of its own, `limited` what is not created because the set would be too large.
+    nothing is given to the ServiceAccount that has the name of its own, `limited` what is not created because the set would be too large,
+    `unshared` what is not created because templates are not shared with its namespace.
     """
     old: Mapping[str, Any] = root.body.get("status") or {}
     body: dict[str, Any] = {
@@ -108,12 +116,20 @@ def of(
         *refusal_conditions(refusal, root.generation),
         *([condition(ACCOUNT_CONFLICT, True, "NotControlled", conflict, generation=root.generation)] if conflict else ()),
         *(condition(LIMITED, True, alarm.reason, clipped(alarm.text, MAX_MESSAGE), generation=root.generation) for alarm in limited),
+        *_unshared_conditions(unshared, root.generation),
     )
-    conditions = merge(known, desired, owned=(topology.UNAVAILABLE, membership.CONDITION, REFUSED, ACCOUNT_CONFLICT, LIMITED))
+    owned = (topology.UNAVAILABLE, membership.CONDITION, REFUSED, ACCOUNT_CONFLICT, LIMITED, NOT_SHARED)
+    conditions = merge(known, desired, owned=owned)
     if conditions or known:
         body["conditions"] = conditions
     progress = _progress(template, old, summaries, update)
     return {**body, "updateProgress": progress} if progress else body
+
+
+def _unshared_conditions(unshared: Sequence[Alarm], generation: int) -> Iterator[Mapping[str, Any]]:
+    if unshared:
+        message = "; ".join(alarm.text for alarm in unshared)
+        yield condition(NOT_SHARED, True, Reason.NOT_SHARED, clipped(message, MAX_MESSAGE), generation=generation)
 
 
 def last_updated_replica(root: Live) -> int | None:

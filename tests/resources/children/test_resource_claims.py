@@ -156,12 +156,13 @@ def test_a_set_without_shares_has_no_claims() -> None:
     assert "resourceClaims" not in pod_of(made, "d-0-worker")["spec"]
 
 
-def external(name: str = "by-others", namespace: str = "ml") -> dict[str, Any]:
-    """A ResourceClaimTemplate that exists in the cluster."""
+def external(name: str = "by-others", namespace: str = "ml", shared_with: str | None = None) -> dict[str, Any]:
+    """A ResourceClaimTemplate that exists in the cluster; `shared_with`: the value of its annotation."""
+    annotations = {} if shared_with is None else {"annotations": {labels.SHARED_WITH: shared_with}}
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace, **annotations},
         "spec": {"spec": {"devices": {"requests": [{"name": "theirs", "exactly": {"deviceClassName": "gpu.example.com"}}]}}},
     }
 
@@ -176,7 +177,7 @@ def with_external_template(**reference: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("namespace", ["", "elsewhere"])
 def test_a_claim_is_created_from_the_external_template_that_its_entry_names(namespace: str) -> None:
     toy = Toy()
-    toy.put(external(namespace=namespace or "ml"))
+    toy.put(external(namespace=namespace or "ml", shared_with="ml" if namespace else None))
     toy.put(with_external_template(**({"namespace": namespace} if namespace else {})))
     toy.settle()
 
