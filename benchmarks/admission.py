@@ -38,6 +38,7 @@ from engine.runtime.provider import Client
 from engine.tick import plan_all
 from enginectl.serving.admission import REVIEW_LIMITS, AdmissionRules, Judge, admission_routes
 from enginectl.serving.endpoints import SWITCH_INTERVAL
+from enginectl.serving.template_access import TemplateReader
 from providers.reference_caches import ReferenceCaches
 from providers.serving.address import Address
 from providers.serving.server import serve
@@ -158,7 +159,8 @@ async def be_server(pair: Path, pods: int) -> None:
 
     async def work(started: Any, stop: anyio.Event) -> None:
         caches = ReferenceCaches(cast(Client, None), clock, log, ())
-        routes = admission_routes(Judge(AdmissionRules(CONFIGURATION, Protection()), caches))
+        judge = Judge(AdmissionRules(CONFIGURATION, Protection()), caches, TemplateReader(cast(Client, None)))
+        routes = admission_routes(judge)
         await serve((Address("webhooks", HOST, port, routes, context, REVIEW_LIMITS),), log, clock, stop=stop, started=started)
 
     ended = threading.Event()

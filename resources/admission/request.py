@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.ids import ResourceId
 from engine.report.printable import clipped
@@ -43,6 +43,8 @@ class Request(Struct, frozen=True):
     """The subresource that is changed, e.g. `status`; empty for the object itself."""
     resource: str = ""
     """The plural of the resource, with a subresource that of its owner, e.g. `podcliques`; empty if it is not known."""
+    user_info: Body = field(default_factory=dict)
+    """What is known of the user besides the name: `uid`, `groups`, `extra`, of any shape."""
 
 
 class Decision(Struct, frozen=True):

@@ -118,10 +118,11 @@ class _Reader:
             self._text(self._fields, "namespace", "request") or _text_or_empty(metadata.get("namespace")),
             self._text(self._fields, "name", "request") or _text_or_empty(metadata.get("name")),
         )
-        user = self._text(self._map(self._fields, "userInfo", "request"), "username", "request.userInfo")
+        user_info = self._map(self._fields, "userInfo", "request")
+        user = self._text(user_info, "username", "request.userInfo")
         subresource = self._text(self._fields, "subResource", "request")
         resource = self._text(self._map(self._fields, "resource", "request"), "resource", "request.resource")
-        return Request(act, id, None if act is Act.DELETE else body, old, user, subresource, resource)
+        return Request(act, id, None if act is Act.DELETE else body, old, user, subresource, resource, user_info)
 
     def _act(self) -> Act:
         operation = self._fields.get("operation")

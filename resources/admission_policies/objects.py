@@ -27,6 +27,7 @@ UNSTATED: Final = (
     "the total size of the annotations of a clique or a scaling group",
     "the size of a spec in bytes (limits.set.bytes), the limits of namespaces (limits.namespace), and those of changes of `scale`",
     "the rules of scheduler back ends, e.g. whether a queue exists",
+    "whether a claim template of another namespace is shared with that of the set",
     "DynamoGraphDeployments: the engine checks them before it writes anything",
     "values that the custom resource definitions do not restrict, e.g. of pod specs: the API server checks them when it creates pods",
     "grove.io/disable-managed-resource-protection on a set: a policy sees one object only",

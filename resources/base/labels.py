@@ -53,7 +53,7 @@ ALLOW_REPLACE = f"{ENGINE_PREFIX}allow-replace"
 
 SHARED_WITH = f"{ENGINE_PREFIX}shared-with"
 """The annotation of a ResourceClaimTemplate with the names of the other namespaces whose sets may have claims made from it
-(`resources.base.consent`)."""
+(`resources.ports.references`)."""
 COPIED_CLAIMS = f"{ENGINE_PREFIX}copied-claims"
 """The annotation of a set with the digests of the claim specs that it was given from other namespaces."""
 

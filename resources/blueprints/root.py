@@ -19,7 +19,6 @@ from engine.reason import Because, Reason
 from engine.resource import Body, Policy, Want
 from resources.admission.admitted_set import AdmittedSet
 from resources.base import kinds, labels
-from resources.base.consent import copied, record
 from resources.base.fields import cliques_of, mapping
 from resources.children import identity
 from resources.children.child_kind import ChildTable
@@ -29,6 +28,7 @@ from resources.model.domain import Domain
 from resources.model.template import Template
 from resources.model.view import SET
 from resources.ports.configuration import Configuration
+from resources.ports.references import copied, record
 from resources.schema.pod_spec_form import respelled
 from resources.status.update import begins, summary_text
 

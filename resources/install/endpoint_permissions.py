@@ -33,7 +33,7 @@ class ServedEndpoints(Struct, frozen=True):
     look_ups: tuple[Kind, ...] = ()
     """The kinds of objects that its reviews look up."""
     checks_callers: bool = False
-    """Whether it shows the pending plan to callers with a bearer token."""
+    """Whether it asks what users may do: callers with a bearer token, and those who refer to claim templates of other namespaces."""
 
 
 def endpoint_permissions(endpoints: ServedEndpoints) -> Iterator[Permission]:
@@ -49,3 +49,4 @@ def endpoint_permissions(endpoints: ServedEndpoints) -> Iterator[Permission]:
     if endpoints.checks_callers:
         yield Permission(TOKEN_REVIEW, ("create",))
         yield Permission(ACCESS_REVIEW, ("create",))
+        yield Permission(kinds.RESOURCE_CLAIM_TEMPLATE, ("get",))

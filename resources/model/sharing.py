@@ -11,8 +11,7 @@ from engine.observed import Live
 from engine.reason import Reason
 from engine.resource import Body
 from resources.base import kinds, names
-from resources.base.consent import claim_spec, is_shared_with, spec_digest, why_refused
-from resources.ports.references import TemplateReferences
+from resources.ports.references import TemplateReferences, claim_spec, is_shared_with, spec_digest, why_refused
 
 
 class Share(Struct, frozen=True, eq=False):
@@ -47,6 +46,8 @@ class Sharing(Struct, frozen=True, eq=False):
     """The names of foreign resource claims."""
     copied: frozenset[str]
     """The digests of the specs that may be copied from other namespaces."""
+    has_unobserved: bool
+    """Whether a template of another namespace was not found: it may exist where nothing was observed."""
 
     @property
     def is_empty(self) -> bool:
@@ -60,18 +61,16 @@ def read(root: ResourceId, inner: Body, references: TemplateReferences) -> Shari
     def shares(holder: Mapping[str, Any]) -> tuple[Share, ...]:
         return tuple(_share(entry, inner, root.namespace, references) for entry in holder.get("resourceSharing") or ())
 
+    lives = [references.resolved.get(id) for id in referenced_ids(inner, root.namespace) if id.namespace != root.namespace]
     return Sharing(
         of_set=tuple(_unblocked_if_created(share, root, references) for share in shares(inner)),
         of_groups={config["name"]: shares(config) for config in inner.get("podCliqueScalingGroups") or ()},
         of_cliques={clique["name"]: shares(clique) for clique in inner["cliques"]},
         foreign=references.foreign,
         copied=frozenset(
-            spec_digest(claim_spec(live.body))
-            for id in referenced_ids(inner, root.namespace)
-            if id.namespace != root.namespace
-            and (live := references.resolved.get(id)) is not None
-            and _is_allowed(live, root.namespace, references)
+            spec_digest(claim_spec(live.body)) for live in lives if live is not None and _is_allowed(live, root.namespace, references)
         ),
+        has_unobserved=None in lives,
     )
 
 

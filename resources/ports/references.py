@@ -1,21 +1,26 @@
-"""References: the objects that a set refers to, as far as they are known or were observed."""
+"""References: the objects that a set refers to, as far as they are known or were observed, and whether it may copy what others have."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final, Protocol
 
 from msgspec import Struct, field
 
+from engine.canonical import digest
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
+from engine.resource import Body
 from resources.base import kinds
-from resources.base.consent import claim_spec, copied, spec_digest
-from resources.base.fields import mapping
+from resources.base.fields import annotations_of, mapping
+from resources.base.labels import COPIED_CLAIMS, SHARED_WITH
 from resources.base.set_size import SetSize, SetSizes, size_of
 
 REFERENCED_KINDS: Final = frozenset({kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_CLAIM_TEMPLATE.name, kinds.TOPOLOGY_BINDING.name})
 """The kinds for which it matters whether they are served and could be listed."""
+EVERY_NAMESPACE: Final = "*"
+DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class References(Protocol):
@@ -135,12 +140,48 @@ def _given(observed: Observed, resolved: Mapping[ResourceId, Live]) -> Iterator[
         return
     recorded = copied(root.body)
     for id in templates:
-        digest = spec_digest(claim_spec(resolved[id].body))
+        wanted = spec_digest(claim_spec(resolved[id].body))
         made = (claim for claim in _claims(observed) if claim.id.name.endswith(f"-{id.name}"))
-        if digest in recorded or any(digest == spec_digest(mapping(claim.body.get("spec"))) for claim in made):
+        if wanted in recorded or any(wanted == spec_digest(mapping(claim.body.get("spec"))) for claim in made):
             yield id
 
 
 def _claims(observed: Observed) -> Iterator[Live]:
     """The claims of a set; the name of each ends with that of its template (`names.claim`)."""
     return (claim for slice in observed.slices.values() for claim in slice.of(kinds.RESOURCE_CLAIM.name))
+
+
+def is_shared_with(template: Body, namespace: str) -> bool:
+    """Whether the annotation of a template names the namespace, or all with `*`. Names are compared whole: there are no patterns."""
+    value = annotations_of(template).get(SHARED_WITH)
+    entries = {entry.strip() for entry in value.split(",")} if isinstance(value, str) else set[str]()
+    return bool(namespace) and bool(entries & {namespace, EVERY_NAMESPACE})
+
+
+def why_refused(template: ResourceId, namespace: str) -> str:
+    """What is said about a template that its namespace does not share with another one, and the way out."""
+    return (
+        f"ResourceClaimTemplate {template.namespace}/{template.name} is not shared with namespace {namespace}; "
+        f"do: add {namespace} to its annotation {SHARED_WITH}"
+    )
+
+
+def claim_spec(template: Body) -> Body:
+    """The spec of the claims that a template describes; empty if it has none."""
+    return mapping(mapping(template.get("spec")).get("spec"))
+
+
+def copied(body: Body) -> frozenset[str]:
+    """The digests of the claim specs that a set has been given, as its annotation records them. Whatever is no digest is left out."""
+    value = annotations_of(body).get(COPIED_CLAIMS)
+    return frozenset(entry for entry in value.split(",") if DIGEST.fullmatch(entry)) if isinstance(value, str) else frozenset()
+
+
+def record(digests: Iterable[str]) -> str:
+    """The value of the annotation that records these digests (`copied`)."""
+    return ",".join(sorted(digests))
+
+
+def spec_digest(spec: Body) -> str:
+    """The digest of the spec of a claim. Who has it without having been given the spec must know the spec."""
+    return digest(spec)

@@ -118,7 +118,9 @@ def of(
         *(condition(LIMITED, True, alarm.reason, clipped(alarm.text, MAX_MESSAGE), generation=root.generation) for alarm in limited),
         *_unshared_conditions(unshared, root.generation),
     )
-    owned = (topology.UNAVAILABLE, membership.CONDITION, REFUSED, ACCOUNT_CONFLICT, LIMITED, NOT_SHARED)
+    # A pass that observes some namespaces only does not take back what one that observes all says about templates of others.
+    of_templates = (NOT_SHARED,) if unshared or not template.sharing.has_unobserved else ()
+    owned = (topology.UNAVAILABLE, membership.CONDITION, REFUSED, ACCOUNT_CONFLICT, LIMITED, *of_templates)
     conditions = merge(known, desired, owned=owned)
     if conditions or known:
         body["conditions"] = conditions

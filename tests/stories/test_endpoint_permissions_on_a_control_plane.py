@@ -13,12 +13,15 @@ from engine.runtime.clock import SystemClock
 from engine.runtime.logs import logger
 from enginectl.actions.publishing import Publisher
 from enginectl.base.options import Options
+from enginectl.serving.template_access import TemplateReader
 from enginectl.wiring.configuration import Wiring, configuration_of
 from enginectl.wiring.published import known_configuration
 from providers.certificates.bundles import ServedService, WebhookTarget
 from providers.certificates.self_made import CertificatePlace, SelfMadeCertificate
 from providers.reference_caches import ReferenceCaches
+from resources.admission.consent_rules import TemplateAccess
 from resources.admission.look_ups import look_ups
+from resources.admission.request import Act, Request
 from resources.base import kinds
 from resources.install.endpoint_permissions import (
     ACCESS_REVIEW,
@@ -45,6 +48,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 NAMESPACE = "endpoints"
 SECRET = "grove-webhook-server-cert"
+MASTERS = {"groups": ["system:masters"]}
 KIND = {True: MUTATING_WEBHOOKS, False: VALIDATING_WEBHOOKS}
 
 
@@ -124,6 +128,10 @@ async def test_the_certificate_and_the_reviews_use_exactly_what_is_allowed_for_t
                 await client.create(TOKEN_REVIEW, "", review(TOKEN_REVIEW.name, {"token": "unknown"}))
                 path = {"user": "ann", "nonResourceAttributes": {"path": "/debug/plan", "verb": "get"}}
                 await client.create(ACCESS_REVIEW, "", review(ACCESS_REVIEW.name, path))
+                template = kinds.RESOURCE_CLAIM_TEMPLATE.id(NAMESPACE, "missing")
+                admin_asks = Request(Act.CREATE, kinds.PODCLIQUESET.id(NAMESPACE, "web"), {}, user="admin", user_info=MASTERS)
+                answers = await TemplateReader(client).access(admin_asks, frozenset({template}))
+                assert answers[template] == TemplateAccess(is_permitted=True)
                 await eventually(lambda: requests.read().used[account.user] >= rights(needed))
         finally:
             for webhook in WEBHOOKS:

@@ -10,10 +10,15 @@ from typing import Any
 import orjson
 import pytest
 
+from resources.base.kinds import PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE
+from resources.base.labels import SHARED_WITH
 from resources.children.table import CHILDREN
+from resources.install.permissions import Permission
 from resources.install.roles import Account
 from resources.install.webhooks import installed as webhooks_of
 from resources.schema.crds import crds
+from tests.builders import claim_template, share
+from tests.controlplane.accounts import grant
 from tests.controlplane.cluster import SYSTEM, ControlPlane, binary
 from tests.controlplane.fixtures import started as plane_started
 from tests.controlplane.installed_accounts import install_account
@@ -165,3 +170,53 @@ def test_kubectl_shows_each_warning_once(plane: ControlPlane) -> None:
 
     assert result.returncode == 0, result.stderr
     assert result.stderr.count("restartPolicy") == 1, result.stderr
+
+
+def as_user(plane: ControlPlane, user: str, body: dict[str, Any]) -> str:
+    """What kubectl says when a user creates a set; empty if it was admitted."""
+    command = [binary("kubectl"), "--kubeconfig", str(plane.kubeconfig(user)), "create", "--dry-run=server", "--validate=false", "-f", "-"]
+    result = subprocess.run(command, input=json.dumps(body), text=True, capture_output=True, env=dict(os.environ), timeout=PATIENCE)
+    return result.stderr if result.returncode else ""
+
+
+def access_reviews(plane: ControlPlane) -> float:
+    """How many SubjectAccessReviews the server has answered."""
+    lines = plane.call("/metrics")[1].decode().splitlines()
+    of_reviews = (line for line in lines if line.startswith("apiserver_request_total{") and 'resource="subjectaccessreviews"' in line)
+    return sum(float(line.rpartition(" ")[2]) for line in of_reviews)
+
+
+def test_a_template_of_another_namespace_needs_a_user_who_may_read_it_and_its_annotation(plane: ControlPlane) -> None:
+    creates = Permission(PODCLIQUESET, ("get", "create", "patch"))
+    grant(plane, [creates, Permission(RESOURCE_CLAIM_TEMPLATE, ("get",))], Account("users", "ann"), "ann")
+    grant(plane, [creates], Account("users", "bob"), "bob")
+    path = "/apis/resource.k8s.io/v1/namespaces/ai/resourceclaimtemplates"
+    template = {"metadata": {"name": "gpu"}, "spec": claim_template("gpu")["templateSpec"]}
+    set_ = put(small(), {"metadata.name": "shares", "spec.template.resourceSharing": [share("gpu", namespace="ai")]})
+    missing = put(set_, {"spec.template.resourceSharing.0.name": "none"})
+    before = access_reviews(plane)
+    may_not = "user system:serviceaccount:users:bob may not get resourceclaimtemplates.resource.k8s.io ai/"
+
+    assert as_user(plane, "bob", small()) == ""
+    assert call(plane, path, template)[0] == 201
+    assert "not shared with namespace ml; do: add ml to its annotation engine.grove.io/shared-with" in as_user(plane, "ann", set_)
+    assert f"{may_not}gpu" in as_user(plane, "bob", set_)
+    assert f"{may_not}none" in as_user(plane, "bob", missing)
+    assert as_user(plane, "ann", missing) == ""
+
+    stored = call(plane, f"{path}/gpu")[1]
+    stored["metadata"]["annotations"] = {SHARED_WITH: "other, ml"}
+    assert call(plane, f"{path}/gpu", stored, method="PUT")[0] == 200
+    assert as_user(plane, "ann", set_) == ""
+    assert f"{may_not}gpu" in as_user(plane, "bob", set_)
+
+    # Once the reference is stored, those who change the set are not asked for it.
+    assert call(plane, SETS, set_)[0] == 201
+    stored["metadata"] |= {"annotations": {}, "resourceVersion": call(plane, f"{path}/gpu")[1]["metadata"]["resourceVersion"]}
+    assert call(plane, f"{path}/gpu", stored, method="PUT")[0] == 200
+    kubectl = [binary("kubectl"), "--kubeconfig", str(plane.kubeconfig("bob")), "-n", "ml", "patch", "pcs", "shares", "--type=merge"]
+    edit = json.dumps({"metadata": {"annotations": {"note": "x"}}})
+    edited = subprocess.run([*kubectl, "-p", edit], text=True, capture_output=True, env=dict(os.environ), timeout=PATIENCE)
+    assert edited.returncode == 0, edited.stderr
+    assert access_reviews(plane) - before == 7
+    assert call(plane, f"{SETS}/shares", method="DELETE")[0] == 200

@@ -20,6 +20,9 @@ from enginectl.wiring.configuration import Wiring, protection
 from enginectl.wiring.published import with_configuration
 from enginectl.wiring.scope import select
 from resources.admission.admit import admit
+from resources.admission.consent_rules import listed_access, new_references, with_consent
+from resources.admission.managed_rules import Protection
+from resources.admission.request import Decision, Request
 from resources.admission.review import MAX_BYTES, Decide, MalformedReview, answer, error_answer, request_of, uid_of
 from resources.ports.references import KnownReferences
 
@@ -31,14 +34,27 @@ def review_file(wiring: Wiring, file: Path, against: str, format: OutputFormat) 
         return code
     protected, codes = protection(wiring.settings, wiring.configuration), set[Exit]()
     source = "<stdin>" if file == STDIN else printable(str(file))
+
+    def judge(request: Request) -> Decision:
+        return reviewed(request, wiring, references, protected)
+
     with open_stream(file) as stream:
         for document in read_stream(stream, limit=MAX_BYTES):
             place = f"{source}:{document.line}"
-            codes.add(answer_one(document, place, format, lambda request: admit(request, wiring.configuration, references, protected)))
+            codes.add(answer_one(document, place, format, judge))
     if not codes:
         terminal.error(f"{source}: no AdmissionReview passed")
         return Exit.FAILED
     return worst(codes)
+
+
+def reviewed(request: Request, wiring: Wiring, references: KnownReferences, protected: Protection) -> Decision:
+    """The decision of a webhook, but for the rights of the user, which are not asked for."""
+    decision = admit(request, wiring.configuration, references, protected)
+    if not decision.allowed:
+        return decision
+    added = new_references(request, protected.operator)
+    return with_consent(decision, request, added, listed_access(references, added))
 
 
 def load_references(wiring: Wiring, against: str) -> tuple[Exit, Wiring, KnownReferences]:

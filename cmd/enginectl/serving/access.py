@@ -31,6 +31,7 @@ KEPT_SECONDS: Final = 10.0
 KEPT_ANSWERS: Final = 500
 AT_ONCE: Final = 4
 """Tokens that are checked at a time, so that nobody can send many requests to the API server through us."""
+PLAN: Final = {"nonResourceAttributes": {"path": PLAN_URL, "verb": "get"}}
 GRANT: Final = f"kubectl create clusterrole engine-plan --verb=get --non-resource-url={PLAN_URL}, and bind it"
 
 
@@ -142,8 +143,8 @@ class TokenReviewer:
         name = user.get("username")
         if review.get("authenticated") is not True or not isinstance(name, str) or not name:
             return UNKNOWN_TOKEN
-        access = mapping((await self._create(ACCESS_REVIEW, access_spec(name, user))).get("status"))
-        if access.get("allowed") is True and access.get("denied") is not True:
+        access = mapping((await self._create(ACCESS_REVIEW, access_spec(name, user, PLAN))).get("status"))
+        if is_allowed(access):
             return ALLOWED
         reason = access.get("reason")
         why = f" ({clipped(reason, 200)})" if isinstance(reason, str) and reason else ""
@@ -153,9 +154,12 @@ class TokenReviewer:
         return await self._client.create(kind, "", {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {}, "spec": dict(spec)})
 
 
-def access_spec(name: str, user: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec of the SubjectAccessReview about a user of a TokenReview. Fields of a wrong shape are left out."""
-    spec: dict[str, Any] = {"user": name, "nonResourceAttributes": {"path": PLAN_URL, "verb": "get"}}
+def access_spec(name: str, user: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec of the SubjectAccessReview about a user, with the `uid`, `groups` and `extra` of a TokenReview or of an AdmissionReview.
+
+    `attributes`: what the user wants to do. Fields of the user of a wrong shape are left out.
+    """
+    spec: dict[str, Any] = {"user": name, **attributes}
     if isinstance(user.get("uid"), str):
         spec["uid"] = user["uid"]
     groups = user.get("groups")
@@ -163,3 +167,8 @@ def access_spec(name: str, user: Mapping[str, Any]) -> dict[str, Any]:
         spec["groups"] = [group for group in groups if isinstance(group, str)]
     extra = {key: list(values) for key, values in mapping(user.get("extra")).items() if isinstance(values, list | tuple)}
     return spec | ({"extra": extra} if extra else {})
+
+
+def is_allowed(status: Mapping[str, Any]) -> bool:
+    """Whether the status of a SubjectAccessReview allows it."""
+    return status.get("allowed") is True and status.get("denied") is not True

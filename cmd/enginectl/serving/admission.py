@@ -1,6 +1,6 @@
 """Admission: answers the AdmissionReviews of API servers with the decisions of the same rules as `engine review`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -10,12 +10,15 @@ from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.ids import ResourceId
+from enginectl.serving.template_access import TemplateReader
 from providers.reference_caches import NO_READS, CachedReferences, Reads, ReferenceCaches
 from providers.serving.address import AddressLimits
 from providers.serving.message import JSON, Handler, HttpResponse, IncomingRequest, Routes
 from providers.serving.review_observer import ReviewObserver
 from providers.serving.routing import refusal
 from resources.admission.admit import admit
+from resources.admission.consent_rules import TemplateAccess, new_references, with_consent
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Decision, Request
 from resources.admission.review import MAX_BYTES, MalformedReview, answered
@@ -40,20 +43,24 @@ class AdmissionRules(Struct, frozen=True):
 class Judge:
     """Decides with the rules in use. `use` may be called in any thread, everything else in that of the caches."""
 
-    def __init__(self, rules: AdmissionRules, caches: ReferenceCaches, observer: ReviewObserver | None = None) -> None:
+    def __init__(
+        self, rules: AdmissionRules, caches: ReferenceCaches, templates: TemplateReader, observer: ReviewObserver | None = None
+    ) -> None:
         self.rules = rules
-        self._caches = caches
+        self._caches, self._templates = caches, templates
         self._observer = observer
         self._large = anyio.CapacityLimiter(LARGE_AT_ONCE)
 
     async def answer(self, webhook: Webhook, request: IncomingRequest) -> HttpResponse:
         """The answer to the review in a request."""
         judge = partial(judged, webhook, request.body, self.rules, self._caches)
-        run: Callable[[Reads], Awaitable[Judged]] = partial(self._in_worker if len(request.body) >= LARGE else _at_once, judge)
+        run: Callable[[ReviewFacts], Awaitable[Judged]] = partial(self._in_worker if len(request.body) >= LARGE else _at_once, judge)
         try:
-            result = await run(NO_READS)
+            result = await run(facts := ReviewFacts())
             if result.missing:
-                result = await run(await self._caches.read(result.missing))
+                result = await run(facts := replace(facts, reads=await self._caches.read(result.missing)))
+            if result.request is not None:
+                result = await run(replace(facts, access=await self._templates.access(result.request, result.templates)))
         except orjson.JSONDecodeError as error:
             return refusal(400, f"the body is not JSON: {error}")
         except MalformedReview as error:
@@ -62,12 +69,20 @@ class Judge:
             self._observer.decided(webhook.path, allowed=result.allowed)
         return HttpResponse(body=result.body, content_type=JSON)
 
-    async def _in_worker(self, judge: "Callable[[Reads], Judged]", reads: Reads) -> "Judged":
-        return await to_thread.run_sync(judge, reads, limiter=self._large)
+    async def _in_worker(self, judge: "Callable[[ReviewFacts], Judged]", facts: "ReviewFacts") -> "Judged":
+        return await to_thread.run_sync(judge, facts, limiter=self._large)
 
 
-async def _at_once(judge: "Callable[[Reads], Judged]", reads: Reads) -> "Judged":
-    return judge(reads)
+async def _at_once(judge: "Callable[[ReviewFacts], Judged]", facts: "ReviewFacts") -> "Judged":
+    return judge(facts)
+
+
+class ReviewFacts(Struct, frozen=True):
+    """What was read and asked for one review."""
+
+    reads: Reads = NO_READS
+    access: Mapping[ResourceId, TemplateAccess] | None = None
+    """What is known about the templates of other namespaces; None: nothing was asked yet."""
 
 
 class Judged(Struct, frozen=True):
@@ -77,17 +92,30 @@ class Judged(Struct, frozen=True):
     allowed: bool
     missing: frozenset[Any] = frozenset()
     """The ids of objects that should be read before this answer is believed."""
+    request: Request | None = None
+    """The request, if this answer depends on whether its user may read `templates`; None otherwise."""
+    templates: frozenset[ResourceId] = frozenset()
+    """Templates of other namespaces to which it adds references."""
 
 
-def judged(webhook: Webhook, body: bytes, rules: AdmissionRules, caches: ReferenceCaches, reads: Reads) -> Judged:
+def judged(webhook: Webhook, body: bytes, rules: AdmissionRules, caches: ReferenceCaches, facts: ReviewFacts) -> Judged:
     """The answer of a webhook to the review in a body. Raises `JSONDecodeError`, and `MalformedReview` for a review without a uid."""
-    references = CachedReferences(caches, reads)
+    references = CachedReferences(caches, facts.reads)
+    asked: Request | None = None
+    templates: frozenset[ResourceId] = frozenset()
 
     def decide(request: Request) -> Decision:
-        return of_webhook(webhook, admit(request, rules.configuration, references, rules.protection), request)
+        nonlocal asked, templates
+        decision = of_webhook(webhook, admit(request, rules.configuration, references, rules.protection), request)
+        added = new_references(request, rules.protection.operator) if decision.allowed and not webhook.mutates else {}
+        if not added:
+            return decision
+        if facts.access is None:
+            asked, templates = request, frozenset(added)
+        return with_consent(decision, request, added, facts.access or {})
 
     answer = answered(orjson.loads(body), decide)
-    return Judged(orjson.dumps(answer), answer["response"]["allowed"], frozenset(references.missing))
+    return Judged(orjson.dumps(answer), answer["response"]["allowed"], frozenset(references.missing), asked, templates)
 
 
 def of_webhook(webhook: Webhook, decision: Decision, request: Request) -> Decision:

@@ -18,6 +18,7 @@ from enginectl.serving.loop_views import LoopViews
 from enginectl.serving.metrics import measured
 from enginectl.serving.observability import Observability
 from enginectl.serving.servers import Served, addresses
+from enginectl.serving.template_access import TemplateReader
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, pod_namespace, protection
 from enginectl.wiring.connection import connect
 from enginectl.wiring.scope import Selection
@@ -82,7 +83,7 @@ class Endpoints:
             # The webhooks of an installation with namespaces are asked about those only.
             elsewhere = chosen != wiring.configuration.namespaces
             self._caches = ReferenceCaches(client, wiring.clock, self._log, self._look_ups(), chosen, asked_elsewhere=elsewhere)
-            self._judge = Judge(self._rules, self._caches, observability.metrics.reviews)
+            self._judge = Judge(self._rules, self._caches, TemplateReader(client), observability.metrics.reviews)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._caches.run)
                 tasks.start_soon(certificate.run)

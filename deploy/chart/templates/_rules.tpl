@@ -124,6 +124,9 @@
 - apiGroups: ["authorization.k8s.io"]
   resources: [subjectaccessreviews]
   verbs: [create]
+- apiGroups: ["resource.k8s.io"]
+  resources: [resourceclaimtemplates]
+  verbs: [get]
 {{- end }}
 {{- if and $certificate $graphs }}
 - apiGroups: ["admissionregistration.k8s.io"]
@@ -162,6 +165,7 @@
 {{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $graphs := include "grove-engine.graphs" . }}
+{{- $webhooks := eq (include "grove-engine.admission" .) "webhooks" }}
 - apiGroups: [""]
   resources: [events]
   verbs: [create, patch]
@@ -240,6 +244,11 @@
 - apiGroups: ["scheduling.run.ai"]
   resources: [podgroups]
   verbs: [get, list, watch, create, patch, delete]
+{{- end }}
+{{- if $webhooks }}
+- apiGroups: ["resource.k8s.io"]
+  resources: [resourceclaimtemplates]
+  verbs: [get]
 {{- end }}
 {{- if or $kai $volcano }}
 - apiGroups: ["scheduler.grove.io"]

@@ -16,6 +16,7 @@ from engine.errors import Forbidden
 from engine.ids import Kind
 from engine.runtime.provider import Client
 from enginectl.serving.admission import LARGE, REVIEW_LIMITS, AdmissionRules, Judge, admission_routes
+from enginectl.serving.template_access import TemplateReader
 from grove_sandbox.api.verbs import Api
 from grove_sandbox.clients.inprocess import InProcessClient
 from grove_sandbox.clock import VirtualClock
@@ -80,7 +81,7 @@ def table() -> Iterator[tuple[dict[str, Any], Webhook, Webhook]]:
 def judge_of(configuration: Configuration = SETUP, protection: Protection = UNPROTECTED, client: Client = NOBODY) -> Judge:
     """A judge whose caches are not filled."""
     caches = ReferenceCaches(client, VirtualClock(), Events(), look_ups(configuration))
-    return Judge(AdmissionRules(configuration, protection), caches)
+    return Judge(AdmissionRules(configuration, protection), caches, TemplateReader(client))
 
 
 async def test_the_tables_of_the_rules_give_the_answers_of_engine_review_over_https() -> None:
@@ -188,7 +189,7 @@ class Cluster:
         self.gets: list[str] = []
         self.rules = AdmissionRules(configuration, protection)
         self.caches = ReferenceCaches(cast(Client, self), self.clock, Events(), look_ups(configuration))
-        self.judge = Judge(self.rules, self.caches)
+        self.judge = Judge(self.rules, self.caches, TemplateReader(cast(Client, self)))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.client, name)

@@ -11,7 +11,7 @@ from engine.reason import Reason
 from engine.resource import Body
 from engine.verb import Verb
 from resources.base import kinds, labels
-from resources.base.consent import claim_spec, spec_digest
+from resources.ports.references import claim_spec, spec_digest
 from tests.builders import clique, group, podcliqueset, share
 from tests.laws.toy import Toy
 from tests.resources.blueprints.test_lifecycle import scale
@@ -117,6 +117,25 @@ def test_the_same_holds_at_every_level(where: str, scope: str) -> None:
     shared(toy, "ml")
     toy.settle()
     assert (len(toy.pods()), len(claims(toy))) == (1, 1)
+
+
+def test_a_pass_that_does_not_observe_the_other_namespace_leaves_the_condition_alone() -> None:
+    toy = Toy()
+    template = toy.put(external(namespace="vault"))
+    toy.put(demo())
+    passes(toy)
+    del toy.objects[TEMPLATE]
+
+    made = passes(toy)
+    assert conditions(toy)["ClaimTemplateNotShared"]["message"] == WHY
+    assert "not found in the namespaces that are observed" in {
+        wait.why.rpartition(": ")[2] for wait in made.blocked if wait.id.kind == "ResourceClaim"
+    }
+
+    toy.put(template)
+    shared(toy, "ml")
+    toy.settle()
+    assert "ClaimTemplateNotShared" not in conditions(toy)
 
 
 def test_what_a_set_may_copy_is_recorded_with_its_finalizer() -> None:

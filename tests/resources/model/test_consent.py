@@ -6,7 +6,7 @@ import pytest
 
 from engine.ids import ResourceId
 from resources.base import kinds, labels
-from resources.base.consent import copied, is_shared_with, record, spec_digest, why_refused
+from resources.ports.references import copied, is_shared_with, record, spec_digest, why_refused
 
 ID: ResourceId = kinds.RESOURCE_CLAIM_TEMPLATE.id("vault", "gpu")
 
