@@ -5,7 +5,7 @@ Written from what is documented of that release. A set is deployed as by the rel
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from engine.ids import Kind
@@ -202,6 +202,7 @@ class EpochGrove:
 @asynccontextmanager
 async def run_by_later_grove(world: World) -> AsyncIterator[tuple[Stage, EpochGrove]]:
     """A cluster in which the later release has brought the set of a world to rest."""
+    world = replace(world, options=replace(world.options, pod_index=True))
     async with run_by_grove(world) as (cluster, grove):
         later = EpochGrove(grove)
         await later.define()

@@ -200,6 +200,8 @@ class Rendering:
         elif mnnvl_group := self._mnnvl_group(clique):
             spec["podSpec"] = with_channel(spec["podSpec"], f"{self.name}-{i}-{mnnvl_group}")
         annotations = {key: value for key, value in (clique.get("annotations") or {}).items() if key != "grove.io/topology-name"}
+        if group is not None and self.options.pod_index:
+            annotations["grove.io/podcliquescalinggroup-pod-index-offset"] = str(self._offset(group, clique))
         finalizer, template_labels = "grove.io/podclique.grove.io", clique.get("labels") or {}
         yield self._child(
             kinds.PODCLIQUE,
@@ -214,6 +216,11 @@ class Rendering:
         )
         level = {"grove.io/podclique": name}
         yield from self._claims(name, "PodClique", clique, level, "grove.io/podclique-pod-index", range(spec["replicas"]))
+
+    def _offset(self, group: Mapping[str, Any], clique: Mapping[str, Any]) -> int:
+        """How many pods the cliques before it have in one replica of the group."""
+        names = group["cliqueNames"]
+        return sum(self.cliques[name]["spec"]["replicas"] for name in names[: names.index(clique["name"])])
 
     def _group_env(self, group: Mapping[str, Any]) -> list[Body]:
         pods = sum(self.cliques[name]["spec"]["replicas"] for name in group["cliqueNames"])
@@ -367,6 +374,10 @@ class Rendering:
         else:
             pod.pop("schedulingGates", None)
         annotations = dict(meta.get("annotations") or {})
+        offset = annotations.pop("grove.io/podcliquescalinggroup-pod-index-offset", None)
+        if offset is not None:
+            index = "grove.io/podcliquescalinggroup-pod-index"
+            pod, labels = with_env(pod, [from_label("GROVE_PCSG_POD_INDEX", index)]), {**labels, index: str(int(offset) + k)}
         keys = {**labels, "grove.io/podclique": name, "grove.io/podclique-pod-index": str(k)}
         if pod["schedulerName"] == "kai-scheduler":
             keys["kai.scheduler/subgroup-name"] = name

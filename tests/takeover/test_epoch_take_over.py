@@ -7,19 +7,21 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from engine.ids import Kind
 from engine.leaves import explain
 from engine.reason import Reason
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from resources.base import kinds, labels
 from tests.builders import clique, group, podcliqueset
-from tests.stories.pods import is_ready
+from tests.stories.graphs import graph, service
+from tests.stories.pods import images, is_ready
 from tests.stories.process import Killed
 from tests.stories.stage import Stage, forked, stage
 from tests.stories.umpire import Umpire
-from tests.takeover.epochs import POD_GANG_MAP, EpochGrove, run_by_later_grove
+from tests.takeover.epochs import POD_GANG_MAP, EpochGrove, definition, leftover_map, run_by_later_grove
 from tests.takeover.test_epoch_guard import ALLOWED, EVERY_WORLD, allowed
-from tests.takeover.worlds import WORLDS, World, grove_in, planned, run_by_grove, uids
+from tests.takeover.worlds import WORLDS, World, grove_in, inference, planned, run_by_grove, uids
 
 pytestmark = pytest.mark.anyio
 KEPT = (kinds.POD, kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.SERVICE, kinds.AUTOSCALER, kinds.RESOURCE_CLAIM)
@@ -223,6 +225,54 @@ def found_by_the_migration(cluster: Stage) -> Mapping[str, set[str]]:
         "epochs": {name for name, gang in gangs.items() if {labels.EPOCH, labels.GANG_ROLE} & gang["metadata"]["labels"].keys()},
         "migrated": {name for name, body in sets.items() for each in body["status"].get("conditions", ()) if "PodGang" in each["type"]},
     }
+
+
+async def test_M20_pods_keep_the_index_that_the_later_release_has_given_them() -> None:
+    label = "grove.io/podcliquescalinggroup-pod-index"
+    async with run_by_later_grove(WORLDS["inference"]) as (cluster, _):
+        before = {name: pod["metadata"]["labels"].get(label) for name, pod in cluster.there(kinds.POD).items()}
+        assert {index for index in before.values() if index} == {"0", "1", "2"}
+        allowed(cluster)
+
+        await cluster.sync()
+
+        assert {name: pod["metadata"]["labels"].get(label) for name, pod in cluster.there(kinds.POD).items()} == before
+
+
+async def test_M20_an_update_that_the_later_release_has_begun_continues_with_what_is_still_outdated() -> None:
+    async with run_by_grove(WORLDS["inference"]) as (cluster, grove):
+        await grove.begin_update(inference(2), pods=1, replicas=["llm-0-pool-0"])
+        later = EpochGrove(grove)
+        await later.define()
+        await later.migrate()
+        updated = {name: pod["metadata"]["uid"] for name, pod in cluster.there(kinds.POD).items() if images([pod]) == {"example/worker:2"}}
+        allowed(cluster)
+
+        async with cluster.running() as ours:
+            umpire = Umpire(cluster, ours)
+            await cluster.settle()
+
+        after = cluster.there(kinds.POD)
+        assert umpire.fouls == []
+        assert images(after.values()) == {"example/worker:2"}
+        assert len(updated) == 4 and {name: after[name]["metadata"]["uid"] for name in updated} == updated
+        assert (cluster.there(POD_GANG_MAP), await planned(cluster)) == ({}, ())
+
+
+@pytest.mark.parametrize("annotated", [kinds.PODCLIQUESET, kinds.DYNAMO_GRAPH], ids=["the set", "the graph"])
+async def test_M20_the_set_of_a_graph_is_taken_over_where_it_or_the_graph_is_annotated(annotated: Kind) -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[graph(decode=service(nodes=2), other=service())])
+        await cluster.kubectl.create(kinds.CRD, "", definition())
+        root = cluster.there(kinds.PODCLIQUESET)["chat"]
+        await cluster.kubectl.create(POD_GANG_MAP, "default", leftover_map(root))
+        before = uids(cluster, *KEPT, kinds.PODGANG)
+        assert (await cluster.sync()).ending is Ending.DENIED
+
+        await cluster.kubectl.patch(annotated, "default", "chat", ALLOWED)
+
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert (cluster.there(POD_GANG_MAP), uids(cluster, *KEPT, kinds.PODGANG)) == ({}, before)
 
 
 async def test_M20_only_annotated_sets_are_taken_over() -> None:
