@@ -4,7 +4,7 @@ A set that has any is left alone: by the engine's names every one of them is sur
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -49,6 +49,8 @@ class EpochSigns(Struct, frozen=True):
     """Why an update by the other release is under way; empty: none is known."""
 
 
+_Refusal = tuple[str, str]
+"""Why nothing may be done, and what to do about it."""
 NO_SIGNS: Final = EpochSigns()
 NO_PLACEMENT: Final = LabelsAndAnnotations()
 
@@ -58,25 +60,39 @@ def epoch_objection(observed: Observed, configuration: Configuration, *, is_allo
 
     None if there is no sign of them, or if the set may be taken over. `is_allowed`: whether its graph says so.
     """
-    migration = find(mappings(mapping(observed.root.body.get("status")).get("conditions")), MIGRATION)
+    conditions = mappings(mapping(observed.root.body.get("status")).get("conditions"))
     signs = [sign for part in observed.slices.values() if (sign := signs_of(observed.root.id, part)) is not NO_SIGNS]
-    if migration is None and not signs:
+    if not signs and find(conditions, MIGRATION) is None:
         return None
-    made_by = next((sign.made_by for sign in signs if sign.made_by), f"the set has the condition {MIGRATION}")
-    if migration is not None and is_true((migration,), MIGRATION):
-        reason, way_out = f"its operator is renaming the PodGangs (condition {MIGRATION})", "let it finish"
-    elif updating := next((sign.updating for sign in signs if sign.updating), ""):
-        reason, way_out = updating, "let its operator finish"
-    elif is_allowed or configuration.take_over or _is_annotated(observed):
-        waiting = next((pod for part in observed.slices.values() for pod in _waiting(observed.root.id, part)), None)
-        if waiting is None:
+    refusal = _under_way(signs, is_migrating=is_true(conditions, MIGRATION))
+    if refusal is None and (is_allowed or configuration.take_over or _is_annotated(observed)):
+        refusal = _impossible(observed)
+        if refusal is None:
             return None
-        reason = f"{_called(waiting)} waits in {names.WAITER} for others, which it would not find in another PodGang"
-        way_out = "let it start, or delete it"
-    else:
-        reason, way_out = made_by, WAY_OUT
+    made_by = next((sign.made_by for sign in signs if sign.made_by), f"it has the condition {MIGRATION}")
+    reason, way_out = refusal or (made_by, WAY_OUT)
     root = observed.root.id
     return Objection(RULE, f"{OTHER_RELEASE} manages {root.kind} {root.namespace}/{root.name}, which stays as it is: {reason}; {way_out}")
+
+
+def _under_way(signs: Sequence[EpochSigns], *, is_migrating: bool) -> _Refusal | None:
+    """What the other release is doing with the set now, and what to do; None if nothing is known."""
+    if is_migrating:
+        return f"its operator is renaming the PodGangs (condition {MIGRATION})", "let it finish"
+    updating = next((sign.updating for sign in signs if sign.updating), "")
+    return (updating, "let its operator finish") if updating else None
+
+
+def _impossible(observed: Observed) -> _Refusal | None:
+    """Why the set cannot be taken over as it is, and what to do; None if it can."""
+    waiting = next((pod for part in observed.slices.values() for pod in _waiting(observed.root.id, part)), None)
+    if waiting is not None:
+        reason = f"{_called(waiting)} waits in {names.WAITER} for others, which it would not find in another PodGang"
+        return reason, "let it start, or delete it"
+    shortened = next((gang for key, part in observed.slices.items() for gang in _shortened(key, part)), None)
+    if shortened is not None:
+        return f"{_called(shortened)} has a shortened name, which does not tell its replica", "such a set cannot be taken over"
+    return None
 
 
 def left_alone(objection: Objection) -> Desired:
@@ -160,6 +176,12 @@ def _waiting(root: ResourceId, part: Slice) -> Iterator[Live]:
         is_over = mapping(mapping(waiter.get("state")).get("terminated")).get("exitCode") == 0
         if not is_over and is_epoch_name(root, pod.labels.get(labels.PODGANG, ""), part):
             yield pod
+
+
+def _shortened(key: str, part: Slice) -> Iterator[Live]:
+    """The PodGangs of epochs that are in the wrong part, because their names were too long and were cut."""
+    gangs = (gang for gang in part.of(kinds.PODGANG.name) if labels.EPOCH in gang.labels)
+    return (gang for gang in gangs if gang.labels.get(labels.REPLICA_INDEX) not in (key, None) or not key.isdecimal())
 
 
 def _has_waiter(containers: Any) -> bool:

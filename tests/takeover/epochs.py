@@ -192,6 +192,13 @@ class EpochGrove:
                 status = {"status": scheduled[child.name].get("status") or {}}
                 await self.client.patch(child.kind, self.namespace, each.name, status, subresource="status")
 
+    async def gang(self, index: int, name: str) -> Child:
+        """A PodGang of a replica under another name."""
+        live = {body["metadata"]["name"]: body for body in await self.grove.live(kinds.PODGANG)}[self.renamed(index)[0].name]
+        meta = {"name": name, "namespace": self.namespace, "labels": live["metadata"]["labels"]}
+        kind = {"apiVersion": kinds.PODGANG.api_version, "kind": kinds.PODGANG.name}
+        return Child(kinds.PODGANG, {**kind, "metadata": meta, "spec": live["spec"]}, self.grove.rendering.root)
+
     async def forget(self, index: int) -> None:
         """Delete the PodGangs of the release before. What belongs to them is collected."""
         for each in self.renamed(index):

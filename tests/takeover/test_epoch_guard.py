@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from engine.errors import Forbidden
 from engine.plan import Plan
 from engine.runtime.sync_report import Ending
 from resources.base import kinds, labels
 from tests.builders import clique, group, podcliqueset
 from tests.stories.graphs import graph, service
+from tests.stories.process import Process
 from tests.stories.stage import Stage, stage
-from tests.takeover.epochs import FIRST, MIGRATING, POD_GANG_MAP, EpochGrove, definition, run_by_later_grove
+from tests.takeover.epochs import FIRST, MIGRATING, POD_GANG_MAP, EpochGrove, definition, leftover_map, run_by_later_grove
 from tests.takeover.worlds import WORLDS, World, grove_in, planned, run_by_grove, uids
 
 pytestmark = pytest.mark.anyio
@@ -175,6 +177,15 @@ async def test_M19_while_a_pod_waits_by_the_name_of_its_gang_nothing_is_done() -
         assert f"Pod default/{name} waits in grove-initc for others" in plan.objections[0].message
 
 
+async def test_M19_a_set_with_names_of_gangs_that_do_not_tell_their_replica_is_not_taken_over() -> None:
+    shortened = "llm-" + "0" * 25 + "-h0123456789abcdef0123456789abcdef"
+    async with run_by_later_grove(WORLDS["inference"]) as (cluster, later):
+        await later.grove.create(await later.gang(1, shortened))
+        allowed(cluster)
+
+        assert f"PodGang default/{shortened} has a shortened name, which does not tell its replica" in await refusal(cluster)
+
+
 async def test_M18_a_set_that_is_being_deleted_is_removed_with_its_map() -> None:
     async with run_by_later_grove(WORLDS["inference"]) as (cluster, _):
         await cluster.delete(kinds.PODCLIQUESET, "llm")
@@ -200,3 +211,42 @@ async def test_M18_a_graph_whose_set_is_managed_by_the_later_release_is_left_alo
         assert uids(cluster) == before
         assert [plan.operations for plan in report.plans] == [(), ()]
         assert cluster.process.count == 0
+
+
+def without_rights(cluster: Stage) -> Process:
+    """A process that may not read PodGangMaps, e.g. of a release whose roles are not installed yet."""
+    ours = cluster.start()
+    ours.refuses = lambda call: Forbidden("podgangmaps is forbidden") if call[1] == POD_GANG_MAP else None
+    return ours
+
+
+async def test_M18_where_maps_are_not_served_no_right_to_read_them_is_needed() -> None:
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web"))
+
+        report = await cluster.sync(without_rights(cluster))
+
+        assert (report.ending, dict(report.incomplete)) == (Ending.DONE, {})
+
+
+async def test_M18_where_maps_are_served_a_missing_right_is_said_and_everything_else_is_done() -> None:
+    async with stage() as cluster:
+        await cluster.kubectl.create(kinds.CRD, "", definition())
+        await cluster.apply(podcliqueset("web"))
+
+        report = await cluster.sync(without_rights(cluster))
+
+        assert (report.ending, set(report.incomplete)) == (Ending.INCOMPLETE, {"PodGangMap"})
+        assert len(cluster.there(kinds.POD)) == 2
+
+
+async def test_M18_a_definition_that_is_installed_while_a_process_runs_is_noticed() -> None:
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web"))
+        async with cluster.running():
+            await cluster.settle()
+            await cluster.kubectl.create(kinds.CRD, "", definition())
+            await cluster.kubectl.create(POD_GANG_MAP, "default", leftover_map(cluster.there(kinds.PODCLIQUESET)["web"]))
+            await cluster.clock.advance(120)
+
+            assert [event["reason"] for event in cluster.there(kinds.EVENT).values()].count("PodGangsOfEpochs") == 1
