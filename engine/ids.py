@@ -35,6 +35,8 @@ class Kind(Struct, frozen=True):
 
 NAMESPACE: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False, status=True)
 """The kind of what every namespaced object is in."""
+RESOURCE_QUOTA: Final = Kind("", "v1", "ResourceQuota", "resourcequotas", status=True)
+"""The kind of what limits the objects in a namespace."""
 
 
 class ResourceId(NamedTuple):

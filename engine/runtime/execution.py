@@ -200,7 +200,7 @@ def _held_back(held: HeldBack, current: Pass[object], sent: Iterable[SentPlan]) 
     planned = [operation for plan in current.planned.plans if plan.root == held.root for operation in plan.operations]
     done = {result.operation.key for each in sent for result in each.results if result.outcome is Outcome.DONE}
     waiting = sum(sort_of(operation) in held.sorts and operation.key not in done for operation in planned)
-    text = f"{waiting} calls ({held.verb} {held.kind}) wait, because the API server refuses such calls: {held.error}"
+    text = f"calls held back ({held.verb} {held.kind}): {waiting}, because the API server refuses such calls: {held.error}"
     return RootWarning(held.root, observed.root.uid, observed.root.generation, text, HELD_BACK)
 
 

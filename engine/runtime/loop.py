@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from engine.blueprint import C, root_of
 from engine.errors import EngineError
 from engine.memo import Memo, Steps
-from engine.observed import Live, World, by_root, unlisted_texts
+from engine.observed import World, by_root, unlisted_texts
 from engine.operation import Outcome
 from engine.plan import noteworthy
 from engine.runtime.apply import Sending
@@ -32,8 +32,10 @@ from engine.runtime.progress import LoggedProgress, Progress
 from engine.runtime.provider import DividingProvider, Provider, WatchingProvider
 from engine.runtime.refusals import FEW, Refusals
 from engine.runtime.rejections import Rejections
+from engine.runtime.room import look_for_room
 from engine.runtime.shard_leases import ShardClaim, establish_layout, held_together
 from engine.runtime.sharding import Term, hold_shards
+from engine.runtime.steps import SentPlan, is_edited
 from engine.shards import Shard
 from engine.world_update import LiveChange
 
@@ -221,6 +223,8 @@ class _Loop(Generic[C]):
         """Seconds after the last pass before which the next one does not begin, whatever changes."""
         self.sending: Sending | None = None
         """What sends plans beside the passes; None: each pass sends its own."""
+        self.has_room = anyio.Event()
+        """Set when a quota has changed where calls were refused for want of room."""
         self.last: Pass[C] | None = None
         """The last pass that was executed."""
         self.leaving = leaving or anyio.Event()
@@ -247,15 +251,19 @@ class _Loop(Generic[C]):
 
     @asynccontextmanager
     async def _sending_beside(self, may_write: Callable[[], bool]) -> AsyncIterator[None]:
-        """Send the plans of passes while the block runs. At its end calls in progress end, and the rest is left."""
+        """Send the plans of passes while the block runs, and look for room. At its end calls in progress end, and the rest is left."""
         self.sending = sender(self.engine, self.memory, on_result=self.progress.applied, may_write=may_write)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self.sending.run)
+                tasks.start_soon(look_for_room, self.engine.provider, self.engine.clock, self.memory.refusals, self._note_room, self.log)
                 yield
                 tasks.cancel_scope.cancel()
         finally:
             self.sending, self.last, self.memory.carried = None, None, {}
+
+    def _note_room(self) -> None:
+        self.has_room.set()
 
     def _use_new_configuration(self) -> None:
         """Plan with the new configuration from now on, if there is one.
@@ -300,16 +308,16 @@ class _Loop(Generic[C]):
         await self._pause(seconds - shortest, *self._news(provider))
 
     def _news(self, provider: WatchingProvider) -> list[Callable[[], Awaitable[None]]]:
-        """What a pass is made for: a change, while plans are sent of another root than theirs, or the end of such a plan."""
+        """What a pass is made for: a change, while plans are sent of another root than theirs, the end of such a plan, or room."""
         if self.sending is None or not self.memory.carried:
-            return [provider.changed]
-        return [partial(provider.changed, self._concerns_others), self.sending.wait_for_end]
+            return [provider.changed, self.has_room.wait]
+        return [partial(provider.changed, self._concerns_others), self.sending.wait_for_end, self.has_room.wait]
 
     def _concerns_others(self, change: LiveChange) -> bool:
         """Whether a change is about a root for which nothing is sent, or an edit or the end of a root."""
         old, new = change
         if change.id in self.memory.carried:
-            return old is None or new is None or _is_edited(old, new)
+            return old is None or new is None or is_edited(old, new)
         live = new or old
         return live is None or root_of(self.engine.blueprints, live) not in self.memory.carried
 
@@ -341,7 +349,7 @@ class _Loop(Generic[C]):
         """Make one pass. Returns the longest pause until the next one, in seconds."""
         if self.sending is not None and self.last is not None and (self.sending.plans or self.sending.ended):
             self.observer.passed(self.last, await note_sent(self.engine, self.memory, self.last, self.sending))
-        before = self.memory.world
+        before, self.has_room = self.memory.world, anyio.Event()
         current = await observe_and_plan(self.engine, self.memory)
         self._drop_edited(before)
         self.internal_errors.note(current.planned.plans)
@@ -369,18 +377,17 @@ class _Loop(Generic[C]):
         return seconds
 
     def _drop_edited(self, before: World | None) -> None:
-        """Send nothing more of plans for roots that have been edited or deleted since: the next pass makes others."""
+        """Send nothing more of plans for roots that others have edited or deleted since: the next pass makes others."""
         assert self.memory.world is not None
         if self.sending is None or before is None or not self.memory.carried:
             return
         old, new = by_root(before.roots), by_root(self.memory.world.roots)
-        edited = {
-            root
-            for root in self.memory.carried
-            if (was := old.get(root)) is not None and ((now := new.get(root)) is None or _is_edited(was.root, now.root))
-        }
-        if edited:
-            self.sending.drop(lambda sent: sent.plan.root in edited)
+
+        def is_outdated(sent: SentPlan) -> bool:
+            was, now = old.get(sent.plan.root), new.get(sent.plan.root)
+            return was is not None and (now is None or sent.note_edit(was.root, now.root))
+
+        self.sending.drop(is_outdated)
 
     def _log_blocked(self, current: Pass[C]) -> None:
         """Log why something cannot be done before a user or operator acts: once, not in every pass."""
@@ -395,8 +402,3 @@ class _Loop(Generic[C]):
         for root, reason in sorted(blocked - self.blocked):
             self.log.warning("blocked", reason=reason, **({"root": root} if root else {}))
         self.blocked = blocked
-
-
-def _is_edited(old: Live, new: Live) -> bool:
-    """Whether a root is another object than it was, was edited, or is being deleted now."""
-    return old.uid != new.uid or old.generation != new.generation or (old.deleting_since is None) != (new.deleting_since is None)

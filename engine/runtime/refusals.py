@@ -176,12 +176,13 @@ class Refusals:
                     self._ended |= refused.keys
                     refused.until, refused.pauses = min(refused.until, at), 0
 
-    def awaiting_room(self, at: float) -> frozenset[str]:
-        """The namespaces in which calls are held back at the time `at` because a quota has no room."""
+    @property
+    def awaiting_room(self) -> frozenset[str]:
+        """The namespaces in which a quota has had no room for calls."""
         return frozenset(
             root.namespace
             for root, known in self._roots.items()
-            if any(refused.is_held and at < refused.until and is_out_of_quota(refused.error) for refused in known.refused.values())
+            if any(is_out_of_quota(refused.error) for refused in known.refused.values())
         )
 
     def take_ended(self) -> set[str]:

@@ -3,7 +3,8 @@
 from msgspec import Struct, field
 
 from engine.ids import ResourceId
-from engine.operation import Operation, Result, WriteStatus
+from engine.observed import Live
+from engine.operation import Operation, Outcome, Patch, Result, WriteStatus
 from engine.plan import Plan
 from engine.runtime.turns import BURST
 
@@ -29,6 +30,25 @@ class SentPlan(Struct, eq=False):
     uids: dict[ResourceId, str] = field(default_factory=dict)
     """The uids of the objects that the plan has created."""
     results: list[Result] = field(default_factory=list)
+    own_edits: int = 0
+    """How many edits of its root were recognised as its own: it adds defaults to the spec."""
+
+    def note_edit(self, old: Live, new: Live) -> bool:
+        """Whether somebody else has edited its root between these two observations, or it is another object, or is being deleted now.
+
+        Its own patch was bound to the revision that it was planned for, so the next generation is the one that it has made.
+        """
+        if not is_edited(old, new):
+            return False
+        is_own = self._has_edited and not is_edited(old, new, own_edits=1)
+        self.own_edits += is_own
+        return not is_own
+
+    @property
+    def _has_edited(self) -> bool:
+        """Whether it has edited its root, and that edit was not recognised yet."""
+        done = (result.operation for result in self.results if result.outcome is Outcome.DONE and result.operation.id == self.plan.root)
+        return sum(isinstance(operation, Patch) and "spec" in operation.patch for operation in done) > self.own_edits
 
     @property
     def is_long(self) -> bool:
@@ -51,6 +71,12 @@ class SentStep(Struct, eq=False):
     def is_report(self) -> bool:
         """Whether it writes a status."""
         return isinstance(self.operation, WriteStatus)
+
+
+def is_edited(old: Live, new: Live, own_edits: int = 0) -> bool:
+    """Whether a root is another object than it was, was edited more often than by us, or is being deleted now."""
+    was = old.uid, old.generation + own_edits, old.deleting_since is None
+    return was != (new.uid, new.generation, new.deleting_since is None)
 
 
 def is_long(plan: Plan) -> bool:

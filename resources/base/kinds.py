@@ -3,6 +3,7 @@
 from typing import Final
 
 from engine.ids import NAMESPACE as NAMESPACE
+from engine.ids import RESOURCE_QUOTA as RESOURCE_QUOTA
 from engine.ids import Kind
 
 GROVE_GROUP: Final = "grove.io"
@@ -23,7 +24,6 @@ SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 SECRET: Final = Kind("", "v1", "Secret", "secrets")
 CONFIG_MAP: Final = Kind("", "v1", "ConfigMap", "configmaps")
 EVENT: Final = Kind("", "v1", "Event", "events")
-RESOURCE_QUOTA: Final = Kind("", "v1", "ResourceQuota", "resourcequotas", status=True)
 NODE: Final = Kind("", "v1", "Node", "nodes", namespaced=False, status=True)
 ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
 ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")

@@ -201,13 +201,13 @@ def _escalation() -> Iterator[_Need]:
 def _inspection_needs(configuration: Configuration, use: Use) -> Iterator[_Need]:
     """What previews read besides workloads, which commands show before they write, and what checks and diagnoses read, which write nothing.
 
-    `run` learns from a refusal that a namespace is being deleted, and does not forecast.
+    `run` learns from a refusal that a namespace is being deleted, and does not forecast. It reads the quotas where it was refused.
     """
+    yield kinds.RESOURCE_QUOTA, ("list",), ""
     if use is Use.RUN:
         return
     yield kinds.NAMESPACE, ("get",), ""
     yield kinds.NODE, ("list",), ""
-    yield kinds.RESOURCE_QUOTA, ("list",), ""
     for fabric in configuration.fabrics:
         if fabric.slots is not None:
             yield fabric.slots.inventory_kind, ("list",), ""

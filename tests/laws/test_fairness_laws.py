@@ -1,6 +1,6 @@
 """Law 12: the time until a small set is ready does not depend, beyond a constant, on how much others have asked for."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from engine.errors import Forbidden, RefusedBy
 from engine.ids import NAMESPACE
+from engine.runtime.apply import Sending
+from engine.runtime.steps import SentPlan
 from grove_sandbox.clients.inprocess import InProcessClient
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
@@ -148,3 +150,22 @@ async def test_refused_replicas_take_as_many_calls_whatever_their_number() -> No
             await cluster.clock.advance(replicas * 4 * SECONDS_PER_WRITE + 120.0)
 
             assert len(cluster.process.refused) < MANY_REFUSALS
+
+
+async def test_a_plan_that_edits_its_own_set_is_sent_to_its_end_unless_a_user_edits_the_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    dropped: list[str] = []
+    drop = Sending.drop
+
+    def note(sending: Sending, holds: Callable[[SentPlan], bool]) -> None:
+        before = set(sending.plans)
+        drop(sending, holds)
+        dropped.extend(sent.plan.root.name for sent in before if sent.is_dropped)
+
+    monkeypatch.setattr(Sending, "drop", note)
+    async with shared_with(Other(300, is_refused=False, is_deleted=False, is_near=True)) as cluster:
+        assert cluster.there(kinds.PODCLIQUESET)["other0"]["metadata"]["generation"] == 2, "the engine has added defaults"
+        assert dropped == []
+
+        await cluster.apply(podcliqueset("other0", clique("w", 1), replicas=250))
+        await cluster.clock.advance(1.0)
+        assert dropped == ["other0"]

@@ -34,9 +34,11 @@ from resources.reports.events import event_builder
 from tests.builders import claim_template, clique, group, podcliqueset, share
 from tests.controlplane.accounts import LEASE
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.enforcement import limit_pods
 from tests.maps import binding
 from tests.mnnvl.sets import auto, gpu
 from tests.stories.graphs import graph, service
+from tests.stories.interfering import Interfering
 from tests.takeover.epochs import leftover_map
 from tests.waiting import PATIENCE
 
@@ -52,6 +54,8 @@ INTERVAL = 1.0
 """Seconds between two passes of the loop, after which it also tries again what was refused."""
 POLL = 0.4
 """Seconds between two looks at the cluster: many scenarios share two processors with their API server."""
+NO_PODS = "no-pods"
+"""The name of a quota."""
 TAMPERED = "tampered"
 """The value that somebody gives to a label of ours."""
 
@@ -190,46 +194,6 @@ def blueprints_of(part: Part) -> tuple[Blueprint[Configuration], ...]:
     return tuple(blueprint for blueprint in BLUEPRINTS if blueprint.kind in part.roots)
 
 
-class Interfering:
-    """A client before which somebody else creates the first object of each kind, and changes the object of each first status.
-
-    So the engine reads objects by name, as it does when a name is taken or an answer was lost.
-    """
-
-    def __init__(self, client: KubernetesClient, admin: KubernetesClient) -> None:
-        self._client, self._admin = client, admin
-        self._met: set[tuple[str, str]] = set()
-
-    def __getattr__(self, verb: str) -> Any:
-        return getattr(self._client, verb)
-
-    def _is_first(self, verb: str, kind: Kind) -> bool:
-        is_first = (verb, kind.key) not in self._met
-        self._met.add((verb, kind.key))
-        return is_first
-
-    async def create(self, kind: Kind, namespace: str, body: Mapping[str, Any], **options: Any) -> Any:
-        """Create an object, after somebody else if it is the first of its kind."""
-        if self._is_first("create", kind) and kind != kinds.LEASE:
-            await self._admin.create(kind, namespace, body, **options)
-        return await self._client.create(kind, namespace, body, **options)
-
-    async def delete(self, kind: Kind, namespace: str, name: str, **options: Any) -> Any:
-        """Delete an object; the first PodGangMap is another one of that name by then."""
-        if kind == kinds.PODGANG_MAP and self._is_first("delete", kind):
-            body = await self._admin.get(kind, namespace, name)
-            metadata = {key: body["metadata"][key] for key in ("name", "namespace", "labels", "ownerReferences")}
-            await self._admin.delete(kind, namespace, name)
-            await self._admin.create(kind, namespace, {**body, "metadata": metadata})
-        return await self._client.delete(kind, namespace, name, **options)
-
-    async def patch(self, kind: Kind, namespace: str, name: str, body: Any, *, subresource: str = "", **options: Any) -> Any:
-        """Patch an object, after somebody else if it is the first status of its kind."""
-        if subresource == "status" and self._is_first("status", kind):
-            await self._admin.patch(kind, namespace, name, {"metadata": {"annotations": {"example.com/seen": "yes"}}})
-        return await self._client.patch(kind, namespace, name, body, subresource=subresource, **options)
-
-
 class Stopped(Exception):
     """The scenario is over early: what the test waits for has happened."""
 
@@ -252,6 +216,8 @@ class Scenario:
     log: io.StringIO = field(default_factory=io.StringIO)
     """What our process logs and reports."""
     engine: Engine[Configuration] | None = None
+    meddled: Interfering | None = None
+    """The client of our process."""
     lease: Lease | None = None
 
     async def play(self) -> None:
@@ -314,9 +280,18 @@ class Scenario:
             proposed = [merged(body, self.part.edited(body)) for _, body in workloads]
             await self._until(self._is_dealt_with, proposed, "the edit is dealt with")
             return
+        is_short_of_room = kinds.POD in self.part.children
+        if is_short_of_room:
+            await limit_pods(self.admin, self.namespace, NO_PODS, 0)
         for kind, body in workloads:
             await self.admin.patch(kind, self._place(kind), body["metadata"]["name"], self.part.edited(body))
+        if is_short_of_room:
+            await self._until(self._are_quotas_read, (), "quotas are read")
+            await self.admin.delete(kinds.RESOURCE_QUOTA, self.namespace, NO_PODS)
         await self._until(self._is_dealt_with, (), "the edit is dealt with")
+
+    async def _are_quotas_read(self) -> bool:
+        return self.meddled is not None and kinds.RESOURCE_QUOTA.key in self.meddled.listed
 
     @asynccontextmanager
     async def _process(self) -> AsyncIterator[None]:
@@ -325,8 +300,8 @@ class Scenario:
 
         clock, stop, log = SystemClock(), anyio.CancelScope(), logger(self.log, format="text")
         async with connection(self.plane, self.user) as client, anyio.create_task_group() as tasks:
-            meddled: Any = Interfering(client, self.admin)
-            self.engine = self._engine(meddled, clock, log)
+            self.meddled = Interfering(client, self.admin)
+            self.engine = self._engine(self.meddled, clock, log)
             self.lease = Lease(client, clock, self.namespace, LEASE, identify())
             if self.use is Use.RUN:
                 engine, lease = self.engine, self.lease

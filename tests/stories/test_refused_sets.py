@@ -76,7 +76,7 @@ async def test_a_set_without_room_sends_few_calls_says_so_once_and_delays_nobody
             assert len(ours.refused) < REPLICAS / 2
             (event,) = held_back(cluster)
             assert (event["type"], event["involvedObject"]["kind"], event.get("count", 1)) == ("Warning", "PodCliqueSet", 1)
-            assert event["message"].startswith("195 calls (create Pod) wait, because the API server refuses such calls: pods ")
+            assert event["message"].startswith("calls held back (create Pod): 195, because the API server refuses such calls: pods ")
             assert "exceeded quota: few" in event["message"]
 
             await cluster.apply(podcliqueset("small", clique("w", 2), namespace="another"))
@@ -92,9 +92,30 @@ async def test_a_quota_that_is_raised_lets_everything_go_on() -> None:
             await cluster.apply(large())
             await middle_of_a_long_pause(cluster, ours)
             quota.pods = REPLICAS
+            quota.count()
+
+            assert await seconds_until(cluster, lambda: pods(cluster) == REPLICAS) < SOON
+            assert len(held_back(cluster)) == 1
+
+
+async def test_without_the_right_to_read_quotas_everything_goes_on_after_the_pause() -> None:
+    async with stage(nodes=100) as cluster:
+        quota, ours, asked = Quota(cluster.api, ROOM), cluster.start(), list[Call]()
+
+        def refuses(call: Call) -> Forbidden | None:
+            if call[1] != kinds.RESOURCE_QUOTA:
+                return None
+            asked.append(call)
+            return Forbidden("resourcequotas is forbidden")
+
+        ours.refuses = refuses
+        async with cluster.running(ours):
+            await cluster.apply(large())
+            await middle_of_a_long_pause(cluster, ours)
+            quota.pods = REPLICAS
 
             assert await seconds_until(cluster, lambda: pods(cluster) == REPLICAS) < LONGEST_PAUSE + SOON
-            assert len(held_back(cluster)) == 1
+            assert len(asked) == 1
 
 
 async def test_a_pod_that_is_gone_lets_those_go_on_that_have_room_now() -> None:

@@ -187,9 +187,8 @@ def test_what_a_webhook_denies_does_not_wait_for_room() -> None:
     refusals.note_changes([gone("a")], 0.5)
 
     assert admitted(refusals, 0.5) == []
-    assert refusals.awaiting_room(0.5) == frozenset()
-    assert holding().awaiting_room(0.5) == {"default"}
-    assert holding().awaiting_room(FIRST_PAUSE) == frozenset()
+    assert refusals.awaiting_room == frozenset()
+    assert holding().awaiting_room == {"default"}
 
 
 def test_what_is_held_back_is_reported_once_for_each_cause() -> None:
