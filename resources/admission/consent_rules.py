@@ -48,15 +48,15 @@ def new_references(request: Request, operator: str = "") -> Mapping[ResourceId, 
     old = request.old if request.act is Act.UPDATE else None
     if not is_set or not is_written or is_own or (isinstance(old, Mapping) and get(old, ("metadata", "deletionTimestamp"))):
         return {}
-    before = dict(_references(old, request.id.namespace))
+    before = dict(references_of(old, request.id.namespace))
     added: dict[ResourceId, Path] = {}
-    for id, path in _references(request.body, request.id.namespace):
+    for id, path in references_of(request.body, request.id.namespace):
         if id not in before:
             added.setdefault(id, path)
     return added
 
 
-def _references(body: Any, namespace: str) -> Iterator[tuple[ResourceId, Path]]:
+def references_of(body: Any, namespace: str) -> Iterator[tuple[ResourceId, Path]]:
     """The templates of other namespaces that a set of any shape refers to, with the fields."""
     if not isinstance(body, Mapping):
         return

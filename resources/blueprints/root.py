@@ -58,7 +58,8 @@ def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None
         return Want(root.id, "proposed by a manifest", body=body, policy=PROPOSED, status=status)
     if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
         body = {**frame, "metadata": _with_keys(metadata, recorded)}
-        return Want(root.id, "managed", body=body, policy=KNOWN, status=status, urgent=begins(status), status_why=summary_text(status))
+        why = "managed: records the claim specs that it is given from other namespaces" if recorded else "managed"
+        return Want(root.id, why, body=body, policy=KNOWN, status=status, urgent=begins(status), status_why=summary_text(status))
     annotations = admitted.body["metadata"].get("annotations") or {}
     own = {**metadata, **({"annotations": annotations} if annotations else {})}
     body = {**frame, "metadata": _with_keys(own, recorded), "spec": admitted.body["spec"]}

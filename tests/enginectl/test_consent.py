@@ -61,7 +61,7 @@ def test_diff_sync_status_and_why_say_what_waits_and_what_to_do(vault: Box, engi
     assert WHY in flat(shown.out) and WHY in flat(synced.out + synced.err)
     blocked = [each for root in document["roots"] for each in root["blocked"]]
     assert "NotShared" in {each["reason"] for each in blocked}
-    for words in (("diff", "-A"), ("status", "-A")):
+    for words in (("diff", "-A"), ("status", "-A"), ("status",), ("why", "pcs/web"), ("why", "resourceclaim/web-0-worker-all-gpu")):
         said = engine(*words)
         assert WHY in flat(said.out), said.out
     assert [name.startswith("web-0-router") for name in vault.names(kinds.POD)] == [True]

@@ -21,8 +21,8 @@ from enginectl.wiring.cluster import engine_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.connection import connect
 from enginectl.wiring.scope import EVERYTHING, Selection, scope_of
+from enginectl.wiring.shared_templates import TemplateReadingProvider
 from providers.queries import DiscoveryClient, run_queries, served_apis
-from providers.read_only import ReadOnlyProvider
 from resources.base import kinds
 from resources.domains.added_annotations import added_annotations
 from resources.domains.release import claims_template
@@ -50,7 +50,7 @@ async def explain_object(wiring: Wiring, word: str, name: str, format: OutputFor
         kind, *others = await kinds_called(client, wiring, word)
         id = kind.id(wiring.options.namespace or default_namespace(wiring), name)
         selection = Selection((id.namespace,)) if id.namespace else EVERYTHING
-        result = await planned_pass(engine_of(wiring, ReadOnlyProvider(provider), selection, tries=False))
+        result = await planned_pass(engine_of(wiring, TemplateReadingProvider(provider), selection, tries=False))
         with_sources = format is OutputFormat.JSON or wiring.options.verbose
         report = await object_report(wiring, client, kind, id, result, with_sources=with_sources)
         for other in (other for other in others if other.namespaced == kind.namespaced):

@@ -26,7 +26,7 @@ from enginectl.wiring.cluster import engine_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of
-from providers.read_only import ReadOnlyProvider
+from enginectl.wiring.shared_templates import TemplateReadingProvider
 from resources.ports.configuration import Configuration
 
 VERSION = 2
@@ -45,7 +45,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus:
     async with connect(wiring) as (client, provider):
         selection = select_for(wiring, NO_ROOTS, (default_namespace(wiring),), focus)
         await require_matches(wiring, provider, selection, NO_ROOTS, focus)
-        result = limited(await planned_pass(engine_of(wiring, ReadOnlyProvider(provider), selection, tries=False)), focus)
+        result = limited(await planned_pass(engine_of(wiring, TemplateReadingProvider(provider), selection, tries=False)), focus)
         shards = await holders_of_shards(wiring, client)
     plans = {plan.root: plan for plan in result.planned.plans}
     shown = [plans[observed.root.id] for observed in result.world.roots if name in ("", observed.root.id.name)]
