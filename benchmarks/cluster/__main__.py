@@ -8,6 +8,7 @@ Prints one JSON line for each phase, and at the end the table. A workload that f
 """
 
 import argparse
+import json
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.cluster.census import Census
+from benchmarks.cluster.fairness import FAIRNESS, SMALL
+from benchmarks.cluster.fairness import figures as fairness_figures
 from benchmarks.cluster.figures import Figures
 from benchmarks.cluster.profile import Profile
 from benchmarks.cluster.requests import AuditLog
@@ -57,6 +60,11 @@ def main() -> None:
     failed: list[str] = []
     with given.out.open("a") if given.out else sys.stdout as out:
         for name in given.workloads or sorted(WORKLOADS):
+            if name == FAIRNESS:
+                with cluster(SMALL, [CRDS], keep=given.keep) as plane:
+                    for line in fairness_figures(plane, sizes):
+                        print(json.dumps(line), file=out, flush=True)
+                continue
             workload = changed(WORKLOADS[name], sizes)
             for subject in given.only or (ENGINE, BARE, *([other.name] if other else [])):
                 try:
@@ -147,7 +155,9 @@ def define(plane: ControlPlane, crds: Sequence[Path]) -> None:
 def arguments() -> argparse.Namespace:
     """The parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", choices=[*WORKLOADS, []], metavar="WORKLOAD", help="b1 … b5; all of them by default")
+    parser.add_argument(
+        "workloads", nargs="*", choices=[*WORKLOADS, FAIRNESS, []], metavar="WORKLOAD", help="b1 … b5, all of them by default; fairness"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=NUMBER", help="another size, e.g. replicas=50")
     parser.add_argument("--only", action="append", metavar="SUBJECT", help=f"{ENGINE}, {BARE} or the name of the other operator")
     parser.add_argument("--profile", action="store_true", help="tell where the engine's seconds went")
