@@ -7,3 +7,4 @@ class KubeScheduler(Scheduler):
     """The back end `default-scheduler`."""
 
     name = "default-scheduler"
+    instead_of_gangs = "install KAI, install Volcano (and name it in scheduler.profiles and schedulerName), or accept that"

@@ -29,6 +29,7 @@ from resources.admission.request import Act, Decision, Request, unknown_field
 from resources.admission.set_version import STORED, VERSION, SetVersion, read_set, read_version, spec_of
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING
 from resources.model.domain import specified
+from resources.model.gang_scheduling import placed_one_by_one, without_gangs
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import SpecifiedSet, WrittenKeys
 from resources.ports.references import NoReferences, References
@@ -146,7 +147,8 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
     warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *from_domains, *from_removal)
     warnings = (*warnings, *_plug_in_warnings(new, configuration, references))
     warnings = (*warnings, *annotation_rules.mistyped_key_warnings(new.written, configuration, besides=warnings))
-    return Decision(issues, warnings, body=new.body, pods=tuple(without_repeats(pods, issues)))
+    gangs = _unscheduled_gangs(new, configuration) if request.act is Act.CREATE else ""
+    return Decision(issues, warnings, body=new.body, pods=tuple(without_repeats(pods, issues)), gangs=gangs)
 
 
 def _read(body: Body, old: _SetInHand | None, known: SetVersion | None) -> tuple[Body, SetVersion]:
@@ -247,6 +249,11 @@ def _plug_in_warnings(new: _SetInHand, configuration: Configuration, references:
     yield from annotation_rules.fabric_warnings(new.written, configuration)
     if (scheduler := _scheduler(new, configuration)) is not None:
         yield from scheduler.warnings(new.model, references)
+
+
+def _unscheduled_gangs(new: _SetInHand, configuration: Configuration) -> str:
+    scheduler = without_gangs(new.body, configuration)
+    return placed_one_by_one(scheduler, "this set") if scheduler is not None else ""
 
 
 def _decide_binding(request: Request, configuration: Configuration, _: References, __: Memo) -> Decision:

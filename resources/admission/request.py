@@ -57,6 +57,8 @@ class Decision(Struct, frozen=True):
     pods: tuple[Issue, ...] = ()
     """What an API server would refuse in the pods, and unknown fields of pod specs: that denies no object, but may keep a change from being
     applied."""
+    gangs: str = ""
+    """What a review tells the user whose new set has gangs that its scheduler does not schedule. Previews say it once, of all sets."""
     denial: str = ""
     """Why the user must not change the object, whatever it contains; empty if there is no such reason."""
     body: Body | None = None

@@ -108,6 +108,21 @@ def size_of(body: Body, namespace: str) -> SetSize:
     return SetSize(_count(spec.get("replicas"), 0), tuple(_parts(body, namespace)), _json_bytes(spec))
 
 
+def least_pods(body: Body) -> int:
+    """The pods without which the largest gang of a set does not run: those of a base gang, which has the minimum of each part of the set.
+
+    Parts of the wrong shape count as absent, absent fields have their defaults.
+    """
+    minima = {str(clique.get("name")): _least(mapping(clique.get("spec"))) for clique in cliques_of(body)}
+    groups = mappings(get(body, GROUPS, ()))
+    members = [[minima.pop(name, 0) for name in members_of(group)] for group in groups]
+    return sum(minima.values()) + sum(_count(group.get("minAvailable"), 1) * sum(pods) for group, pods in zip(groups, members, strict=True))
+
+
+def _least(spec: Mapping[str, Any]) -> int:
+    return _count(spec.get("minAvailable"), _count(spec.get("replicas"), 1) or 1)
+
+
 def _parts(body: Body, namespace: str) -> Iterator[ScaledPart]:
     lengths = REFERENCE + len(namespace) + _name_length(mapping(body.get("metadata")))
     cliques = [_clique(clique, lengths) for clique in cliques_of(body)]

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from engine.answer import FailedCall
 from engine.blueprint import Desired
+from engine.conditions import Condition
 from engine.graph import Graph, Part, Resources, graph, part
 from engine.ids import ResourceId
 from engine.memo import Memo
@@ -29,7 +30,7 @@ from resources.domains.completion import released_on_completion
 from resources.domains.release import DomainRelease
 from resources.domains.replica_domains import ReplicaDomains
 from resources.domains.requests import slot_notes
-from resources.model.gang_scheduling import GangBlockers, gang_blockers
+from resources.model.gang_scheduling import GangBlockers, conditions, gang_blockers
 from resources.model.growth_limit import NO_GROWTH, GrowthLimit
 from resources.model.template import Template
 from resources.model.view import ROOT, part_key
@@ -184,12 +185,30 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
         return _SetSummary(replicas, None, computed)
     summaries = [replica.summary for replica in replicas]
     faults, refusal, conflict, limited = given.admitted.faults, rollout.gate.refusal, state.conflict, state.limited
-    unshared = _unshared(state, replicas)
-    body = status.of(given.template, len(replicas), root, summaries, rollout.update, faults, refusal, conflict, limited, unshared)
+    unshared, unscheduled = _unshared(state, replicas), _unscheduled_gangs(given)
+    body = status.of(
+        given.template,
+        len(replicas),
+        root,
+        summaries,
+        rollout.update,
+        faults,
+        refusal,
+        conflict,
+        limited,
+        unshared,
+        unscheduled,
+    )
     is_complete = not state.excess and state.shared.complete and all(replica.summary.complete for replica in replicas)
     generation = {"observedGeneration": root.generation} if is_complete and not rollout.update.outdated else {}
     failed = errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {}, given.table.codes)
     return _SetSummary(replicas, {**body, **generation, **failed}, computed)
+
+
+def _unscheduled_gangs(given: SetInput) -> tuple[Condition, ...]:
+    """The condition that says that the gangs are not scheduled, which follows from the template and the configuration alone."""
+    facts = (given.template, given.configuration)
+    return given.memo.recall("unscheduled gangs", facts, lambda: conditions(given.admitted.effective, given.configuration))
 
 
 def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: UpdateGate) -> Desired:

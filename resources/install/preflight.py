@@ -40,8 +40,10 @@ def checks(
     yield _server_version(installation)
     yield from _own_crds(installation, defined)
     yield from _permissions({permission: denied for permission, denied in rights.items() if _matters(permission.kind, installation)})
-    for scheduler in schedulers:
+    back_ends = tuple(schedulers)
+    for scheduler in back_ends:
         yield from _of_scheduler(scheduler, installation)
+    yield from _gangs(back_ends, installation)
     for fabric in fabrics:
         yield from fabric.checks(installation)
 
@@ -102,6 +104,24 @@ def _of_scheduler(scheduler: Scheduler, installation: Installation) -> Iterator[
             remedy = f"install {scheduler.name}, or remove its profile from the operator configuration"
             yield judged(Severity.WARNING, subject, fault, f"{kind.version} is served", remedy)
     yield from scheduler.checks(installation)
+
+
+def _gangs(schedulers: tuple[Scheduler, ...], installation: Installation) -> Iterator[Check]:
+    """Which back ends schedule gangs, in one check: bad if none does. One whose kind is known not to be served does not."""
+    able = [each.name for each in schedulers if not each.instead_of_gangs and not _lacks_gangs(each, installation)]
+    unable = [each for each in schedulers if each.instead_of_gangs]
+    texts = ([f"scheduled by {', '.join(able)}"] if able else []) + [f"{each.name} places their pods one by one" for each in unable]
+    if able:
+        yield Check(Severity.INFO, "gangs", CheckResult.GOOD, "; ".join(texts))
+    elif unable:
+        finding = f"no scheduler schedules gangs: {'; '.join(texts)}"
+        yield Check(Severity.WARNING, "gangs", CheckResult.BAD, finding, unable[0].instead_of_gangs)
+
+
+def _lacks_gangs(scheduler: Scheduler, installation: Installation) -> bool:
+    """Whether the cluster is known not to serve the back end's objects for gangs."""
+    gangs, apis = scheduler.gangs, installation.apis
+    return gangs is not None and not apis.serves(gangs.kind) and not apis.why_unknown(gangs.kind)
 
 
 def _kinds_of(scheduler: Scheduler) -> Iterator[tuple[Kind, str]]:

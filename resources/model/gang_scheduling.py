@@ -1,18 +1,26 @@
-"""Gang scheduling: the back end that places the pods of a set, and why its objects for gangs cannot be created now."""
+"""Gang scheduling: the back end that places the pods of a set, whether it schedules gangs, and why its objects cannot be created."""
 
 from collections.abc import Mapping
+from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from engine.conditions import condition
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
 from engine.paths import get
+from engine.resource import Body
 from resources.base import kinds, labels
+from resources.base.fields import cliques_of
+from resources.base.set_size import least_pods
 from resources.model.template import Template
 from resources.ports.configuration import Configuration
-from resources.ports.scheduler import GangObjects, LabelsAndAnnotations, SetMetadata
+from resources.ports.scheduler import GangObjects, LabelsAndAnnotations, Scheduler, SetMetadata
+
+UNSCHEDULED: Final = "GangSchedulingUnavailable"
+"""The type of the condition of a set whose scheduler does not schedule its gangs."""
 
 
 class Blocker(Struct, frozen=True):
@@ -50,6 +58,32 @@ def gang_objects(template: Template, configuration: Configuration) -> GangObject
     """The objects for gangs of the back end that places the set's pods; None if it has none, or is not enabled."""
     scheduler = configuration.schedulers.get(scheduler_name(template, configuration))
     return scheduler.gangs if scheduler is not None else None
+
+
+def without_gangs(body: Body, configuration: Configuration) -> Scheduler | None:
+    """The back end that places each pod of a set by itself, although a gang of it needs several; None if there is none.
+
+    `body`: the set, of any shape.
+    """
+    named = (get(clique, ("spec", "podSpec", "schedulerName")) for clique in cliques_of(body))
+    scheduler = configuration.schedulers.get(next((str(name) for name in named if name), configuration.default_scheduler))
+    return scheduler if scheduler is not None and scheduler.instead_of_gangs and least_pods(body) > 1 else None
+
+
+def placed_one_by_one(scheduler: Scheduler, sets: str) -> str:
+    """What it means for sets, and what users can do about it, in one sentence."""
+    return f"{scheduler.name} does not schedule gangs: the pods of {sets} are placed one by one; {scheduler.instead_of_gangs}"
+
+
+def conditions(body: Body, configuration: Configuration) -> tuple[Mapping[str, Any], ...]:
+    """The condition of a set whose scheduler does not schedule its gangs; empty for every other set.
+
+    It has no `observedGeneration`, or every edit would write it again: the scheduler of a set stays.
+    """
+    scheduler = without_gangs(body, configuration)
+    if scheduler is None:
+        return ()
+    return (condition(UNSCHEDULED, True, "SchedulerWithoutGangs", placed_one_by_one(scheduler, "this set")),)
 
 
 def gang_kinds(configuration: Configuration) -> tuple[Kind, ...]:

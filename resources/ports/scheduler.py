@@ -127,7 +127,12 @@ class Scheduler(PlugIn):
     """One scheduler back end."""
 
     gangs: GangObjects | None = None
-    """Its objects for PodGangs. None: it has none, and places each pod by itself."""
+    """Its objects for PodGangs. None: it has none, and finds gangs by a contract of its own with the workload or not at all."""
+    instead_of_gangs: str = ""
+    """What users can do if it schedules no gangs, but places each of their pods by itself.
+
+    A clause with every way out. Empty: it schedules gangs.
+    """
     topologies: TopologyObjects | None = None
     """Its topology objects. None: ClusterTopologyBindings have no effect on it, and topology constraints that need one are rejected."""
     referenced_kinds: Collection[Kind] = ()

@@ -17,6 +17,7 @@ from engine.observed import Unlisted, World, unlisted_texts
 from engine.operation import Create, Patch
 from engine.plan import Objection, Plan, Wait
 from engine.report.model import Report, compose
+from engine.report.printable import printable
 from engine.tick import Plans
 from resources.admission.annotation_rules import domain_warnings, fabric_warnings, mistyped_key_warnings
 from resources.admission.annotations import written_keys
@@ -24,11 +25,17 @@ from resources.base import kinds
 from resources.domains.capacity import capacity_notes, island_notes
 from resources.domains.requests import requested_by_sets, scaled_groups, sharing_notes
 from resources.model.domain import specified_in
+from resources.model.gang_scheduling import placed_one_by_one, without_gangs
+from resources.model.membership import specified_body
+from resources.ports.configuration import Configuration
+from resources.ports.scheduler import Scheduler
 from resources.preview.facts import NO_FACTS, NO_ROOM, Facts, FirstPass
 from resources.registry import BLUEPRINTS
 
 LATER: Final = "after the last pass"
 ASSUMED_SECRETS: Final = "you may not list Secrets: those that should exist are taken to exist"
+MOST_SETS: Final = 3
+"""How many sets a notice names; of others it has the number."""
 NOT_TRIED: Final = (
     "you may not create pods: the API server was not asked whether it accepts pods of new templates; shown is what it refused before, by "
     "the conditions of the sets"
@@ -101,6 +108,21 @@ def _notices(first: FirstPass, last: World, facts: Facts) -> Iterator[str]:
         from resources.preview.orphans import orphan_notices  # Few clusters have any.
 
         yield from orphan_notices(last)
+
+
+def gang_notices(world: World, plans: Iterable[Plan], configuration: Configuration) -> Iterator[str]:
+    """For each scheduler that schedules no gangs: the sets with these plans that have some, and what users can do about it."""
+    roots, sets = {plan.root for plan in plans}, dict[Scheduler, list[str]]()
+    for observed in world.roots:
+        root = observed.root.id
+        if root in roots and root.kind == kinds.PODCLIQUESET.name and observed.root.deleting_since is None:
+            scheduler = without_gangs(specified_body(observed), configuration)
+            if scheduler is not None:
+                sets.setdefault(scheduler, []).append(f"{root.namespace}/{root.name}")
+    for scheduler, names in sets.items():
+        more = len(names) - MOST_SETS
+        listed = ", ".join(names[:MOST_SETS]) + (f" and {more} more set{'s' if more > 1 else ''}" if more > 0 else "")
+        yield printable(placed_one_by_one(scheduler, listed))
 
 
 def with_later_faults(planned: Plans, forecast: Forecast) -> Plans:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from engine.conditions import condition, merge
+from engine.conditions import Condition, condition, merge
 from engine.observed import Live
 from engine.plan import Alarm
 from engine.reason import Reason
@@ -13,6 +13,7 @@ from engine.report.printable import clipped
 from engine.resource import NOW, Body
 from resources.base import labels
 from resources.model import membership, topology
+from resources.model.gang_scheduling import UNSCHEDULED
 from resources.model.growth_limit import LIMITED
 from resources.model.membership import MAX_MESSAGE
 from resources.model.template import Template, is_our_hash
@@ -66,6 +67,8 @@ ACCOUNT_CONFLICT: Final = "ServiceAccountConflict"
 NOT_SHARED: Final = "ClaimTemplateNotShared"
 """The condition, and the reason of the Event, of a set with claims that would be made from a template that is not shared with its
 namespace."""
+OWNED: Final = (topology.UNAVAILABLE, membership.CONDITION, REFUSED, ACCOUNT_CONFLICT, LIMITED, UNSCHEDULED)
+"""The types of conditions that go when they do not apply any more, besides `NOT_SHARED`. All others are of other controllers."""
 
 
 class UpdateState(Struct, frozen=True):
@@ -93,12 +96,14 @@ def of(
     conflict: str = "",
     limited: Sequence[Alarm] = (),
     unshared: Sequence[Alarm] = (),
+    unscheduled: Sequence[Condition] = (),
 ) -> Body:
     """The desired status of the set, without `observedGeneration` and `lastErrors`.
 
     `faults` are those of `EffectiveSet`; `refusal` says why the API server holds its update back, `conflict` why
     nothing is given to the ServiceAccount that has the name of its own, `limited` what is not created because the set would be too large,
-    `unshared` what is not created because templates are not shared with its namespace.
+    `unshared` what is not created because templates are not shared with its namespace, `unscheduled` that its scheduler does not
+    schedule its gangs.
     """
     old: Mapping[str, Any] = root.body.get("status") or {}
     body: dict[str, Any] = {
@@ -117,11 +122,11 @@ def of(
         *([condition(ACCOUNT_CONFLICT, True, "NotControlled", conflict, generation=root.generation)] if conflict else ()),
         *(condition(LIMITED, True, alarm.reason, clipped(alarm.text, MAX_MESSAGE), generation=root.generation) for alarm in limited),
         *_unshared_conditions(unshared, root.generation),
+        *unscheduled,
     )
     # A pass that observes some namespaces only does not take back what one that observes all says about templates of others.
     of_templates = (NOT_SHARED,) if unshared or not template.sharing.has_unobserved else ()
-    owned = (topology.UNAVAILABLE, membership.CONDITION, REFUSED, ACCOUNT_CONFLICT, LIMITED, *of_templates)
-    conditions = merge(known, desired, owned=owned)
+    conditions = merge(known, desired, owned=(*OWNED, *of_templates))
     if conditions or known:
         body["conditions"] = conditions
     progress = _progress(template, old, summaries, update)

@@ -15,6 +15,8 @@ from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
+NO_GANGS = "note: default-scheduler does not schedule gangs: "
+
 WAITING = frozenset({"sync", "delete"})
 """The commands that wait, for five minutes by default: that is one with a quick clock, which a busy machine may need."""
 
@@ -36,6 +38,11 @@ class CommandResult:
     def messages(self) -> list[str]:
         """The lines on stderr, less the one that says which configuration the command works with."""
         return [line for line in self.err.splitlines() if not line.startswith("configuration: ")]
+
+    @property
+    def errors(self) -> str:
+        """Its output on stderr, less what every command says of the configuration and of a scheduler that schedules no gangs."""
+        return "".join(line for line in self.err.splitlines(keepends=True) if not line.startswith((NO_GANGS, "configuration: ")))
 
     @property
     def last(self) -> str:

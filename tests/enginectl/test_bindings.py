@@ -192,7 +192,7 @@ def test_a_cluster_that_does_not_serve_bindings_is_managed_with_a_note(older_box
 
     quiet, noted = engine("sync", "-f", FIRST), engine("sync", "-A")
 
-    assert (quiet.code, quiet.err.count("note:")) == (Exit.DONE, 0), quiet
+    assert (quiet.code, quiet.errors.count("note:")) == (Exit.DONE, 0), quiet
     assert (noted.code, noted.messages[0][: len(line)]) == (Exit.DONE, line)
     assert engine("diff", "-A").messages[0][: len(line)] == line
     assert (engine("preflight").code, "v1alpha1 is not served" in engine("preflight").out) == (Exit.DONE, True)

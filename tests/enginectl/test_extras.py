@@ -15,7 +15,7 @@ from enginectl.base import extras
 from enginectl.base.command_tree import NOT_INSTALLED
 from enginectl.base.exit_codes import Exit
 from tests.controlplane.cluster import ControlPlane
-from tests.enginectl.calling import ROOT
+from tests.enginectl.calling import ROOT, CommandResult
 from tests.stories.graph_cluster import install_crds
 from tests.waiting import PATIENCE
 
@@ -62,7 +62,7 @@ def python(program: str, *words: str) -> subprocess.CompletedProcess[str]:
 def test_other_commands_need_no_extra(words: tuple[str, ...], line: str) -> None:
     ended = python(COMMAND, *words)
 
-    assert (ended.returncode, ended.stderr) == (Exit.DONE, "")
+    assert (ended.returncode, CommandResult(ended.returncode, ended.stdout, ended.stderr).errors) == (Exit.DONE, "")
     assert line in ended.stdout
 
 

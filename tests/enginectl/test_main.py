@@ -208,7 +208,7 @@ def test_a_reader_that_goes_away_gives_no_error_message(words: tuple[str | Path,
         process.stdout.close()
         text = process.stderr.read()
 
-    assert (process.returncode, text) == (Exit.FAILED, "")
+    assert (process.returncode, CommandResult(process.returncode, "", text).errors) == (Exit.FAILED, "")
 
 
 def through_a_shell(command: str) -> CommandResult:
@@ -234,7 +234,7 @@ def test_a_closed_standard_input_is_a_usage_error(command: str) -> None:
 def test_output_that_cannot_be_written_is_an_error_in_one_line(command: str) -> None:
     answer = through_a_shell(f"{command} >/dev/full")
 
-    assert (answer.code, answer.err) == (Exit.FAILED, "engine: standard output: no space left on device\nexit 1: failed\n")
+    assert (answer.code, answer.errors) == (Exit.FAILED, "engine: standard output: no space left on device\nexit 1: failed\n")
 
 
 def test_without_standard_output_or_error_nothing_is_shown() -> None:

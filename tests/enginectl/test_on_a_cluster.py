@@ -197,7 +197,7 @@ def test_on_a_cluster_without_our_kinds_the_message_says_how_to_install_them(bar
     preview, status = engine("diff", "-f", FIRST, "--detailed-exitcode"), engine("status")
     assert (preview.code, status.code) == (Exit.STUCK, Exit.DONE)
     assert "blocked" in preview.out and "the cluster does not serve PodCliqueSet of grove.io/v1alpha1" in preview.out
-    assert (preview.messages, status.messages) == ([f"note: {asked}"], [f"note: {any_of}"])
+    assert (preview.errors, status.errors) == (f"note: {asked}\n", f"note: {any_of}\n")
 
 
 def test_a_sync_can_write_a_log(box: Box, engine: Engine) -> None:

@@ -256,7 +256,7 @@ def test_a_sync_that_is_allowed_tells_what_it_is_warned_of_and_what_is_waived(bo
     document = engine("sync", "-o", "json", *words)
 
     assert (answer.code, document.code, len(box.names(POD))) == (Exit.DONE, Exit.DONE, 6)
-    assert answer.messages[:2] == ["warned by p/warn: too many pods", "waived p/few: too many pods (reason: agreed)"]
+    assert answer.errors.splitlines()[:2] == ["warned by p/warn: too many pods", "waived p/few: too many pods (reason: agreed)"]
     assert document.document["left"]["policy"]["waived"][0]["reason"] == "agreed"
 
 

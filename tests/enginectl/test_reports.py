@@ -31,7 +31,7 @@ def test_one_look_gives_every_document(engine: Engine, tmp_path: Path) -> None:
         f"text={lines}",
     )
 
-    assert (answer.code, answer.err) == (Exit.DONE, "")
+    assert (answer.code, answer.errors) == (Exit.DONE, "")
     assert page.read_text().endswith("</html>\n")
     assert comment.read_text().startswith("<!-- engine:diff -->\n### engine: 28 changes\n")
     assert json.loads(data.read_text())["summary"]["create"] == 24

@@ -91,14 +91,15 @@ async def test_a_set_named_like_an_account_of_others_gets_no_token_and_no_rights
         (plan,) = (await cluster.look()).planned.plans
         assert {kinds.SERVICE_ACCOUNT.id("default", "web"), kinds.SECRET.id("default", "web-ic-sat")} <= {wait.id for wait in plan.blocked}
         (event,) = [event for event in cluster.there(kinds.EVENT).values() if event["reason"] == "ServiceAccountConflict"]
-        (condition,) = cluster.there(kinds.PODCLIQUESET)["web"]["status"]["conditions"]
-        assert condition["type"] == "ServiceAccountConflict"
+        conditions = {each["type"]: each for each in cluster.there(kinds.PODCLIQUESET)["web"]["status"]["conditions"]}
+        condition = conditions["ServiceAccountConflict"]
         assert all("create the set under another name" in text for text in (event["message"], condition["message"]))
 
         await cluster.delete(kinds.SERVICE_ACCOUNT, "web")
         assert (await cluster.sync()).ending is Ending.DONE
         assert len(cluster.there(kinds.POD)) == 2
-        assert not cluster.there(kinds.PODCLIQUESET)["web"]["status"].get("conditions")
+        left = [each["type"] for each in cluster.there(kinds.PODCLIQUESET)["web"]["status"]["conditions"]]
+        assert left == ["GangSchedulingUnavailable"]
 
 
 @pytest.mark.parametrize("is_mounted", [True, False])

@@ -32,6 +32,7 @@ from resources.domains.usage import domain_users
 from resources.model.membership import effective_body
 from resources.ports.checks import Diagnosis, Query, QueryResult
 from resources.ports.configuration import Configuration
+from resources.preview.shown import gang_notices
 from resources.registry import BLUEPRINTS
 from resources.reports.explanation import Explanation, explain
 from resources.reports.obstacles import Standstill, standstill, unknown_kinds
@@ -121,7 +122,7 @@ async def object_report(
         sources_of(wiring.configuration, explanation, result) if with_sources else {},
         {**unlisted_texts(result.world.incomplete), **errors},
         tuple(domain_users(id, statuses, result.world.roots, wiring.configuration)) if statuses else (),
-        tuple(notes_about(id, result, wiring.configuration)),
+        tuple(notes_about(explanation, result, wiring.configuration)),
         workload_of(id, result, wiring.configuration),
         standstill_of(explanation, graph.nested if graph else (), result, wiring.configuration),
         is_ours(wiring.configuration, kind),
@@ -158,8 +159,12 @@ def is_ours(configuration: Configuration, kind: Kind) -> bool:
     return kind.key in {other.key for other in (*scope.roots, *scope.children, *scope.references)}
 
 
-def notes_about(id: ResourceId, result: Pass[Configuration], configuration: Configuration) -> Iterator[str]:
-    """If the object is a PodClique: the annotations for domains that it has and its template has not."""
+def notes_about(explanation: Explanation, result: Pass[Configuration], configuration: Configuration) -> Iterator[str]:
+    """Of a PodClique: the annotations for domains that it has and its template has not; of a set, its gangs and pods: what places them."""
+    id = explanation.id
+    if id.kind in (kinds.PODCLIQUESET.name, kinds.PODGANG.name, kinds.POD.name):
+        plans = (plan for plan in result.planned.plans if plan.root in explanation.roots)
+        yield from gang_notices(result.world, plans, configuration)
     if id.kind == kinds.PODCLIQUE.name:
         additions = (added for observed in result.world.roots for added in added_annotations(observed, configuration))
         yield from (replace(added, podcliques=(id,)).note for added in additions if id in added.podcliques)

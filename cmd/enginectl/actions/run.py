@@ -37,7 +37,7 @@ from providers.read_only import ReadOnlyProvider
 from resources.install.publication import CALLED, NAME, NAMESPACE
 from resources.ports.configuration import Configuration
 from resources.preview.pod_patterns import with_patterns
-from resources.preview.shown import Shown
+from resources.preview.shown import Shown, gang_notices
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 """Seconds between two attempts to read the configuration while the server does not answer."""
@@ -128,7 +128,8 @@ async def foreseen(wiring: Wiring, selection: Selection, current: Pass[Configura
 
 def shown_to_people(current: Pass[Configuration], seen: Shown) -> ShownPass:
     """A pass with what is shown of it."""
-    return ShownPass(shown_pass(current, seen), with_patterns(seen.report), seen.notices)
+    notices = (*seen.notices, *gang_notices(current.world, seen.planned.plans, current.configuration))
+    return ShownPass(shown_pass(current, seen), with_patterns(seen.report), notices)
 
 
 async def configuration_of_run(wiring: Wiring, stop: anyio.CancelScope) -> KnownConfiguration | None:

@@ -12,7 +12,7 @@ from engine.report.refusals import objection_text
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Client
 from engine.runtime.shard_leases import ShardHolder, shard_holders
-from enginectl.actions.planning import planned_pass, report_errors
+from enginectl.actions.planning import planned_pass, report_errors, write_notices
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import OutputFormat
@@ -28,6 +28,7 @@ from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of
 from enginectl.wiring.shared_templates import TemplateReadingProvider
 from resources.ports.configuration import Configuration
+from resources.preview.shown import gang_notices
 
 VERSION = 2
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
@@ -72,6 +73,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus:
             shard_lines(shards) if shards is not None and len(shards) > 1 and not name else None,
         ]
         terminal.print_lines(separated(lines for lines in tables if lines is not None))
+    write_notices(gang_notices(result.world, shown, wiring.configuration))
     terminal.incomplete(incomplete)
     for objection in result.planned.objections:
         terminal.warning(objection_text(objection))

@@ -48,6 +48,7 @@ from enginectl.wiring.scope import Selection
 from providers.read_only import ReadOnlyProvider
 from resources.ports.configuration import Configuration
 from resources.preview.pod_patterns import with_patterns
+from resources.preview.shown import gang_notices
 
 CODES = {
     Ending.INTERRUPTED: Exit.INTERRUPTED,
@@ -161,6 +162,8 @@ async def sync(
         from resources.preview.orphans import orphan_notices
 
         write_notices(orphan_notices(result.last_pass.world))
+    if not (all_gates or quiet or wiring.options.log_format):  # The preview that was judged has said it; a log has events only.
+        write_notices(gang_notices(result.last_pass.world, result.last_pass.planned.plans, wiring.configuration))
     code = Exit.NOT_LEADER if isinstance(result.error, LeaseLost | LeaseTaken) else CODES[result.ending]
     if quiet:
         write_quietly(result, format, code, judgement)

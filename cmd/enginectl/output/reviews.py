@@ -25,5 +25,5 @@ def decision_lines(request: Request, decision: Decision) -> Iterator[Line]:
         yield Line(f"{head}: denied ({refusal(request.id, decision)['reason']})", "bad")
         for fault in (decision.denial,) if decision.denial else decision.issues:
             yield Line(f"  {clipped(str(fault), 2 * MAX_VALUE)}")
-    for warning in decision.warnings:
+    for warning in (*decision.warnings, *filter(None, [decision.gangs])):
         yield Line(f"  warning: {clipped(warning, MAX_VALUE)}", "later")

@@ -55,6 +55,15 @@ def test_an_existing_set_does_not_get_the_defaults_of_a_fabric() -> None:
     assert "annotations" not in body["metadata"]
 
 
+def test_a_new_set_whose_gangs_are_not_scheduled_has_a_remark_that_is_no_warning_of_the_webhook() -> None:
+    several = put(small(), {f"{T}.cliques.0.spec.replicas": 2, f"{T}.cliques.0.spec.minAvailable": 2})
+    of_one, new, edited = created(small()), created(several), updated(several, put(several, {"spec.replicas": 2}))
+
+    assert new.gangs.startswith("default-scheduler does not schedule gangs: the pods of this set are placed one by one; ")
+    assert new.all_warnings == ()
+    assert (of_one.gangs, edited.gangs) == ("", "")
+
+
 def test_a_set_with_all_defaults_is_returned_itself() -> None:
     body = created(small()).body
 

@@ -86,7 +86,7 @@ def test_the_condition_goes_when_the_set_is_scaled_in_again() -> None:
     plan = scaled(toy, ROOT, 1)
 
     assert (count(toy, "Pod"), plan.operations) == (3, ())
-    assert "conditions" not in toy.objects[ROOT]["status"] or not toy.objects[ROOT]["status"]["conditions"]
+    assert "LimitExceeded" not in [condition["type"] for condition in toy.objects[ROOT]["status"]["conditions"]]
 
 
 def test_replicas_that_fit_one_by_one_do_not_exceed_the_limit_together() -> None:

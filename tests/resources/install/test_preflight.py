@@ -125,10 +125,34 @@ def test_the_kinds_of_enabled_schedulers_are_checked_and_their_absence_is_a_warn
     served = ServedApis(ALL.kinds.union((kind.group, kind.version, kind.plural) for kind in kinds.KINDS))
     less, more = (list(checks(Installation(apis, QueryResults(), ()), {}, (), (scheduler,))) for apis in (ALL, served))
 
-    bad = [check for check in less if check.outcome is CheckResult.BAD]
+    bad = [check for check in less if check.outcome is CheckResult.BAD and check.subject != "gangs"]
     assert [check.subject for check in bad] == [f"CRD {name} of {scheduler.name}" for name in missing]
     assert all(check.level is Severity.WARNING for check in bad) and not failed(less)
-    assert [check.subject for check in more if check.outcome is CheckResult.BAD] == []
+    assert [check.subject for check in more if check.outcome is CheckResult.BAD and check.subject != "gangs"] == []
+
+
+ONE_BY_ONE = "default-scheduler places their pods one by one"
+
+
+@pytest.mark.parametrize(
+    ("schedulers", "served", "expected"),
+    [
+        ((KubeScheduler(),), False, (Severity.WARNING, CheckResult.BAD, f"no scheduler schedules gangs: {ONE_BY_ONE}")),
+        ((KubeScheduler(), KaiScheduler()), False, (Severity.WARNING, CheckResult.BAD, f"no scheduler schedules gangs: {ONE_BY_ONE}")),
+        ((KubeScheduler(), KaiScheduler()), True, (Severity.INFO, CheckResult.GOOD, f"scheduled by kai-scheduler; {ONE_BY_ONE}")),
+        ((VolcanoScheduler(), LpxScheduler()), True, (Severity.INFO, CheckResult.GOOD, "scheduled by volcano, lpx-scheduler")),
+        ((LpxScheduler(),), False, (Severity.INFO, CheckResult.GOOD, "scheduled by lpx-scheduler")),
+    ],
+)
+def test_one_check_says_which_schedulers_schedule_gangs(
+    schedulers: tuple[Scheduler, ...], served: bool, expected: tuple[Severity, CheckResult, str]
+) -> None:
+    apis = ServedApis(ALL.kinds.union((kind.group, kind.version, kind.plural) for kind in kinds.KINDS)) if served else ALL
+
+    (check,) = (check for check in checks(Installation(apis, QueryResults(), ()), {}, (), schedulers) if check.subject == "gangs")
+
+    assert (check.level, check.outcome, check.finding) == expected
+    assert bool(check.remedy) == (check.outcome is CheckResult.BAD)
 
 
 def test_denied_permissions_are_listed_by_kind_and_the_others_are_counted() -> None:

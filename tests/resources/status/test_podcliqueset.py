@@ -27,6 +27,8 @@ def set_status(toy: Toy) -> dict[str, Any]:
 def test_a_ready_set_has_all_fields() -> None:
     toy = up(demo(1))
     status = live_status(toy, kinds.PODCLIQUESET, "demo")
+    (condition,) = status.pop("conditions")
+    assert condition["type"] == "GangSchedulingUnavailable"
     assert status.pop("currentGenerationHash").startswith("v3-")
 
     assert status == {
