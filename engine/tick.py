@@ -1,6 +1,6 @@
 """Tick: from what a user asked for and what exists, what to do now. Preview, one-shot and loop call nothing else."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from functools import partial
 
@@ -24,7 +24,7 @@ from engine.planner import plan
 from engine.record import Record, Removal, recording, to_delete, with_removals
 
 ORDINARY = "ordinary plans"
-CARRIED = "roots whose plans are carried out"
+CARRIED = "roots that were not planned anew"
 NOTHING_REMOVED: Mapping[ResourceId, Removal] = {}
 NOTHING_CARRIED: Mapping[ResourceId, Plan] = {}
 
@@ -85,8 +85,8 @@ def plan_all(
 
     The budget of deletes is that of the roots in focus, and only their deletes count against it. A root that is to be removed is deleted
     in place of its ordinary plan, and what is nested in it is left as it is until then. Each object is written for one root. With a
-    `record` it is noted what the command works on. `carried` are plans of earlier passes that are still carried out: until they are done,
-    nothing else is planned for their roots.
+    `record` it is noted what the command works on. `carried` are plans of earlier passes that still count, because they are being carried
+    out or their roots are to be planned later: nothing else is planned for these roots.
     """
     ordinary = _ordinary_plans(blueprints, world, now, configuration, memo, to_delete(world, removals), carried)
     plans = with_orphans(with_removals(ordinary, world, removals), blueprints, world, configuration)
@@ -132,10 +132,9 @@ def _ordinary_plans(
         plans = Revised(roots.roots, map(plan_of, roots))
         memo.forget_unused()
         return plans
-    last = memo.last_each(ORDINARY)
-    done = (memo.last(CARRIED) or frozenset()) - carried.keys()
+    last, also = memo.last_each(ORDINARY), due(memo, now, carried)
     memo.remember(CARRIED, frozenset(carried))
-    plans = memo.each(ORDINARY, roots, (configuration,), plan_of, also=(*outdated(memo, now), *done))
+    plans = memo.each(ORDINARY, roots, (configuration,), plan_of, also=also)
     if last is not None and plans.roots is last.roots:
         memo.forget_unused_results()
     else:
@@ -143,11 +142,21 @@ def _ordinary_plans(
     return plans
 
 
-def outdated(memo: Memo, now: datetime) -> list[ResourceId]:
-    """The roots whose last plans do not hold any more at this time, although nothing has changed."""
+def due(memo: Memo, now: datetime, carried: Collection[ResourceId]) -> list[ResourceId]:
+    """The roots to be planned anew at this time although nothing has changed.
+
+    Those whose last plans do not hold any more, and those that were in `carried` when all roots were planned last, and are not now.
+    """
     last = memo.last_each(ORDINARY)
     expiring: Iterable[Plan] = last.where(_may_expire) if last is not None else ()
-    return [plan.root for plan in expiring if plan.error or (plan.wake_at and plan.wake_at <= now)]
+    outdated = [plan.root for plan in expiring if plan.error or (plan.wake_at and plan.wake_at <= now)]
+    return [*outdated, *(memo.last(CARRIED) or frozenset()).difference(carried)]
+
+
+def last_plan(memo: Memo, root: ResourceId) -> Plan:
+    """The plan of a root that `plan_all` has made last; an empty one if it has made none."""
+    last: Revised[Plan] | None = memo.last_each(ORDINARY)
+    return (last.get(root) if last is not None else None) or Plan(root)
 
 
 def _may_expire(plan: Plan) -> bool:

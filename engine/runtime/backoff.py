@@ -56,6 +56,7 @@ class Backoff:
         if current.wake_at:
             pauses.append((current.wake_at - engine.clock.now()) / timedelta(seconds=1))
         at = engine.clock.monotonic()
-        dues = (memory.debounce.next_due, memory.verdicts.next_due, memory.rejections.next_due(at), memory.refusals.next_due(at))
+        remembered = (memory.rejections, memory.refusals, memory.portions)
+        dues = (memory.debounce.next_due, memory.verdicts.next_due, *(each.next_due(at) for each in remembered))
         pauses += (due - at for due in dues if due is not None)
         return max(min(pauses), min(shortest, self._longest), current.took)

@@ -46,13 +46,14 @@ class WriterMemory(Memory, eq=False):
 def choose(current: Pass[object], memory: Memory, at: float) -> tuple[Plan, ...]:
     """The plans with the operations to execute now; `at` is a time of a monotonic clock. Plans without any are left out.
 
-    Also left out are roots whose plans are still carried out, operations that are suspended (`Rejections`) or held back (`Refusals`), and
-    statuses that still change (`Debounce`).
+    Also left out are roots whose plans are still carried out or that a later pass plans (`Portions`), operations that are suspended
+    (`Rejections`) or held back (`Refusals`), and statuses that still change (`Debounce`).
     """
     memory.refusals.observe(by_root(current.world.roots), at)
     memory.rejections.forget(memory.refusals.take_ended())
     planned = executable(current.world, current.planned, lambda operation: memory.rejections.suspends(operation, at))
-    allowed = [memory.refusals.admitted(plan, at) for plan in planned if plan.operations and plan.root not in memory.carried]
+    left = memory.carried.keys() | memory.portions.waiting
+    allowed = [memory.refusals.admitted(plan, at) for plan in planned if plan.operations and plan.root not in left]
     due = memory.debounce.due(_statuses(allowed), at)
     steady = (
         plan
@@ -224,7 +225,7 @@ def _note_failed_calls(engine: Engine[C], memory: WriterMemory, current: Pass[ob
         if incomplete_kinds(blueprint, current.world.incomplete, engine.configuration)
     }
     results = [result for each in ended for result in each.results]
-    left = carried | {each.plan.root for each in ended if not each.results}
+    left = carried.union(memory.portions.waiting, (each.plan.root for each in ended if not each.results))
     memory.failed_calls.note(current.planned.plans, results, engine.clock.now(), incomplete, left=left)
 
 

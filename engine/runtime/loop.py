@@ -18,7 +18,7 @@ from engine.observed import World, by_root, unlisted_texts
 from engine.operation import Outcome
 from engine.plan import noteworthy
 from engine.runtime.apply import Sending
-from engine.runtime.backoff import Backoff, shortest_pause
+from engine.runtime.backoff import SHORTEST_PAUSE, Backoff, shortest_pause
 from engine.runtime.calls import always
 from engine.runtime.collector import tune_gc
 from engine.runtime.execution import WriterMemory, begin, choose, execute, note_sent, sender
@@ -28,6 +28,7 @@ from engine.runtime.lease import DISABLED, Lease
 from engine.runtime.logs import Log, tagged
 from engine.runtime.observers import LeaseObserver, LoopObserver, Observers
 from engine.runtime.passes import Engine, Pass, observe_and_plan
+from engine.runtime.portions import LARGE, Portions
 from engine.runtime.progress import LoggedProgress, Progress
 from engine.runtime.provider import DividingProvider, Provider, WatchingProvider
 from engine.runtime.refusals import FEW, Refusals
@@ -212,7 +213,8 @@ class _Loop(Generic[C]):
         self.progress = progress
         self.observer = observer
         # Half an interval: a pass that the interval begins tries again what was rejected, and passes in quick succession do not.
-        self.memory = WriterMemory(Memo(steps=steps), rejections=Rejections(patience=interval / 2), refusals=Refusals(FEW))
+        rejections, refusals = Rejections(patience=interval / 2), Refusals(FEW)
+        self.memory = WriterMemory(Memo(steps=steps), rejections=rejections, refusals=refusals, portions=Portions(LARGE))
         self.internal_errors = InternalErrors(log)
         self.blocked: set[tuple[str, str]] = set()
         """What was logged as `blocked` and still applies: the root, or empty for all of them, and the reason."""
@@ -365,7 +367,10 @@ class _Loop(Generic[C]):
         else:
             results = await begin(self.engine, self.memory, current, chosen, self.sending)
         self.last = current
-        self.rest = shortest_pause(current, self.engine.clock.monotonic() - planned_at)
+        now = self.engine.clock.monotonic()
+        self.rest = shortest_pause(current, now - planned_at)
+        if self.memory.portions.rest(self.rest, now):
+            self.rest = SHORTEST_PAUSE
         carried = self.memory.carried
         changed = any(root not in carried for root in current.changed) or any(
             result.outcome is Outcome.DONE and not carried for result in results

@@ -1,11 +1,12 @@
 """Memory: what one process remembers from pass to pass, and how much of it a new observation makes out of date."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from engine.blueprint import Blueprint, C
 from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.memo import Memo, Steps, differences
@@ -17,11 +18,11 @@ from engine.runtime.failed_calls import FailedCalls
 from engine.runtime.foreign import ForeignObjects
 from engine.runtime.lookups import Lookups
 from engine.runtime.namespaces import Namespaces
-from engine.runtime.provider import Observation
+from engine.runtime.portions import Portions
 from engine.runtime.refusals import Refusals
 from engine.runtime.rejections import Rejections
 from engine.runtime.verdicts import Verdicts
-from engine.tick import outdated
+from engine.tick import due
 
 STEADY = 1.0
 """Seconds for which a status must have been the same."""
@@ -120,6 +121,7 @@ class Memory(Struct, eq=False):
     verdicts: Verdicts = field(default_factory=Verdicts)
     carried: dict[ResourceId, Plan] = field(default_factory=dict)
     """Root -> its plan of an earlier pass, which is still carried out."""
+    portions: Portions = field(default_factory=Portions)
 
     @property
     def steps(self) -> Steps:
@@ -131,13 +133,16 @@ class Memory(Struct, eq=False):
         self.memo, self.world, self.lookups = Memo(steps=self.steps), None, Lookups()
 
 
-def extent(memory: Memory, world: World | None, observation: Observation, intent: Intent, now: datetime) -> int:
-    """How many objects the roots have that a pass plans anew; all that were observed if that is not known.
+def sizes_of_planned(
+    memory: Memory, blueprints: Sequence[Blueprint[C]], world: World | None, intent: Intent, now: datetime
+) -> Mapping[ResourceId, int] | None:
+    """The roots that a pass is to plan anew, each with the number of objects that it has or asks for; None if these are all roots.
 
-    `world` is that of the observation, if it is known what has changed since the last pass.
+    `world` is the observed one, if it is known what has changed since the last pass.
     """
     if world is None or memory.world is None or intent.manifests or intent.removals:
-        return len(observation.children)
-    roots, changed = by_root(world.roots), differences(by_root(memory.world.roots), by_root(world.roots))
-    planned = (roots.get(id) for id in {*changed, *outdated(memory.memo, now)}.difference(memory.carried))
-    return sum(observed.count() for observed in planned if observed is not None)
+        return None
+    by_kind, roots = {blueprint.kind.name: blueprint for blueprint in blueprints}, by_root(world.roots)
+    planned = {*differences(by_root(memory.world.roots), roots), *due(memory.memo, now, memory.carried)}.difference(memory.carried)
+    observed = {id: each for id in sorted(planned) if (each := roots.get(id)) is not None}
+    return {id: max(each.count(), by_kind[id.kind].asked(each.root.body)) for id, each in observed.items()}

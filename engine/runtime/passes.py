@@ -26,10 +26,10 @@ from engine.runtime.clock import Clock
 from engine.runtime.collector import tune_gc
 from engine.runtime.foreign import Candidate, disappeared, unlisted
 from engine.runtime.logs import Log
-from engine.runtime.memory import Memory, extent
+from engine.runtime.memory import Memory, sizes_of_planned
 from engine.runtime.provider import TRANSIENT, Observation, Provider, Scope
 from engine.runtime.verdicts import Verdicts
-from engine.tick import Plans, plan_all
+from engine.tick import Plans, last_plan, plan_all
 from engine.world import assemble, with_foreign
 from engine.world_update import updated, with_trials
 
@@ -125,14 +125,19 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
     now, observed_at = engine.clock.now(), engine.clock.monotonic()
     previous = memory.world
 
-    async def planned() -> Pass[C]:
+    async def planned(*, again: bool = False) -> Pass[C]:
         world = _updated(engine, memory, observation, intent)
-        is_long = extent(memory, world, observation, intent, now) > MANY_OBJECTS
+        sizes = sizes_of_planned(memory, engine.blueprints, world, intent, now)
+        if not again:
+            memory.portions.begin(sizes or {}, observed_at)
+        waiting = memory.portions.waiting
+        count = len(observation.children) if sizes is None else sum(size for root, size in sizes.items() if root not in waiting)
+        is_long = count > MANY_OBJECTS
         compute = partial(_plan, engine, memory, observation, world, intent, now)
         return await anyio.to_thread.run_sync(compute, limiter=engine.planning) if is_long else compute()
 
     async def planned_again(earlier: Pass[C]) -> Pass[C]:
-        again = await planned()
+        again = await planned(again=True)
         return replace(again, changed=earlier.changed | again.changed)
 
     if engine.tries:
@@ -208,6 +213,7 @@ def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: Wo
         world = with_allowances(world, engine.blueprints, most, memory.memo)
     if memory.record is not None:
         world = replace(world, record=memory.record)
+    put_off = {root: last_plan(memory.memo, root) for root in memory.portions.waiting}
     planned = plan_all(
         engine.blueprints,
         world,
@@ -218,7 +224,7 @@ def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: Wo
         focus=intent.focus,
         removals=intent.removals,
         record=intent.record,
-        carried=memory.carried,
+        carried={**memory.carried, **put_off} if put_off else memory.carried,
     )
     return Pass(now, 0.0, world, planned, _changed(world, memory.world, previous), engine.configuration, memory.memo)
 

@@ -1,0 +1,57 @@
+"""Of the large roots that are to be planned anew, a pass plans the one that has waited longest."""
+
+from engine.ids import ResourceId
+from engine.runtime.portions import Portions
+from resources.base import kinds
+
+SMALL, FIRST, SECOND, THIRD = (kinds.PODCLIQUESET.id("default", name) for name in ("a-small", "b-first", "c-second", "d-third"))
+SIZES = {SMALL: 10, FIRST: 11, SECOND: 500, THIRD: 11}
+
+
+def waiting(portions: Portions, *roots: ResourceId, at: float = 0.0) -> list[ResourceId]:
+    """The roots that wait after the beginning of a pass at this time that is to plan these roots."""
+    portions.begin({root: SIZES[root] for root in roots}, at)
+    return list(portions.waiting)
+
+
+def test_small_roots_and_one_large_one_are_planned() -> None:
+    assert waiting(Portions(10), SMALL, FIRST, SECOND, THIRD) == [SECOND, THIRD]
+
+
+def test_what_has_waited_longest_is_planned_first_whatever_changes_meanwhile() -> None:
+    portions = Portions(10)
+
+    assert waiting(portions, FIRST, SECOND, THIRD) == [SECOND, THIRD]
+    assert waiting(portions, FIRST, SECOND, THIRD) == [THIRD, FIRST]
+    assert waiting(portions, FIRST, SECOND, THIRD) == [FIRST, SECOND]
+    assert waiting(portions, FIRST) == []
+
+
+def test_large_roots_rest_longer_than_small_ones_while_several_wait() -> None:
+    portions = Portions(10)
+
+    assert waiting(portions, SMALL, FIRST, SECOND, THIRD) == [SECOND, THIRD]
+    assert portions.rest(2.0, at=1.0)
+    assert portions.next_due(at=1.0) == 3.0
+
+    assert waiting(portions, SMALL, SECOND, THIRD, at=1.2) == [SECOND, THIRD]
+    assert portions.rest(2.0, at=1.3)
+    assert portions.next_due(at=1.3) == 3.0
+
+    assert waiting(portions, SECOND, THIRD, at=3.0) == [THIRD]
+    portions.rest(2.0, at=4.0)
+    assert waiting(portions, THIRD, at=4.1) == []
+    assert not portions.rest(2.0, at=5.0)
+    assert portions.next_due(at=5.0) is None
+
+
+def test_what_is_not_to_be_planned_any_more_does_not_wait() -> None:
+    portions = Portions(10)
+    portions.begin(SIZES, 0.0)
+
+    assert waiting(portions, THIRD) == []
+    assert waiting(portions) == []
+
+
+def test_by_default_nothing_waits() -> None:
+    assert waiting(Portions(), *SIZES) == []

@@ -1,0 +1,59 @@
+"""Large sets are planned one after the other, so that a small one does not wait until all of them are."""
+
+from collections import Counter
+
+import pytest
+
+from resources.base import kinds
+from tests.builders import clique, podcliqueset
+from tests.stories.stage import Stage, stage
+
+pytestmark = pytest.mark.anyio
+
+LARGE = 20
+REPLICAS = 30
+NAMES = ("large-a", "large-b", "large-c")
+
+
+def pods(cluster: Stage) -> Counter[str]:
+    """How many pods each set has."""
+    return Counter(pod["metadata"]["labels"]["app.kubernetes.io/part-of"] for pod in cluster.there(kinds.POD).values())
+
+
+def available(cluster: Stage) -> dict[str, int]:
+    """How many available replicas the status of each set names."""
+    return {name: (body.get("status") or {}).get("availableReplicas", 0) for name, body in cluster.there(kinds.PODCLIQUESET).items()}
+
+
+@pytest.fixture(autouse=True)
+def early_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets are large from fewer objects on."""
+    monkeypatch.setattr("engine.runtime.loop.LARGE", LARGE)
+
+
+async def test_a_small_set_is_there_before_the_second_of_several_large_ones_is_begun() -> None:
+    async with stage() as cluster, cluster.running():
+        await cluster.clock.advance(2.0)
+        for name in NAMES:
+            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=REPLICAS))
+        await cluster.apply(podcliqueset("small", clique("w", 1)))
+
+        await cluster.until(lambda: pods(cluster)["small"] == 1)
+        assert len([name for name in NAMES if pods(cluster)[name]]) <= 1
+
+        await cluster.until(lambda: available(cluster) == {**dict.fromkeys(NAMES, REPLICAS), "small": 1})
+    assert not [operation for plan in (await cluster.look()).planned.plans for operation in plan.operations]
+
+
+async def test_large_sets_that_are_edited_and_deleted_together_all_follow() -> None:
+    async with stage() as cluster, cluster.running():
+        for name in NAMES:
+            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=REPLICAS))
+        await cluster.until(lambda: available(cluster) == dict.fromkeys(NAMES, REPLICAS))
+
+        for name in NAMES[:2]:
+            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=REPLICAS + 5))
+        await cluster.delete(kinds.PODCLIQUESET, NAMES[2])
+
+        await cluster.until(lambda: available(cluster) == dict.fromkeys(NAMES[:2], REPLICAS + 5))
+        await cluster.until(lambda: NAMES[2] not in pods(cluster))
