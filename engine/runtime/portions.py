@@ -11,9 +11,9 @@ LARGE: Final = 2_000
 
 
 class Portions:
-    """Of the roots with more than `large` objects (default: there are none) a pass plans at most one, which has waited longest.
+    """Roots with more than `large` objects (default: there are none) are planned one in a pass, which has waited longest.
 
-    Times are of a monotonic clock.
+    They wait until the pause after the last one is over, and let a pass with small ones go first. Times are of a monotonic clock.
     """
 
     def __init__(self, large: float = math.inf) -> None:
@@ -22,8 +22,10 @@ class Portions:
         """As they were put off."""
         self._has_planned = False
         """Whether this pass plans a large root."""
+        self._gave_way = False
+        """Whether it plans none because it plans small ones."""
         self._not_before = -math.inf
-        """When the next one may be planned, if several are to be."""
+        """When the next large root may be planned."""
 
     @property
     def waiting(self) -> Set[ResourceId]:
@@ -34,14 +36,16 @@ class Portions:
         """Begin a pass at this time. `sizes`: the roots that are to be planned anew, and for how many objects each."""
         large = dict.fromkeys(root for root, size in sizes.items() if size > self._large)
         queue = [*(root for root in self._waiting if root in large), *(root for root in large if root not in self._waiting)]
-        self._has_planned = bool(queue) and (len(queue) == 1 or at >= self._not_before)
+        may_plan = bool(queue) and at >= self._not_before
+        self._gave_way = may_plan and len(sizes) > len(large) and not self._gave_way
+        self._has_planned = may_plan and not self._gave_way
         self._waiting = dict.fromkeys(queue[1:] if self._has_planned else queue)
 
     def rest(self, seconds: float, at: float) -> bool:
-        """Plan no other large root for so long after this pass, if it has planned one. Returns whether any wait: then only they rest."""
-        if self._waiting and self._has_planned:
+        """Plan no large root for so long after this pass, if it has planned one. Returns whether only large ones rest so long."""
+        if self._has_planned:
             self._not_before = at + seconds
-        return bool(self._waiting)
+        return self._has_planned or bool(self._waiting)
 
     def next_due(self, at: float) -> float | None:
         """When the next root that waits may be planned, not before `at`; None if none waits."""

@@ -14,8 +14,22 @@ def waiting(portions: Portions, *roots: ResourceId, at: float = 0.0) -> list[Res
     return list(portions.waiting)
 
 
-def test_small_roots_and_one_large_one_are_planned() -> None:
-    assert waiting(Portions(10), SMALL, FIRST, SECOND, THIRD) == [SECOND, THIRD]
+def test_small_roots_go_first_and_large_ones_follow_one_in_a_pass() -> None:
+    portions = Portions(10)
+
+    assert waiting(portions, SMALL, FIRST, SECOND, THIRD) == [FIRST, SECOND, THIRD]
+    assert waiting(portions, FIRST, SECOND, THIRD) == [SECOND, THIRD]
+    assert waiting(portions, SECOND, THIRD) == [THIRD]
+    assert waiting(portions, THIRD) == []
+
+
+def test_small_roots_that_change_all_the_time_hold_back_no_large_one() -> None:
+    portions = Portions(10)
+
+    assert waiting(portions, SMALL, FIRST, SECOND) == [FIRST, SECOND]
+    assert waiting(portions, SMALL, FIRST, SECOND) == [SECOND]
+    assert waiting(portions, SMALL, SECOND) == [SECOND]
+    assert waiting(portions, SMALL, SECOND) == []
 
 
 def test_what_has_waited_longest_is_planned_first_whatever_changes_meanwhile() -> None:
@@ -27,22 +41,20 @@ def test_what_has_waited_longest_is_planned_first_whatever_changes_meanwhile() -
     assert waiting(portions, FIRST) == []
 
 
-def test_large_roots_rest_longer_than_small_ones_while_several_wait() -> None:
+def test_only_large_roots_rest_after_a_large_one() -> None:
     portions = Portions(10)
 
-    assert waiting(portions, SMALL, FIRST, SECOND, THIRD) == [SECOND, THIRD]
+    assert waiting(portions, FIRST, at=0.0) == []
     assert portions.rest(2.0, at=1.0)
-    assert portions.next_due(at=1.0) == 3.0
+    assert portions.next_due(at=1.0) is None
 
-    assert waiting(portions, SMALL, SECOND, THIRD, at=1.2) == [SECOND, THIRD]
+    assert waiting(portions, FIRST, at=1.2) == [FIRST]
     assert portions.rest(2.0, at=1.3)
     assert portions.next_due(at=1.3) == 3.0
 
-    assert waiting(portions, SECOND, THIRD, at=3.0) == [THIRD]
-    portions.rest(2.0, at=4.0)
-    assert waiting(portions, THIRD, at=4.1) == []
-    assert not portions.rest(2.0, at=5.0)
-    assert portions.next_due(at=5.0) is None
+    assert waiting(portions, FIRST, at=3.0) == []
+    assert waiting(portions, SMALL, at=5.0) == []
+    assert not portions.rest(2.0, at=5.1)
 
 
 def test_what_is_not_to_be_planned_any_more_does_not_wait() -> None:
