@@ -1,7 +1,9 @@
 """Memory: what one process remembers from pass to pass, and how much of it a new observation makes out of date."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -31,23 +33,24 @@ LATEST = 10.0
 """Seconds after which a status is written although it keeps changing."""
 
 SPACING = 0.02
-"""Seconds for which each provisional status delays all of them: as if fifty of them could be written in a second."""
+"""Seconds for which a provisional status delays others: as if fifty could be written in a second, and namespaces took turns."""
 
 
 class _Pending(Struct, frozen=True):
     """A status that is not written yet. All times are of a monotonic clock."""
 
+    namespace: str
     body: Body
     same_since: float
     differs_since: float
     urgent_since: float | None
     is_provisional: bool
 
-    def due_at(self, patience: float) -> float:
-        """When to write it if it does not change again; a provisional one must have been the same for `patience` seconds."""
+    def due_at(self, patience: Mapping[str, float]) -> float:
+        """When to write it if it does not change again; `patience`: how long a provisional one of a namespace must have been the same."""
         if self.urgent_since is not None:
             return min(self.urgent_since + STEADY, self.differs_since + LATEST)
-        return min(self.same_since + (patience if self.is_provisional else STEADY), self.differs_since + LATEST)
+        return min(self.same_since + (patience[self.namespace] if self.is_provisional else STEADY), self.differs_since + LATEST)
 
 
 class Debounce:
@@ -66,9 +69,19 @@ class Debounce:
         patience = self._patience()
         return frozenset(key for key, pending in self._pending.items() if pending.due_at(patience) <= at)
 
-    def _patience(self) -> float:
-        """Seconds for which a provisional status must have been the same: the more of them there are, the longer."""
-        return max(STEADY, SPACING * sum(pending.is_provisional for pending in self._pending.values()))
+    def _patience(self) -> Mapping[str, float]:
+        """Namespace -> the seconds for which a provisional status must have been the same: the more of them there are, the longer.
+
+        It is the time until the last status of the namespace would be written if namespaces took turns, so a namespace with few of
+        them does not wait for one with many.
+        """
+        counts = Counter(pending.namespace for pending in self._pending.values() if pending.is_provisional)
+        patience: dict[str, float] = {}
+        written, left = 0, len(counts)
+        for namespace, count in sorted(counts.items(), key=itemgetter(1)):
+            patience[namespace] = max(STEADY, SPACING * (written + count * left))
+            written, left = written + count, left - 1
+        return patience
 
     def _updated(self, operation: WriteStatus, at: float) -> _Pending:
         known = self._pending.get(operation.key)
@@ -77,7 +90,7 @@ class Debounce:
         before = known.urgent_since if known is not None else None
         urgent_since = (at if before is None else before) if operation.urgent else None
         if known is None:
-            return _Pending(operation.patch, at, at, urgent_since, operation.provisional)
+            return _Pending(operation.id.namespace, operation.patch, at, at, urgent_since, operation.provisional)
         return replace(known, body=operation.patch, same_since=at, urgent_since=urgent_since, is_provisional=operation.provisional)
 
     def written(self, keys: Iterable[str]) -> None:

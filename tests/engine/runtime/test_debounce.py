@@ -82,6 +82,33 @@ def test_many_provisional_statuses_do_not_delay_one_that_is_final() -> None:
     assert first_due([*provisional(5000), status({"ready": 2}, "final")], "final") == STEADY
 
 
+def in_namespace(name: str, statuses: list[WriteStatus]) -> list[WriteStatus]:
+    return [replace(each, id=each.id._replace(namespace=name)) for each in statuses]
+
+
+def test_many_provisional_statuses_of_one_namespace_do_not_delay_the_few_of_another() -> None:
+    few = in_namespace("another", provisional(2))
+    debounce = Debounce()
+    debounce.due([*provisional(5000), *few], 0.0)
+
+    assert debounce.due([*provisional(5000), *few], STEADY) == {each.key for each in few}
+
+
+def test_namespaces_take_turns() -> None:
+    of_each = {name: in_namespace(name, provisional(count)) for name, count in (("a", 50), ("b", 100), ("c", 200))}
+    everything = [each for statuses in of_each.values() for each in statuses]
+    debounce = Debounce()
+    first = {}
+    for step in range(80):
+        first = {key: step / 4 for key in debounce.due(everything, step / 4)} | first
+
+    assert {name: {first[each.key] for each in statuses} for name, statuses in of_each.items()} == {
+        "a": {150 * SPACING},
+        "b": {250 * SPACING},
+        "c": {350 * SPACING},
+    }
+
+
 def test_a_status_that_becomes_final_no_longer_waits_for_the_provisional_ones() -> None:
     debounce = Debounce()
     debounce.due(provisional(1000), 0.0)
