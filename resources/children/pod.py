@@ -15,14 +15,14 @@ from engine.reason import Because, Reason
 from engine.resource import Body, Drop, Hold, Path, Policy, Resource, Want, held
 from engine.verb import Verb
 from resources.base import kinds, labels, names
-from resources.base.fields import manifest
+from resources.base.fields import manifest, mappings
 from resources.children import absence, podclique, podgang, resource_claim, scheduler_gang
 from resources.children.child_kind import DeletionGroup, EventTexts
 from resources.children.podclique import HASH_LABEL, labels_of, our_labels, pod_spec_of
 from resources.children.resource_claim import ClaimUse
 from resources.children.scheduler_gang import SchedulerGang
 from resources.domains import placement as domain_placement
-from resources.model import environment, epochs
+from resources.model import environment, epochs, group_index
 from resources.model.domain import Domain
 from resources.model.pod_facts import NewPod, PodFacts
 from resources.model.view import CliqueView, GangView, View, is_scheduled
@@ -50,12 +50,15 @@ def render(view: View) -> Iterator[Resource]:
     """The pods of a replica: serving ones, new ones for missing indices, and those to delete."""
     base = next(gang for gang in view.gangs if gang.is_base)
     gangs, too_large = scheduler_gang.scheduler_gangs(view), podgang.too_large(view)
+    indices = group_index.pod_indices(view)
     for clique in view.cliques:
         if view.keeps(clique):
-            yield from _of_clique(view, clique, base, gangs.get(clique.gang), too_large.get(clique.gang, ""))
+            yield from _of_clique(view, clique, base, gangs.get(clique.gang), too_large.get(clique.gang, ""), indices.get(clique.name, {}))
 
 
-def _of_clique(view: View, clique: CliqueView, base: GangView, gang: SchedulerGang | None, too_large: str) -> Iterator[Resource]:
+def _of_clique(
+    view: View, clique: CliqueView, base: GangView, gang: SchedulerGang | None, too_large: str, indices: Mapping[int, int]
+) -> Iterator[Resource]:
     """The pods of a clique. `gang` is the scheduler's object for the clique's gang; None if the scheduler needs none. `too_large`: why the
     PodGang cannot list its pods.
     """
@@ -64,12 +67,14 @@ def _of_clique(view: View, clique: CliqueView, base: GangView, gang: SchedulerGa
     is_gate_open = not clique.base_gang or is_scheduled(base)
     for pod in clique.assignment.kept:
         because = view.removals.pods.get(pod.name)
-        yield _replaced(pod, because) if because else _serving_pod(view, clique, pod, clique_labels, placement, gang, is_gate_open)
+        in_group = group_index.label_of(pod, indices)
+        serving = _serving_pod(view, clique, pod, {**clique_labels, **in_group}, placement, gang, is_gate_open)
+        yield _replaced(pod, because) if because else serving
     if clique.assignment.new:
         parents = startup.parents(view, clique)
         template = _template(view, clique, placement, _spec(view, clique, is_gate_open))
         for new in clique.assignment.new:
-            created = _after_scheduler_gang(_new_pod(view, clique, new, template, parents), gang)
+            created = _after_scheduler_gang(_new_pod(view, clique, new, indices.get(new.index), template, parents), gang)
             blocker = too_large or view.holds.get(clique.clique.name, "")
             yield held(created, blocker, blocked=True) if blocker else created
     for pod in clique.assignment.surplus:
@@ -88,7 +93,8 @@ def trial(view: View, clique: CliqueView) -> Trial:
     placement = scheduler_gang.pod_metadata(view, fresh, gang)
     template = _template(view, fresh, placement, _spec(view, fresh, is_gate_open=True))
     new = NewPod(0, names.pod(clique.name, view.template.identity, 0, TRIED))
-    pod = _new_pod(view, fresh, new, template, startup.parents(view, fresh))
+    index = group_index.first_index(clique.group.group, clique.clique) if clique.group is not None else None
+    pod = _new_pod(view, fresh, new, index, template, startup.parents(view, fresh))
     owners = tuple(BoundOwner(owner, clique.live.uid) for owner in pod.owners) if clique.live is not None else ()
     create = Create(pod.id, pod.why, Cause.INTENT, manifest=pod.body, owners=owners, reason=Reason.TEMPLATE_CHANGED)
     return Trial(digest(pod.body), f"clique {clique.clique.name}", create)
@@ -111,17 +117,23 @@ def _template(view: View, clique: CliqueView, placement: LabelsAndAnnotations, s
     return _Template({**given, **placement.labels, **ours}, {**annotations, **placement.annotations}, spec)
 
 
-def _new_pod(view: View, clique: CliqueView, new: NewPod, template: _Template, parents: Sequence[Parent]) -> Want | Hold:
-    """A pod to create. The init container that waits for the parents is added after the claims: it is last, and uses none of them."""
+def _new_pod(
+    view: View, clique: CliqueView, new: NewPod, in_group: int | None, template: _Template, parents: Sequence[Parent]
+) -> Want | Hold:
+    """A pod to create; `in_group` is its index in its replica of a scaling group.
+
+    The init container that waits for the parents is added after the claims: it is last, and uses none of them.
+    """
     claims = resource_claim.uses_of_pod(view, clique, new.index)
     spec = resource_claim.with_claims(template.spec, claims)
     if parents:
         spec = startup.with_waiter(view, spec, parents)
+    index_in_group = {labels.GROUP_POD_INDEX: str(in_group)} if in_group is not None else {}
     body = manifest(
         kinds.POD,
         view.namespace,
         new.name,
-        {**template.labels, labels.POD_INDEX: str(new.index)},
+        {**template.labels, labels.POD_INDEX: str(new.index), **index_in_group},
         annotations=template.annotations,
         spec={**spec, "hostname": names.hostname(clique.name, new.index)},
     )
@@ -237,18 +249,22 @@ def _deleted(pod: PodFacts, because: Because) -> Drop:
 
 
 def _spec(view: View, clique: CliqueView, is_gate_open: bool) -> dict[str, Any]:
-    """The spec of all new pods of a clique: the clique's, with its scheduler, affinity, environment variables and the scheduling gate."""
+    """The spec of all new pods of a clique: the clique's, with its scheduler, affinity, environment variables and the scheduling gate.
+
+    Scheduling gates of the user stay: whoever named them removes them.
+    """
     scheduler = view.configuration.scheduler(clique.clique.scheduler)
     address = names.service_address(view.root, view.index, view.namespace)
     spec = domain_placement.with_affinity(view, clique, scheduler.decorate_pod(pod_spec_of(view, clique)))
-    spec = environment.prepend(spec, environment.pod_variables(view.root, view.index, clique.name, address))
+    in_group = environment.IN_GROUP if clique.group is not None else ()
+    spec = environment.prepend(spec, (*in_group, *environment.pod_variables(view.root, view.index, clique.name, address)))
     spec["subdomain"] = names.headless_service(view.root, view.index)
-    spec.pop("schedulingGates", None)
+    gates = [gate for gate in mappings(spec.pop("schedulingGates", None)) if gate.get("name") != labels.GATE]
     if view.template.priority_class and not spec.get("priorityClassName"):
         spec["priorityClassName"] = view.template.priority_class
     if not is_gate_open:
-        spec["schedulingGates"] = [{"name": labels.GATE}]
-    return spec
+        gates.append({"name": labels.GATE})
+    return {**spec, "schedulingGates": gates} if gates else spec
 
 
 def _previous_metadata(view: View, clique: CliqueView) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -261,7 +277,7 @@ def _previous_metadata(view: View, clique: CliqueView) -> tuple[dict[str, Any], 
     for sibling in (clique, *siblings):
         for pod in sibling.pods:
             if pod.hash == clique.hash:
-                excluded = {*our_labels(view, sibling), labels.PODCLIQUE, labels.POD_INDEX}
+                excluded = {*our_labels(view, sibling), labels.PODCLIQUE, labels.POD_INDEX, labels.GROUP_POD_INDEX}
                 given = {key: value for key, value in _set_by_us(pod, "labels").items() if key not in excluded}
                 return given, _set_by_us(pod, "annotations")
     return dict(clique.clique.labels), dict(clique.clique.annotations)

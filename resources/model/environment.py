@@ -1,7 +1,7 @@
 """Environment: the GROVE_ variables of containers."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from resources.base import labels
 
@@ -39,6 +39,10 @@ def pod_variables(root: str, replica: int, podclique: str, address: str) -> tupl
         literal("GROVE_HEADLESS_SERVICE", address),
         from_label("GROVE_PCLQ_POD_INDEX", labels.POD_INDEX),
     )
+
+
+IN_GROUP: Final = (from_label("GROVE_PCSG_POD_INDEX", labels.GROUP_POD_INDEX),)
+"""The variables of pods of a scaling group. They are not in the pod spec of their PodClique, which running pods were made from."""
 
 
 def prepend(pod_spec: Mapping[str, Any], variables: Sequence[Variable]) -> dict[str, Any]:

@@ -150,16 +150,25 @@ class PodAssignment(Struct, frozen=True):
     """Pods that are being deleted already."""
 
 
-def assign_pods(podclique: str, identity: str, replicas: int, hash: str, pods: Sequence[PodFacts], taken: Collection[str]) -> PodAssignment:
+def assign_pods(
+    podclique: str,
+    identity: str,
+    replicas: int,
+    hash: str,
+    pods: Sequence[PodFacts],
+    taken: Collection[str],
+    *,
+    is_member: bool = False,
+) -> PodAssignment:
     """Assign `replicas` pods to indices.
 
     Serving pods keep their index, free indices are filled from the lowest, and surplus pods are chosen by `deletion_order`.
     `podclique` is the clique's name, `hash` its current template hash and `pods` its live pods; `identity` is the set's part of the
-    names of new pods (`names.pod`); `taken` are pod names that foreign objects use.
+    names of new pods (`names.pod`); `taken` are pod names that foreign objects use. `is_member`: as for `deletion_order`.
     """
     serving = [pod for pod in pods if pod.serving]
     excess = max(0, len(serving) - replicas)
-    surplus = sorted(serving, key=lambda pod: deletion_order(pod, hash))[:excess] if excess else []
+    surplus = sorted(serving, key=lambda pod: deletion_order(pod, hash, is_member=is_member))[:excess] if excess else []
     surplus_names = {pod.name for pod in surplus}
     kept = [pod for pod in serving if pod.name not in surplus_names]
     used = {pod.index for pod in kept}
@@ -174,13 +183,15 @@ def assign_pods(podclique: str, identity: str, replicas: int, hash: str, pods: S
     )
 
 
-def deletion_order(pod: PodFacts, hash: str) -> tuple[bool, int, bool, bool, float, str]:
+def deletion_order(pod: PodFacts, hash: str, *, is_member: bool = False) -> tuple[bool, int, bool, bool, int, float, str]:
     """Sort key: the pods of a shrinking clique that sort first are deleted first.
 
-    The criteria in order: without a node, by `PHASE_RANK`, not ready, outdated (their hash is not `hash`), youngest, by name.
+    The criteria in order: without a node, by `PHASE_RANK`, not ready, outdated (their hash is not `hash`), in a scaling group (`is_member`)
+    the highest index, youngest, by name.
     """
+    highest_first = -(pod.index or 0) if is_member else 0
     youngest_first = -pod.live.created_at.timestamp()
-    return (bool(pod.node), PHASE_RANK.get(pod.phase, 0), pod.ready, pod.hash == hash, youngest_first, pod.name)
+    return (bool(pod.node), PHASE_RANK.get(pod.phase, 0), pod.ready, pod.hash == hash, highest_first, youngest_first, pod.name)
 
 
 def _new_pods(podclique: str, identity: str, indices: Iterable[int], pods: Iterable[PodFacts], taken: Collection[str]) -> Iterator[NewPod]:

@@ -298,7 +298,7 @@ class _ViewBuilder(Struct, frozen=True, eq=False):
         live = self.lives.objects.get(id)
         pods = tuple(self.pods.get(live.uid, ())) if live else ()
         replicas = self.limit.of_clique(desired_replicas(live, clique.replicas), live, len(pods))
-        assignment = assign_pods(name, self.template.identity, replicas, clique.hash, pods, self.taken)
+        assignment = assign_pods(name, self.template.identity, replicas, clique.hash, pods, self.taken, is_member=group is not None)
         requests = self.template.domain_requests
         is_member = group is not None
         adopted = live is not None and (

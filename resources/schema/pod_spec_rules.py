@@ -26,7 +26,7 @@ Schema = Mapping[str, Any]
 POD_SPEC: Final = "PodSpec"
 SERVICE_FIELDS: Final = {"livenessProbe": "Probe", "readinessProbe": "Probe", "extraPodSpec": "ExtraPodSpec"}
 """The fields of a graph's service whose types Kubernetes publishes -> the type."""
-REPLACED: Final = frozenset({("hostname",), ("subdomain",), ("schedulingGates",)})
+REPLACED: Final = frozenset({("hostname",), ("subdomain",)})
 """The fields of a pod spec that pods get from the engine, whatever the template says."""
 VALID: Final[tuple[Issue, ...]] = ()
 EMPTY: Final[tuple[Any, ...]] = (None, "", [], ())

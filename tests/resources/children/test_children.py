@@ -110,6 +110,7 @@ def test_the_labels_of_a_pod_in_a_scaled_gang() -> None:
         "grove.io/podcliquescalinggroup": "simple1-0-sga",
         "grove.io/podcliquescalinggroup-replica-index": "1",
         "grove.io/podclique-pod-index": "1",
+        "grove.io/podcliquescalinggroup-pod-index": "1",
         "grove.io/pod-template-hash": clique_hash,
     }
 
@@ -117,12 +118,14 @@ def test_the_labels_of_a_pod_in_a_scaled_gang() -> None:
 def test_our_variables_come_first_and_override_the_users() -> None:
     manifest = simple1()
     container = manifest["spec"]["template"]["cliques"][1]["spec"]["podSpec"]["containers"][0]
-    container["env"] = [{"name": "GROVE_PCS_NAME", "value": "mine"}, {"name": "MODE", "value": "$(GROVE_PCS_NAME)"}]
+    shadowing = [{"name": name, "value": "mine"} for name in ("GROVE_PCS_NAME", "GROVE_PCSG_NAME", "GROVE_PCSG_POD_INDEX")]
+    container["env"] = [*shadowing, {"name": "MODE", "value": "$(GROVE_PCS_NAME)"}]
     made = created(manifest)
     pod = next(body_of(operation) for operation in made.values() if operation.id.kind == "Pod" and "-pcb-" in operation.id.name)
 
     env = pod["spec"]["containers"][0]["env"]
     assert [variable["name"] for variable in env] == [
+        "GROVE_PCSG_POD_INDEX",
         "GROVE_PCS_NAME",
         "GROVE_PCS_INDEX",
         "GROVE_PCLQ_NAME",
@@ -134,6 +137,7 @@ def test_our_variables_come_first_and_override_the_users() -> None:
         "MODE",
     ]
     assert [variable.get("value") for variable in env] == [
+        None,
         "simple1",
         "0",
         "simple1-0-sga-0-pcb",

@@ -221,10 +221,9 @@ def test_a_field_that_is_not_known_may_be_the_one_that_is_missing() -> None:
     assert faults(pod(resourceClaims=[{"name": "gpu", "resourceClaimPool": "a"}])) == ["resourceClaims[0].resourceClaimPool: unknown field"]
 
 
-@pytest.mark.parametrize("field", ["hostname", "subdomain", "schedulingGates"])
+@pytest.mark.parametrize("field", ["hostname", "subdomain"])
 def test_what_pods_get_from_the_engine_is_not_judged_in_a_template(field: str) -> None:
-    wrong: Any = [{"name": "not valid"}] if field == "schedulingGates" else "Not_Valid"
-    spec = pod(**{field: wrong})
+    spec = pod(**{field: "Not_Valid"})
 
     assert faults(spec) != []
     assert object_findings(PODCLIQUESET, pcs(clique(podSpec=spec))) == ()
