@@ -68,7 +68,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "children": ("base", "ports", "model", "admission", "policies", "domains", "status"),
         "removal": ("base", "ports", "model", "domains", "children"),
         "blueprints": ("base", "schema", "ports", "model", "dynamo", "admission", "policies", "domains", "status", "children", "removal"),
-        "reports": ("base", "schema", "ports", "model", "dynamo", "policies", "domains", "status", "children"),
+        "reports": ("base", "schema", "ports", "model", "placement", "dynamo", "policies", "domains", "status", "children"),
         "forecast": ("base", "ports", "model", "placement", "status"),
         "approval": ("base",),
         "preview": (TOP, "base", "ports", "model", "placement", "admission", "domains", "forecast"),

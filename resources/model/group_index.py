@@ -30,7 +30,7 @@ def label_of(pod: PodFacts, indices: Mapping[int, int]) -> dict[str, str]:
     """
     if (value := pod.live.labels.get(labels.GROUP_POD_INDEX)) is not None:
         return {labels.GROUP_POD_INDEX: value}
-    return {labels.GROUP_POD_INDEX: str(indices[pod.index])} if pod.index in indices else {}
+    return {labels.GROUP_POD_INDEX: str(indices[pod.index])} if pod.index is not None and pod.index in indices else {}
 
 
 def pod_indices(view: View) -> Mapping[str, Mapping[int, int]]:

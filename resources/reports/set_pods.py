@@ -41,14 +41,14 @@ class SetPods(Struct, frozen=True, eq=False):
 
     def incomplete(self, gang: Live | None) -> Mapping[str, tuple[int, int]]:
         """Pod group of a PodGang -> the numbers of its pods and of its minimum, for those with fewer than that."""
-        return _below({name: len(self.by_clique.get(name, ())) for name in _minimums(gang)}, _minimums(gang))
+        return _below({name: len(self.by_clique.get(name, ())) for name in minimums(gang)}, minimums(gang))
 
     def lacking(self, gang: Live | None) -> Mapping[str, tuple[int, int]]:
         """Pod group of a PodGang -> the numbers of its scheduled pods and of its minimum, for those with fewer than that."""
-        return _below({name: sum(pod.scheduled for pod in self.by_clique.get(name, ())) for name in _minimums(gang)}, _minimums(gang))
+        return _below({name: sum(pod.scheduled for pod in self.by_clique.get(name, ())) for name in minimums(gang)}, minimums(gang))
 
 
-def _minimums(gang: Live | None) -> Mapping[str, int]:
+def minimums(gang: Live | None) -> Mapping[str, int]:
     """Pod group of a PodGang -> its minimum."""
     groups = mappings(mapping(gang.body.get("spec")).get("podgroups")) if gang is not None else ()
     return {str(group.get("name")): least for group in groups if isinstance(least := group.get("minReplicas"), int)}

@@ -43,6 +43,10 @@ class GangSummary(Struct, frozen=True):
     """The number of its pods that are ready."""
     completed: int = 0
     """The number of its pods that have completed."""
+    waiting: str = ""
+    """Which room it waits for; empty if it does not, or if that was not asked for."""
+    advice: str = ""
+    """What somebody can do about that."""
 
     @property
     def is_complete(self) -> bool:

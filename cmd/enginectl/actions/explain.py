@@ -8,7 +8,8 @@ from engine.ids import Kind, ResourceId
 from engine.observed import Observed, World, unlisted_texts
 from engine.report.printable import printable
 from engine.runtime.passes import Pass
-from engine.runtime.provider import Client
+from engine.runtime.provider import Client, Provider
+from enginectl.actions.gang_room import waiting_for_room
 from enginectl.actions.planning import planned_pass, report_errors
 from enginectl.base import terminal
 from enginectl.base.errors import UsageError
@@ -38,6 +39,7 @@ from resources.reports.explanation import Explanation, explain
 from resources.reports.obstacles import Standstill, standstill, unknown_kinds
 from resources.reports.provenance import Sources, provenance
 from resources.reports.summary import WorkloadSummary
+from resources.reports.waiting_gangs import with_room
 
 BLUEPRINTS_BY_KIND = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
 
@@ -53,12 +55,12 @@ async def explain_object(wiring: Wiring, word: str, name: str, format: OutputFor
         selection = Selection((id.namespace,)) if id.namespace else EVERYTHING
         result = await planned_pass(engine_of(wiring, TemplateReadingProvider(provider), selection, tries=False))
         with_sources = format is OutputFormat.JSON or wiring.options.verbose
-        report = await object_report(wiring, client, kind, id, result, with_sources=with_sources)
+        report = await object_report(wiring, client, provider, kind, id, result, with_sources=with_sources)
         for other in (other for other in others if other.namespaced == kind.namespaced):
             if report.exists:
                 break
             other_id = other.id(id.namespace, name)
-            other_report = await object_report(wiring, client, other, other_id, result, with_sources=with_sources)
+            other_report = await object_report(wiring, client, provider, other, other_id, result, with_sources=with_sources)
             id, report = (other_id, other_report) if other_report.exists else (id, report)
     verbose = wiring.options.verbose
     if format is OutputFormat.JSON:
@@ -95,7 +97,7 @@ async def kinds_called(client: Client, wiring: Wiring, word: str) -> list[Kind]:
 
 
 async def object_report(
-    wiring: Wiring, client: Client, kind: Kind, id: ResourceId, result: Pass[Configuration], *, with_sources: bool
+    wiring: Wiring, client: Client, provider: Provider, kind: Kind, id: ResourceId, result: Pass[Configuration], *, with_sources: bool
 ) -> ObjectReport:
     """What the pass says about the object, and the diagnoses of its domains. `with_sources` renders the root once per field."""
     apis = await served_apis(client)
@@ -111,9 +113,14 @@ async def object_report(
         results = await run_queries(client, fabric.domain_queries(domain), apis)
         lookups |= results.results
         diagnoses += relevant(explanation, domain, fabric.diagnose(domain, results, result.now))
+    waiting = await waiting_for_room(result, explanation.roots, wiring.configuration, provider)
+    diagnoses += [
+        each for each in waiting.values() if id in each.pods or (id.namespace, id.name) == (each.about.namespace, each.about.name)
+    ]
     statuses = tuple(statuses_of(wiring.configuration, id, result))
     errors = {query.kind.key: lookup.error for query, lookup in lookups.items() if lookup.error}
     graph = next((graph for graph in graph_summaries(result, wiring.configuration) if graph.id == id), None)
+    workload = workload_of(id, result, wiring.configuration)
     return ObjectReport(
         explanation,
         tuple(dict.fromkeys(diagnoses)),
@@ -123,7 +130,7 @@ async def object_report(
         {**unlisted_texts(result.world.incomplete), **errors},
         tuple(domain_users(id, statuses, result.world.roots, wiring.configuration)) if statuses else (),
         tuple(notes_about(explanation, result, wiring.configuration)),
-        workload_of(id, result, wiring.configuration),
+        with_room(workload, waiting) if workload is not None else None,
         standstill_of(explanation, graph.nested if graph else (), result, wiring.configuration),
         is_ours(wiring.configuration, kind),
     )

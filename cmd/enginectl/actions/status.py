@@ -12,6 +12,7 @@ from engine.report.refusals import objection_text
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Client
 from engine.runtime.shard_leases import ShardHolder, shard_holders
+from enginectl.actions.gang_room import waiting_for_room
 from enginectl.actions.planning import planned_pass, report_errors, write_notices
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
@@ -29,6 +30,7 @@ from enginectl.wiring.leases import lease_of
 from enginectl.wiring.shared_templates import TemplateReadingProvider
 from resources.ports.configuration import Configuration
 from resources.preview.shown import gang_notices
+from resources.reports.waiting_gangs import with_room
 
 VERSION = 2
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
@@ -48,10 +50,12 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus:
         await require_matches(wiring, provider, selection, NO_ROOTS, focus)
         result = limited(await planned_pass(engine_of(wiring, TemplateReadingProvider(provider), selection, tries=False)), focus)
         shards = await holders_of_shards(wiring, client)
+        roots = {observed.root.id for observed in result.world.roots if name in ("", observed.root.id.name)}
+        waiting = await waiting_for_room(result, roots, wiring.configuration, provider)
     plans = {plan.root: plan for plan in result.planned.plans}
     shown = [plans[observed.root.id] for observed in result.world.roots if name in ("", observed.root.id.name)]
     status = cluster_status(result, wiring.configuration, name)
-    graphs, workloads, bindings = status.graphs, status.workloads, status.bindings
+    graphs, workloads, bindings = status.graphs, tuple(with_room(each, waiting) for each in status.workloads), status.bindings
     incomplete = unlisted_texts(result.world.incomplete)
     if format is OutputFormat.JSON:
         terminal.print_json(

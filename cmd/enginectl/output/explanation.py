@@ -19,7 +19,7 @@ from engine.resource import Stance
 from enginectl.output.domains import describe, domain_entry
 from enginectl.output.graphs import graph_entry, service_lines
 from enginectl.output.obstacles import obstacle_entry, standstill_lines
-from enginectl.output.status import MAX_ADVICE, TONES, gang_line, wait_entries, wait_lines, workload_entry
+from enginectl.output.status import MAX_ADVICE, TONES, gang_lines, wait_entries, wait_lines, workload_entry
 from enginectl.output.tables import age
 from resources.domains.status import DomainStatus
 from resources.domains.usage import DomainUser
@@ -181,7 +181,8 @@ def workload_lines(workload: WorkloadSummary, verbose: bool) -> Iterator[Line]:
     yield Line(f"  state: {workload.state}, {workload.ready} of {workload.pods} pods ready{completed}", TONES.get(workload.state, ""))
     yield from (Line(f"  warning: {clipped(alarm.text, MAX_ADVICE)}", "bad") for alarm in workload.alarms if not alarm.fault)
     gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
-    yield from map(gang_line, gangs if verbose else gangs[:MAX_LISTED])
+    for gang in gangs if verbose else gangs[:MAX_LISTED]:
+        yield from gang_lines(gang)
 
 
 def sync_lines(explanation: Explanation, verbose: bool, *, settled: bool = True) -> Iterator[Line]:

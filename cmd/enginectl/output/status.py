@@ -79,7 +79,7 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
         yield Line(f"  warning: {clipped(alarm.text, MAX_ADVICE)}", "bad")
     gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
     for gang in gangs if verbose else gangs[:MAX_GANGS]:
-        yield gang_line(gang)
+        yield from gang_lines(gang)
     if len(gangs) > MAX_GANGS and not verbose:
         yield Line(f"  … {len(gangs) - MAX_GANGS} more gangs; -v shows all", "faint")
     yield from domain_lines(workload.domains, verbose=verbose)
@@ -88,10 +88,14 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
     yield from wait_lines([wait for wait in workload.waits if (wait.id, wait.why) not in described], now, verbose)
 
 
-def gang_line(gang: GangSummary) -> Line:
-    """A gang, and how many of its pods are ready."""
+def gang_lines(gang: GangSummary) -> Iterator[Line]:
+    """A gang, how many of its pods are ready, and which room it waits for."""
     completed = f", {gang.completed} completed" if gang.completed else ""
-    return Line(f"  gang {printable(gang.name)}: {printable(gang.phase)}, {gang.ready} of {gang.pods} pods ready{completed}", "faint")
+    yield Line(f"  gang {printable(gang.name)}: {printable(gang.phase)}, {gang.ready} of {gang.pods} pods ready{completed}", "faint")
+    if gang.waiting:
+        yield Line(f"    waits for room: {clipped(gang.waiting, MAX_ADVICE)}", "later")
+    if gang.advice:
+        yield Line(f"    do: {clipped(gang.advice, MAX_ADVICE)}", "faint")
 
 
 def binding_lines(bindings: Sequence[BindingSummary], now: datetime, *, verbose: bool) -> Iterator[Line]:

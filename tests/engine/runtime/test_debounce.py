@@ -98,7 +98,7 @@ def test_namespaces_take_turns() -> None:
     of_each = {name: in_namespace(name, provisional(count)) for name, count in (("a", 50), ("b", 100), ("c", 200))}
     everything = [each for statuses in of_each.values() for each in statuses]
     debounce = Debounce()
-    first = {}
+    first: dict[str, float] = {}
     for step in range(80):
         first = {key: step / 4 for key in debounce.due(everything, step / 4)} | first
 

@@ -1,0 +1,103 @@
+"""Waiting gangs: the PodGangs of a set whose minimum is not on nodes because the scheduler found no room for it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.conditions import find
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.paths import get
+from resources.base import kinds
+from resources.base.fields import mapping
+from resources.model.pod_facts import PodFacts
+from resources.placement.gang_room import GangRoom
+from resources.ports.checks import Diagnosis
+from resources.reports.set_pods import SetPods, minimums
+from resources.reports.summary import GangSummary, WorkloadSummary, lives_of
+
+REQUIRED_LEVEL: Final = ("spec", "topologyConstraint", "packConstraint", "required")
+"""The node label of which all pods of a PodGang must have one value."""
+
+
+class WaitingGang(Struct, frozen=True, eq=False):
+    """A PodGang whose minimum is not on nodes."""
+
+    id: ResourceId
+    minimum: int
+    """The pods without which it cannot run."""
+    placed: tuple[str, ...]
+    """The nodes of those of the minimum that have one, one entry for each pod."""
+    pods: tuple[Live, ...]
+    """Those that lack one and that the scheduler may place. It has looked for a node for at least one of them, and found none."""
+    level: str
+    """The node label of which all of its pods must have one value; empty if it need not."""
+    words: str
+    """What the scheduler says."""
+
+
+def waiting_gangs(pods: SetPods) -> Iterator[WaitingGang]:
+    """The gangs of a set that wait for room, by name."""
+    for gang in lives_of(pods.observed, kinds.PODGANG.name):
+        placed: list[str] = []
+        lacking: list[PodFacts] = []
+        least = minimums(gang)
+        for clique, minimum in least.items():
+            serving = [pod for pod in pods.by_clique.get(clique, ()) if pod.serving]
+            nodes = [pod.node for pod in serving if pod.node][:minimum]
+            placed += nodes
+            lacking += [pod for pod in serving if not pod.node and not _has_gates(pod)][: minimum - len(nodes)]
+        if words := _refusal(lacking):
+            level = get(gang.body, REQUIRED_LEVEL)
+            lives = tuple(pod.live for pod in lacking)
+            yield WaitingGang(gang.id, sum(least.values()), tuple(placed), lives, level if isinstance(level, str) else "", words)
+
+
+def _has_gates(pod: PodFacts) -> bool:
+    return bool(mapping(pod.live.body.get("spec")).get("schedulingGates"))
+
+
+def _refusal(pods: Sequence[PodFacts]) -> str:
+    """Why the scheduler found no node for the first of these pods of which it says so; empty if it says so of none."""
+    conditions = (_scheduled_condition(pod) for pod in pods)
+    refused = (each for each in conditions if each.get("status") == "False" and each.get("reason") == "Unschedulable")
+    return next((str(each.get("message") or "no node suits it") for each in refused), "")
+
+
+def _scheduled_condition(pod: PodFacts) -> Mapping[str, Any]:
+    return find(mapping(pod.live.body.get("status")).get("conditions") or (), "PodScheduled") or {}
+
+
+def diagnosis(gang: WaitingGang, room: GangRoom | None, unchecked: str) -> Diagnosis:
+    """What a gang waits for: how much of its minimum has room, what is missing, what the scheduler says, and which gangs have the room.
+
+    `room`: None if it is not known; `unchecked` says why.
+    """
+    counts = f"{len(gang.placed)} of its minimum of {gang.minimum} pods {'is' if len(gang.placed) == 1 else 'are'} on nodes"
+    says = f"the scheduler says: {gang.words}"
+    pods = tuple(pod.id for pod in gang.pods)
+    if room is None:
+        text = f"PodGang {gang.id.name}: {counts}"
+        return Diagnosis(gang.id, text, f"{says} (room was not checked: {unchecked})", pods=pods)
+    text = f"PodGang {gang.id.name}: {counts}, {room.fit} of the other {room.lacking} {'has' if room.fit == 1 else 'have'} room"
+    if not room.why:
+        return Diagnosis(gang.id, text, f"the scheduler has not placed them yet; {says}", pods=pods)
+    missing, _, advice = room.why.rpartition("; ")
+    held = f"; on the full nodes are gangs {room.holders}" if room.holders else ""
+    return Diagnosis(gang.id, text, f"{missing}{held}; {says}", advice, pods=pods)
+
+
+def with_room(workload: WorkloadSummary, waiting: Mapping[ResourceId, Diagnosis]) -> WorkloadSummary:
+    """The summary of a set, with what its gangs wait for. `waiting`: PodGang -> its `diagnosis`."""
+    namespace = workload.id.namespace
+    gangs = (_with_diagnosis(gang, waiting.get(kinds.PODGANG.id(namespace, gang.name))) for gang in workload.gangs)
+    return replace(workload, gangs=tuple(gangs)) if waiting else workload
+
+
+def _with_diagnosis(gang: GangSummary, diagnosis: Diagnosis | None) -> GangSummary:
+    if diagnosis is None:
+        return gang
+    counts = diagnosis.observation.removeprefix(f"PodGang {gang.name}: ")
+    return replace(gang, waiting=f"{counts}; {diagnosis.cause}", advice=diagnosis.advice)

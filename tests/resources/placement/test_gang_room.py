@@ -1,0 +1,72 @@
+"""Gang room: how much of a waiting gang has room, at one value of a node label if it must be."""
+
+from collections.abc import Iterable, Mapping
+
+from engine.resource import Body
+from resources.base import labels
+from resources.placement.gang_room import GangHolders, GangRoom, gang_room
+from resources.placement.usage_totals import UsageTotals, room_node
+from tests.resources.placement.test_room import node, pod
+
+RACK = "example.com/rack"
+OWN = ("ml", "own")
+
+
+def of_gang(name: str, on: str) -> Body:
+    body = pod(node=on)
+    return {**body, "metadata": {**body["metadata"], "labels": {labels.PODGANG: name}}}
+
+
+def rack(name: str) -> Mapping[str, str]:
+    return {RACK: name}
+
+
+def judged(nodes: Iterable[Body], running: Iterable[Body], lacking: int, level: str = "", placed: Iterable[str] = ()) -> GangRoom:
+    totals, holders = UsageTotals(), GangHolders()
+    for body in running:
+        totals.add(body)
+        holders.add(body)
+    return gang_room([pod()] * lacking, level, placed, OWN, totals.room(map(room_node, nodes)), holders)
+
+
+def test_what_fits_is_counted_and_the_gangs_on_full_nodes_are_named() -> None:
+    running = [of_gang("a", "n1"), of_gang("b", "n2"), of_gang("b", "n3"), of_gang("own", "n4"), pod(node="n5")]
+
+    room = judged(map(node, range(6)), running, 2)
+
+    assert (room.lacking, room.fit) == (2, 1)
+    assert (
+        room.why
+        == "2 pods need 2 nodes, one for each: 1 of 6 are free (pods of namespace ml have the rest); free or add nodes, or ask for less"
+    )
+    assert room.holders == "ml/b (2 pods), ml/a (1 pod)"
+
+
+def test_where_all_fit_nothing_is_missing() -> None:
+    assert judged(map(node, range(3)), [], 3) == GangRoom(3, 3, "", "")
+
+
+def test_a_gang_that_must_be_in_one_rack_needs_room_in_one() -> None:
+    nodes = [node(number, labels=rack("ab"[number % 2])) for number in range(4)]
+
+    assert judged(nodes, [], 2, RACK).fit == 2
+    room = judged(nodes, [], 3, RACK)
+    assert room.fit == 2
+    assert room.why.startswith(
+        f"no value of node label {RACK} has room for all of them: 3 pods need 3 nodes, one for each: 2 of 2 are free"
+    )
+
+
+def test_pods_of_a_gang_that_has_begun_in_a_rack_must_be_in_that_one() -> None:
+    nodes = [node(number, labels=rack("ab"[number % 2])) for number in range(4)]
+    running = [of_gang("other", "n0"), of_gang("own", "n2")]
+
+    room = judged(nodes, running, 1, RACK, ["n2"])
+
+    assert (room.fit, room.holders) == (0, "ml/other (1 pod)")
+
+
+def test_no_node_has_the_label_of_the_level() -> None:
+    room = judged(map(node, range(3)), [], 2, RACK)
+
+    assert room.fit == 0 and room.why.startswith(f"no node has the label {RACK}")
