@@ -9,6 +9,7 @@ from engine import duration
 from engine.shards import MAX_SHARDS
 from resources.base.fields import mapping, mappings
 from resources.ports.configuration import SSH_SECRET
+from resources.ports.gang_mode import GangMode
 from resources.ports.limits import NAMESPACE_LIMITS, SET_LIMITS
 from resources.schema.formats import label_faults
 from resources.schema.issues import Issue, Rejected, duplicates, rejection
@@ -25,7 +26,9 @@ SHORTER: Final[Mapping[str, tuple[str, str]]] = {
 LOCK: Final = "leases"
 """The only kind of lock."""
 GANG_SCHEDULING: Final = "gangScheduling"
-"""The only option of a back end that Grove defines: of `default-scheduler`, true or false. It has no effect, in Grove neither."""
+"""The only option of a back end: of `default-scheduler`. Grove defines it as true or false, without an effect."""
+GANG_MODES: Final[Mapping[Any, GangMode]] = {True: GangMode.AUTO, False: GangMode.OFF, **{mode.value: mode for mode in GangMode}}
+"""The values of that option."""
 
 
 def _not_negative(value: int) -> int:
@@ -212,6 +215,11 @@ class Network(Section):
     """How long the deletion of a fabric domain waits for terminating pods and claims that use it."""
 
 
+def _gang_mode(option: Any) -> GangMode | None:
+    """The mode that an option names; None if it names none."""
+    return GANG_MODES.get(option) if isinstance(option, bool | str) else None
+
+
 class Profile(Section):
     """A scheduler back end; its `config` is kept unchanged."""
 
@@ -222,9 +230,14 @@ class Profile(Section):
     @classmethod
     def _known_options(cls, value: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
         option = value.get(GANG_SCHEDULING)
-        if info.data.get("name") == "default-scheduler" and not isinstance(option, bool | None):
-            raise broken("must be true or false", "FieldValueInvalid", (GANG_SCHEDULING,), value=option)
+        if info.data.get("name") == "default-scheduler" and option is not None and _gang_mode(option) is None:
+            raise broken("must be Auto, Require or Off (or true: Auto, false: Off)", "FieldValueInvalid", (GANG_SCHEDULING,), value=option)
         return value
+
+    @property
+    def gang_mode(self) -> GangMode:
+        """Whether kube-scheduler is to schedule gangs; Auto by default."""
+        return _gang_mode(self.config.get(GANG_SCHEDULING)) or GangMode.AUTO
 
 
 class InitContainer(Section):

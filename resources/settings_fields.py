@@ -7,7 +7,7 @@ from typing import Any, Final
 from resources.schema.issues import Path
 from resources.schema.unknown_fields import model_in
 from resources.schema.wire import Wire
-from resources.settings import Settings
+from resources.settings import GANG_SCHEDULING, Settings
 
 ENTRY: Final = "[]"
 """Stands for the entries of a list in the path of a field, as in `scheduler.profiles[].name`."""
@@ -23,10 +23,11 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = MappingProxyType(
         "leaderElection.resourceLock": "the lock is always a Lease",
         "debugging": "there is no profiling endpoint",
         "controllers": "one loop plans all kinds",
-        "scheduler.profiles[].config": "no scheduler back end has options with an effect",
     }
 )
 """The fields, or sections, that are accepted for compatibility with Grove and have no effect, each with the reason."""
+OPTIONS: Final = "scheduler.profiles[].config"
+"""The options of a back end, an object of any shape."""
 VALUES_WITHOUT_EFFECT: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {("logLevel", "error"): "error is treated as info"},
 )
@@ -92,6 +93,8 @@ def without_effect(config: Any) -> Iterator[tuple[Path, str]]:
 def reason_without_effect(path: Path, value: Any) -> str | None:
     """Why a field has no effect with this value; None if it has one."""
     field = generic(path)
+    if field == OPTIONS and isinstance(value, Mapping) and not value.keys() <= {GANG_SCHEDULING}:
+        return f"no scheduler back end has other options than {GANG_SCHEDULING}"
     reasons = (reason for section, reason in WITHOUT_EFFECT.items() if f"{field}.".startswith(f"{section}."))
     return next(reasons, VALUES_WITHOUT_EFFECT.get((field, value)) if isinstance(value, str) else None)
 
@@ -103,12 +106,14 @@ def is_in(field: str, sections: Mapping[str, str]) -> bool:
 
 def is_published(field: str) -> bool:
     """Whether an installation publishes the field."""
-    return is_in(field, PUBLISHED) and not is_in(field, WITHOUT_EFFECT)
+    is_unread = field.startswith(f"{OPTIONS}.") and field != f"{OPTIONS}.{GANG_SCHEDULING}"
+    return is_in(field, PUBLISHED) and not is_in(field, WITHOUT_EFFECT) and not is_unread
 
 
 def changed_fields(old: Settings, new: Settings) -> tuple[str, ...]:
     """The paths of the fields with an effect whose values differ, sorted; defaults count as values."""
-    before, after = (dict(leaves(settings.model_dump(mode="json", by_alias=True))) for settings in (old, new))
+    dumps = (leaves(settings.model_dump(mode="json", by_alias=True)) for settings in (old, new))
+    before, after = ({path: value for path, value in each if value != {}} for each in dumps)
     differing = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     return tuple(sorted({field for path in differing if not is_in(field := generic(path), WITHOUT_EFFECT)}))
 

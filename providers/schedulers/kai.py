@@ -11,7 +11,15 @@ from providers.schedulers.queues import RequestedQueues, clique_paths, metadata_
 from resources.base import kinds, labels
 from resources.base.fields import CLIQUES, annotations_of, manifest, mapping, mappings
 from resources.ports.references import References
-from resources.ports.scheduler import GangObject, GangObjects, LabelsAndAnnotations, Levels, Scheduler, SetMetadata, TopologyObjects
+from resources.ports.scheduler import (
+    GangObject,
+    LabelsAndAnnotations,
+    Levels,
+    OneObjectForEachGang,
+    Scheduler,
+    SetMetadata,
+    TopologyObjects,
+)
 from resources.schema.formats import VALUE
 from resources.schema.issues import ErrorType, Issue, shown
 from resources.schema.podcliqueset import PodCliqueSet
@@ -34,7 +42,7 @@ OWNED: Final = (("spec", "priorityClassName"), ("spec", "topologyConstraint"), (
 LEVELS: Final = ("spec", "levels")
 
 
-class KaiPodGroups(GangObjects):
+class KaiPodGroups(OneObjectForEachGang):
     """The PodGroup of each PodGang."""
 
     kind = kinds.KAI_POD_GROUP

@@ -1,10 +1,78 @@
-"""Kube: the default scheduler of Kubernetes. It does not schedule gangs: only scheduling gates and the start order keep a gang together."""
+"""Kube: the default scheduler of Kubernetes. Where the cluster serves PodGroups, it schedules gangs by them; otherwise single pods."""
 
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from engine.ids import Kind
+from providers.schedulers.pod_groups import KubePodGroups
+from resources.base import kinds
+from resources.ports.checks import Check, CheckResult, Installation, Severity, unknown
+from resources.ports.gang_mode import GangMode
 from resources.ports.scheduler import Scheduler
+
+KUBE: Final = "default-scheduler"
+OTHERS: Final = "install KAI, install Volcano (and name it in scheduler.profiles and schedulerName), or accept that"
+INSTEAD: Final = (
+    f"enable gangs in Kubernetes 1.37 (feature gate GenericWorkload, and scheduling.k8s.io/v1beta1 of the API server), {OTHERS}"
+)
+INSTEAD_OF_OFF: Final = f"set gangScheduling of its profile to Auto (Kubernetes 1.37), {OTHERS}"
+SUBJECT: Final = f"PodGroups of {KUBE}"
+NOT_SERVED: Final = f"the cluster does not serve {kinds.POD_GROUP.name} of {kinds.POD_GROUP.api_version}"
+TREE: Final = frozenset({kinds.WORKLOAD.key, kinds.COMPOSITE_POD_GROUP.key})
+"""The kinds that hierarchies need besides PodGroups."""
 
 
 class KubeScheduler(Scheduler):
     """The back end `default-scheduler`."""
 
-    name = "default-scheduler"
-    instead_of_gangs = "install KAI, install Volcano (and name it in scheduler.profiles and schedulerName), or accept that"
+    name = KUBE
+
+    def __init__(self, gangs: KubePodGroups | None = None, mode: GangMode = GangMode.OFF, instead_of_gangs: str = INSTEAD_OF_OFF) -> None:
+        """`gangs`: its objects for gangs. None: it places each pod by itself, and `instead_of_gangs` says what users can do about it."""
+        self.gangs = gangs
+        self.mode = mode
+        self.instead_of_gangs = "" if gangs is not None else instead_of_gangs
+
+    def where(self, unserved: Collection[str]) -> Scheduler:
+        """Without gangs where PodGroups are not served, unless they are required; without hierarchies where these are not served."""
+        if self.gangs is None:
+            return self
+        if kinds.POD_GROUP.key in unserved and self.mode is GangMode.AUTO:
+            return WITHOUT_POD_GROUPS
+        return FLAT[self.mode] if not TREE.isdisjoint(unserved) else self
+
+    def required_kinds(self) -> Mapping[Kind, str]:
+        """PodGroups, if gangs are required."""
+        return {kinds.POD_GROUP: f"gangScheduling of {KUBE} is Require, and {NOT_SERVED}"} if self.mode is GangMode.REQUIRE else {}
+
+    def checks(self, installation: Installation) -> Iterator[Check]:
+        """Whether PodGroups are served, if gangs are not off. What the feature gates of the scheduler are, no API says."""
+        if self.gangs is None:
+            return
+        level = Severity.HARD if self.mode is GangMode.REQUIRE else Severity.INFO
+        if why := installation.apis.why_unknown(kinds.POD_GROUP):
+            yield unknown(level, SUBJECT, why)
+        elif installation.apis.serves(kinds.POD_GROUP):
+            has_trees = all(installation.apis.serves(kind) for kind in (kinds.WORKLOAD, kinds.COMPOSITE_POD_GROUP))
+            trees = "CompositePodGroups too" if has_trees else "no CompositePodGroups: a gang has one level of topology at most"
+            yield Check(level, SUBJECT, CheckResult.GOOD, f"PodGroups are served, {trees}")
+        else:
+            older = {version for name in ("podgroups", "workloads") for version in installation.apis.versions(kinds.POD_GROUP.group, name)}
+            spoken = f"; {', '.join(sorted(older))} is served, which is not spoken: Kubernetes 1.37 is needed" if older else ""
+            outcome = CheckResult.BAD if self.mode is GangMode.REQUIRE else CheckResult.GOOD
+            yield Check(level, SUBJECT, outcome, f"{NOT_SERVED}{spoken}", INSTEAD)
+
+
+FLAT: Final = {mode: KubeScheduler(KubePodGroups(trees=False), mode) for mode in (GangMode.AUTO, GangMode.REQUIRE)}
+"""The back ends for clusters without hierarchies."""
+WITHOUT_POD_GROUPS: Final = KubeScheduler(instead_of_gangs=INSTEAD)
+BY_MODE: Final = {
+    GangMode.AUTO: KubeScheduler(KubePodGroups(trees=True), GangMode.AUTO),
+    GangMode.REQUIRE: KubeScheduler(KubePodGroups(trees=True), GangMode.REQUIRE),
+    GangMode.OFF: KubeScheduler(),
+}
+
+
+def kube_scheduler(mode: GangMode) -> KubeScheduler:
+    """The back end in that mode; always the same object."""
+    return BY_MODE[mode]

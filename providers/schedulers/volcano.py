@@ -11,7 +11,7 @@ from resources.base import kinds, labels
 from resources.base.fields import CLIQUES, manifest, mapping, mappings
 from resources.ports.checks import Check, Installation, Query, Severity, judged, unread
 from resources.ports.references import References
-from resources.ports.scheduler import GangObject, GangObjects, LabelsAndAnnotations, Scheduler, SetMetadata
+from resources.ports.scheduler import GangObject, LabelsAndAnnotations, OneObjectForEachGang, Scheduler, SetMetadata
 from resources.schema.formats import subdomain_faults
 from resources.schema.issues import ErrorType, Issue, Path, shown
 from resources.schema.podcliqueset import PodCliqueSet
@@ -35,7 +35,7 @@ TOO_OLD: Final = "volcano scheduler backend requires Volcano 1.14 or newer with 
 POLICY_SCHEMA: Final = ("schema", "openAPIV3Schema", "properties", "spec", "properties", "subGroupPolicy")
 
 
-class VolcanoPodGroups(GangObjects):
+class VolcanoPodGroups(OneObjectForEachGang):
     """The PodGroup of each PodGang."""
 
     kind = kinds.VOLCANO_POD_GROUP

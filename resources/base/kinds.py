@@ -43,6 +43,10 @@ DYNAMO_GRAPH: Final = Kind("nvidia.com", "v1alpha1", "DynamoGraphDeployment", "d
 LEADER_WORKER_SET: Final = Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", status=True)
 VOLCANO_POD_GROUP: Final = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", ambiguous=True)
 VOLCANO_QUEUE: Final = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False, status=True, ambiguous=True)
+POD_GROUP: Final = Kind("scheduling.k8s.io", "v1beta1", "PodGroup", "podgroups", status=True, ambiguous=True)
+WORKLOAD: Final = Kind("scheduling.k8s.io", "v1beta1", "Workload", "workloads")
+COMPOSITE_POD_GROUP: Final = Kind("scheduling.k8s.io", "v1alpha3", "CompositePodGroup", "compositepodgroups", status=True)
+"""Kubernetes' own kinds for gangs."""
 KAI_POD_GROUP: Final = Kind("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", status=True, ambiguous=True)
 KAI_QUEUE: Final = Kind("scheduling.run.ai", "v2", "Queue", "queues", namespaced=False, status=True, ambiguous=True)
 KAI_TOPOLOGY: Final = Kind("kai.scheduler", "v1alpha1", "Topology", "topologies", namespaced=False)
@@ -84,6 +88,9 @@ KINDS: Final = (
     CRD,
     DYNAMO_GRAPH,
     LEADER_WORKER_SET,
+    POD_GROUP,
+    WORKLOAD,
+    COMPOSITE_POD_GROUP,
     VOLCANO_POD_GROUP,
     VOLCANO_QUEUE,
     KAI_POD_GROUP,

@@ -70,6 +70,9 @@ GANG_TERMINATION = f"{ENGINE_PREFIX}gang-termination"
 IN_PROGRESS = "in-progress"
 """The value of `GANG_TERMINATION`."""
 
+GANG_FORM = f"{ENGINE_PREFIX}gang-form"
+"""The annotation of a PodGang whose pods kube-scheduler places together: by which of its objects (`flat` or `hierarchy`)."""
+
 LONGEST_VALUE = 63
 """Kubernetes' limit for the value of a label, in characters."""
 

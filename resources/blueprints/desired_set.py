@@ -237,7 +237,7 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: Upd
             *gate.notes,
         ),
         alarms=tuple(dict.fromkeys((*_alarms(given, state, summary), *update_trials.alarms(gate)))),
-        wake_at=earliest((*(replica.terminations.until for replica in state.replicas), *(release.until for release in state.releases))),
+        wake_at=earliest((*(replica.until for replica in state.replicas), *(release.until for release in state.releases))),
         trials=gate.trials,
     )
 
@@ -263,7 +263,7 @@ def _observe_replica(given: SetInput, index: int, taken: frozenset[str], limit: 
     def make() -> ReplicaState:
         return observe_replica(given.template, index, lives, taken, given.configuration, given.now, limit)
 
-    return given.memo.recall_until(("state", index, limit is not None), facts, given.now, make, lambda state: state.terminations.until)
+    return given.memo.recall_until(("state", index, limit is not None), facts, given.now, make, lambda state: state.until)
 
 
 def _desired_replica(

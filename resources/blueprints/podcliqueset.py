@@ -22,6 +22,7 @@ from resources.children.table import CHILDREN
 from resources.domains.release import used_orphans
 from resources.model.domain import policy_of
 from resources.model.epochs import epoch_objection, left_alone
+from resources.model.gang_scheduling import on_cluster
 from resources.model.template import Template, read, referenced_ids
 from resources.model.view import SET, part_key
 from resources.ports.configuration import Configuration
@@ -113,6 +114,7 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
             return teardown(observed, KNOWN, self._table, configuration, now, memo)
         if (objection := epoch_objection(observed, configuration)) is not None:
             return left_alone(objection)
+        configuration = on_cluster(configuration, observed.unserved, memo)
         admitted = admitted_set(observed, configuration, self._listed(observed, configuration), memo)
         if admitted.problems:
             return Desired(graph(()), problems=admitted.problems)

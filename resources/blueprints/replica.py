@@ -12,7 +12,7 @@ from engine.graph import Part, Resources, part
 from engine.ids import ResourceId
 from engine.observed import Slice, timestamp
 from engine.plan import Alarm, Wait
-from engine.reason import Because, Reason, Verdict
+from engine.reason import Because, Reason, Verdict, earliest
 from engine.resource import Drop, Resource, Want
 from resources.children import absence, podgang, resource_claim, scheduler_gang
 from resources.children.child_kind import ChildTable
@@ -58,6 +58,13 @@ class ReplicaState(Struct, frozen=True, eq=False):
     """The desired number of its pods."""
     limited: tuple[str, ...]
     """What is said about each of its objects that asks for more than the limits allow."""
+    unanswered: Verdict[frozenset[str]]
+    """The PodGangs of which the scheduler has said nothing for too long."""
+
+    @property
+    def until(self) -> datetime | None:
+        """When it is another state although nothing is observed; None: never."""
+        return earliest((self.terminations.until, self.unanswered.until))
 
 
 class ReplicaTurn(Struct, frozen=True):
@@ -85,14 +92,16 @@ def observe_replica(
     now: datetime,
     limit: GrowthLimit | None = None,
 ) -> ReplicaState:
-    """The state of the replica with that index, valid until `terminations.until`. `taken` are pod names of foreign objects.
+    """The state of the replica with that index, valid until `until`. `taken` are pod names of foreign objects.
 
     `limit`: as for `view_of`.
     """
     view = view_of(template, index, lives, taken, configuration, limit)
     pods = sum(clique.replicas for clique in view.cliques)
     limited = () if limit is not None else tuple(_limited(view))
-    return ReplicaState(view, stage(view), terminations(view, template.termination_delay, now), pods, limited)
+    unanswered = scheduler_gang.unanswered(view, now)
+    due = terminations(view, template.termination_delay, now)
+    return ReplicaState(view, stage(view), due, pods, limited, unanswered)
 
 
 def _limited(view: View) -> Iterator[str]:
@@ -153,7 +162,7 @@ def _resources(
 ) -> tuple[View, list[Resource], list[Resource]]:
     """The replica with everything that is decided about it, the resources that it should have, and those that are removed."""
     view = replace(state.view, has_token=has_token, domains=domains.by_key, gang_blockers=gang_blockers)
-    view = replace(view, holds=holds)
+    view = replace(view, holds=holds, unanswered=state.unanswered.value)
     view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))
     reasons = _Reasons(view)
     rendered = (resource for row in table.rows for resource in row.of_replica(view))

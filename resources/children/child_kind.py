@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
@@ -85,6 +86,8 @@ class ChildKind(Struct, frozen=True, eq=False):
     """Whether it is deleted only after all pods that are deleted with it are gone."""
     deleted_before: tuple[Kind, ...] = ()
     """Kinds of objects that do not own it and are deleted after it nevertheless, except those that an object of its own kind owns."""
+    ordered: Callable[[Kind, Configuration], tuple[Kind, ...]] | None = None
+    """Kind, of those that plug-ins add, and configuration -> `deleted_before` of that kind. None: it is the same for all."""
     while_deleting: str = ""
     """What the cluster has to do before an object that is being deleted is gone; it is reported. Empty: nothing is known about that."""
     in_event_group: bool = False
@@ -103,6 +106,10 @@ class ChildKind(Struct, frozen=True, eq=False):
     def policy(self) -> Policy:
         """How these objects are deleted: with our finalizer released, if they have one."""
         return Policy(finalizers=(self.finalizer,)) if self.finalizer else PLAIN
+
+    def of(self, kind: Kind, configuration: Configuration) -> "ChildKind":
+        """The row of one of the kinds that plug-ins add."""
+        return replace(self, deleted_before=self.ordered(kind, configuration)) if self.ordered is not None else self
 
 
 OTHER: Final = ChildKind(lambda configuration: ())
@@ -165,7 +172,9 @@ class ChildTable(Struct, frozen=True, eq=False, dict=True):
 
     def _of_plug_ins(self, configuration: Configuration) -> Iterator[tuple[Kind, ChildKind]]:
         """The kinds that plug-ins add, with their rows."""
-        return ((kind, row) for row in self.rows if not isinstance(row.kind, Kind) for kind in row.kind(configuration))
+        return (
+            (kind, row.of(kind, configuration)) for row in self.rows if not isinstance(row.kind, Kind) for kind in row.kind(configuration)
+        )
 
 
 def _reads(rows: Iterable[tuple[Kind, ChildKind]]) -> Mapping[str, frozenset[str]]:

@@ -28,7 +28,7 @@ from resources.model.pod_facts import NewPod, PodFacts
 from resources.model.view import CliqueView, GangView, View, is_scheduled
 from resources.policies import startup
 from resources.policies.startup import Parent
-from resources.ports.scheduler import LabelsAndAnnotations
+from resources.ports.scheduler import CliquePlacement, LabelsAndAnnotations
 
 POLICY = Policy(seal=labels.TEMPLATE_HASH)
 GATES = ("spec", "schedulingGates")
@@ -62,7 +62,7 @@ def _of_clique(
     """The pods of a clique. `gang` is the scheduler's object for the clique's gang; None if the scheduler needs none. `too_large`: why the
     PodGang cannot list its pods.
     """
-    placement = scheduler_gang.pod_metadata(view, clique, gang)
+    placement = scheduler_gang.placement_of(clique, gang)
     clique_labels = {**labels_of(view, clique), labels.PODCLIQUE: clique.name}
     is_gate_open = not clique.base_gang or is_scheduled(base)
     for pod in clique.assignment.kept:
@@ -72,9 +72,9 @@ def _of_clique(
         yield _replaced(pod, because) if because else serving
     if clique.assignment.new:
         parents = startup.parents(view, clique)
-        template = _template(view, clique, placement, _spec(view, clique, is_gate_open))
+        templates = _Templates(view, clique, placement, is_gate_open)
         for new in clique.assignment.new:
-            created = _after_scheduler_gang(_new_pod(view, clique, new, indices.get(new.index), template, parents), gang)
+            created = _after_scheduler_gang(_new_pod(view, clique, new, indices.get(new.index), templates.of(new.index), parents), gang)
             blocker = too_large or view.holds.get(clique.clique.name, "")
             yield held(created, blocker, blocked=True) if blocker else created
     for pod in clique.assignment.surplus:
@@ -90,8 +90,7 @@ def trial(view: View, clique: CliqueView) -> Trial:
     """
     fresh = replace(clique, live=None, pods=(), adopted=False)
     gang = scheduler_gang.scheduler_gangs(view).get(clique.gang)
-    placement = scheduler_gang.pod_metadata(view, fresh, gang)
-    template = _template(view, fresh, placement, _spec(view, fresh, is_gate_open=True))
+    template = _Templates(view, fresh, scheduler_gang.placement_of(fresh, gang), is_gate_open=True).of(0)
     new = NewPod(0, names.pod(clique.name, view.template.identity, 0, TRIED))
     index = group_index.first_index(clique.group.group, clique.clique) if clique.group is not None else None
     pod = _new_pod(view, fresh, new, index, template, startup.parents(view, fresh))
@@ -106,6 +105,27 @@ class _Template(Struct, frozen=True):
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     spec: Body
+
+
+class _Templates:
+    """The templates of the new pods of a clique: of the members of its gang, and of the others."""
+
+    def __init__(self, view: View, clique: CliqueView, placement: CliquePlacement, is_gate_open: bool) -> None:
+        self._placement = placement
+        spec = _spec(view, clique)
+        self._member = _template(view, clique, placement.metadata, _gated({**spec, **placement.member}, is_gated=not is_gate_open))
+        is_gated = bool(placement.gate) or not is_gate_open
+        self._other = replace(self._member, spec=_gated(spec, is_gated=is_gated)) if placement.members is not None else self._member
+
+    def of(self, index: int) -> _Template:
+        """The template of the pod with this index."""
+        members = self._placement.members
+        return self._member if members is None or index < members else self._other
+
+
+def _gated(spec: dict[str, Any], *, is_gated: bool) -> dict[str, Any]:
+    """The spec, with our scheduling gate besides those of the user if the pod must not be scheduled yet."""
+    return {**spec, "schedulingGates": [*spec.get("schedulingGates", ()), {"name": labels.GATE}]} if is_gated else spec
 
 
 def _template(view: View, clique: CliqueView, placement: LabelsAndAnnotations, spec: Body) -> _Template:
@@ -174,7 +194,7 @@ def _after_scheduler_gang(pod: Want | Hold, gang: SchedulerGang | None) -> Want 
     """The pod, created after the scheduler's object for its gang; deferred while that object cannot be created."""
     if gang is None:
         return pod
-    pod = replace(pod, after=pod.after | {gang.id})
+    pod = replace(pod, after=pod.after | gang.ids)
     blocker = gang.pod_blocker
     if blocker is None or (isinstance(pod, Hold) and pod.blocked and not blocker.blocked):
         return pod
@@ -194,7 +214,7 @@ def _serving_pod(
     clique: CliqueView,
     pod: PodFacts,
     clique_labels: dict[str, str],
-    placement: LabelsAndAnnotations,
+    placement: CliquePlacement,
     gang: SchedulerGang | None,
     is_gate_open: bool,
 ) -> Want:
@@ -208,21 +228,22 @@ def _serving_pod(
     if not clique.is_current(pod):
         clique_labels = {**pod.live.labels, **our_labels(view, clique), labels.PODCLIQUE: clique.name}
         annotations = pod.live.body["metadata"].get("annotations") or {}
-    if placement.annotations and scheduler_gang.is_placed_by_its_scheduler(view, pod):
-        clique_labels, annotations = {**clique_labels, **placement.labels}, {**annotations, **placement.annotations}
+    metadata = placement.metadata
+    if metadata.annotations and scheduler_gang.is_placed_by_its_scheduler(view, pod):
+        clique_labels, annotations = {**clique_labels, **metadata.labels}, {**annotations, **metadata.annotations}
     of_domains = domain_placement.labels_of_serving_pod(view, clique, pod.live)
     pod_labels = {**clique_labels, labels.TEMPLATE_HASH: _hash(clique, pod), **of_domains, **index}
     body = manifest(kinds.POD, view.namespace, pod.name, pod_labels, annotations=annotations)
     why = f"pod of {clique.name}"
     own_reasons: list[tuple[Path, Reason]] = [(HASH_LABEL, Reason.ADOPTED)] if clique.is_current(pod) else []
-    of_epoch = epochs.own_reasons(view.template.id, pod.live, view.lives, placement)
-    if pod.gated and is_gate_open:
+    of_epoch = epochs.own_reasons(view.template.id, pod.live, view.lives, metadata)
+    if pod.gated and is_gate_open and not (placement.gate and not placement.is_member(pod.live.body["spec"])):
         gates = [gate for gate in pod.live.body["spec"]["schedulingGates"] if gate.get("name") != labels.GATE]
         body["spec"] = {"schedulingGates": gates}
         why = f"gang {clique.gang} may be scheduled"
         own_reasons.append((GATES, Reason.GANG_SCHEDULED))
     serving = replace(_pod(view, clique, body, why), own_reasons=(*of_epoch, *own_reasons))
-    return replace(serving, after=serving.after | {gang.id}) if of_epoch and gang is not None else serving
+    return replace(serving, after=serving.after | gang.ids) if of_epoch and gang is not None else serving
 
 
 def _hash(clique: CliqueView, pod: PodFacts) -> str:
@@ -248,8 +269,8 @@ def _deleted(pod: PodFacts, because: Because) -> Drop:
     return Drop(pod.live.id, because.text, reason=because.reason)
 
 
-def _spec(view: View, clique: CliqueView, is_gate_open: bool) -> dict[str, Any]:
-    """The spec of all new pods of a clique: the clique's, with its scheduler, affinity, environment variables and the scheduling gate.
+def _spec(view: View, clique: CliqueView) -> dict[str, Any]:
+    """The spec of all new pods of a clique: the clique's, with its scheduler, affinity and environment variables, without our gate.
 
     Scheduling gates of the user stay: whoever named them removes them.
     """
@@ -262,8 +283,6 @@ def _spec(view: View, clique: CliqueView, is_gate_open: bool) -> dict[str, Any]:
     gates = [gate for gate in mappings(spec.pop("schedulingGates", None)) if gate.get("name") != labels.GATE]
     if view.template.priority_class and not spec.get("priorityClassName"):
         spec["priorityClassName"] = view.template.priority_class
-    if not is_gate_open:
-        gates.append({"name": labels.GATE})
     return {**spec, "schedulingGates": gates} if gates else spec
 
 

@@ -15,7 +15,8 @@ from resources.children import absence
 from resources.children.child_kind import DeletionGroup, EventTexts, unexpected
 from resources.children.podclique import deleted_by_user, scaled_in
 from resources.model.epochs import is_epoch_name, is_of_epoch
-from resources.model.gang_scheduling import gang_objects, scheduler_name
+from resources.model.gang_facts import gang_facts
+from resources.model.gang_scheduling import gang_objects, gang_of, scheduler_name
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View
 from resources.status import podgang as status
@@ -117,12 +118,18 @@ def body_of(view: View, gang: GangView) -> dict[str, Any]:
         },
         annotations={
             **view.template.gang_annotations,
-            **(gangs.podgang_annotations if gangs is not None else {}),
+            **(gangs.annotations_for(spec, gang_facts(view, gang)) if gangs is not None else _form(gang)),
             **({labels.TOPOLOGY_NAME: view.template.topology.name} if _is_constrained(spec) else {}),
             **_record(view, gang),
         },
         spec=spec,
     )
+
+
+def _form(gang: GangView) -> dict[str, str]:
+    """How a gang was expressed for a scheduler that has no objects for gangs now: it stays recorded while the gang lives."""
+    form = annotations_of(gang.live.body).get(labels.GANG_FORM) if gang.live is not None else None
+    return {labels.GANG_FORM: form} if isinstance(form, str) else {}
 
 
 def _record(view: View, gang: GangView) -> dict[str, str]:
@@ -235,13 +242,14 @@ def obsolete(view: View, live: Live) -> DeletionGroup | str:
     """
     if is_of_epoch(view.template.id, live, view.lives):
         return _obsolete_of_epoch(view, live)
+    name = gang_of(live)
     for group in view.groups:
-        number = live.id.name.removeprefix(f"{group.name}-")
+        number = name.removeprefix(f"{group.name}-")
         if number.isascii() and number.isdigit():
             if group.live is not None and group.terminating:
                 return deleted_by_user(group.live)
             return scaled_in(view, group, int(number) + group.group.min_available)
-    return unexpected(f"the template has no gang {live.id.name}")
+    return unexpected(f"the template has no gang {name}")
 
 
 def _obsolete_of_epoch(view: View, live: Live) -> DeletionGroup | str:

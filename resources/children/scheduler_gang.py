@@ -1,9 +1,11 @@
-"""Scheduler gangs: the object by which a scheduler back end places the pods of a PodGang together, e.g. a PodGroup; one for each PodGang.
+"""Scheduler gangs: the objects by which a scheduler back end places the pods of a PodGang together, e.g. a PodGroup.
 
-The PodGang owns it. The pods of the gang are created after it and deleted before it.
+The PodGang owns them. The pods of the gang are created after them and deleted before them.
 """
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Final
 
 from msgspec import Struct
 
@@ -11,62 +13,67 @@ from engine.ids import Owner, ResourceId
 from engine.observed import Live
 from engine.paths import get
 from engine.plan import Alarm
+from engine.reason import Verdict, earliest
 from engine.resource import Hold, Want
 from resources.base import kinds
 from resources.children import absence, podgang
 from resources.children.child_kind import DeletionGroup, unexpected
-from resources.model.gang_scheduling import Blocker, gang_objects, is_needed_by_pods, scheduler_name, set_metadata
+from resources.model.gang_facts import gang_facts
+from resources.model.gang_scheduling import Blocker, gang_objects, gang_of, is_needed_by_pods, scheduler_name, set_metadata
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, GangView, View
-from resources.ports.scheduler import GangObjects, LabelsAndAnnotations, SetMetadata
+from resources.ports.scheduler import CliquePlacement, GangObject, GangObjects, GangPlan, SetMetadata
 
-UNCONNECTED = LabelsAndAnnotations()
-"""The metadata of a pod whose scheduler has no objects for gangs."""
+UNCONNECTED: Final = CliquePlacement()
+"""The placement of pods whose scheduler has no objects for gangs."""
+PATIENCE: Final = timedelta(minutes=1)
+"""How long the scheduler is given to say something of a gang all of whose members exist."""
+UNANSWERED: Final = "GangSchedulingUnanswered"
+"""The reason of the Event about a gang of which the scheduler has said nothing for that long."""
+ANSWERED: Final[Verdict[frozenset[str]]] = Verdict(frozenset())
+WORKS_UNTIL_GONE: Final = "is being deleted; its pods keep it, and it is created again once it is gone"
 
 
 class SchedulerGang(Struct, frozen=True, eq=False):
-    """The scheduler's object for one PodGang."""
+    """The scheduler's objects for one PodGang."""
 
-    resource: Want | Hold
-    live: Live | None
-    problem: str
-    """Why the PodGang cannot be expressed for the scheduler; empty if it can."""
-    provisional: bool
-    """Whether it must have been read before pods are created."""
-
-    @property
-    def id(self) -> ResourceId:
-        """The identity of the object."""
-        return self.resource.id
+    resources: tuple[Want | Hold, ...]
+    """In the order in which they are created."""
+    pod_blocker: Blocker | None
+    """Why no new pod of the gang is created now; None if it is."""
+    plan: GangPlan
+    """How the back end expresses the PodGang."""
 
     @property
-    def pod_blocker(self) -> Blocker | None:
-        """Why no new pod of the gang is created now; None if it is."""
-        if self.live is None and isinstance(self.resource, Hold):
-            return Blocker(f"{self.id.kind} {self.id.name} cannot be created: {self.resource.why}", self.resource.blocked)
-        if self.live is None and self.provisional:
-            return Blocker(f"{self.id.kind} {self.id.name} must have been read once: it may have to change", blocked=False)
-        if self.live is not None and self.live.deleting_since is not None:
-            return Blocker(f"{self.id.kind} {self.id.name} is being deleted; it is created again once it is gone", blocked=False)
-        return None
+    def problem(self) -> str:
+        """Why the PodGang cannot be expressed for the scheduler; empty if it can."""
+        return next((each.problem for each in self.plan.objects if each.problem), "")
+
+    @property
+    def ids(self) -> frozenset[ResourceId]:
+        """The identities of the objects."""
+        return frozenset(resource.id for resource in self.resources)
 
 
 def render(view: View) -> Iterator[Want | Hold]:
     """The objects for the gangs of a replica; none if the scheduler of the set needs none."""
-    return (gang.resource for gang in scheduler_gangs(view).values())
+    return (resource for gang in scheduler_gangs(view).values() for resource in gang.resources)
 
 
 def alarms(view: View) -> Iterator[Alarm]:
-    """One alarm for each PodGang of a replica that cannot be expressed for the scheduler of the set."""
+    """One alarm for each PodGang of a replica that cannot be expressed for the scheduler of the set, or of which that says nothing."""
     gangs = gang_objects(view.template, view.configuration)
     for name, gang in scheduler_gangs(view).items():
         if gangs is not None and gang.problem:
-            text = f"PodGang {view.namespace}/{name} cannot be mapped to a {gang.id.kind} of {gangs.kind.api_version}: {gang.problem}"
+            kind = gangs.kinds[-1]
+            text = f"PodGang {view.namespace}/{name} cannot be mapped to a {kind.name} of {kind.api_version}: {gang.problem}"
             yield Alarm(gangs.mapping_failed, text, blocking=True, about=kinds.PODGANG.id(view.namespace, name))
+        if gang.plan.unanswered:
+            yield Alarm(UNANSWERED, gang.plan.unanswered, about=kinds.PODGANG.id(view.namespace, name))
 
 
 def scheduler_gangs(view: View) -> Mapping[str, SchedulerGang]:
-    """PodGang name -> the scheduler's object for it; empty if the scheduler of the set has no objects for gangs."""
+    """PodGang name -> the scheduler's objects for it; empty if the scheduler of the set has no objects for gangs."""
     gangs = gang_objects(view.template, view.configuration)
     if gangs is None:
         return {}
@@ -74,12 +81,9 @@ def scheduler_gangs(view: View) -> Mapping[str, SchedulerGang]:
     return {gang.id.name: _scheduler_gang(view, gang, gangs, metadata) for gang in view.gangs}
 
 
-def pod_metadata(view: View, clique: CliqueView, gang: SchedulerGang | None) -> LabelsAndAnnotations:
-    """The labels and annotations by which the scheduler finds the gang of the pods of a clique; `gang` is the scheduler's object for it."""
-    gangs = gang_objects(view.template, view.configuration)
-    if gangs is None or gang is None:
-        return UNCONNECTED
-    return gangs.pod_metadata(clique.gang, clique.name, gang.live, set_metadata(view.template))
+def placement_of(clique: CliqueView, gang: SchedulerGang | None) -> CliquePlacement:
+    """How the pods of a clique are connected with their gang; `gang`: the scheduler's objects for it."""
+    return gang.plan.placements.get(clique.name, UNCONNECTED) if gang is not None else UNCONNECTED
 
 
 def is_placed_by_its_scheduler(view: View, pod: PodFacts) -> bool:
@@ -87,21 +91,56 @@ def is_placed_by_its_scheduler(view: View, pod: PodFacts) -> bool:
     return bool(get(pod.live.body, ("spec", "schedulerName")) == scheduler_name(view.template, view.configuration))
 
 
+def unanswered(view: View, now: datetime) -> Verdict[frozenset[str]]:
+    """The PodGangs of which the scheduler has said nothing for `PATIENCE`. The verdict is valid until there is another one."""
+    gangs = gang_objects(view.template, view.configuration)
+    if gangs is None or not gangs.answers:
+        return ANSWERED
+    since = {gang.id.name: moment for gang in view.gangs if (moment := gangs.unanswered_since(gang_facts(view, gang))) is not None}
+    due = frozenset(name for name, moment in since.items() if now - moment >= PATIENCE)
+    return Verdict(due, until=earliest(moment + PATIENCE for name, moment in since.items() if name not in due))
+
+
 def _scheduler_gang(view: View, gang: GangView, gangs: GangObjects, metadata: SetMetadata) -> SchedulerGang:
-    id, owner = gangs.kind.id(view.namespace, gang.id.name), Owner(gang.id, kinds.PODGANG.api_version)
+    plan = gangs.plan_for(podgang.body_of(view, gang), gang_facts(view, gang), metadata)
+    resources: list[Want | Hold] = []
+    for each in plan.objects:
+        resources.append(_resource(view, gang, each, frozenset(resource.id for resource in resources)))
+    blockers = (
+        blocker
+        for each, resource in zip(plan.objects, resources, strict=True)
+        if (blocker := _pod_blocker(view, each, resource)) is not None
+    )
+    return SchedulerGang(tuple(resources), next(blockers, None), plan)
+
+
+def _resource(view: View, gang: GangView, each: GangObject, after: frozenset[ResourceId]) -> Want | Hold:
+    """One object of a gang, created after others of it."""
+    id, owner = each.id or gang.id, Owner(gang.id, kinds.PODGANG.api_version)
     live = view.lives.objects.get(id)
-    mapped = gangs.object_for(podgang.body_of(view, gang), live, metadata)
-    blocker = _blocker(view, gang, id) or (Blocker(mapped.problem) if mapped.problem else None)
+    blocker = _blocker(view, gang, id) or (Blocker(each.problem) if each.problem else None)
+    if blocker is None and live is not None and live.deleting_since is not None and each.works_until_gone:
+        blocker = Blocker(WORKS_UNTIL_GONE, blocked=False)
     if blocker is not None:
-        resource: Want | Hold = Hold(id, blocker.why, (owner,), blocked=blocker.blocked)
-    else:
-        why, reason = f"{id.kind} of PodGang {gang.id.name}", absence.of_gang(view, gang)
-        resource = Want(id, why, (owner,), body=mapped.body, policy=mapped.policy, reason=reason)
-    return SchedulerGang(resource, live, mapped.problem, mapped.provisional and view.gang_blockers.set_exists)
+        return Hold(id, blocker.why, (owner,), after, blocked=blocker.blocked)
+    why, reason = f"{id.kind} of PodGang {gang.id.name}", absence.of_gang(view, gang)
+    return Want(id, why, (owner,), after, body=each.body, policy=each.policy, reason=reason)
+
+
+def _pod_blocker(view: View, each: GangObject, resource: Want | Hold) -> Blocker | None:
+    """Why no new pod of a gang is created now, as far as this object of it is concerned; None if it is."""
+    id, live = resource.id, view.lives.objects.get(resource.id)
+    if live is None and isinstance(resource, Hold):
+        return Blocker(f"{id.kind} {id.name} cannot be created: {resource.why}", resource.blocked)
+    if live is None and each.provisional and view.gang_blockers.set_exists:
+        return Blocker(f"{id.kind} {id.name} must have been read once: it may have to change", blocked=False)
+    if live is not None and live.deleting_since is not None and not each.works_until_gone:
+        return Blocker(f"{id.kind} {id.name} is being deleted; it is created again once it is gone", blocked=False)
+    return None
 
 
 def _blocker(view: View, gang: GangView, id: ResourceId) -> Blocker | None:
-    """Why the object of a gang is neither created nor changed now, whatever its contents."""
+    """Why an object of a gang is neither created nor changed now, whatever its contents."""
     if blocker := view.gang_blockers.of(id):
         return blocker
     is_terminating = gang.live is not None and gang.live.deleting_since is not None
@@ -109,9 +148,10 @@ def _blocker(view: View, gang: GangView, id: ResourceId) -> Blocker | None:
 
 
 def obsolete(view: View, live: Live) -> DeletionGroup | str:
-    """The scheduler's object for a gang is deleted with the gang, or when the set has another scheduler and no pod needs it any more."""
-    if not any(gang.id.name == live.id.name for gang in view.gangs):
+    """A scheduler's object for a gang is deleted with the gang, or when the set has another scheduler and no pod needs it any more."""
+    gang = gang_of(live)
+    if not any(each.id.name == gang for each in view.gangs):
         return podgang.obsolete(view, live)
     if is_needed_by_pods(live, view.lives, view.configuration):
-        return f"the set has another scheduler now; pods of {live.id.name} still need it"
+        return f"the set has another scheduler now; pods of {gang} still need it"
     return unexpected(f"the scheduler of {view.root} needs no {live.id.kind} {live.id.name}")

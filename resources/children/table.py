@@ -19,7 +19,7 @@ from resources.children import (
 )
 from resources.children.child_kind import ANY, CHANGES, ChildKind, ChildTable
 from resources.domains import replica_domains
-from resources.model.gang_scheduling import gang_kinds
+from resources.model.gang_scheduling import deleted_after, gang_kinds
 from resources.ports.configuration import Configuration
 from resources.status.errors import Codes, sync_codes
 
@@ -110,6 +110,7 @@ CHILDREN: Final = ChildTable(
             reads=(kinds.POD, kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG, kinds.TOPOLOGY_BINDING),
             of_replica=scheduler_gang.render,
             obsolete=scheduler_gang.obsolete,
+            ordered=deleted_after,
         ),
         ChildKind(
             kinds.RESOURCE_CLAIM,

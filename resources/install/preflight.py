@@ -16,6 +16,9 @@ Rights = Mapping[Permission, tuple[str, ...] | str]
 PLATFORMS: Final = (("-gke-", "GKE"), ("-eks-", "EKS"), ("+k3s", "K3s"), ("+rke2", "RKE2"), ("+sandbox", "our sandbox"))
 """Part of a server's version -> the platform that it belongs to."""
 ADDONS: Final = (
+    kinds.POD_GROUP,
+    kinds.WORKLOAD,
+    kinds.COMPOSITE_POD_GROUP,
     kinds.LEADER_WORKER_SET,
     kinds.VOLCANO_POD_GROUP,
     kinds.VOLCANO_QUEUE,
@@ -108,8 +111,9 @@ def _of_scheduler(scheduler: Scheduler, installation: Installation) -> Iterator[
 
 def _gangs(schedulers: tuple[Scheduler, ...], installation: Installation) -> Iterator[Check]:
     """Which back ends schedule gangs, in one check: bad if none does. One whose kind is known not to be served does not."""
-    able = [each.name for each in schedulers if not each.instead_of_gangs and not _lacks_gangs(each, installation)]
-    unable = [each for each in schedulers if each.instead_of_gangs]
+    here = [each.where(_unserved(each, installation)) for each in schedulers]
+    able = [each.name for each in here if not each.instead_of_gangs and not _lacks_gangs(each, installation)]
+    unable = [each for each in here if each.instead_of_gangs]
     texts = ([f"scheduled by {', '.join(able)}"] if able else []) + [f"{each.name} places their pods one by one" for each in unable]
     if able:
         yield Check(Severity.INFO, "gangs", CheckResult.GOOD, "; ".join(texts))
@@ -119,15 +123,20 @@ def _gangs(schedulers: tuple[Scheduler, ...], installation: Installation) -> Ite
 
 
 def _lacks_gangs(scheduler: Scheduler, installation: Installation) -> bool:
-    """Whether the cluster is known not to serve the back end's objects for gangs."""
-    gangs, apis = scheduler.gangs, installation.apis
-    return gangs is not None and not apis.serves(gangs.kind) and not apis.why_unknown(gangs.kind)
+    """Whether the cluster is known not to serve the objects for gangs to which pods of this back end refer."""
+    return scheduler.gangs is not None and scheduler.gangs.kinds[-1].key in _unserved(scheduler, installation)
+
+
+def _unserved(scheduler: Scheduler, installation: Installation) -> frozenset[str]:
+    """The kinds of the objects for gangs that the cluster is known not to serve."""
+    used, apis = scheduler.gangs.kinds if scheduler.gangs is not None else (), installation.apis
+    return frozenset(kind.key for kind in used if not apis.serves(kind) and not apis.why_unknown(kind))
 
 
 def _kinds_of(scheduler: Scheduler) -> Iterator[tuple[Kind, str]]:
-    """The kinds that a back end works with, each with what happens where it is not served."""
-    if scheduler.gangs is not None:
-        yield scheduler.gangs.kind, "pods with this scheduler are not created"
+    """The kinds that a back end works with, each with what happens where it is not served; not those of Kubernetes itself."""
+    if scheduler.gangs is not None and not scheduler.gangs.are_built_in:
+        yield from ((kind, "pods with this scheduler are not created") for kind in scheduler.gangs.kinds)
     yield from ((kind, "admission rules that need it are skipped") for kind in scheduler.referenced_kinds)
     if scheduler.topologies is not None:
         yield scheduler.topologies.kind, "it has no topologies"

@@ -14,7 +14,7 @@ from resources.base.fields import mapping
 from resources.ports.configuration import WAITER_IMAGE, pinned
 from resources.schema.formats import label_faults, subdomain_faults
 from resources.settings import LeaderElection, Settings
-from resources.settings_fields import ENTRY, generic, is_published, leaves
+from resources.settings_fields import ENTRY, OPTIONS, generic, is_published, leaves
 
 DEFAULT_NAMESPACE = "default"
 """The namespace of the Leases where the configuration names none."""
@@ -105,7 +105,8 @@ def _published_part(value: Any, field: str = "") -> Any:
     """The part of a configuration that is published; `field` is the path of the value."""
     if isinstance(value, Mapping):
         paths = {key: f"{field}.{key}".removeprefix(".") for key in value}
-        return {key: _published_part(entry, paths[key]) for key, entry in value.items() if is_published(paths[key])}
+        parts = {key: _published_part(entry, paths[key]) for key, entry in value.items() if is_published(paths[key])}
+        return {key: part for key, part in parts.items() if part != {} or paths[key] != OPTIONS}
     if isinstance(value, list):
         return [_published_part(entry, f"{field}{ENTRY}") for entry in value]
     return value

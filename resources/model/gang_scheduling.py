@@ -1,6 +1,6 @@
 """Gang scheduling: the back end that places the pods of a set, whether it schedules gangs, and why its objects cannot be created."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -34,8 +34,8 @@ class Blocker(Struct, frozen=True):
 class GangBlockers(Struct, frozen=True):
     """Why a back end's objects for the gangs of a set cannot be created now."""
 
-    of_all: Blocker | None = None
-    """The blocker that concerns all gangs; None if there is none."""
+    of_kinds: Mapping[tuple[str, str], Blocker] = field(default_factory=dict)
+    """Group and name of a kind -> what concerns all objects of that kind."""
     of_gangs: Mapping[ResourceId, Blocker] = field(default_factory=dict)
     """The object of a gang -> its own blocker."""
     set_exists: bool = True
@@ -43,7 +43,7 @@ class GangBlockers(Struct, frozen=True):
 
     def of(self, id: ResourceId) -> Blocker | None:
         """Why that object cannot be created now; None if it can."""
-        return self.of_all or self.of_gangs.get(id)
+        return self.of_kinds.get((id.group, id.kind)) or self.of_gangs.get(id)
 
 
 NO_BLOCKERS = GangBlockers()
@@ -86,15 +86,38 @@ def conditions(body: Body, configuration: Configuration) -> tuple[Mapping[str, A
     return (condition(UNSCHEDULED, True, "SchedulerWithoutGangs", placed_one_by_one(scheduler, "this set")),)
 
 
+def on_cluster(configuration: Configuration, unserved: Collection[str], memo: Memo) -> Configuration:
+    """The configuration with the back ends as they work on a cluster that does not serve these kinds."""
+
+    def make() -> Configuration:
+        schedulers = {name: scheduler.where(unserved) for name, scheduler in configuration.schedulers.items()}
+        is_same = all(schedulers[name] is scheduler for name, scheduler in configuration.schedulers.items())
+        return configuration if is_same else replace(configuration, schedulers=schedulers)
+
+    return memo.recall("configuration on the cluster", (configuration, unserved), make)
+
+
 def gang_kinds(configuration: Configuration) -> tuple[Kind, ...]:
     """The kinds of the objects for gangs, for all enabled back ends, each once, in the order of the back ends' names."""
     gangs = (scheduler.gangs for _, scheduler in sorted(configuration.schedulers.items()))
-    return tuple(dict.fromkeys(each.kind for each in gangs if each is not None))
+    return tuple(dict.fromkeys(kind for each in gangs if each is not None for kind in each.kinds))
+
+
+def deleted_after(kind: Kind, configuration: Configuration) -> tuple[Kind, ...]:
+    """The kinds of objects for gangs that are deleted after those of a kind: the ones that the back end creates before it."""
+    gangs = (scheduler.gangs for scheduler in configuration.schedulers.values())
+    return next((each.kinds[: each.kinds.index(kind)] for each in gangs if each is not None and kind in each.kinds), ())
 
 
 def is_gang_object(id: ResourceId, configuration: Configuration) -> bool:
     """Whether the object is of one of the `gang_kinds`."""
     return any(_is_of(id, kind) for kind in gang_kinds(configuration))
+
+
+def gang_of(live: Live) -> str:
+    """The name of the PodGang of a scheduler's object: of the one that controls it, else its own."""
+    owner = live.controller
+    return owner.name if owner is not None and owner.kind == kinds.PODGANG.name else live.id.name
 
 
 def _is_of(id: ResourceId, kind: Kind) -> bool:
@@ -104,9 +127,25 @@ def _is_of(id: ResourceId, kind: Kind) -> bool:
 def is_needed_by_pods(live: Live, lives: Slice, configuration: Configuration) -> bool:
     """Whether the object is a scheduler's object for a gang of which that scheduler places existing pods."""
     schedulers = configuration.schedulers.items()
-    names = {name for name, scheduler in schedulers if scheduler.gangs is not None and _is_of(live.id, scheduler.gangs.kind)}
-    pods = (pod for pod in lives.of(kinds.POD.name) if pod.labels.get(labels.PODGANG) == live.id.name) if names else ()
+    names = {
+        name
+        for name, scheduler in schedulers
+        if scheduler.gangs is not None and any(_is_of(live.id, kind) for kind in scheduler.gangs.kinds)
+    }
+    pods = pods_of_gang(gang_of(live), lives) if names else ()
     return any(get(pod.body, ("spec", "schedulerName")) in names for pod in pods)
+
+
+def pods_of_gang(gang: str, lives: Slice) -> Sequence[Live]:
+    """The pods whose label names a PodGang."""
+    return lives.index("pods by gang", _pods_by_gang).get(gang, ())
+
+
+def _pods_by_gang(lives: Slice) -> Mapping[str, Sequence[Live]]:
+    pods: dict[str, list[Live]] = {}
+    for pod in lives.of(kinds.POD.name):
+        pods.setdefault(pod.labels.get(labels.PODGANG, ""), []).append(pod)
+    return pods
 
 
 def set_metadata(template: Template) -> SetMetadata:
@@ -124,19 +163,23 @@ def gang_blockers(observed: Observed, template: Template, configuration: Configu
     gangs = gang_objects(template, configuration)
     if gangs is None:
         return NO_BLOCKERS
-    kind = gangs.kind
-    exists = bool(observed.root.uid)
-    facts = (kind, kind.key in observed.unserved, kind.key in observed.incomplete, observed.foreign, exists)
-    return memo.recall("gang_blockers", facts, lambda: replace(_blockers(observed, kind), set_exists=exists))
+    used, exists = gangs.kinds, bool(observed.root.uid)
+    states = tuple((kind.key in observed.unserved, kind.key in observed.incomplete) for kind in used)
+    return memo.recall(
+        "gang_blockers", (used, states, observed.foreign, exists), lambda: replace(_blockers(observed, used), set_exists=exists)
+    )
 
 
-def _blockers(observed: Observed, kind: Kind) -> GangBlockers:
-    if kind.key in observed.unserved:
-        return GangBlockers(Blocker(f"the cluster does not serve {kind.name} of {kind.api_version}"))
-    if kind.key in observed.incomplete:
-        return GangBlockers(Blocker(f"{kind.name} objects of {kind.api_version} could not be listed completely"))
-    foreign = (live for live in observed.foreign.values() if _is_of(live.id, kind))
-    return GangBlockers(of_gangs={live.id: Blocker(_name_taken(live.id), blocked=live.deleting_since is None) for live in foreign})
+def _blockers(observed: Observed, used: Sequence[Kind]) -> GangBlockers:
+    """The blockers for a back end with objects of these kinds."""
+    of_kinds: dict[tuple[str, str], Blocker] = {}
+    for kind in used:
+        if kind.key in observed.unserved:
+            of_kinds[kind.group, kind.name] = Blocker(f"the cluster does not serve {kind.name} of {kind.api_version}")
+        elif kind.key in observed.incomplete:
+            of_kinds[kind.group, kind.name] = Blocker(f"{kind.name} objects of {kind.api_version} could not be listed completely")
+    foreign = (live for live in observed.foreign.values() if any(_is_of(live.id, kind) for kind in used))
+    return GangBlockers(of_kinds, {live.id: Blocker(_name_taken(live.id), blocked=live.deleting_since is None) for live in foreign})
 
 
 def _name_taken(id: ResourceId) -> str:

@@ -18,6 +18,8 @@ CLAIM_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 VOLUME_PROTECTION: Final = "kubernetes.io/pvc-protection"
 PROTECTIONS: Final = frozenset({CLAIM_PROTECTION, VOLUME_PROTECTION})
 """The finalizers that Kubernetes removes as soon as no pod uses the claim."""
+GROUP_PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
+"""The finalizer that Kubernetes removes as soon as no pod refers to the PodGroup."""
 
 
 class PodFacts(Struct, frozen=True, eq=False):
@@ -36,6 +38,8 @@ class PodFacts(Struct, frozen=True, eq=False):
     """Whether its condition PodScheduled is True."""
     gated: bool
     """Whether it has our scheduling gate."""
+    grouped: bool
+    """Whether it is a member of a group of kube-scheduler."""
     scheduling_gated: bool
     """Whether its PodScheduled condition has the reason SchedulingGated, whichever gate causes it."""
     failing: bool
@@ -99,6 +103,7 @@ def facts_of(live: Live) -> PodFacts:
         ready=ready,
         scheduled=scheduled.get("status") == "True",
         gated=any(gate.get("name") == labels.GATE for gate in spec.get("schedulingGates") or ()),
+        grouped=bool(spec.get("schedulingGroup")),
         scheduling_gated=scheduled.get("status") == "False" and scheduled.get("reason") == "SchedulingGated",
         failing=failing,
         unready=not ready and not failing and started,
@@ -183,15 +188,16 @@ def assign_pods(
     )
 
 
-def deletion_order(pod: PodFacts, hash: str, *, is_member: bool = False) -> tuple[bool, int, bool, bool, int, float, str]:
+def deletion_order(pod: PodFacts, hash: str, *, is_member: bool = False) -> tuple[bool, bool, int, bool, bool, int, float, str]:
     """Sort key: the pods of a shrinking clique that sort first are deleted first.
 
-    The criteria in order: without a node, by `PHASE_RANK`, not ready, outdated (their hash is not `hash`), in a scaling group (`is_member`)
-    the highest index, youngest, by name.
+    The criteria in order: in no group of kube-scheduler, without a node, by `PHASE_RANK`, not ready, outdated (their hash is not `hash`), in
+    a scaling group (`is_member`) the highest index, youngest, by name. A gang needs the pods of its group: no other pod can join it.
     """
     highest_first = -(pod.index or 0) if is_member else 0
     youngest_first = -pod.live.created_at.timestamp()
-    return (bool(pod.node), PHASE_RANK.get(pod.phase, 0), pod.ready, pod.hash == hash, highest_first, youngest_first, pod.name)
+    rank = PHASE_RANK.get(pod.phase, 0)
+    return (pod.grouped, bool(pod.node), rank, pod.ready, pod.hash == hash, highest_first, youngest_first, pod.name)
 
 
 def _new_pods(podclique: str, identity: str, indices: Iterable[int], pods: Iterable[PodFacts], taken: Collection[str]) -> Iterator[NewPod]:

@@ -166,6 +166,8 @@ class View(Struct, frozen=True, eq=False):
     """The fabric domains that pods of the replica request, by id and by whether they are shared."""
     gang_blockers: GangBlockers = NO_BLOCKERS
     """Why the scheduler's objects for the gangs cannot be created now."""
+    unanswered: frozenset[str] = frozenset()
+    """The PodGangs of which the scheduler has said nothing for too long (`GangObjects.unanswered_since`)."""
     holds: Mapping[str, str] = field(default_factory=dict)
     """Clique of the template -> why its pods must not be created yet."""
 

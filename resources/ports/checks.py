@@ -157,6 +157,13 @@ class PlugIn(ABC):
     def name(self) -> str:
         """The name in the configuration and in messages."""
 
+    def required_kinds(self) -> Mapping[Kind, str]:
+        """Kinds that must be served, each with the error message if it is not. Called once, when a command starts.
+
+        None, as by default, where a missing kind would only concern workloads that ask for what it is needed for (R5).
+        """
+        return {}
+
     def installation_queries(self) -> Iterable[Query]:
         """The objects that `checks` needs to read. None by default."""
         return ()

@@ -1,10 +1,11 @@
 """Configuration: the operator's choices and the plug-ins that the objects of a workload depend on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from msgspec import Struct
 
+from engine.ids import Kind
 from engine.version import VERSION
 from resources.ports.fabric import Fabric
 from resources.ports.limits import WorkloadLimits
@@ -82,6 +83,12 @@ class Configuration(Struct, frozen=True):
     def scheduler(self, name: str) -> Scheduler:
         """The back end of that name; an empty name means the default. Raises `KeyError` if it is not enabled."""
         return self.schedulers[name or self.default_scheduler]
+
+
+def required_kinds(configuration: Configuration) -> Iterator[tuple[Kind, str]]:
+    """The kinds that must be served before a command starts, each with the error message if it is not."""
+    for plug_in in (*configuration.fabrics, *configuration.schedulers.values()):
+        yield from plug_in.required_kinds().items()
 
 
 def pinned(image: str) -> str:

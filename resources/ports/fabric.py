@@ -5,7 +5,7 @@ default means. What belongs together is one value, e.g. `slots` or `islands`: it
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -319,13 +319,6 @@ class Fabric(PlugIn):
         """The rules that CEL cannot state, each in a sentence. None by default."""
         return ()
 
-    def required_kinds(self) -> Mapping[Kind, str]:
-        """Kinds that must be served, each with the error message if it is not. Called once, when a command starts.
-
-        None, as by default, where a missing kind would only concern workloads that request a domain themselves (R5).
-        """
-        return {}
-
     def joined_nodes(self, domain: Live) -> tuple[JoinedNode, ...] | None:
         """The nodes that have joined the domain, according to the domain object alone. Empty if none has.
 
@@ -343,9 +336,3 @@ class Fabric(PlugIn):
         `results` has the results of `domain_queries`; `now` is in UTC.
         """
         return ()
-
-
-def required_kinds(fabrics: Iterable[Fabric]) -> Iterator[tuple[Kind, str]]:
-    """The kinds that must be served before a command starts, each with the error message if it is not."""
-    for fabric in fabrics:
-        yield from fabric.required_kinds().items()

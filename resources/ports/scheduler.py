@@ -6,11 +6,13 @@ What belongs together is one value, `gangs` or `topologies`: it is there complet
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from engine.ids import Kind
+from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.resource import PLAIN, Body, Policy
 from resources.ports.checks import PlugIn
@@ -47,14 +49,112 @@ class GangObject(Struct, frozen=True):
     """Why the PodGang cannot be expressed for this scheduler; empty if it can."""
     provisional: bool = False
     """Whether it must be read once after its creation, because it may have to change: no pod is created before."""
+    id: ResourceId | None = None
+    """Its identity. None: it has the kind, the namespace and the name that a back end with one object for each PodGang gives it."""
+    works_until_gone: bool = False
+    """Whether it still has its effect on new pods while it is being deleted, because the cluster keeps it until its pods are gone."""
+
+
+class CliqueOfGang(Struct, frozen=True):
+    """One pod group of a PodGang, with the pods that its clique has and gets."""
+
+    name: str
+    minimum: int
+    """The number of its pods without which the gang cannot run."""
+    pods: tuple[Live, ...] = ()
+    """Its pods that keep their index."""
+    new: tuple[int, ...] = ()
+    """The indices of the pods that are created now."""
+    is_kept: bool = False
+    """Whether the clique exists or is created, and is not being deleted."""
+
+
+class GangFacts(Struct, frozen=True):
+    """What is observed of one PodGang and its pods."""
+
+    id: ResourceId
+    """The PodGang."""
+    live: Live | None
+    """The PodGang as it exists."""
+    objects: Mapping[ResourceId, Live]
+    """The objects of the replica, among them those of the scheduler. Any user may have written them: their shape is not trusted."""
+    cliques: tuple[CliqueOfGang, ...]
+    pods: tuple[Live, ...]
+    """Its pods that are not being deleted, also those of cliques that are."""
+    is_unanswered: bool = False
+    """Whether the scheduler has had enough time to say something of the gang and has not (`GangObjects.unanswered_since`)."""
+
+
+class CliquePlacement(Struct, frozen=True):
+    """How the pods of one clique are connected with their gang."""
+
+    metadata: LabelsAndAnnotations = LabelsAndAnnotations()
+    """The labels and annotations of all of them."""
+    member: Body = field(default_factory=dict)
+    """Fields of the spec of the pods that are members of the gang."""
+    members: int | None = None
+    """The pods with an index below this are members, the others are not; None: all are."""
+    gate: str = ""
+    """Why pods that are no members must not be scheduled yet; empty if they may."""
+
+    def is_member(self, spec: Body) -> bool:
+        """Whether an existing pod with this spec is a member."""
+        return self.members is None or all(spec.get(name) == value for name, value in self.member.items())
+
+
+class GangPlan(Struct, frozen=True):
+    """A PodGang as it is expressed for a scheduler."""
+
+    objects: tuple[GangObject, ...] = ()
+    """In the order in which they are created."""
+    placements: Mapping[str, CliquePlacement] = field(default_factory=dict)
+    """PodClique -> how its pods are connected with the gang."""
+    notes: tuple[str, ...] = ()
+    """What of the PodGang cannot be expressed and has no effect, one sentence each."""
+    unanswered: str = ""
+    """That the scheduler has said nothing of it for too long, and what is probably the cause; empty if it has."""
 
 
 class GangObjects(ABC):
-    """A scheduler's objects for PodGangs, one for each, by which it places the pods of a PodGang together.
+    """A scheduler's objects for PodGangs, by which it places the pods of a PodGang together.
 
-    The object has the name and the namespace of the PodGang, which owns it. It has the labels of the PodGang, by which the engine
-    finds it. It is created before the pods of the gang and deleted after them.
+    The PodGang owns them. They have its labels, by which the engine finds them, and names of which `names.replica_of` tells the replica.
+    They are created before the pods of the gang and deleted after them.
     """
+
+    answers: bool = False
+    """Whether `unanswered_since` says anything."""
+    are_built_in: bool = False
+    """Whether Kubernetes itself has the kinds: then no CRD is missing, and the back end checks itself whether they are served."""
+
+    @property
+    @abstractmethod
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of the objects, which must be namespaced, in the order of creation; they are deleted in the reverse order.
+
+        Only sets whose pods have this scheduler depend on them.
+        """
+
+    @property
+    @abstractmethod
+    def mapping_failed(self) -> str:
+        """The reason of the Warning event if a PodGang cannot be expressed: one word in CamelCase."""
+
+    @abstractmethod
+    def annotations_for(self, spec: Body, gang: GangFacts) -> Mapping[str, str]:
+        """The annotations that a PodGang with this spec has besides its own, e.g. a record of how it is expressed."""
+
+    @abstractmethod
+    def plan_for(self, podgang: Body, gang: GangFacts, metadata: SetMetadata) -> GangPlan:
+        """The objects for a PodGang and how its pods refer to them, given the PodGang's manifest."""
+
+    def unanswered_since(self, gang: GangFacts) -> datetime | None:
+        """Since when the scheduler could have said something of a gang and has not; None if it has, or if nothing is expected of it."""
+        return None
+
+
+class OneObjectForEachGang(GangObjects):
+    """The objects of a scheduler that has one for each PodGang, with the same name, namespace and labels."""
 
     podgang_annotations: Mapping[str, str] = {}
     """The annotations that every PodGang of this scheduler has besides its own."""
@@ -62,12 +162,12 @@ class GangObjects(ABC):
     @property
     @abstractmethod
     def kind(self) -> Kind:
-        """The kind of the objects, which must be namespaced. Only sets whose pods have this scheduler depend on it."""
+        """The kind of the objects, which must be namespaced."""
 
     @property
-    @abstractmethod
-    def mapping_failed(self) -> str:
-        """The reason of the Warning event if a PodGang cannot be expressed: one word in CamelCase."""
+    def kinds(self) -> tuple[Kind, ...]:
+        """That kind."""
+        return (self.kind,)
 
     @abstractmethod
     def object_for(self, podgang: Body, live: Live | None, metadata: SetMetadata) -> GangObject:
@@ -79,6 +179,17 @@ class GangObjects(ABC):
     @abstractmethod
     def pod_metadata(self, gang: str, podclique: str, live: Live | None, metadata: SetMetadata) -> LabelsAndAnnotations:
         """The labels and annotations that connect a pod with its gang. `live` is the gang's object as in `object_for`."""
+
+    def annotations_for(self, spec: Body, gang: GangFacts) -> Mapping[str, str]:
+        """Those of every PodGang."""
+        return self.podgang_annotations
+
+    def plan_for(self, podgang: Body, gang: GangFacts, metadata: SetMetadata) -> GangPlan:
+        """The one object, and the labels and annotations of the pods of each clique."""
+        id = self.kind.id(gang.id.namespace, gang.id.name)
+        live = gang.objects.get(id)
+        placements = {clique.name: CliquePlacement(self.pod_metadata(id.name, clique.name, live, metadata)) for clique in gang.cliques}
+        return GangPlan((replace(self.object_for(podgang, live, metadata), id=id),), placements)
 
 
 class Levels(Struct, frozen=True):
@@ -147,6 +258,13 @@ class Scheduler(PlugIn):
     @abstractmethod
     def name(self) -> str:
         """The profile name in the operator configuration, which is also the `schedulerName` of its pods."""
+
+    def where(self, unserved: Collection[str]) -> "Scheduler":
+        """The back end as it works on a cluster that does not serve these kinds (`Kind.key`): by default as everywhere.
+
+        It is the same object whenever the same kinds of its own are among them.
+        """
+        return self
 
     def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
         """The pod spec with what this scheduler needs: by default its `schedulerName`. Called for every pod that is created."""

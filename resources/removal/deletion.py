@@ -20,6 +20,7 @@ from engine.resource import PLAIN, Drop, EventGroup, Hold, Policy
 from resources.base import kinds
 from resources.children.child_kind import OTHER, ChildKind, ChildRows, ChildTable, DeletionGroup, KindName
 from resources.domains.release import DomainRelease, claims_on, owned_domains, release_domains
+from resources.model.pod_facts import GROUP_PROTECTION
 from resources.model.view import ROOT, SET, View
 from resources.ports.configuration import Configuration
 
@@ -168,7 +169,9 @@ def delete_in_order(
     pods = sum(live.id.kind == kinds.POD.name for live in listed)
     for live in listed:
         row = rows.get(_kind(live), OTHER)
-        if row.while_deleting and live.deleting_since is not None:
+        if live.deleting_since is not None and keepers(live, PLAIN) == (GROUP_PROTECTION,):
+            yield Hold(live.id, f"{because.text}; it goes once Kubernetes has seen that its pods are gone")
+        elif row.while_deleting and live.deleting_since is not None:
             yield Hold(live.id, f"{because.text}; {row.while_deleting}")
         elif not row.waits_for_pods or not pods:
             yield Drop(

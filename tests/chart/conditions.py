@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 VARIABLES: Final[Mapping[str, str]] = {
     "kai": 'has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray)',
     "volcano": 'has "volcano" (include "grove-engine.schedulers" . | fromJsonArray)',
+    "gangs": 'include "grove-engine.gangs" .',
     "topology": 'dig "topologyAwareScheduling" "enabled" false .Values.config',
     "auto": 'dig "network" "autoMNNVLEnabled" false .Values.config',
     "protects": 'dig "authorizer" "enabled" false .Values.config',

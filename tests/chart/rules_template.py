@@ -21,7 +21,7 @@ from resources.registry import managed_blueprints
 from resources.settings import valid_settings
 from tests.chart.conditions import Features, assignments, combinations, conditions
 
-FEATURES = ("kai", "volcano", "topology", "auto", "protects", "graphs", "webhooks", "certificate")
+FEATURES = ("kai", "volcano", "gangs", "topology", "auto", "protects", "graphs", "webhooks", "certificate")
 
 Rule = tuple[str, str, str, str]
 """Group, resource, name (empty: all objects), verb."""
@@ -66,7 +66,7 @@ def wiring(chosen: Features) -> Wiring:
     """A process with these features."""
     settings = valid_settings(
         {
-            "scheduler": {"profiles": [{"name": name} for name in schedulers(chosen)]},
+            "scheduler": {"profiles": [{"name": name, "config": {"gangScheduling": "gangs" in chosen}} for name in schedulers(chosen)]},
             "topologyAwareScheduling": {"enabled": "topology" in chosen},
             "network": {"autoMNNVLEnabled": "auto" in chosen},
             "authorizer": {"enabled": "protects" in chosen},

@@ -52,6 +52,7 @@ CASES = {
     "shards": Case({"replicaCount": 3, "shards": 3}, ("--replicas", "3", "--shards", "3")),
     "without graphs": Case({"graphs": False}, ("--no-graphs",)),
     "graphs off in the configuration": configured(dynamo={"enabled": False, "natsAddress": "nats://nats:4222"}),
+    "no gangs of kube-scheduler": configured(scheduler={"profiles": [{"name": "default-scheduler", "config": {"gangScheduling": False}}]}),
     "some namespaces": Case(
         {"namespaces": ["team-a", "team-b"], "config": {"authorizer": AUTHORIZER, "namespaces": ["replaced"]}},
         ("--workload-namespace", "team-a", "--workload-namespace", "team-b"),

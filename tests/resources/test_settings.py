@@ -192,7 +192,7 @@ def test_an_unknown_field_cannot_control_a_terminal() -> None:
         ),
         (
             {"scheduler": {"profiles": [{"name": "default-scheduler", "config": {"gangScheduling": "yes"}}]}},
-            'scheduler.profiles[0].config.gangScheduling: Invalid value: "yes": must be true or false',
+            'scheduler.profiles[0].config.gangScheduling: Invalid value: "yes": must be Auto, Require or Off (or true: Auto, false: Off)',
         ),
         ([], "must be an object, got a list"),
         (None, "must be an object, got null"),

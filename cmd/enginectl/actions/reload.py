@@ -19,8 +19,7 @@ from enginectl.wiring.configuration_file import ConfigurationFile
 from enginectl.wiring.configuration_watch import ConfigurationWatch, can_be_followed
 from enginectl.wiring.published import with_leases_of
 from enginectl.wiring.scope import Selection, scope_of
-from resources.ports.configuration import Configuration
-from resources.ports.fabric import required_kinds
+from resources.ports.configuration import Configuration, required_kinds
 from resources.reports.events import event_builder
 from resources.settings import LeaderElection, Settings
 from resources.settings_fields import NEEDS_RESTART, NOT_PLANNED_WITH, changed_fields, is_in
@@ -144,7 +143,7 @@ class ConfigurationReload:
 
     async def _unserved(self, configuration: Configuration, provider: Provider) -> str:
         """The message about a kind that this configuration needs, the one in use does not, and the cluster does not serve; or empty."""
-        needed = set(required_kinds(configuration.fabrics)) - set(required_kinds(self._wiring.configuration.fabrics))
+        needed = set(required_kinds(configuration)) - set(required_kinds(self._wiring.configuration))
         try:
             if needed:
                 await require_configured(configuration, provider)

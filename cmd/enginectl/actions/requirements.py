@@ -9,8 +9,7 @@ from enginectl.base import terminal
 from enginectl.base.errors import MissingRequirement
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection
-from resources.ports.configuration import Configuration
-from resources.ports.fabric import required_kinds
+from resources.ports.configuration import Configuration, required_kinds
 from resources.registry import is_managed
 
 
@@ -79,7 +78,7 @@ async def missing_if_known(configuration: Configuration, provider: Provider) -> 
 
 async def missing(configuration: Configuration, provider: Provider) -> str:
     """The message about the first kind that the configuration needs and the cluster does not serve; empty if none is missing."""
-    for kind, message in required_kinds(configuration.fabrics):
+    for kind, message in required_kinds(configuration):
         if not await provider.serves(kind):
             return message
     return ""

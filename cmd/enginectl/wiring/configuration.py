@@ -19,6 +19,7 @@ from enginectl.base.errors import UsageError
 from enginectl.base.options import FieldValidation, Options
 from providers.kubernetes.kubeconfig import SERVICE_ACCOUNT, Source, cluster_access
 from providers.registry import SCHEDULERS, fabrics
+from providers.schedulers.kube import KUBE, kube_scheduler
 from resources import settings
 from resources.admission.managed_rules import Protection
 from resources.children.table import CHILDREN
@@ -153,7 +154,8 @@ def dynamo_settings(chosen: settings.Dynamo) -> DynamoSettings:
 
 def schedulers_of(chosen: settings.Settings) -> Mapping[str, Scheduler]:
     """The configured schedulers for which there is a back end, by name."""
-    return {name: SCHEDULERS[name] for name in chosen.scheduler.names if name in SCHEDULERS}
+    profiles = {profile.name: profile for profile in chosen.scheduler.profiles if profile.name in SCHEDULERS}
+    return {name: kube_scheduler(profile.gang_mode) if name == KUBE else SCHEDULERS[name] for name, profile in profiles.items()}
 
 
 def waiter_image(configured: str) -> str:

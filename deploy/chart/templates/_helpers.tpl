@@ -38,6 +38,7 @@ app.kubernetes.io/component: controller
 {{- $_ := set $config "leaderElection" $election -}}
 {{- if not .Values.graphs }}{{ $_ := set $config "dynamo" (set (default dict $config.dynamo) "enabled" false) }}{{ end -}}
 {{- with .Values.namespaces }}{{ $_ := set $config "namespaces" . }}{{ end -}}
+{{- if ne .Values.scheduler.gangs "Auto" }}{{ $_ := set $config "scheduler" (include "grove-engine.schedulerWithGangs" . | fromYaml) }}{{ end -}}
 {{- $server := default dict $config.server -}}
 {{- $probes := default dict $server.healthProbes -}}
 {{- if and (hasKey $probes "enable") (not $probes.enable) }}{{ $_ := set $probes "port" 0 }}{{ end -}}
@@ -56,9 +57,14 @@ app.kubernetes.io/component: controller
 {{- range $section, $fields := omit $public "namespaces" }}{{ $_ := mergeOverwrite $fields (default dict (index $config $section)) }}{{ end -}}
 {{- $_ := unset $public.leaderElection "resourceLock" -}}
 {{- $profiles := list -}}
-{{- range $public.scheduler.profiles }}{{ $profiles = append $profiles (pick . "name") }}{{ end -}}
-{{- $default := dict "name" "default-scheduler" -}}
-{{- $_ := set $public.scheduler "profiles" (has $default $profiles | ternary $profiles (append $profiles $default)) -}}
+{{- $names := list -}}
+{{- range $public.scheduler.profiles -}}
+{{- $names = append $names .name -}}
+{{- $profile := pick . "name" -}}
+{{- if hasKey (default dict .config) "gangScheduling" }}{{ $_ := set $profile "config" (pick .config "gangScheduling") }}{{ end -}}
+{{- $profiles = append $profiles $profile -}}
+{{- end -}}
+{{- $_ := set $public.scheduler "profiles" (has "default-scheduler" $names | ternary $profiles (append $profiles (dict "name" "default-scheduler"))) -}}
 {{- $image := dig "initContainer" "image" "" .Values.config | default (include "grove-engine.initImage" .) -}}
 {{- range .Values.deployment.env }}{{ if eq .name "GROVE_INIT_CONTAINER_IMAGE" }}{{ $image = .value }}{{ end }}{{ end -}}
 {{- $_ := set $public.initContainer "image" $image -}}
@@ -110,6 +116,34 @@ app.kubernetes.io/component: controller
 {{- $names := list "default-scheduler" -}}
 {{- range dig "scheduler" "profiles" list .Values.config }}{{ $names = append $names .name }}{{ end -}}
 {{- $names | uniq | sortAlpha | toJson -}}
+{{- end }}
+
+{{/* The section `scheduler` of the configuration with the value `scheduler.gangs`, unless the configuration says it itself. */}}
+{{- define "grove-engine.schedulerWithGangs" -}}
+{{- $scheduler := deepCopy (default dict .Values.config.scheduler) -}}
+{{- $profiles := default list $scheduler.profiles -}}
+{{- $names := list -}}
+{{- range $profiles }}{{ $names = append $names .name }}{{ end -}}
+{{- if not (has "default-scheduler" $names) }}{{ $profiles = append $profiles (dict "name" "default-scheduler") }}{{ end -}}
+{{- $gangs := .Values.scheduler.gangs -}}
+{{- range $profiles -}}
+{{- if and (eq .name "default-scheduler") (not (hasKey (default dict .config) "gangScheduling")) -}}
+{{- $_ := set . "config" (set (default dict .config) "gangScheduling" $gangs) -}}
+{{- end -}}
+{{- end -}}
+{{- set $scheduler "profiles" $profiles | toYaml -}}
+{{- end }}
+
+{{/* Whether kube-scheduler schedules gangs where it can: true, or empty. */}}
+{{- define "grove-engine.gangs" -}}
+{{- $mode := .Values.scheduler.gangs -}}
+{{- range dig "scheduler" "profiles" list .Values.config -}}
+{{- $config := default dict .config -}}
+{{- if and (eq .name "default-scheduler") (not (kindIs "invalid" (get $config "gangScheduling"))) (hasKey $config "gangScheduling") -}}
+{{- $mode = toString $config.gangScheduling -}}
+{{- end -}}
+{{- end -}}
+{{- if not (has $mode (list "Off" "false")) }}true{{ end -}}
 {{- end }}
 
 {{/* A digest of what a running engine does not take over when the configuration changes. */}}

@@ -4,6 +4,7 @@
 {{- define "grove-engine.runRules" -}}
 {{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $gangs := include "grove-engine.gangs" . }}
 {{- $graphs := include "grove-engine.graphs" . }}
 {{- $webhooks := eq (include "grove-engine.admission" .) "webhooks" }}
 {{- $certificate := include "grove-engine.makesCertificate" . }}
@@ -71,6 +72,11 @@
   resources: [validatingwebhookconfigurations]
   resourceNames: [authorizer-webhook, clustertopology-validating-webhook, podcliqueset-validating-webhook]
   verbs: [get, patch]
+{{- end }}
+{{- if $gangs }}
+- apiGroups: ["scheduling.k8s.io"]
+  resources: [compositepodgroups, podgroups, workloads]
+  verbs: [get, list, watch, create, patch, delete]
 {{- end }}
 {{- if $graphs }}
 - apiGroups: [""]
@@ -151,15 +157,15 @@
   resources: [queues]
   verbs: [get]
 {{- end }}
-{{- if or $kai $volcano }}
-- apiGroups: ["scheduler.grove.io"]
-  resources: [podgangs/finalizers]
-  verbs: [update]
-{{- end }}
 {{- if or $volcano $graphs }}
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [podgroups]
   verbs: [get, list, watch, create, patch, delete]
+{{- end }}
+{{- if or $kai $volcano $gangs }}
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs/finalizers]
+  verbs: [update]
 {{- end }}
 {{- end }}
 
@@ -167,6 +173,7 @@
 {{- define "grove-engine.runNamespaceRules" -}}
 {{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $gangs := include "grove-engine.gangs" . }}
 {{- $graphs := include "grove-engine.graphs" . }}
 {{- $webhooks := eq (include "grove-engine.admission" .) "webhooks" }}
 - apiGroups: [""]
@@ -217,6 +224,11 @@
 - apiGroups: ["scheduler.grove.io"]
   resources: [podgangs/status]
   verbs: [patch]
+{{- if $gangs }}
+- apiGroups: ["scheduling.k8s.io"]
+  resources: [compositepodgroups, podgroups, workloads]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end }}
 {{- if $graphs }}
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
@@ -256,15 +268,15 @@
   resources: [resourceclaimtemplates]
   verbs: [get]
 {{- end }}
-{{- if or $kai $volcano }}
-- apiGroups: ["scheduler.grove.io"]
-  resources: [podgangs/finalizers]
-  verbs: [update]
-{{- end }}
 {{- if or $volcano $graphs }}
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [podgroups]
   verbs: [get, list, watch, create, patch, delete]
+{{- end }}
+{{- if or $kai $volcano $gangs }}
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs/finalizers]
+  verbs: [update]
 {{- end }}
 {{- end }}
 
@@ -347,6 +359,7 @@
 {{- define "grove-engine.syncRules" -}}
 {{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $gangs := include "grove-engine.gangs" . }}
 {{- $graphs := include "grove-engine.graphs" . }}
 - apiGroups: [""]
   resources: [events]
@@ -406,6 +419,11 @@
 - apiGroups: ["scheduler.grove.io"]
   resources: [podgangs/status]
   verbs: [patch]
+{{- if $gangs }}
+- apiGroups: ["scheduling.k8s.io"]
+  resources: [compositepodgroups, podgroups, workloads]
+  verbs: [get, list, create, patch, delete]
+{{- end }}
 {{- if $graphs }}
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
@@ -459,15 +477,15 @@
   resources: [queues]
   verbs: [get]
 {{- end }}
-{{- if or $kai $volcano }}
-- apiGroups: ["scheduler.grove.io"]
-  resources: [podgangs/finalizers]
-  verbs: [update]
-{{- end }}
 {{- if or $volcano $graphs }}
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [podgroups]
   verbs: [get, list, create, patch, delete]
+{{- end }}
+{{- if or $kai $volcano $gangs }}
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs/finalizers]
+  verbs: [update]
 {{- end }}
 {{- end }}
 
@@ -475,6 +493,7 @@
 {{- define "grove-engine.syncNamespaceRules" -}}
 {{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $gangs := include "grove-engine.gangs" . }}
 {{- $graphs := include "grove-engine.graphs" . }}
 - apiGroups: [""]
   resources: [events]
@@ -527,6 +546,11 @@
 - apiGroups: ["scheduler.grove.io"]
   resources: [podgangs/status]
   verbs: [patch]
+{{- if $gangs }}
+- apiGroups: ["scheduling.k8s.io"]
+  resources: [compositepodgroups, podgroups, workloads]
+  verbs: [get, list, create, patch, delete]
+{{- end }}
 {{- if $graphs }}
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
@@ -561,15 +585,15 @@
   resources: [podgroups]
   verbs: [get, list, create, patch, delete]
 {{- end }}
-{{- if or $kai $volcano }}
-- apiGroups: ["scheduler.grove.io"]
-  resources: [podgangs/finalizers]
-  verbs: [update]
-{{- end }}
 {{- if or $volcano $graphs }}
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [podgroups]
   verbs: [get, list, create, patch, delete]
+{{- end }}
+{{- if or $kai $volcano $gangs }}
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs/finalizers]
+  verbs: [update]
 {{- end }}
 {{- end }}
 
@@ -626,6 +650,7 @@
 {{- define "grove-engine.readerRules" -}}
 {{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $gangs := include "grove-engine.gangs" . }}
 {{- $graphs := include "grove-engine.graphs" . }}
 - apiGroups: [""]
   resources: [namespaces]
@@ -670,6 +695,11 @@
 - apiGroups: ["scheduler.grove.io"]
   resources: [podgangs]
   verbs: [get, list]
+{{- if $gangs }}
+- apiGroups: ["scheduling.k8s.io"]
+  resources: [compositepodgroups, podgroups, workloads]
+  verbs: [get, list]
+{{- end }}
 {{- if $graphs }}
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
@@ -714,6 +744,7 @@
 {{- define "grove-engine.readerNamespaceRules" -}}
 {{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $gangs := include "grove-engine.gangs" . }}
 {{- $graphs := include "grove-engine.graphs" . }}
 - apiGroups: [""]
   resources: [pods, serviceaccounts, services]
@@ -742,6 +773,11 @@
 - apiGroups: ["scheduler.grove.io"]
   resources: [podgangs]
   verbs: [get, list]
+{{- if $gangs }}
+- apiGroups: ["scheduling.k8s.io"]
+  resources: [compositepodgroups, podgroups, workloads]
+  verbs: [get, list]
+{{- end }}
 {{- if $graphs }}
 - apiGroups: [""]
   resources: [persistentvolumeclaims]

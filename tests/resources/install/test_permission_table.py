@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from providers.registry import SCHEDULERS, fabrics
+from providers.schedulers.kube import KUBE, kube_scheduler
 from resources.admission.look_ups import look_ups
 from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
 from resources.install.modes import Use
@@ -11,12 +12,14 @@ from resources.install.permissions import VERBS, Permission, installation_permis
 from resources.install.publication import LeasePlace
 from resources.install.webhooks import WEBHOOKS
 from resources.ports.configuration import Configuration
+from resources.ports.gang_mode import GangMode
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
 
 PAGE = Path(__file__).parents[3] / "docs" / "permissions.md"
 BEGIN, END = "<!-- permissions -->\n", "<!-- end -->\n"
-CONFIGURATION = Configuration(SCHEDULERS, "default-scheduler", topology=True, fabrics=fabrics(Settings()))
+BACK_ENDS = {**SCHEDULERS, KUBE: kube_scheduler(GangMode.AUTO)}
+CONFIGURATION = Configuration(BACK_ENDS, "default-scheduler", topology=True, fabrics=fabrics(Settings()))
 
 
 def needed(use: Use) -> Iterator[Permission]:

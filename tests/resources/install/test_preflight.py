@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from engine.ids import Kind
-from providers.registry import fabrics
+from providers.registry import SCHEDULERS, fabrics
 from providers.schedulers.kai import KaiScheduler
 from providers.schedulers.kube import KubeScheduler
 from providers.schedulers.lpx import LpxScheduler
@@ -14,8 +14,7 @@ from resources.base import kinds
 from resources.install.permissions import Permission, permissions
 from resources.install.preflight import checks, failed
 from resources.ports.checks import CheckResult, Installation, QueryResults, ServedApis, Severity
-from resources.ports.configuration import Configuration
-from resources.ports.fabric import required_kinds
+from resources.ports.configuration import Configuration, required_kinds
 from resources.ports.scheduler import Scheduler
 from resources.registry import BLUEPRINTS
 from resources.settings import Network, Settings
@@ -168,8 +167,9 @@ def test_denied_permissions_are_listed_by_kind_and_the_others_are_counted() -> N
 
 def test_compute_domains_are_required_only_with_automatic_domains() -> None:
     on = fabrics(Settings(network=Network(autoMNNVLEnabled=True)))
+    kinds_of = [list(required_kinds(Configuration(SCHEDULERS, "default-scheduler", fabrics=each))) for each in (FABRICS, on)]
 
-    assert (list(required_kinds(FABRICS)), [kind.plural for kind, _ in required_kinds(on)]) == ([], ["computedomains"])
+    assert [[kind.plural for kind, _ in required] for required in kinds_of] == [[], ["computedomains"]]
 
 
 @pytest.mark.parametrize(

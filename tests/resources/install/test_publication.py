@@ -65,6 +65,16 @@ FIELDS = [(field, default) for field, default in known_fields() if field not in 
 BASE = valid_settings(changed("scheduler.profiles", None))
 
 
+def test_whether_gangs_are_scheduled_is_published() -> None:
+    default, off = (
+        read(valid_settings({"scheduler": {"profiles": [{"name": "default-scheduler", "config": config}]}})).publication
+        for config in ({}, {"gangScheduling": "Off"})
+    )
+
+    (field,) = differences(default, off)
+    assert field == "scheduler.profiles[].config"
+
+
 def essence(settings: Settings) -> dict[str, Any]:
     """What plans depend on, as values that can be compared."""
     configuration = asdict(configuration_of(settings))
@@ -115,7 +125,7 @@ def test_a_difference_is_named_by_its_field(field: str, default: Any) -> None:
     other_settings = valid_settings(changed(field, default))
     named = differences(read(BASE).publication, read(other_settings).publication)
 
-    if field == "scheduler.profiles":
+    if field in ("scheduler.profiles", "scheduler.profiles[].config"):
         assert named == ()
     else:
         assert named == (field,)

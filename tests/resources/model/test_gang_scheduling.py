@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 
+from engine.memo import Memo
 from providers.registry import SCHEDULERS
+from providers.schedulers.kube import KUBE, kube_scheduler
+from resources.base import kinds
 from resources.base.set_size import least_pods
-from resources.model.gang_scheduling import placed_one_by_one, without_gangs
+from resources.model.gang_scheduling import on_cluster, placed_one_by_one, without_gangs
 from resources.ports.configuration import Configuration
+from resources.ports.gang_mode import GangMode
 from tests.builders import clique, group, podcliqueset
 
 PLAIN = Configuration(SCHEDULERS, "default-scheduler")
@@ -47,9 +51,23 @@ def test_only_a_scheduler_that_schedules_no_gangs_has_ways_out(scheduler: str, i
         found = without_gangs(manifest, configuration)
         assert (found is not None) == is_mentioned
         assert found is None or placed_one_by_one(found, "this set") == (
-            "default-scheduler does not schedule gangs: the pods of this set are placed one by one; install KAI, install Volcano (and name "
-            "it in scheduler.profiles and schedulerName), or accept that"
+            "default-scheduler does not schedule gangs: the pods of this set are placed one by one; set gangScheduling of its profile to "
+            "Auto (Kubernetes 1.37), install KAI, install Volcano (and name it in scheduler.profiles and schedulerName), or accept that"
         )
+
+
+def test_where_pod_groups_are_not_served_the_gates_of_kubernetes_are_one_way_out() -> None:
+    auto = Configuration({KUBE: kube_scheduler(GangMode.AUTO)}, KUBE)
+    manifest = podcliqueset("demo", clique("a", 2))
+    unserved = frozenset({kinds.POD_GROUP.key})
+
+    assert without_gangs(manifest, auto) is None and without_gangs(manifest, on_cluster(auto, frozenset(), Memo())) is None
+    found = without_gangs(manifest, on_cluster(auto, unserved, Memo()))
+    assert found is not None and placed_one_by_one(found, "this set") == (
+        "default-scheduler does not schedule gangs: the pods of this set are placed one by one; enable gangs in Kubernetes 1.37 (feature "
+        "gate GenericWorkload, and scheduling.k8s.io/v1beta1 of the API server), install KAI, install Volcano (and name it in "
+        "scheduler.profiles and schedulerName), or accept that"
+    )
 
 
 def test_a_scheduler_without_a_back_end_is_not_judged() -> None:

@@ -1,0 +1,205 @@
+"""Pod groups: kube-scheduler's objects for PodGangs, of Kubernetes 1.37 or newer.
+
+A gang is *flat*, one PodGroup for all its cliques, or a *hierarchy*, one for each clique. Which it is, its PodGang records: it stays so
+while the gang lives. A gang whose pods run without a group stays without: a pod cannot join one later.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from engine.conditions import find
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.paths import get
+from engine.resource import Body, Policy
+from resources.base import kinds, labels
+from resources.base.fields import annotations_of, manifest, mapping, mappings
+from resources.ports.scheduler import CliqueOfGang, CliquePlacement, GangFacts, GangObject, GangObjects, GangPlan, SetMetadata
+
+INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
+"""The condition by which the scheduler says what came of a group. Once it is True it stays so, even if members are lost."""
+UNANSWERED: Final = (
+    "kube-scheduler has said nothing of PodGroup {group} for a minute: its feature gate GenericWorkload is probably off; until it does, "
+    "the gang's pods are placed one by one"
+)
+GROUP_FIELD: Final = "schedulingGroup"
+MINIMUM: Final = ("spec", "schedulingPolicy", "gang", "minCount")
+POLICY: Final = Policy(
+    seeded=tuple(
+        ("spec", name)
+        for name in ("schedulingConstraints", "priorityClassName", "workloadRef", "parentCompositePodGroupName", "disruptionMode")
+    )
+)
+"""All but the minimum is immutable: it is what it was when the group was created."""
+
+
+class Form(StrEnum):
+    """By which objects a gang is scheduled."""
+
+    FLAT = "flat"
+    HIERARCHY = "hierarchy"
+    PODS = "pods"
+    """By none: its pods are placed one by one."""
+
+
+class KubeGroup(Struct, frozen=True):
+    """One PodGroup of a gang."""
+
+    id: ResourceId
+    cliques: tuple[CliqueOfGang, ...]
+    """The cliques whose pods are in it."""
+    constraint: Body
+    """Its `topologyConstraint` in the PodGang; empty if it has none."""
+    fields: Mapping[str, Any] = {}
+    """What it has besides in its spec."""
+
+
+class KubePodGroups(GangObjects):
+    """The PodGroups of each PodGang, and what is above them in a hierarchy."""
+
+    mapping_failed = "KubeBackendMappingFailed"
+    answers = True
+    are_built_in = True
+    kinds = (kinds.WORKLOAD, kinds.COMPOSITE_POD_GROUP, kinds.POD_GROUP)
+
+    def __init__(self, *, trees: bool) -> None:
+        """`trees`: whether the cluster serves hierarchies of groups."""
+        self._trees = trees
+
+    def annotations_for(self, spec: Body, gang: GangFacts) -> Mapping[str, str]:
+        """The record of the gang's form; none if its pods are placed one by one."""
+        form = self._form(spec, gang)
+        return {labels.GANG_FORM: form.value} if form is not Form.PODS else {}
+
+    def plan_for(self, podgang: Body, gang: GangFacts, metadata: SetMetadata) -> GangPlan:
+        """The groups of the gang, and the group of each member. No object if its pods are placed one by one."""
+        if self._form(podgang["spec"], gang) is Form.PODS:
+            return GangPlan()
+        groups = [flat_group(podgang, gang)]
+        gate = _gate(groups, gang)
+        placements = {clique.name: _placement(clique, group, gate) for group in groups for clique in group.cliques}
+        unanswered = UNANSWERED.format(group=groups[0].id.name) if gang.is_unanswered else ""
+        return GangPlan(tuple(_pod_group(group, podgang, gang) for group in groups), placements, unanswered=unanswered)
+
+    def unanswered_since(self, gang: GangFacts) -> datetime | None:
+        """Since when all members exist and none of the groups has a condition; None if one has, or if a member is or was gated."""
+        form = recorded_form(gang)
+        if form is Form.PODS or form is None:
+            return None
+        names = {_group_of(pod) for clique in gang.cliques for pod in clique.pods} - {""}
+        groups = [gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, name)) for name in sorted(names)]
+        members = [pod for clique in gang.cliques for pod in clique.pods if _group_of(pod)]
+        exist = [group for group in groups if group is not None]
+        has_all = bool(exist) and len(exist) == len(groups) and len(members) >= sum(map(_minimum_of, exist))
+        if not has_all or any(answer_of(group) is not None for group in exist) or any(map(_is_or_was_gated, members)):
+            return None
+        return max(live.created_at for live in (*exist, *members))
+
+    def _form(self, spec: Body, gang: GangFacts) -> Form:
+        return recorded_form(gang) or Form.FLAT
+
+
+def recorded_form(gang: GangFacts) -> Form | None:
+    """The form that a gang has: by its record, else by its pods; None if it has neither."""
+    record = annotations_of(gang.live.body).get(labels.GANG_FORM) if gang.live is not None else None
+    if record in (Form.FLAT, Form.HIERARCHY):
+        return Form(record)
+    pods = (*gang.pods, *(pod for clique in gang.cliques for pod in clique.pods))
+    if not pods:
+        return None
+    names = {_group_of(pod) for pod in pods} - {""}
+    if not names:
+        return Form.PODS
+    return Form.FLAT if gang.id.name in names else Form.HIERARCHY
+
+
+def answer_of(group: Live) -> Body | None:
+    """What the scheduler says of a PodGroup: its condition; None if it has said nothing."""
+    return find(mappings(mapping(group.body.get("status")).get("conditions")), INITIALLY_SCHEDULED)
+
+
+def flat_group(podgang: Body, gang: GangFacts) -> KubeGroup:
+    """The one group of a flat gang."""
+    return KubeGroup(kinds.POD_GROUP.id(gang.id.namespace, gang.id.name), gang.cliques, mapping(podgang["spec"].get("topologyConstraint")))
+
+
+def _pod_group(group: KubeGroup, podgang: Body, gang: GangFacts) -> GangObject:
+    """The object of a group."""
+    live = gang.objects.get(group.id)
+    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": minimum_of(group, live)}}, **group.fields}
+    if priority := podgang["spec"].get("priorityClassName"):
+        spec["priorityClassName"] = priority
+    body = manifest(kinds.POD_GROUP, group.id.namespace, group.id.name, podgang["metadata"]["labels"], spec=spec)
+    return GangObject(body, POLICY, id=group.id, works_until_gone=True)
+
+
+def minimum_of(group: KubeGroup, live: Live | None) -> int:
+    """`minCount`: the sum of the minimums. It is raised to the number of pods that carry the group at most: others cannot join it.
+
+    It is lowered to what can carry it: the pods of a clique with fewer replicas than its minimum are all members.
+    """
+    wanted = sum(clique.minimum for clique in group.cliques)
+    if live is None:
+        return max(1, min(wanted, sum(_attainable(clique, group) for clique in group.cliques)))
+    carrying = sum(len(_members(clique, group)) for clique in group.cliques)
+    within_reach = min(_minimum_of(live), sum(_attainable(clique, group) for clique in group.cliques))
+    return max(1, min(wanted, max(within_reach, carrying)))
+
+
+def _attainable(clique: CliqueOfGang, group: KubeGroup) -> int:
+    """How many pods of a clique carry the group once all exist; its minimum while it is deleted or created again."""
+    if not clique.is_kept:
+        return clique.minimum
+    return len(_members(clique, group)) + sum(index < clique.minimum for index in clique.new)
+
+
+def _members(clique: CliqueOfGang, group: KubeGroup) -> Sequence[Live]:
+    """The pods of a clique that carry the group."""
+    return [pod for pod in clique.pods if _group_of(pod) == group.id.name]
+
+
+def _gate(groups: Sequence[KubeGroup], gang: GangFacts) -> str:
+    """Why pods beyond the minimum must not be scheduled yet; empty if they may.
+
+    Members are counted, whatever the condition of the group says: that stays True when members are lost. A scheduler that says nothing
+    does not place members first, so nothing is gained by waiting for them.
+    """
+    if gang.is_unanswered:
+        return ""
+    for group in groups:
+        minimum = minimum_of(group, gang.objects.get(group.id))
+        bound = sum(bool(get(pod.body, ("spec", "nodeName"))) for clique in group.cliques for pod in _members(clique, group))
+        if bound < minimum:
+            return f"{bound} of the {minimum} pods that gang {gang.id.name} needs are scheduled; pods beyond them wait"
+    return ""
+
+
+def _placement(clique: CliqueOfGang, group: KubeGroup, gate: str) -> CliquePlacement:
+    return CliquePlacement(member={GROUP_FIELD: {"podGroupName": group.id.name}}, members=clique.minimum, gate=gate)
+
+
+def _group_of(pod: Live) -> str:
+    """The name of the PodGroup of a pod; empty if it has none."""
+    name = get(pod.body, ("spec", GROUP_FIELD, "podGroupName"))
+    return name if isinstance(name, str) else ""
+
+
+def _minimum_of(group: Live) -> int:
+    """The `minCount` of an existing PodGroup; 0 if it has none."""
+    minimum = get(group.body, MINIMUM)
+    return minimum if isinstance(minimum, int) else 0
+
+
+def _is_or_was_gated(pod: Live) -> bool:
+    """Whether a pod is gated, or was and the scheduler has not looked at it since."""
+    scheduled = find(mappings(mapping(pod.body.get("status")).get("conditions")), "PodScheduled") or {}
+    return bool(get(pod.body, ("spec", "schedulingGates"))) or scheduled.get("reason") == "SchedulingGated"
+
+
+def conditions_of(groups: Sequence[Live]) -> Iterator[Body]:
+    """What the scheduler says of these groups."""
+    return (answer for group in groups if (answer := answer_of(group)) is not None)
