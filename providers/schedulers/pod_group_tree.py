@@ -1,0 +1,236 @@
+"""Pod group tree: which groups a PodGang is expressed by for kube-scheduler, and with which topology.
+
+A flat gang is one group. In a hierarchy each clique has a group, and groups that must be in one topology domain have a common parent.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.ids import ResourceId
+from engine.resource import Body, Policy
+from resources.base import kinds
+from resources.base.fields import manifest, mapping, mappings
+from resources.ports.scheduler import CliqueOfGang, GangFacts, GangObject
+
+MOST_CHILDREN: Final = 8
+"""How many templates a list of a Workload may have."""
+MOST_LEVELS: Final = 2
+"""How many parents may be above each other below the root: a Workload is four levels deep."""
+CREATED_ONCE: Final = Policy(seeded=(("spec",),))
+"""All of it is immutable: it is what it was when the object was created."""
+NO_PREFERENCE: Final = "kube-scheduler keeps gangs to required topology levels only: preferred levels have no effect"
+ONE_LEVEL: Final = (
+    "topology constraints of single cliques and scaling groups have no effect in gangs of kube-scheduler with one PodGroup each: {why}"
+)
+UNSERVED: Final = "the cluster does not serve CompositePodGroup"
+TOO_LARGE: Final = f"a hierarchy has at most {MOST_CHILDREN} groups in one and {MOST_LEVELS + 2} levels"
+OVERLAP: Final = "they overlap, and none contains the other"
+
+
+class KubeGroup(Struct, frozen=True):
+    """One PodGroup of a gang."""
+
+    id: ResourceId
+    cliques: tuple[CliqueOfGang, ...]
+    """The cliques whose pods are in it."""
+    key: str = ""
+    """The node label of which all its pods must be in one value; empty if there is none."""
+    fields: Mapping[str, Any] = {}
+    """What it has in its spec because of a hierarchy."""
+
+
+class Bundle(Struct, frozen=True):
+    """Cliques that must be in one domain of a topology, with the bundles within."""
+
+    name: str
+    cliques: frozenset[str]
+    key: str
+    within: "tuple[Bundle, ...]" = ()
+
+    @property
+    def depth(self) -> int:
+        """How many bundles are above each other, this one included."""
+        return 1 + max((bundle.depth for bundle in self.within), default=0)
+
+
+class Constraints(Struct, frozen=True):
+    """What a PodGang requires of topology, in the terms of kube-scheduler."""
+
+    key: str
+    """That of the gang; empty if it has none."""
+    bundles: tuple[Bundle, ...]
+    """Those of some of its cliques together, the outermost."""
+    of_cliques: Mapping[str, str]
+    """PodClique -> its own."""
+    overlaps: bool
+    """Whether some were left out, because they overlap."""
+    prefers: bool
+    """Whether there are preferred levels, which cannot be expressed."""
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether one key for the whole gang does not say it."""
+        return bool(self.bundles or self.of_cliques)
+
+    @property
+    def fits(self) -> bool:
+        """Whether a hierarchy can express them."""
+        return max((bundle.depth for bundle in self.bundles), default=0) <= MOST_LEVELS
+
+
+def constraints_of(spec: Body, gang: GangFacts) -> Constraints:
+    """What the spec of a PodGang, and the fabric domains of its pods, require of topology."""
+    names = frozenset(clique.name for clique in gang.cliques)
+    groups = [(group.get("name"), frozenset(group.get("podGroupNames") or ()), group) for group in mappings(spec.get("topologyConstraintGroupConfigs"))]
+    holders = [spec, *(group for _, _, group in groups), *mappings(spec.get("podgroups"))]
+    asked = [Bundle(str(name), members, key) for name, members, group in groups if members and (key := _required(group))]
+    asked += [
+        Bundle(f"{gang.id.name}-island-{number}", members, island.key)
+        for number, island in enumerate(gang.islands)
+        if (members := island.cliques & names)
+    ]
+    of_cliques = {str(group.get("name")): key for group in mappings(spec.get("podgroups")) if (key := _required(group))}
+    key = _required(spec)
+    # What is required of all cliques together is required of the gang; of several keys the last one is the narrowest.
+    if len(names) == 1 and of_cliques:
+        key, of_cliques = next(iter(of_cliques.values())), {}
+    for bundle in asked:
+        key = bundle.key if bundle.cliques == names and not (key and of_cliques) else key
+    inner = [bundle for bundle in asked if bundle.cliques != names]
+    nested, overlaps = _nested(inner)
+    return Constraints(key, nested, of_cliques, overlaps, any(_pack(holder).get("preferred") for holder in holders))
+
+
+def _nested(bundles: Sequence[Bundle]) -> tuple[tuple[Bundle, ...], bool]:
+    """The bundles, each within the smallest one that contains it; and whether some overlap, of which the smaller ones are left out."""
+    outer: list[Bundle] = []
+    overlaps = False
+    for bundle in sorted(bundles, key=lambda bundle: (-len(bundle.cliques), bundle.name)):
+        home = next((index for index, other in enumerate(outer) if bundle.cliques <= other.cliques), None)
+        if home is not None:
+            within, inner = _nested([*outer[home].within, bundle])
+            outer[home], overlaps = replace(outer[home], within=within), overlaps or inner
+        elif any(not bundle.cliques.isdisjoint(other.cliques) for other in outer):
+            overlaps = True
+        else:
+            outer.append(bundle)
+    return tuple(outer), overlaps
+
+
+def flat(gang: GangFacts, constraints: Constraints) -> KubeGroup:
+    """The one group of a flat gang."""
+    return KubeGroup(kinds.POD_GROUP.id(gang.id.namespace, gang.id.name), gang.cliques, constraints.key)
+
+
+class Tree(Struct, frozen=True):
+    """A gang as a hierarchy."""
+
+    podgang: Body
+    gang: GangFacts
+    constraints: Constraints
+
+    @property
+    def groups(self) -> tuple[KubeGroup, ...]:
+        """The groups of its cliques, in their order."""
+        parents = dict(self._parents(self.constraints.bundles))
+        return tuple(self._group(number, clique, parents.get(clique.name, self.gang.id.name)) for number, clique in enumerate(self.gang.cliques))
+
+    def objects(self) -> Iterator[GangObject]:
+        """The Workload, then the parents of groups, the outermost first."""
+        namespace, name = self.gang.id.namespace, self.gang.id.name
+        spec = {"controllerRef": self._controller, "compositePodGroupTemplates": [self._template(self._root)]}
+        yield self._object(kinds.WORKLOAD.id(namespace, name), spec)
+        yield from self._composites(self._root, "")
+
+    @property
+    def fits(self) -> bool:
+        """Whether no list of templates is too long."""
+        return self.constraints.fits and all(
+            max(len(bundle.within), len(self._own(bundle))) <= MOST_CHILDREN for bundle in self._all(self._root)
+        )
+
+    @property
+    def _root(self) -> Bundle:
+        names = frozenset(clique.name for clique in self.gang.cliques)
+        return Bundle(self.gang.id.name, names, self.constraints.key, self.constraints.bundles)
+
+    @property
+    def _controller(self) -> dict[str, str]:
+        return {"apiGroup": self.gang.id.group, "kind": self.gang.id.kind, "name": self.gang.id.name}
+
+    def _all(self, bundle: Bundle) -> Iterator[Bundle]:
+        yield bundle
+        for inner in bundle.within:
+            yield from self._all(inner)
+
+    def _own(self, bundle: Bundle) -> list[int]:
+        """The numbers of the cliques that are in no bundle within."""
+        inner = frozenset[str]().union(*(each.cliques for each in bundle.within))
+        return [number for number, clique in enumerate(self.gang.cliques) if clique.name in bundle.cliques - inner]
+
+    def _parents(self, bundles: Sequence[Bundle]) -> Iterator[tuple[str, str]]:
+        """PodClique and the name of its parent; of several the innermost comes last."""
+        for bundle in bundles:
+            yield from ((clique, f"{bundle.name}.group") for clique in bundle.cliques)
+            yield from self._parents(bundle.within)
+
+    def _group(self, number: int, clique: CliqueOfGang, parent: str) -> KubeGroup:
+        reference = {"workloadName": self.gang.id.name, "templateName": f"clique-{number}"}
+        fields = {"parentCompositePodGroupName": parent, "workloadRef": reference}
+        id = kinds.POD_GROUP.id(self.gang.id.namespace, f"{clique.name}.clique")
+        return KubeGroup(id, (clique,), self.constraints.of_cliques.get(clique.name, ""), fields)
+
+    def _composites(self, bundle: Bundle, parent: str) -> Iterator[GangObject]:
+        name = f"{bundle.name}.group" if parent else bundle.name
+        reference = {"workloadName": self.gang.id.name, "templateName": self._template_name(bundle)}
+        spec = {**({"parentCompositePodGroupName": parent} if parent else {}), "workloadRef": reference, **self._policy(bundle)}
+        yield self._object(kinds.COMPOSITE_POD_GROUP.id(self.gang.id.namespace, name), spec)
+        for inner in bundle.within:
+            yield from self._composites(inner, name)
+
+    def _template(self, bundle: Bundle) -> dict[str, Any]:
+        lists = {
+            "podGroupTemplates": [self._clique_template(number) for number in self._own(bundle)],
+            "compositePodGroupTemplates": [self._template(inner) for inner in bundle.within],
+        }
+        return {"name": self._template_name(bundle), **self._policy(bundle), **{name: each for name, each in lists.items() if each}}
+
+    def _clique_template(self, number: int) -> dict[str, Any]:
+        clique = self.gang.cliques[number]
+        policy = {"schedulingPolicy": {"gang": {"minCount": max(1, clique.minimum)}}}
+        return {"name": f"clique-{number}", **policy, **topology(self.constraints.of_cliques.get(clique.name, "")), **priority(self.podgang)}
+
+    def _template_name(self, bundle: Bundle) -> str:
+        return f"bundle-{[each.name for each in self._all(self._root)].index(bundle.name)}"
+
+    def _policy(self, bundle: Bundle) -> dict[str, Any]:
+        children = len(bundle.within) + len(self._own(bundle))
+        return {"schedulingPolicy": {"gang": {"minGroupCount": children}}, **topology(bundle.key), **priority(self.podgang)}
+
+    def _object(self, id: ResourceId, spec: Mapping[str, Any]) -> GangObject:
+        kind = kinds.WORKLOAD if id.kind == kinds.WORKLOAD.name else kinds.COMPOSITE_POD_GROUP
+        body = manifest(kind, id.namespace, id.name, self.podgang["metadata"]["labels"], spec=spec)
+        return GangObject(body, CREATED_ONCE, id=id)
+
+
+def topology(key: str) -> dict[str, Any]:
+    """The field with the constraint to one value of a node label; none if the key is empty."""
+    return {"schedulingConstraints": {"topology": [{"key": key}]}} if key else {}
+
+
+def priority(podgang: Body) -> dict[str, Any]:
+    """The field with the priority class of a gang; none if it has none. Everything in a hierarchy has the same."""
+    name = podgang["spec"].get("priorityClassName")
+    return {"priorityClassName": name} if name else {}
+
+
+def _required(holder: Body) -> str:
+    key = _pack(holder).get("required")
+    return key if isinstance(key, str) else ""
+
+
+def _pack(holder: Body) -> Mapping[str, Any]:
+    return mapping(mapping(holder.get("topologyConstraint")).get("packConstraint"))
