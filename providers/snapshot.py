@@ -20,6 +20,7 @@ from engine.resource import Body
 from engine.runtime.provider import Observation, Scope, TakenNames
 from providers.documents import Document, plain_value, read_documents
 from resources.base.fields import mapping
+from resources.base.kinds import COMPOSITE_POD_GROUP, POD_GROUP, WORKLOAD
 
 MAX_BYTES = 1 << 30
 """The largest snapshot that is read: one of a hundred thousand pods is smaller."""
@@ -241,8 +242,8 @@ class Snapshot:
         return kind.key not in self.unserved
 
 
-EMPTY = Snapshot()
-"""An empty cluster."""
+EMPTY = Snapshot(unserved=frozenset({POD_GROUP.key, WORKLOAD.key, COMPOSITE_POD_GROUP.key}))
+"""An empty cluster, which serves what Kubernetes serves by default."""
 
 
 def read(path: Path) -> Snapshot:

@@ -84,15 +84,18 @@ class Constraints(Struct, frozen=True):
 def constraints_of(spec: Body, gang: GangFacts) -> Constraints:
     """What the spec of a PodGang, and the fabric domains of its pods, require of topology."""
     names = frozenset(clique.name for clique in gang.cliques)
-    groups = [(group.get("name"), frozenset(group.get("podGroupNames") or ()), group) for group in mappings(spec.get("topologyConstraintGroupConfigs"))]
-    holders = [spec, *(group for _, _, group in groups), *mappings(spec.get("podgroups"))]
-    asked = [Bundle(str(name), members, key) for name, members, group in groups if members and (key := _required(group))]
+    groups, cliques = mappings(spec.get("topologyConstraintGroupConfigs")), mappings(spec.get("podgroups"))
+    asked = [
+        Bundle(str(group.get("name")), members, key)
+        for group in groups
+        if (members := frozenset(group.get("podGroupNames") or ())) and (key := _required(group))
+    ]
     asked += [
         Bundle(f"{gang.id.name}-island-{number}", members, island.key)
         for number, island in enumerate(gang.islands)
         if (members := island.cliques & names)
     ]
-    of_cliques = {str(group.get("name")): key for group in mappings(spec.get("podgroups")) if (key := _required(group))}
+    of_cliques = {str(group.get("name")): key for group in cliques if (key := _required(group))}
     key = _required(spec)
     # What is required of all cliques together is required of the gang; of several keys the last one is the narrowest.
     if len(names) == 1 and of_cliques:
@@ -101,7 +104,8 @@ def constraints_of(spec: Body, gang: GangFacts) -> Constraints:
         key = bundle.key if bundle.cliques == names and not (key and of_cliques) else key
     inner = [bundle for bundle in asked if bundle.cliques != names]
     nested, overlaps = _nested(inner)
-    return Constraints(key, nested, of_cliques, overlaps, any(_pack(holder).get("preferred") for holder in holders))
+    prefers = any(_pack(holder).get("preferred") for holder in (spec, *groups, *cliques))
+    return Constraints(key, nested, of_cliques, overlaps, prefers)
 
 
 def _nested(bundles: Sequence[Bundle]) -> tuple[tuple[Bundle, ...], bool]:
@@ -125,7 +129,7 @@ def flat(gang: GangFacts, constraints: Constraints) -> KubeGroup:
     return KubeGroup(kinds.POD_GROUP.id(gang.id.namespace, gang.id.name), gang.cliques, constraints.key)
 
 
-class Tree(Struct, frozen=True):
+class GangTree(Struct, frozen=True):
     """A gang as a hierarchy."""
 
     podgang: Body
@@ -136,7 +140,9 @@ class Tree(Struct, frozen=True):
     def groups(self) -> tuple[KubeGroup, ...]:
         """The groups of its cliques, in their order."""
         parents = dict(self._parents(self.constraints.bundles))
-        return tuple(self._group(number, clique, parents.get(clique.name, self.gang.id.name)) for number, clique in enumerate(self.gang.cliques))
+        return tuple(
+            self._group(number, clique, parents.get(clique.name, self.gang.id.name)) for number, clique in enumerate(self.gang.cliques)
+        )
 
     def objects(self) -> Iterator[GangObject]:
         """The Workload, then the parents of groups, the outermost first."""
@@ -201,7 +207,12 @@ class Tree(Struct, frozen=True):
     def _clique_template(self, number: int) -> dict[str, Any]:
         clique = self.gang.cliques[number]
         policy = {"schedulingPolicy": {"gang": {"minCount": max(1, clique.minimum)}}}
-        return {"name": f"clique-{number}", **policy, **topology(self.constraints.of_cliques.get(clique.name, "")), **priority(self.podgang)}
+        return {
+            "name": f"clique-{number}",
+            **policy,
+            **topology(self.constraints.of_cliques.get(clique.name, "")),
+            **priority(self.podgang),
+        }
 
     def _template_name(self, bundle: Bundle) -> str:
         return f"bundle-{[each.name for each in self._all(self._root)].index(bundle.name)}"

@@ -7,15 +7,26 @@ while the gang lives. A gang whose pods run without a group stays without: a pod
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
-
-from msgspec import Struct
+from typing import Final
 
 from engine.conditions import find
-from engine.ids import ResourceId
 from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body, Policy
+from providers.schedulers.pod_group_tree import (
+    NO_PREFERENCE,
+    ONE_LEVEL,
+    OVERLAP,
+    TOO_LARGE,
+    UNSERVED,
+    Constraints,
+    GangTree,
+    KubeGroup,
+    constraints_of,
+    flat,
+    priority,
+    topology,
+)
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, manifest, mapping, mappings
 from resources.ports.scheduler import CliqueOfGang, CliquePlacement, GangFacts, GangObject, GangObjects, GangPlan, SetMetadata
@@ -26,6 +37,13 @@ UNANSWERED: Final = (
     "kube-scheduler has said nothing of PodGroup {group} for a minute: its feature gate GenericWorkload is probably off; until it does, "
     "the gang's pods are placed one by one"
 )
+OVERLAPPING: Final = f"some topology constraints have no effect in gangs of kube-scheduler: {OVERLAP}"
+CREATED_FLAT: Final = "it stays as it was created"
+TOPOLOGY_DIFFERS: Final = (
+    "PodGroup {group} {has} although {wanted} required: it stays as it was created, without constraints where the API server does not have "
+    "the feature gate TopologyAwareWorkloadScheduling"
+)
+MINIMUM_DIFFERS: Final = "PodGroup {group} needs {minimum} of {wanted} pods: others cannot join it until they are replaced"
 GROUP_FIELD: Final = "schedulingGroup"
 MINIMUM: Final = ("spec", "schedulingPolicy", "gang", "minCount")
 POLICY: Final = Policy(
@@ -46,18 +64,6 @@ class Form(StrEnum):
     """By none: its pods are placed one by one."""
 
 
-class KubeGroup(Struct, frozen=True):
-    """One PodGroup of a gang."""
-
-    id: ResourceId
-    cliques: tuple[CliqueOfGang, ...]
-    """The cliques whose pods are in it."""
-    constraint: Body
-    """Its `topologyConstraint` in the PodGang; empty if it has none."""
-    fields: Mapping[str, Any] = {}
-    """What it has besides in its spec."""
-
-
 class KubePodGroups(GangObjects):
     """The PodGroups of each PodGang, and what is above them in a hierarchy."""
 
@@ -72,18 +78,24 @@ class KubePodGroups(GangObjects):
 
     def annotations_for(self, spec: Body, gang: GangFacts) -> Mapping[str, str]:
         """The record of the gang's form; none if its pods are placed one by one."""
-        form = self._form(spec, gang)
+        form = self._form({"spec": spec}, gang, constraints_of(spec, gang))
         return {labels.GANG_FORM: form.value} if form is not Form.PODS else {}
 
     def plan_for(self, podgang: Body, gang: GangFacts, metadata: SetMetadata) -> GangPlan:
         """The groups of the gang, and the group of each member. No object if its pods are placed one by one."""
-        if self._form(podgang["spec"], gang) is Form.PODS:
+        constraints = constraints_of(podgang["spec"], gang)
+        form = self._form(podgang, gang, constraints)
+        if form is Form.PODS:
             return GangPlan()
-        groups = [flat_group(podgang, gang)]
+        tree = GangTree(podgang, gang, constraints)
+        groups = tree.groups if form is Form.HIERARCHY else (flat(gang, constraints),)
+        above = tuple(tree.objects()) if form is Form.HIERARCHY else ()
         gate = _gate(groups, gang)
         placements = {clique.name: _placement(clique, group, gate) for group in groups for clique in group.cliques}
         unanswered = UNANSWERED.format(group=groups[0].id.name) if gang.is_unanswered else ""
-        return GangPlan(tuple(_pod_group(group, podgang, gang) for group in groups), placements, unanswered=unanswered)
+        objects = (*above, *(_pod_group(group, podgang, gang) for group in groups))
+        notes = (*self._notes(form, tree), *_notes_on_groups(groups, gang))
+        return GangPlan(objects, placements, notes, unanswered)
 
     def unanswered_since(self, gang: GangFacts) -> datetime | None:
         """Since when all members exist and none of the groups has a condition; None if one has, or if a member is or was gated."""
@@ -99,8 +111,22 @@ class KubePodGroups(GangObjects):
             return None
         return max(live.created_at for live in (*exist, *members))
 
-    def _form(self, spec: Body, gang: GangFacts) -> Form:
-        return recorded_form(gang) or Form.FLAT
+    def _form(self, podgang: Body, gang: GangFacts, constraints: Constraints) -> Form:
+        """Its form, or if it has none the one that it gets: a hierarchy only where one group does not say what it requires."""
+        if (form := recorded_form(gang)) is not None:
+            return form
+        is_tree = self._trees and constraints.is_nested and GangTree(podgang, gang, constraints).fits
+        return Form.HIERARCHY if is_tree else Form.FLAT
+
+    def _notes(self, form: Form, tree: GangTree) -> Iterator[str]:
+        """What of the constraints has no effect."""
+        if tree.constraints.prefers:
+            yield NO_PREFERENCE
+        if tree.constraints.overlaps:
+            yield OVERLAPPING
+        if form is Form.FLAT and tree.constraints.is_nested:
+            why = UNSERVED if not self._trees else TOO_LARGE if not tree.fits else CREATED_FLAT
+            yield ONE_LEVEL.format(why=why)
 
 
 def recorded_form(gang: GangFacts) -> Form | None:
@@ -122,17 +148,11 @@ def answer_of(group: Live) -> Body | None:
     return find(mappings(mapping(group.body.get("status")).get("conditions")), INITIALLY_SCHEDULED)
 
 
-def flat_group(podgang: Body, gang: GangFacts) -> KubeGroup:
-    """The one group of a flat gang."""
-    return KubeGroup(kinds.POD_GROUP.id(gang.id.namespace, gang.id.name), gang.cliques, mapping(podgang["spec"].get("topologyConstraint")))
-
-
 def _pod_group(group: KubeGroup, podgang: Body, gang: GangFacts) -> GangObject:
     """The object of a group."""
     live = gang.objects.get(group.id)
-    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": minimum_of(group, live)}}, **group.fields}
-    if priority := podgang["spec"].get("priorityClassName"):
-        spec["priorityClassName"] = priority
+    policy = {"schedulingPolicy": {"gang": {"minCount": minimum_of(group, live)}}}
+    spec = {**policy, **group.fields, **topology(group.key), **priority(podgang)}
     body = manifest(kinds.POD_GROUP, group.id.namespace, group.id.name, podgang["metadata"]["labels"], spec=spec)
     return GangObject(body, POLICY, id=group.id, works_until_gone=True)
 
@@ -176,6 +196,26 @@ def _gate(groups: Sequence[KubeGroup], gang: GangFacts) -> str:
         if bound < minimum:
             return f"{bound} of the {minimum} pods that gang {gang.id.name} needs are scheduled; pods beyond them wait"
     return ""
+
+
+def _notes_on_groups(groups: Sequence[KubeGroup], gang: GangFacts) -> Iterator[str]:
+    """What groups that exist have otherwise than the PodGang: a topology that cannot change, a minimum that is not reached yet."""
+    for group in groups:
+        if (live := gang.objects.get(group.id)) is None:
+            continue
+        if (key := _key_of(live)) != group.key:
+            has = f"keeps its pods to one {key}" if key else "has no topology constraint"
+            wanted = f"one {group.key} is" if group.key else "none is"
+            yield TOPOLOGY_DIFFERS.format(group=group.id.name, has=has, wanted=wanted)
+        wanted_pods, minimum = sum(clique.minimum for clique in group.cliques), minimum_of(group, live)
+        if minimum < wanted_pods:
+            yield MINIMUM_DIFFERS.format(group=group.id.name, minimum=minimum, wanted=wanted_pods)
+
+
+def _key_of(live: Live) -> str:
+    """The node label of which all pods of an existing PodGroup must be in one value; empty if there is none."""
+    entries = mappings(get(live.body, ("spec", "schedulingConstraints", "topology")))
+    return next((str(entry["key"]) for entry in entries if entry.get("key")), "")
 
 
 def _placement(clique: CliqueOfGang, group: KubeGroup, gate: str) -> CliquePlacement:

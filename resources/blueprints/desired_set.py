@@ -234,6 +234,7 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: Upd
             *given.template.topology.notes,
             *slot_notes(given.template, observed.references, given.configuration),
             *_pod_notes(given),
+            *dict.fromkeys(note for replica in summary.replicas for note in replica.notes),
             *gate.notes,
         ),
         alarms=tuple(dict.fromkeys((*_alarms(given, state, summary), *update_trials.alarms(gate)))),

@@ -114,7 +114,8 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
             return teardown(observed, KNOWN, self._table, configuration, now, memo)
         if (objection := epoch_objection(observed, configuration)) is not None:
             return left_alone(objection)
-        configuration = on_cluster(configuration, observed.unserved, memo)
+        facts = (configuration, observed.unserved)
+        configuration = memo.recall("configuration on the cluster", facts, lambda: on_cluster(*facts))
         admitted = admitted_set(observed, configuration, self._listed(observed, configuration), memo)
         if admitted.problems:
             return Desired(graph(()), problems=admitted.problems)

@@ -44,6 +44,8 @@ class Replica(Struct, frozen=True, eq=False):
     """Errors of an earlier run that a later pass confirms or removes."""
     alarms: tuple[Alarm, ...]
     """The gangs that are too large for the API server, or cannot be expressed for the scheduler of the set."""
+    notes: tuple[str, ...]
+    """What of its gangs has no effect with the scheduler of the set."""
     unshared: tuple[Alarm, ...]
     """The templates of other namespaces that claims may not be made from."""
 
@@ -139,6 +141,7 @@ def desired_replica(
         pending,
         tuple(_unconfirmed_errors(view)) if failed_calls is None else (),
         (*podgang.alarms(view), *scheduler_gang.alarms(view)),
+        scheduler_gang.notes(view),
         tuple(resource_claim.unshared_alarms(desired)),
     )
     return replica, own.resources

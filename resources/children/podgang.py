@@ -13,9 +13,9 @@ from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of, manifest
 from resources.children import absence
 from resources.children.child_kind import DeletionGroup, EventTexts, unexpected
+from resources.children.gang_facts import gang_facts
 from resources.children.podclique import deleted_by_user, scaled_in
 from resources.model.epochs import is_epoch_name, is_of_epoch
-from resources.model.gang_facts import gang_facts
 from resources.model.gang_scheduling import gang_objects, gang_of, scheduler_name
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View

@@ -18,7 +18,7 @@ from engine.resource import Hold, Want
 from resources.base import kinds
 from resources.children import absence, podgang
 from resources.children.child_kind import DeletionGroup, unexpected
-from resources.model.gang_facts import gang_facts
+from resources.children.gang_facts import gang_facts
 from resources.model.gang_scheduling import Blocker, gang_objects, gang_of, is_needed_by_pods, scheduler_name, set_metadata
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, GangView, View
@@ -70,6 +70,11 @@ def alarms(view: View) -> Iterator[Alarm]:
             yield Alarm(gangs.mapping_failed, text, blocking=True, about=kinds.PODGANG.id(view.namespace, name))
         if gang.plan.unanswered:
             yield Alarm(UNANSWERED, gang.plan.unanswered, about=kinds.PODGANG.id(view.namespace, name))
+
+
+def notes(view: View) -> tuple[str, ...]:
+    """What of the PodGangs of a replica has no effect with the scheduler of the set, each once."""
+    return tuple(dict.fromkeys(note for gang in scheduler_gangs(view).values() for note in gang.plan.notes))
 
 
 def scheduler_gangs(view: View) -> Mapping[str, SchedulerGang]:

@@ -4,10 +4,11 @@ The pods of the domain get a label that identifies it, and an affinity to the po
 anywhere, because it matches its own affinity. Nothing of this is part of a template hash, so it never starts an update.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from engine.canonical import token
+from engine.ids import ResourceId
 from engine.observed import Live
 from engine.resource import Body
 from resources.base import labels
@@ -49,6 +50,16 @@ def with_affinity(view: View, clique: CliqueView, spec: dict[str, Any]) -> dict[
         else:
             spec = _extended(spec, PREFERRED_TERMS, {"weight": WEIGHT, "podAffinityTerm": term})
     return spec
+
+
+def required_islands(view: View, cliques: Iterable[CliqueView]) -> Mapping[ResourceId, tuple[str, set[str]]]:
+    """Domain whose pods must be in one island -> the label of nodes that names it, and those of these PodCliques that are in the domain."""
+    members_of: dict[ResourceId, tuple[str, set[str]]] = {}
+    if view.template.domain_placement is DomainPlacement.REQUIRED:
+        for clique in cliques:
+            for domain, label in _placed_domains(view, clique):
+                members_of.setdefault(domain.id, (label, set()))[1].add(clique.name)
+    return members_of
 
 
 def label_key(domain: Domain) -> str:

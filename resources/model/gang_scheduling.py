@@ -86,15 +86,11 @@ def conditions(body: Body, configuration: Configuration) -> tuple[Mapping[str, A
     return (condition(UNSCHEDULED, True, "SchedulerWithoutGangs", placed_one_by_one(scheduler, "this set")),)
 
 
-def on_cluster(configuration: Configuration, unserved: Collection[str], memo: Memo) -> Configuration:
-    """The configuration with the back ends as they work on a cluster that does not serve these kinds."""
-
-    def make() -> Configuration:
-        schedulers = {name: scheduler.where(unserved) for name, scheduler in configuration.schedulers.items()}
-        is_same = all(schedulers[name] is scheduler for name, scheduler in configuration.schedulers.items())
-        return configuration if is_same else replace(configuration, schedulers=schedulers)
-
-    return memo.recall("configuration on the cluster", (configuration, unserved), make)
+def on_cluster(configuration: Configuration, unserved: Collection[str]) -> Configuration:
+    """The configuration with the back ends as they work on a cluster that does not serve these kinds; the same object if all do."""
+    schedulers = {name: scheduler.where(unserved) for name, scheduler in configuration.schedulers.items()}
+    is_same = all(schedulers[name] is scheduler for name, scheduler in configuration.schedulers.items())
+    return configuration if is_same else replace(configuration, schedulers=schedulers)
 
 
 def gang_kinds(configuration: Configuration) -> tuple[Kind, ...]:

@@ -191,8 +191,8 @@ def assign_pods(
 def deletion_order(pod: PodFacts, hash: str, *, is_member: bool = False) -> tuple[bool, bool, int, bool, bool, int, float, str]:
     """Sort key: the pods of a shrinking clique that sort first are deleted first.
 
-    The criteria in order: in no group of kube-scheduler, without a node, by `PHASE_RANK`, not ready, outdated (their hash is not `hash`), in
-    a scaling group (`is_member`) the highest index, youngest, by name. A gang needs the pods of its group: no other pod can join it.
+    The criteria in order: in no group of kube-scheduler, without a node, by `PHASE_RANK`, not ready, outdated (their hash is not `hash`),
+    in a scaling group (`is_member`) the highest index, youngest, by name. A gang needs the pods of its group: no other can join it.
     """
     highest_first = -(pod.index or 0) if is_member else 0
     youngest_first = -pod.live.created_at.timestamp()

@@ -69,6 +69,14 @@ class CliqueOfGang(Struct, frozen=True):
     """Whether the clique exists or is created, and is not being deleted."""
 
 
+class Island(Struct, frozen=True):
+    """Cliques of a PodGang whose pods must be in one island of a fabric, because they share a domain (N31)."""
+
+    key: str
+    """The node label that names the island."""
+    cliques: frozenset[str]
+
+
 class GangFacts(Struct, frozen=True):
     """What is observed of one PodGang and its pods."""
 
@@ -81,6 +89,8 @@ class GangFacts(Struct, frozen=True):
     cliques: tuple[CliqueOfGang, ...]
     pods: tuple[Live, ...]
     """Its pods that are not being deleted, also those of cliques that are."""
+    islands: tuple[Island, ...] = ()
+    """What the fabric domains of its pods require."""
     is_unanswered: bool = False
     """Whether the scheduler has had enough time to say something of the gang and has not (`GangObjects.unanswered_since`)."""
 

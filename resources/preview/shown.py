@@ -25,7 +25,7 @@ from resources.base import kinds
 from resources.domains.capacity import capacity_notes, island_notes
 from resources.domains.requests import requested_by_sets, scaled_groups, sharing_notes
 from resources.model.domain import specified_in
-from resources.model.gang_scheduling import placed_one_by_one, without_gangs
+from resources.model.gang_scheduling import on_cluster, placed_one_by_one, without_gangs
 from resources.model.membership import specified_body
 from resources.ports.configuration import Configuration
 from resources.ports.scheduler import Scheduler
@@ -112,6 +112,7 @@ def _notices(first: FirstPass, last: World, facts: Facts) -> Iterator[str]:
 
 def gang_notices(world: World, plans: Iterable[Plan], configuration: Configuration) -> Iterator[str]:
     """For each scheduler that schedules no gangs: the sets with these plans that have some, and what users can do about it."""
+    configuration = on_cluster(configuration, world.unserved)
     roots, sets = {plan.root for plan in plans}, dict[Scheduler, list[str]]()
     for observed in world.roots:
         root = observed.root.id

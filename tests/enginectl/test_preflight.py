@@ -146,7 +146,13 @@ def test_an_unreachable_cluster_is_a_failure_without_traceback(engine: Engine) -
 
 
 def test_nothing_is_written(box: Box, engine: Engine, tmp_path: Path) -> None:
-    addons = (kinds.LEADER_WORKER_SET.group, kinds.VOLCANO_POD_GROUP.group, kinds.KAI_POD_GROUP.group, kinds.KAI_TOPOLOGY.group)
+    addons = (
+        kinds.LEADER_WORKER_SET.group,
+        kinds.VOLCANO_POD_GROUP.group,
+        kinds.KAI_POD_GROUP.group,
+        kinds.KAI_TOPOLOGY.group,
+        kinds.POD_GROUP.group,
+    )
     watched: tuple[Kind, ...] = tuple(kind for kind in kinds.KINDS if kind.group not in addons)
     before = {kind: box.names(kind) for kind in watched if kind.name not in ("Event", "Lease", "PodGangMap")}
     engine("preflight", "--config", configured(tmp_path, auto=True))

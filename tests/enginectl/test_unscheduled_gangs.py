@@ -11,7 +11,10 @@ from tests.enginectl.box import Box
 from tests.enginectl.calling import NO_GANGS, ROOT, CommandResult, Engine
 
 FIRST = ROOT / "examples" / "01-first-gang"
-WAYS = "placed one by one; install KAI, install Volcano (and name it in scheduler.profiles and schedulerName), or accept that"
+WAYS = (
+    "placed one by one; enable gangs in Kubernetes 1.37 (feature gate GenericWorkload, and scheduling.k8s.io/v1beta1 of the API server), "
+    "install KAI, install Volcano (and name it in scheduler.profiles and schedulerName), or accept that"
+)
 SET = """
 apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet

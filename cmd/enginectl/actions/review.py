@@ -24,6 +24,7 @@ from resources.admission.consent_rules import listed_access, new_references, wit
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Decision, Request
 from resources.admission.review import MAX_BYTES, Decide, MalformedReview, answer, error_answer, request_of, uid_of
+from resources.model.gang_scheduling import gang_kinds, on_cluster
 from resources.ports.references import KnownReferences
 
 
@@ -70,7 +71,8 @@ def load_references(wiring: Wiring, against: str) -> tuple[Exit, Wiring, KnownRe
         nonlocal judging, references
         async with open_baseline(known, against) as (provider, _):
             references = await list_references(known, provider, against, select(known))
-        judging = replace(known, client=None)
+            unserved = [kind.key for kind in gang_kinds(known.configuration) if not await provider.serves(kind)]
+        judging = replace(known, client=None, configuration=on_cluster(known.configuration, unserved))
         return Exit.DONE
 
     code = run_cancellable(lambda: with_configuration(wiring, read) if against == LIVE else read(wiring))

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from engine.memo import Memo
 from providers.registry import SCHEDULERS
 from providers.schedulers.kube import KUBE, kube_scheduler
 from resources.base import kinds
@@ -61,8 +60,8 @@ def test_where_pod_groups_are_not_served_the_gates_of_kubernetes_are_one_way_out
     manifest = podcliqueset("demo", clique("a", 2))
     unserved = frozenset({kinds.POD_GROUP.key})
 
-    assert without_gangs(manifest, auto) is None and without_gangs(manifest, on_cluster(auto, frozenset(), Memo())) is None
-    found = without_gangs(manifest, on_cluster(auto, unserved, Memo()))
+    assert without_gangs(manifest, auto) is None and without_gangs(manifest, on_cluster(auto, frozenset())) is None
+    found = without_gangs(manifest, on_cluster(auto, unserved))
     assert found is not None and placed_one_by_one(found, "this set") == (
         "default-scheduler does not schedule gangs: the pods of this set are placed one by one; enable gangs in Kubernetes 1.37 (feature "
         "gate GenericWorkload, and scheduling.k8s.io/v1beta1 of the API server), install KAI, install Volcano (and name it in "

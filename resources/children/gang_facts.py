@@ -1,8 +1,9 @@
 """Gang facts: what a scheduler back end is told of one PodGang and its pods."""
 
+from resources.domains.placement import required_islands
 from resources.model.gang_scheduling import pods_of_gang
 from resources.model.view import CliqueView, GangView, View
-from resources.ports.scheduler import CliqueOfGang, GangFacts
+from resources.ports.scheduler import CliqueOfGang, GangFacts, Island
 
 
 def gang_facts(view: View, gang: GangView) -> GangFacts:
@@ -13,6 +14,7 @@ def gang_facts(view: View, gang: GangView) -> GangFacts:
         view.lives.objects,
         tuple(_clique_of(view, name, minimum, clique) for name, minimum, clique in gang.groups),
         tuple(pod for pod in pods_of_gang(gang.id.name, view.lives) if pod.deleting_since is None),
+        tuple(Island(key, frozenset(members)) for key, members in required_islands(view, gang.cliques).values()),
         is_unanswered=gang.id.name in view.unanswered,
     )
 
