@@ -186,7 +186,7 @@ class GangTree(Struct, frozen=True):
     def _group(self, number: int, clique: CliqueOfGang, parent: str) -> KubeGroup:
         reference = {"workloadName": self.gang.id.name, "templateName": f"clique-{number}"}
         fields = {"parentCompositePodGroupName": parent, "workloadRef": reference}
-        id = kinds.POD_GROUP.id(self.gang.id.namespace, f"{clique.name}.clique")
+        id = kinds.POD_GROUP.id(self.gang.id.namespace, group_name(clique.name))
         return KubeGroup(id, (clique,), self.constraints.of_cliques.get(clique.name, ""), fields)
 
     def _composites(self, bundle: Bundle, parent: str) -> Iterator[GangObject]:
@@ -225,6 +225,11 @@ class GangTree(Struct, frozen=True):
         kind = kinds.WORKLOAD if id.kind == kinds.WORKLOAD.name else kinds.COMPOSITE_POD_GROUP
         body = manifest(kind, id.namespace, id.name, self.podgang["metadata"]["labels"], spec=spec)
         return GangObject(body, CREATED_ONCE, id=id)
+
+
+def group_name(podclique: str) -> str:
+    """The PodGroup of a clique in a hierarchy. No other gang's group has such a name: names of cliques and gangs have no dots."""
+    return f"{podclique}.clique"
 
 
 def topology(key: str) -> dict[str, Any]:

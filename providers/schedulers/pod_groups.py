@@ -24,12 +24,13 @@ from providers.schedulers.pod_group_tree import (
     KubeGroup,
     constraints_of,
     flat,
+    group_name,
     priority,
     topology,
 )
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, manifest, mapping, mappings
-from resources.ports.scheduler import CliqueOfGang, CliquePlacement, GangFacts, GangObject, GangObjects, GangPlan, SetMetadata
+from resources.ports.scheduler import CliqueOfGang, CliquePlacement, GangAnswer, GangFacts, GangObject, GangObjects, GangPlan, SetMetadata
 
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 """The condition by which the scheduler says what came of a group. Once it is True it stays so, even if members are lost."""
@@ -97,17 +98,20 @@ class KubePodGroups(GangObjects):
         notes = (*self._notes(form, tree), *_notes_on_groups(groups, gang))
         return GangPlan(objects, placements, notes, unanswered)
 
+    def answer(self, gang: GangFacts) -> GangAnswer | None:
+        """The first refusal among the groups of a gang; without one that all fit, once the scheduler has said so of each."""
+        groups = _groups_of(gang)
+        said = [answer for group in groups if group is not None and (answer := _answer_of(group)) is not None]
+        refusal = next((answer for answer in said if not answer.is_scheduled), None)
+        return refusal or (said[0] if said and len(said) == len(groups) else None)
+
     def unanswered_since(self, gang: GangFacts) -> datetime | None:
         """Since when all members exist and none of the groups has a condition; None if one has, or if a member is or was gated."""
-        form = recorded_form(gang)
-        if form is Form.PODS or form is None:
-            return None
-        names = {_group_of(pod) for clique in gang.cliques for pod in clique.pods} - {""}
-        groups = [gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, name)) for name in sorted(names)]
+        groups = _groups_of(gang)
         members = [pod for clique in gang.cliques for pod in clique.pods if _group_of(pod)]
         exist = [group for group in groups if group is not None]
         has_all = bool(exist) and len(exist) == len(groups) and len(members) >= sum(map(_minimum_of, exist))
-        if not has_all or any(answer_of(group) is not None for group in exist) or any(map(_is_or_was_gated, members)):
+        if not has_all or any(_answer_of(group) is not None for group in exist) or any(map(_is_or_was_gated, members)):
             return None
         return max(live.created_at for live in (*exist, *members))
 
@@ -143,9 +147,23 @@ def recorded_form(gang: GangFacts) -> Form | None:
     return Form.FLAT if gang.id.name in names else Form.HIERARCHY
 
 
-def answer_of(group: Live) -> Body | None:
+def _groups_of(gang: GangFacts) -> Sequence[Live | None]:
+    """The PodGroups of a gang as they exist; none if its pods are placed one by one."""
+    form = recorded_form(gang)
+    if form is None or form is Form.PODS:
+        return ()
+    names = (gang.id.name,) if form is Form.FLAT else tuple(group_name(clique.name) for clique in gang.cliques)
+    return [gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, name)) for name in names]
+
+
+def _answer_of(group: Live) -> GangAnswer | None:
     """What the scheduler says of a PodGroup: its condition; None if it has said nothing."""
-    return find(mappings(mapping(group.body.get("status")).get("conditions")), INITIALLY_SCHEDULED)
+    condition = find(mappings(mapping(group.body.get("status")).get("conditions")), INITIALLY_SCHEDULED)
+    if condition is None:
+        return None
+    return GangAnswer(
+        condition.get("status") == "True", str(condition.get("reason") or "Unschedulable"), str(condition.get("message") or "")
+    )
 
 
 def _pod_group(group: KubeGroup, podgang: Body, gang: GangFacts) -> GangObject:
@@ -238,8 +256,3 @@ def _is_or_was_gated(pod: Live) -> bool:
     """Whether a pod is gated, or was and the scheduler has not looked at it since."""
     scheduled = find(mappings(mapping(pod.body.get("status")).get("conditions")), "PodScheduled") or {}
     return bool(get(pod.body, ("spec", "schedulingGates"))) or scheduled.get("reason") == "SchedulingGated"
-
-
-def conditions_of(groups: Sequence[Live]) -> Iterator[Body]:
-    """What the scheduler says of these groups."""
-    return (answer for group in groups if (answer := answer_of(group)) is not None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from engine.ids import ResourceId
 from engine.observed import Slice, timestamp
 from engine.plan import Alarm, Wait
 from engine.reason import Because, Reason, Verdict, earliest
+from engine.report.printable import clipped
 from engine.resource import Drop, Resource, Want
 from resources.children import absence, podgang, resource_claim, scheduler_gang
 from resources.children.child_kind import ChildTable
@@ -21,7 +23,7 @@ from resources.domains.replica_domains import ReplicaDomains
 from resources.model.gang_scheduling import GangBlockers
 from resources.model.growth_limit import GrowthLimit
 from resources.model.template import Template
-from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, desired_replicas, view_of
+from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, desired_replicas, is_scheduled, view_of
 from resources.policies.availability import breached_since, completed_count, ready_count
 from resources.policies.rollout import POSTPONED, UNACCEPTED, UpdateAllowance, UpdateStage, is_outdated_pod, needs_update, removals, stage
 from resources.policies.termination import Termination, terminations
@@ -31,6 +33,9 @@ from resources.removal.deletion import obsolete_objects, pending_deletions
 from resources.status import errors
 from resources.status.podclique import why_not_ready
 from resources.status.podcliqueset import ReplicaSummary, summary
+
+LONGEST_ANSWER: Final = 300
+"""Characters that are shown of what a scheduler says of a gang."""
 
 
 class Replica(Struct, frozen=True, eq=False):
@@ -219,6 +224,7 @@ def _unconfirmed_errors(view: View) -> Iterator[Wait]:
 
 
 def _pending(view: View, until: datetime | None) -> Iterator[Wait]:
+    yield from _gangs_pending(view)
     for clique in view.cliques:
         yield from _pods_pending(clique)
         if until is not None and (since := breached_since(clique)) is not None:
@@ -226,6 +232,14 @@ def _pending(view: View, until: datetime | None) -> Iterator[Wait]:
             yield Wait(clique.id, f"below minAvailable since {timestamp(since)}; its gang is recycled if that lasts {delay}", until)
         if needs_update(clique) and clique.name not in view.removals.cliques:
             yield from _update_pending(clique, view.removals)
+
+
+def _gangs_pending(view: View) -> Iterator[Wait]:
+    """The gangs that their scheduler cannot place now, with its words."""
+    for gang in view.gangs:
+        answer = podgang.answer_on(view, gang) if not is_scheduled(gang) else None
+        if answer is not None and not answer.is_scheduled:
+            yield Wait(gang.id, clipped(f"{answer.reason}: {answer.message}", LONGEST_ANSWER))
 
 
 def _pods_pending(clique: CliqueView) -> Iterator[Wait]:

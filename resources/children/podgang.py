@@ -19,6 +19,7 @@ from resources.model.epochs import is_epoch_name, is_of_epoch
 from resources.model.gang_scheduling import gang_objects, gang_of, scheduler_name
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View
+from resources.ports.scheduler import GangAnswer
 from resources.status import podgang as status
 
 TAKEN_OVER: Final = DeletionGroup(Because(Reason.TAKEN_OVER, "the set is taken over from another release of Grove"))
@@ -79,11 +80,17 @@ def _podgang(view: View, gang: GangView) -> Want | Hold:
         (view.owner,),
         body=_with_termination(view, gang, body_of(view, gang)),
         policy=POLICY,
-        status=status.of(view, gang),
+        status=status.of(view, gang, answer_on(view, gang)),
         provisional=status.is_coming_up(gang),
         own_reasons=((("spec", "podgroups"), follows), (TERMINATION, follows)),
         reason=absence.of_gang(view, gang),
     )
+
+
+def answer_on(view: View, gang: GangView) -> GangAnswer | None:
+    """What the scheduler says of a gang; None if it has said nothing."""
+    gangs = gang_objects(view.template, view.configuration)
+    return gangs.answer(gang_facts(view, gang)) if gangs is not None and gangs.answers else None
 
 
 def _with_termination(view: View, gang: GangView, body: dict[str, Any]) -> dict[str, Any]:

@@ -112,6 +112,17 @@ class CliquePlacement(Struct, frozen=True):
         return self.members is None or all(spec.get(name) == value for name, value in self.member.items())
 
 
+class GangAnswer(Struct, frozen=True):
+    """What a scheduler says of a PodGang as a whole."""
+
+    is_scheduled: bool
+    """Whether it has found a place for its minimum. It may stay so when pods are lost later."""
+    reason: str
+    """One word in CamelCase."""
+    message: str
+    """Its own words; empty if it has none."""
+
+
 class GangPlan(Struct, frozen=True):
     """A PodGang as it is expressed for a scheduler."""
 
@@ -133,7 +144,7 @@ class GangObjects(ABC):
     """
 
     answers: bool = False
-    """Whether `unanswered_since` says anything."""
+    """Whether `answer` and `unanswered_since` say anything."""
     are_built_in: bool = False
     """Whether Kubernetes itself has the kinds: then no CRD is missing, and the back end checks itself whether they are served."""
 
@@ -157,6 +168,10 @@ class GangObjects(ABC):
     @abstractmethod
     def plan_for(self, podgang: Body, gang: GangFacts, metadata: SetMetadata) -> GangPlan:
         """The objects for a PodGang and how its pods refer to them, given the PodGang's manifest."""
+
+    def answer(self, gang: GangFacts) -> GangAnswer | None:
+        """What the scheduler says of a PodGang; None, as by default, if it has said nothing, or says nothing of gangs."""
+        return None
 
     def unanswered_since(self, gang: GangFacts) -> datetime | None:
         """Since when the scheduler could have said something of a gang and has not; None if it has, or if nothing is expected of it."""

@@ -1,0 +1,196 @@
+"""Gangs of kube-scheduler whose topology has several levels: a Workload, CompositePodGroups and a PodGroup for each clique."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from engine.operation import body_of
+from engine.verb import Verb
+from resources.base import kinds
+from tests.builders import clique, group, podcliqueset
+from tests.laws.native import HIERARCHIES, NATIVE, Native
+from tests.laws.toy import Body
+
+ZONE, RACK, HOST = "example.com/zone", "example.com/rack", "example.com/host"
+KINDS = ("Workload", "CompositePodGroup", "PodGroup")
+
+
+def hall() -> dict[str, Any]:
+    """A binding of zones, racks and hosts."""
+    levels = [{"domain": domain, "key": key} for domain, key in (("zone", ZONE), ("rack", RACK), ("host", HOST))]
+    kind = kinds.TOPOLOGY_BINDING
+    return {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": "hall"}, "spec": {"levels": levels}}
+
+
+def web(
+    *, of_set: str = "", of_group: str = "", of_clique: str = "", side: str = "required", members: int = 2, **template: Any
+) -> dict[str, Any]:
+    """A set with a clique `a` and a group `g`, each of which may have a constraint; `of_clique` is that of the first member."""
+
+    def pack(domain: str) -> dict[str, Any]:
+        return {"topologyConstraint": {"topologyName": "hall", "pack": {side: domain}}} if domain else {}
+
+    names = [f"m{number}" for number in range(members)]
+    cliques = [clique(name, 1) for name in names]
+    cliques[0] |= pack(of_clique)
+    return podcliqueset(
+        "web", clique("a", 2), *cliques, groups=(group("g", *names, replicas=2) | pack(of_group),), **pack(of_set), **template
+    )
+
+
+def cluster_with(manifest: dict[str, Any], *, trees: bool = True) -> Native:
+    """A cluster with that set, which serves hierarchies or not."""
+    cluster = Native(trees=trees)
+    cluster.configuration = replace(NATIVE, topology=True)
+    cluster.put(hall())
+    cluster.put(manifest)
+    return cluster
+
+
+def form(cluster: Native) -> dict[str, str]:
+    """PodGang -> its form."""
+    return {name: gang["metadata"]["annotations"]["engine.grove.io/gang-form"] for name, gang in cluster.of("PodGang").items()}
+
+
+def key_of(body: Body) -> str:
+    """The node label of a group; empty if it has none."""
+    return str(body["spec"].get("schedulingConstraints", {"topology": [{"key": ""}]})["topology"][0]["key"])
+
+
+def test_one_level_needs_no_hierarchy() -> None:
+    cluster = cluster_with(web(of_set="zone"))
+    cluster.settle()
+
+    assert form(cluster) == {"web-0": "flat", "web-0-g-0": "flat"}
+    assert {name: key_of(body) for name, body in cluster.of("PodGroup").items()} == {"web-0": ZONE, "web-0-g-0": ZONE}
+    assert cluster.of("CompositePodGroup") == cluster.of("Workload") == {} and cluster.plan().notes == ()
+
+
+def test_a_constraint_of_a_scaling_group_makes_a_parent_of_its_cliques_in_the_base_gang_alone() -> None:
+    cluster = cluster_with(web(of_set="zone", of_group="rack"))
+    plan = cluster.plan()
+    cluster.settle()
+
+    assert form(cluster) == {"web-0": "hierarchy", "web-0-g-0": "flat"}
+    by_id = {operation.id: operation for operation in plan.operations if operation.verb is Verb.CREATE}
+    root, racks = (kinds.COMPOSITE_POD_GROUP.id("default", name) for name in ("web-0", "web-0-g-0.group"))
+    assert by_id[kinds.WORKLOAD.id("default", "web-0")].key in by_id[root].after and by_id[root].key in by_id[racks].after
+    for name, parent in (("web-0-a", "web-0"), ("web-0-g-0-m0", "web-0-g-0.group"), ("web-0-g-0-m1", "web-0-g-0.group")):
+        operation = by_id[kinds.POD_GROUP.id("default", f"{name}.clique")]
+        assert by_id[racks].key in operation.after
+        assert body_of(operation)["spec"]["parentCompositePodGroupName"] == parent
+
+    composites = cluster.of("CompositePodGroup")
+    assert {name: key_of(body) for name, body in composites.items()} == {"web-0": ZONE, "web-0-g-0.group": RACK}
+    assert [body["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] for body in composites.values()] == [2, 2]
+    assert composites["web-0-g-0.group"]["spec"]["parentCompositePodGroupName"] == "web-0"
+    assert cluster.members() == {"web-0-a.clique": 2, "web-0-g-0-m0.clique": 1, "web-0-g-0-m1.clique": 1, "web-0-g-0": 2}
+    assert key_of(cluster.of("PodGroup")["web-0-g-0"]) == RACK
+    assert cluster.plan().operations == () and cluster.plan().notes == ()
+
+
+def test_every_group_refers_to_a_template_of_the_workload_with_the_same_policy() -> None:
+    cluster = cluster_with(web(of_set="zone", of_group="rack", of_clique="host", priorityClassName="high"))
+    cluster.settle()
+    (workload,) = [body for name, body in cluster.of("Workload").items() if name == "web-0"]
+
+    def templates(holder: Body) -> dict[str, Body]:
+        result: dict[str, Body] = {}
+        for each in (*holder.get("podGroupTemplates", ()), *holder.get("compositePodGroupTemplates", ())):
+            result |= {each["name"]: each, **templates(each)}
+        return result
+
+    by_name = templates(workload["spec"])
+    groups = [body for kind in ("CompositePodGroup", "PodGroup") for body in cluster.of(kind).values() if body["spec"].get("workloadRef")]
+    mine = [body for body in groups if body["spec"]["workloadRef"]["workloadName"] == "web-0"]
+    assert len(mine) == len(by_name) == 5 and workload["spec"]["controllerRef"] == {
+        "apiGroup": "scheduler.grove.io",
+        "kind": "PodGang",
+        "name": "web-0",
+    }
+    for body in mine:
+        template = by_name.pop(body["spec"]["workloadRef"]["templateName"])
+        fields = ("schedulingPolicy", "schedulingConstraints", "priorityClassName")
+        assert [template.get(name) for name in fields] == [body["spec"].get(name) for name in fields]
+        assert body["spec"]["priorityClassName"] == "high"
+
+
+def test_the_pods_beyond_a_minimum_wait_for_the_minimum_of_every_clique() -> None:
+    manifest = web(of_set="zone", of_group="rack")
+    manifest["spec"]["template"]["cliques"][0]["spec"]["minAvailable"] = 1
+    cluster = cluster_with(manifest)
+    cluster.room = 2
+    for _ in range(3):
+        cluster.make_pass()
+    gated = [name for name, body in cluster.of("Pod").items() if body["spec"].get("schedulingGates")]
+    assert sum(name.startswith("web-0-a-") for name in gated) == 1
+
+    cluster.room = 10
+    cluster.settle()
+    assert cluster.bound() == {"web-0-a": 2, "web-0-g-0-m0": 1, "web-0-g-0-m1": 1, "web-0-g-1-m0": 1, "web-0-g-1-m1": 1}
+
+
+def test_where_hierarchies_are_not_served_a_gang_is_flat_and_a_note_says_what_has_no_effect() -> None:
+    cluster = cluster_with(web(of_set="zone", of_group="rack"), trees=False)
+    cluster.settle()
+
+    assert cluster.unserved == HIERARCHIES and form(cluster)["web-0"] == "flat"
+    assert cluster.plan().notes == (
+        "topology constraints of single cliques and scaling groups have no effect in gangs of kube-scheduler with one PodGroup each: "
+        "the cluster does not serve CompositePodGroup",
+    )
+
+
+def test_more_groups_than_a_list_of_a_workload_takes_are_flat_with_a_note() -> None:
+    cluster = cluster_with(web(of_set="zone", of_group="rack", members=9))
+    cluster.settle()
+
+    assert form(cluster)["web-0"] == "flat"
+    (note,) = cluster.plan().notes
+    assert note.endswith("a hierarchy has at most 8 groups in one and 4 levels")
+
+
+def test_preferred_levels_have_no_effect_and_a_note_says_so() -> None:
+    cluster = cluster_with(web(of_set="zone", side="preferred"))
+    cluster.settle()
+
+    assert {key_of(body) for body in cluster.of("PodGroup").values()} == {""}
+    assert cluster.plan().notes == ("kube-scheduler keeps gangs to required topology levels only: preferred levels have no effect",)
+
+
+def test_a_topology_that_the_server_drops_is_told_and_never_sent_again() -> None:
+    cluster = cluster_with(web(of_set="zone"))
+    cluster.make_pass()
+    for name in cluster.of("PodGroup"):
+        cluster.write(kinds.POD_GROUP.id("default", name), {"spec": {"schedulingConstraints": None}})
+    cluster.settle()
+
+    plan = cluster.plan()
+    assert plan.operations == () and len(plan.notes) == 2
+    assert plan.notes[0].startswith(
+        f"PodGroup web-0 has no topology constraint although one {ZONE} is required: it stays as it was created"
+    )
+
+
+def test_a_topology_that_an_edit_changes_stays_as_it_was_created() -> None:
+    cluster = cluster_with(web(of_set="zone"))
+    cluster.settle()
+    cluster.write(kinds.TOPOLOGY_BINDING.id("", "hall"), {"spec": {"levels": [{"domain": "zone", "key": "other/zone"}]}})
+    plan = cluster.plan()
+
+    assert [operation for operation in plan.operations if operation.id.kind == "PodGroup"] == []
+    assert any(f"PodGroup web-0 keeps its pods to one {ZONE} although one other/zone is required" in note for note in plan.notes)
+
+
+def test_a_hierarchy_is_deleted_from_the_pods_upwards() -> None:
+    cluster = cluster_with(web(of_set="zone", of_group="rack"))
+    cluster.settle()
+    cluster.delete(kinds.PODCLIQUESET.id("default", "web"))
+    deleted: list[str] = []
+    for _ in range(20):
+        if kinds.PODCLIQUESET.id("default", "web") not in cluster.objects:
+            break
+        deleted += [operation.id.kind for operation in cluster.make_pass().operations if operation.verb is Verb.DELETE]
+
+    assert [kind for kind in dict.fromkeys(deleted) if kind in (*KINDS, "Pod")] == ["Pod", "PodGroup", "CompositePodGroup", "Workload"]
+    assert [id.kind for id in cluster.objects] == ["ClusterTopologyBinding"]
