@@ -30,6 +30,7 @@ class KubeScheduler(Scheduler):
     def __init__(self, gangs: KubePodGroups | None = None, mode: GangMode = GangMode.OFF, instead_of_gangs: str = INSTEAD_OF_OFF) -> None:
         """`gangs`: its objects for gangs. None: it places each pod by itself, and `instead_of_gangs` says what users can do about it."""
         self.gangs = gangs
+        self.reads_node_labels = gangs is not None
         self.mode = mode
         self.instead_of_gangs = "" if gangs is not None else instead_of_gangs
 

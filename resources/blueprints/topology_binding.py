@@ -11,6 +11,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.resource import Body, Policy, Want
 from resources.base import kinds, labels
+from resources.model.gang_scheduling import on_cluster
 from resources.model.topology import backend_topologies, topology_objects
 from resources.ports.configuration import Configuration
 from resources.schema.issues import Rejected
@@ -71,7 +72,7 @@ class TopologyBindingBlueprint(Blueprint[Configuration]):
             spec = _spec(body)
         except Rejected as rejected:
             return Desired(graph(()), problems=tuple(map(str, rejected.issues)))
-        topologies = tuple(backend_topologies(observed, spec, configuration))
+        topologies = tuple(backend_topologies(observed, spec, on_cluster(configuration, observed.unserved)))
         managed = [topology.resource for topology in topologies if topology.resource is not None]
         return Desired(
             graph([part(ALL, [_root(observed, status.of(root, topologies) if root.uid else None), *managed])]),

@@ -211,7 +211,8 @@ def unavailable_because(scheduler: str, configuration: Configuration) -> str:
     """Why a scheduler cannot have a topology object in this configuration; empty if it can."""
     if scheduler not in configuration.schedulers:
         return NOT_ENABLED
-    if configuration.schedulers[scheduler].topologies is None:
+    back_end = configuration.schedulers[scheduler]
+    if back_end.topologies is None and not back_end.reads_node_labels:
         return NO_TOPOLOGIES
     return ""
 
@@ -223,15 +224,21 @@ def topology_objects(configuration: Configuration) -> Mapping[str, TopologyObjec
 
 
 def backend_topologies(observed: Observed, spec: ClusterTopologyBindingSpec, configuration: Configuration) -> Iterator[BackendTopology]:
-    """One for each topology-aware back end, sorted by name; then one for each scheduler that the binding names but that has none."""
+    """One for each back end with topology objects, sorted by name; then one for each other scheduler that the binding names.
+
+    One that reads node labels agrees with every binding.
+    """
     levels = Levels(observed.root.id.name, tuple(level.key for level in spec.levels))
     named = {entry.scheduler_name: entry.topology_reference for entry in reversed(spec.scheduler_topology_bindings)}
-    for name, topologies in topology_objects(configuration).items():
+    objects = topology_objects(configuration)
+    for name, topologies in objects.items():
         comparison = _Comparison(observed, name, topologies, levels)
         yield comparison.external(named[name]) if name in named else comparison.managed()
     for name in dict.fromkeys(entry.scheduler_name for entry in spec.scheduler_topology_bindings):
         if why := unavailable_because(name, configuration):
             yield BackendTopology(name, named[name], why, available=False)
+        elif name not in objects:
+            yield BackendTopology(name, named[name])
 
 
 class _Comparison(Struct, frozen=True, eq=False):

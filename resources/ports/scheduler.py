@@ -271,6 +271,8 @@ class Scheduler(PlugIn):
     """
     topologies: TopologyObjects | None = None
     """Its topology objects. None: ClusterTopologyBindings have no effect on it, and topology constraints that need one are rejected."""
+    reads_node_labels: bool = False
+    """Whether it needs no topology objects because it knows levels by their node labels: ClusterTopologyBindings may name it."""
     referenced_kinds: Collection[Kind] = ()
     """The kinds of the objects that its admission rules look up in `References`, e.g. queues. None by default."""
     instead_of_affinity: str = ""

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.registry import SCHEDULERS
 from providers.schedulers.kai import KaiScheduler
-from providers.schedulers.kube import KubeScheduler
+from providers.schedulers.kube import KUBE, KubeScheduler
 from resources.admission.managed_rules import Protection
 from resources.admission_policies.objects import policies
 from resources.children.table import CHILDREN
@@ -55,7 +55,8 @@ def policies_template() -> str:
         '{{- define "grove-engine.topologySchedulers" -}}',
         "{{- $names := list }}",
         '{{- range include "grove-engine.schedulers" . | fromJsonArray }}',
-        f"{{{{- if has . (list {aware}) }}}}{{{{ $names = append $names (quote .) }}}}{{{{ end }}}}",
+        f'{{{{- if or (has . (list {aware})) (and (eq . "{KUBE}") (include "grove-engine.gangs" $)) }}}}'
+        "{{ $names = append $names (quote .) }}{{ end }}",
         "{{- end }}",
         '{{- join ", " $names }}',
         "{{- end }}",

@@ -300,3 +300,33 @@ def test_the_priority_class_is_that_of_the_gang_and_is_not_compared_later() -> N
 
     cluster.write(kinds.PODCLIQUESET.id("default", "web"), {"spec": {"template": {"priorityClassName": "low"}}})
     assert [operation for operation in cluster.plan().operations if operation.id.kind == "PodGroup"] == []
+
+
+def test_a_gang_without_room_says_in_the_scheduler_s_words_why() -> None:
+    cluster = cluster_with(alone(), room=1)
+    for _ in range(3):
+        plan = cluster.make_pass()
+    gang = kinds.PODGANG.id("default", "web-0")
+    assert [wait.why for wait in plan.pending if wait.id == gang] == ["Unschedulable: minCount cannot be satisfied"]
+    conditions = {condition["type"]: condition for condition in cluster.objects[gang]["status"]["conditions"]}
+    scheduled = conditions["Scheduled"]
+    assert (scheduled["status"], scheduled["reason"], scheduled["message"]) == ("False", "Unschedulable", "minCount cannot be satisfied")
+
+    cluster.room = 10
+    cluster.settle()
+    conditions = {condition["type"]: condition for condition in cluster.objects[gang]["status"]["conditions"]}
+    assert conditions["Scheduled"]["status"] == "True" and cluster.objects[gang]["status"]["phase"] == "Running"
+
+
+def test_a_gang_that_has_lost_members_is_not_scheduled_although_its_group_was() -> None:
+    cluster = cluster_with(alone())
+    cluster.settle()
+    cluster.room = 1
+    cluster.lose(*cluster.pods_of("web-0-a")[:3])
+    for _ in range(3):
+        cluster.make_pass()
+    (scheduled,) = [each for each in cluster.of("PodGang")["web-0"]["status"]["conditions"] if each["type"] == "Scheduled"]
+
+    assert cluster.of("PodGroup")["web-0"]["status"]["conditions"][0]["status"] == "True"
+    assert (scheduled["status"], scheduled["reason"]) == ("False", "MembersMissing")
+    assert scheduled["message"] == "1 of 2 pods that the gang needs are scheduled"

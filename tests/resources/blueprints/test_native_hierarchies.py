@@ -1,15 +1,20 @@
 """Gangs of kube-scheduler whose topology has several levels: a Workload, CompositePodGroups and a PodGroup for each clique."""
 
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from engine.operation import body_of
 from engine.verb import Verb
+from providers.fabrics.nvidia.fabric import Nvidia
+from resources.admission.topology_rules import binding_issues
 from resources.base import kinds
+from resources.schema.parse import parse
+from resources.schema.topology import ClusterTopologyBinding
 from tests.builders import clique, group, podcliqueset
 from tests.laws.native import HIERARCHIES, NATIVE, Native
 from tests.laws.toy import Body
+from tests.resources.blueprints.test_kai_topology import halls
 
 ZONE, RACK, HOST = "example.com/zone", "example.com/rack", "example.com/host"
 KINDS = ("Workload", "CompositePodGroup", "PodGroup")
@@ -194,3 +199,64 @@ def test_a_hierarchy_is_deleted_from_the_pods_upwards() -> None:
 
     assert [kind for kind in dict.fromkeys(deleted) if kind in (*KINDS, "Pod")] == ["Pod", "PodGroup", "CompositePodGroup", "Workload"]
     assert [id.kind for id in cluster.objects] == ["ClusterTopologyBinding"]
+
+
+def test_a_binding_may_name_kube_scheduler_which_reads_node_labels() -> None:
+    binding = hall()
+    binding["spec"]["schedulerTopologyBindings"] = [{"schedulerName": "default-scheduler", "topologyReference": "labels"}]
+    cluster = halls(binding)
+    cluster.configuration = NATIVE
+    parsed = cast(ClusterTopologyBinding, parse(kinds.TOPOLOGY_BINDING, binding, strict=False))
+    assert list(binding_issues(parsed, NATIVE)) == []
+    cluster.settle()
+    assert cluster.entry() == ("default-scheduler", "labels", True, "InSync")
+
+    cluster.unserved = frozenset({kinds.POD_GROUP.key})
+    cluster.settle()
+    assert cluster.entry()[3] == "scheduler backend does not implement topology-aware scheduling"
+
+
+def of_domains(**annotations: str) -> dict[str, Any]:
+    """A set whose cliques with GPUs share a domain that is kept in one NVLink clique; the front end is outside."""
+    gpus = {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 8}}}]}
+    cliques = (clique("front"), clique("p", 2, podSpec=gpus), clique("d", 2, podSpec=gpus))
+    manifest = podcliqueset("web", *cliques)
+    manifest["metadata"]["annotations"] = {"grove.io/auto-mnnvl": "enabled", "engine.grove.io/domain-placement": "required", **annotations}
+    return manifest
+
+
+def with_domains(manifest: dict[str, Any], *, trees: bool) -> Native:
+    """A cluster with NVIDIA's fabric and that set."""
+    cluster = Native(trees=trees)
+    cluster.configuration = replace(NATIVE, fabrics=(Nvidia(auto=True),))
+    cluster.put(manifest)
+    cluster.make_pass()
+    return cluster
+
+
+def test_the_cliques_of_a_domain_have_a_parent_that_keeps_them_in_one_nvlink_clique() -> None:
+    cluster = with_domains(of_domains(), trees=True)
+
+    composites = cluster.of("CompositePodGroup")
+    assert {name: key_of(body) for name, body in composites.items()} == {"web-0": "", "web-0-island-0.group": "nvidia.com/gpu.clique"}
+    parents = {name: body["spec"]["parentCompositePodGroupName"] for name, body in cluster.of("PodGroup").items()}
+    assert parents == {
+        "web-0-d.clique": "web-0-island-0.group",
+        "web-0-front.clique": "web-0",
+        "web-0-p.clique": "web-0-island-0.group",
+    }
+
+
+def test_a_gang_all_of_which_is_in_one_domain_is_flat_with_the_key_of_its_nvlink_clique() -> None:
+    manifest = of_domains()
+    del manifest["spec"]["template"]["cliques"][0]
+    cluster = with_domains(manifest, trees=False)
+
+    assert {name: key_of(body) for name, body in cluster.of("PodGroup").items()} == {"web-0": "nvidia.com/gpu.clique"}
+
+
+def test_a_preferred_island_is_left_to_pod_affinity() -> None:
+    manifest = of_domains(**{"engine.grove.io/domain-placement": "preferred"})
+    cluster = with_domains(manifest, trees=True)
+
+    assert form(cluster) == {"web-0": "flat"} and key_of(cluster.of("PodGroup")["web-0"]) == ""
