@@ -99,5 +99,8 @@ KINDS: Final = (
 )
 """All kinds of this module, Grove's first."""
 
+ON_REQUEST: Final = frozenset(kind.key for kind in (POD_GROUP, WORKLOAD, COMPOSITE_POD_GROUP))
+"""The keys of the kinds of Kubernetes that it serves only if an administrator asks for them."""
+
 WRITES: Final = ("create", "patch", "delete")
 """The verbs with which most objects are written."""

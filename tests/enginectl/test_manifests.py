@@ -143,7 +143,7 @@ def test_the_roles_follow_the_configuration_and_the_namespace(engine: Engine, tm
         {name for body in objects for rule in body.get("rules", ()) for name in rule.get("resources", ())}
         for objects in (plain, configured)
     )
-    assert after - before == {"topologies", "clustertopologybindings/finalizers", "podgangs/finalizers"}
+    assert after - before == {"topologies", "clustertopologybindings/finalizers"}
     for objects in (plain, configured):
         assert {body["metadata"].get("namespace", "here") for body in objects} == {"here", "kube-public"}
 

@@ -4,11 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from enginectl.base.exit_codes import Exit
 from grove_sandbox.http.access import Action
+from providers.schedulers.kube import KUBE, kube_scheduler
 from resources.install.modes import Use
 from resources.install.permissions import installation_permissions, permissions
+from resources.ports.gang_mode import GangMode
 from resources.registry import BLUEPRINTS
 from tests.controlplane.audit import Right, rights
 from tests.enginectl.box import Box
@@ -18,7 +21,8 @@ from tests.mnnvl.sets import auto
 from tests.stories.permission_scenario import CONFIGURATION
 from tests.stories.refusing import Quota
 
-ROLE = rights((*permissions(BLUEPRINTS, CONFIGURATION, "default", Use.SYNC), *installation_permissions(Use.SYNC)))
+GANGS = replace(CONFIGURATION, schedulers={**CONFIGURATION.schedulers, KUBE: kube_scheduler(GangMode.AUTO)})
+ROLE = rights((*permissions(BLUEPRINTS, GANGS, "default", Use.SYNC), *installation_permissions(Use.SYNC)))
 OF_PREVIEWS = {Right("", "resourcequotas", "list"), Right("resource.k8s.io", "resourceslices", "list")}
 """What `sync` uses only where it shows what follows, besides the nodes, whose absence is told as an assumption."""
 

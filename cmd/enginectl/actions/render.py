@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from engine.blueprint import Desired
 from engine.ids import ResourceId
 from engine.mask import masked
@@ -22,6 +24,7 @@ from enginectl.input.roots import Roots
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import scope_of
 from providers.snapshot import as_yaml
+from resources.base import kinds
 from resources.preview.pod_patterns import bodies_with_patterns
 from resources.registry import BLUEPRINTS
 
@@ -65,7 +68,7 @@ def render(wiring: Wiring, roots: Roots) -> tuple[list[dict[str, Any]], list[str
 def desired_by_root(wiring: Wiring, roots: Roots) -> Iterator[tuple[ResourceId, Desired]]:
     """What each root should have in an empty cluster, and each root that it consists of."""
     blueprints = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
-    world = propose(empty(), roots.bodies, scope_of(wiring.configuration).references)
+    world = propose(replace(empty(), unserved=kinds.ON_REQUEST), roots.bodies, scope_of(wiring.configuration).references)
     memo = Memo(roots.memo)
     for observed in in_order(compose(world, BLUEPRINTS, wiring.configuration, memo).roots):
         root = observed.root.id
