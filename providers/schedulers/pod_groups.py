@@ -101,9 +101,9 @@ class KubePodGroups(GangObjects):
     def answer(self, gang: GangFacts) -> GangAnswer | None:
         """The first refusal among the groups of a gang; without one that all fit, once the scheduler has said so of each."""
         groups = _groups_of(gang)
-        said = [answer for group in groups if group is not None and (answer := _answer_of(group)) is not None]
-        refusal = next((answer for answer in said if not answer.is_scheduled), None)
-        return refusal or (said[0] if said and len(said) == len(groups) else None)
+        answers = [answer for group in groups if group is not None and (answer := _answer_of(group)) is not None]
+        refusal = next((answer for answer in answers if not answer.is_scheduled), None)
+        return refusal or (answers[0] if answers and len(answers) == len(groups) else None)
 
     def unanswered_since(self, gang: GangFacts) -> datetime | None:
         """Since when all members exist and none of the groups has a condition; None if one has, or if a member is or was gated."""
