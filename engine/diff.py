@@ -108,7 +108,9 @@ class _Comparison(Struct, eq=False):
         policy = self.rules.policy
         if path in policy.seeded:
             return
-        if desired is MISSING:
+        if desired is MISSING and isinstance(live, dict) and path in {withdrawn[:-1] for withdrawn in policy.withdrawn}:
+            self._compare_maps(path, {}, live, ownership.below(owned, path[-1]))
+        elif desired is MISSING:
             self._compare_undesired(path, live, owned)
         elif path in policy.exact:
             if not (covers(desired, live) if self.sealed else same(desired, live)):
@@ -123,7 +125,7 @@ class _Comparison(Struct, eq=False):
 
     def _compare_maps(self, path: Path, desired: Body, live: Body, owned: Fields) -> None:
         """Compare the desired keys, those that we own, and those with a server default."""
-        names = set(desired)
+        names = {*desired, *(withdrawn[-1] for withdrawn in self.rules.policy.withdrawn if withdrawn[:-1] == path)}
         if self._may_remove_from(path):
             names.update(ownership.keys(owned))
         if self.defaults:

@@ -49,7 +49,9 @@ class Policy(Struct, frozen=True):
     omitted: Omitted = NOTHING_OMITTED
     """The fields that the server leaves out where they are zero: a zero that is wanted, and no field, are the same."""
     partial: tuple[Path, ...] = ()
-    """Beneath these paths nothing is removed."""
+    """Beneath these paths nothing is removed, except what is withdrawn."""
+    withdrawn: tuple[Path, ...] = ()
+    """Fields beneath partial paths that are removed if we own them: a manifest had them and has them no longer."""
     create_only: bool = False
     """Created once, then never patched."""
     shared: bool = False

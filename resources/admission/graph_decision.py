@@ -24,6 +24,7 @@ from resources.admission.graph_version import GraphVersion, read_deployment, rea
 from resources.admission.request import Act, Decision, Request, unknown_field
 from resources.admission.set_version import VERSION, spec_of
 from resources.base.kinds import PODCLIQUESET
+from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import InferenceGraph
 from resources.ports.configuration import Configuration
 from resources.schema import pod_spec_rules
@@ -64,7 +65,7 @@ def decide(request: Request, configuration: Configuration, memo: Memo, judge_set
     warnings = (*unknown, *(Located(str(correction), correction.path) for correction in corrections(request.body)))
     if model is None:
         return Decision((*without_repeats(misshapen, malformed), *malformed), warnings, body=request.body, pods=of_graph)
-    graph = version.graph_of(model.metadata)
+    graph = version.graph_of(model.metadata, PodForm.FIRST if old else PodForm.CURRENT)
     pods = _pod_findings(graph, configuration) if not malformed else NO_FINDINGS
     issues = (*malformed, *_own_issues(request.act, model, graph, configuration))
     issues = (*issues, *graph_objects.without_repeats(pods.issues, issues))
@@ -145,4 +146,4 @@ def _stored(old: Any, known: GraphVersion | None) -> _Stored | None:
     body = defaulted(old)
     version = read_graph_version(spec_of(body), known)
     model, _ = read_deployment(body, version)
-    return _Stored(version, version.graph_of(model.metadata)) if model is not None else None
+    return _Stored(version, version.graph_of(model.metadata, PodForm.FIRST)) if model is not None else None

@@ -22,7 +22,7 @@ def warnings(old: InferenceGraph, new: InferenceGraph, *, replaces_set: bool) ->
     if _is_other_backend(old, new):
         yield "Changing spec.backendFramework may cause unexpected behavior"
     if old.may_use_grove != new.may_use_grove:
-        yield f"changing the annotation {ENABLE_GROVE} changes what runs the services: all of their pods are replaced"
+        yield f"changing the annotation {ENABLE_GROVE} may change what runs the services, which replaces all of their pods: {REMEDY}"
     elif replaces_set:
         yield f"this change replaces the PodCliqueSet {quote(new.name)} and restarts all of its pods: {_reason(old, new)}; {REMEDY}"
     elif new.may_use_grove and _named_queue(old) != _named_queue(new):

@@ -14,6 +14,7 @@ from resources.admission.graph_defaults import defaulted
 from resources.admission.metadata_rules import GENERATED_BASE, GENERATED_SUFFIX
 from resources.admission.set_version import VERSION, SetVersion, read_object, spec_of, version_of
 from resources.base.kinds import DYNAMO_GRAPH
+from resources.dynamo.model.form import PodForm, with_form
 from resources.dynamo.model.graph import InferenceGraph, read_graph
 from resources.dynamo.objects.podcliqueset import PlannedSet
 from resources.schema.dynamo import DynamoGraphDeployment, DynamoGraphSpec
@@ -57,11 +58,12 @@ class GraphVersion(Struct, frozen=True, eq=False, dict=True):
         parsed = self.parsed
         return self.memo.recall("graph", (id, annotations), lambda: read_graph(id, annotations, parsed))
 
-    def graph_of(self, metadata: ObjectMeta) -> InferenceGraph:
-        """The graph with these metadata. A name that is to be generated counts with its generated suffix."""
+    def graph_of(self, metadata: ObjectMeta, unrecorded: PodForm) -> InferenceGraph:
+        """The graph with these metadata; `unrecorded` is the form of its pods if none is recorded. A name that is to be generated counts
+        with its generated suffix."""
         base = (metadata.generate_name or "")[:GENERATED_BASE]
         name = metadata.name or (f"{base}{'x' * GENERATED_SUFFIX}" if base else "")
-        return self.graph(DYNAMO_GRAPH.id(metadata.namespace or "", name), metadata.annotations or {})
+        return self.graph(DYNAMO_GRAPH.id(metadata.namespace or "", name), with_form(metadata.annotations or {}, unrecorded))
 
 
 def read_graph_version(spec: Any, *known: GraphVersion | None) -> GraphVersion:

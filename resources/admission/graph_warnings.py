@@ -8,9 +8,11 @@ from resources.admission import annotation_rules
 from resources.admission.graph_rules import service_field, service_path
 from resources.base import names
 from resources.base.fields import mapping
+from resources.base.labels import POD_FORM, SPREAD
+from resources.dynamo.backends.parallelism import mismatch
+from resources.dynamo.model.form import PROVIDER
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import ENABLE_GROVE, ENABLE_METRICS, KAI_QUEUE, GraphService, InferenceGraph
-from resources.dynamo.model.parallelism import mismatch
 from resources.dynamo.objects.components import component_notes
 from resources.dynamo.objects.ingress import ingress_notes
 from resources.dynamo.objects.pod_template import DISCOVERY_OFF, STRATEGY
@@ -22,7 +24,7 @@ from resources.schema.dynamo import DynamoGraphDeployment, ExtraPodMetadata, Gra
 from resources.schema.issues import Located, Path
 from resources.schema.meta import ObjectMeta
 
-KEYS: Final = frozenset({ENABLE_GROVE, KAI_QUEUE, ENABLE_METRICS, STRATEGY, DISCOVERY_OFF})
+KEYS: Final = frozenset({ENABLE_GROVE, KAI_QUEUE, ENABLE_METRICS, STRATEGY, DISCOVERY_OFF, POD_FORM, SPREAD, PROVIDER})
 """The annotations that are read from graphs alone."""
 AUTOSCALING = (
     "is deprecated and ignored. Use DynamoGraphDeploymentScalingAdapter with HPA, KEDA, or Planner for autoscaling instead. "

@@ -32,6 +32,11 @@ GROVE_PREFIX = "grove.io/"
 ENGINE_PREFIX = "engine.grove.io/"
 """The prefix of the engine's own keys, which are about the object that has them and are not copied to others."""
 
+STEERING_SETS = (ENGINE_PREFIX, "scheduling.grove.io/", "kai.scheduler/")
+"""The beginnings of annotations that steer sets. Grove's own are written by admission, and may not change."""
+STEERING_GRAPHS = (*STEERING_SETS, GROVE_PREFIX, "nvidia.com/enable-grove", "nvidia.com/kai-scheduler-queue", "nvidia.com/enable-metrics")
+"""Those that steer graphs."""
+
 DOMAIN_PLACEMENT = "engine.grove.io/domain-placement"
 """The annotation of a set that asks to keep the pods of each of its fabric domains together (`resources.model.domain`)."""
 
@@ -52,6 +57,14 @@ TAKE_OVER = f"{ENGINE_PREFIX}take-over"
 
 ALLOW_REPLACE = f"{ENGINE_PREFIX}allow-replace"
 """The annotation of a graph whose set may be deleted and created again: `true`."""
+
+POD_FORM = f"{ENGINE_PREFIX}pod-form"
+"""The annotation of a graph, and of what runs its services, that records the form of its pods (`resources.dynamo.model.form`)."""
+SPREAD = f"{ENGINE_PREFIX}spread"
+"""The annotation of a graph's service whose replicas may have several pods on one node: `disabled`."""
+SPREAD_GROUPS = f"{ENGINE_PREFIX}spread-groups"
+"""The annotation of a set with the names of its scaling groups, separated by commas, of which every replica has its pods on different
+nodes (`resources.children.spread`)."""
 
 SHARED_WITH = f"{ENGINE_PREFIX}shared-with"
 """The annotation of a ResourceClaimTemplate with the names of the other namespaces whose sets may have claims made from it

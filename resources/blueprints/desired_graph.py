@@ -17,6 +17,7 @@ from resources.admission.graph_version import set_version, update_memo
 from resources.admission.request import Act, Request
 from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
+from resources.blueprints.graph_records import recorded_orchestrator
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
 from resources.dynamo import orchestrator
 from resources.dynamo.model.graph import KAI_QUEUE, InferenceGraph, Orchestrator
@@ -49,17 +50,20 @@ class GraphPlan(Struct, frozen=True, eq=False):
     """Why the graph cannot be carried out at all; empty if it can."""
     gate: UpdateGate = OPEN
     """Whether the API server has accepted the pods that running ones are replaced with."""
+    orchestrator: Orchestrator | None = None
+    """What runs the graph; None if nothing can."""
     replaces: bool = True
     """Whether the gate is that of objects that come in place of what runs, and not only of other templates."""
 
 
 def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GraphPlan:
     """The plan of a valid graph. Raises `PodFault` and `GraphError` if its objects cannot be computed."""
-    choice = orchestrator.choose(graph, observed.unserved)
+    may_replace = _may_replace(graph, configuration)
+    choice = orchestrator.choose(graph, observed.unserved, recorded_orchestrator(observed), may_replace=may_replace)
     if choice.orchestrator is None:
         return GraphPlan(_kept(observed), failure=choice.error)  # What exists stays: it may still serve.
     runner = _on_grove if choice.orchestrator is Orchestrator.GROVE else _on_components
-    plan = runner(observed, graph, configuration)
+    plan = _with_choice(runner(observed, graph, configuration), observed, graph, choice)
     if plan.failure:
         return replace(plan, resources=_kept(observed), nested=())
     shared = _shared_objects(observed, graph, configuration)
@@ -69,7 +73,12 @@ def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configu
         plan,
         resources=resources,
         states=_with_blockers(plan.states, _blockers(observed, graph, configuration)),
-        notes=(*plan.notes, *plan.gate.notes, *ingress_notes(graph, configuration.dynamo), *service_notes(graph)),
+        notes=(
+            *plan.notes,
+            *plan.gate.notes,
+            *ingress_notes(graph, configuration.dynamo),
+            *service_notes(graph),
+        ),
     )
     return plan if plan.gate.closed is None else _held_back(observed, graph, plan)
 
@@ -82,6 +91,24 @@ def _held_back(observed: Observed, graph: InferenceGraph, plan: GraphPlan) -> Gr
     states = tuple(replace(state, reason=wait.why) if wait.blocked and state.is_ready else state for state in plan.states)
     resources = tuple(resource for resource in held if resource is not None)
     return replace(plan, resources=resources, nested=(), states=states, deferred=(*plan.deferred, wait))
+
+
+def _may_replace(graph: InferenceGraph, configuration: Configuration) -> bool:
+    """Whether all pods of a graph may be replaced at once."""
+    return configuration.dynamo.allow_replace or graph.annotations.get(labels.ALLOW_REPLACE, "").lower() == "true"
+
+
+def _with_choice(plan: GraphPlan, observed: Observed, graph: InferenceGraph, choice: orchestrator.Choice) -> GraphPlan:
+    """The plan with the record of what runs the graph. It is blocked where its annotation asks for something else, which is not allowed."""
+    plan = replace(plan, orchestrator=choice.orchestrator, notes=(*plan.notes, *((choice.note,) if choice.note else ())))
+    if choice.asked is None:
+        return plan
+    wait = Wait(graph.id, choice.note, blocked=True, to_do=_remedy(graph))
+    return replace(plan, deferred=(*plan.deferred, wait))
+
+
+def _remedy(graph: InferenceGraph) -> str:
+    return f'allow it with --allow-replace or the annotation {labels.ALLOW_REPLACE}: "true" on {graph.id.kind} {graph.name}'
 
 
 def set_id(graph: InferenceGraph) -> ResourceId:
@@ -234,12 +261,11 @@ def _replaced(
     pods = sum(len(part.of(kinds.POD.name)) for part in observed.nested[id].slices.values())
     what = f"{id.kind} {id.name} must be replaced, which restarts {'its pod' if pods == 1 else f'all its {pods} pods'}"
     why = "; ".join(changes)
-    if configuration.dynamo.allow_replace or graph.annotations.get(labels.ALLOW_REPLACE, "").lower() == "true":
+    if _may_replace(graph, configuration):
         gate = gate_of_set(observed, planned, configuration)
         removed = _removed(id, f"{what}: {why}")
         return replace(plan, resources=(*plan.resources, removed), notes=(*plan.notes, f"{what}: {why}"), gate=gate)
-    remedy = f'allow it with --allow-replace or the annotation {labels.ALLOW_REPLACE}: "true" on {graph.id.kind} {graph.name}'
-    return replace(plan, deferred=(Wait(id, f"{what}: {why}", blocked=True, to_do=remedy),))
+    return replace(plan, deferred=(Wait(id, f"{what}: {why}", blocked=True, to_do=_remedy(graph)),))
 
 
 def _scaled(target: ResourceId, replicas: int) -> Resource:

@@ -1,6 +1,6 @@
 """The meaning of a graph: its PodCliqueSet, its other objects and its status; and its removal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -13,7 +13,6 @@ from engine.graph import part
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
-from engine.paths import overlay
 from engine.plan import Alarm, Objection, Wait
 from engine.reason import Reason
 from engine.resource import PLAIN, Body, Drop, Hold, Policy, Resource, Want
@@ -24,10 +23,13 @@ from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of
 from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups
+from resources.blueprints.graph_records import is_new, own_notes, recorded_orchestrator, records, unrecorded_form
 from resources.blueprints.replacement_trials import alarms
+from resources.dynamo.model.form import PodForm, with_form
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.status import FAILED, INVALID, Failure, status_of
+from resources.model import withdrawn
 from resources.model.epochs import allows_take_over, epoch_objection, left_alone
 from resources.ports.configuration import ONLY, Configuration
 from resources.removal.deletion import orphans_its_children
@@ -40,6 +42,7 @@ PROPOSED = replace(KNOWN, exact=(("spec",),))
 RUNNERS = {kind.name: kind for kind in (kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.DEPLOYMENT, kinds.LEADER_WORKER_SET)}
 """The kinds of objects that run a service."""
 
+NOTHING: Mapping[str, str] = {}
 WRITTEN_BY_SERVER = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
 """Metadata that no rule of graphs reads."""
 UNCHANGED = "is left as it is until the graph is valid"
@@ -61,7 +64,8 @@ def admitted_graph(id: ResourceId, body: Body, configuration: Configuration, mem
     version: GraphVersion | None = memo.last(VERSION)
     if decision.issues or version is None:
         return AdmittedGraph(decision, None, version)
-    return AdmittedGraph(decision, version.graph(id, annotations_of(decision.body or {})), version)
+    annotations = with_form(annotations_of(decision.body or {}), PodForm.CURRENT if is_new(body) else PodForm.FIRST)
+    return AdmittedGraph(decision, version.graph(id, annotations), version)
 
 
 def lookups_of(id: ResourceId, body: Body, configuration: Configuration, memo: Memo) -> tuple[ResourceId, ...]:
@@ -122,16 +126,18 @@ def _specified(body: Body) -> Body:
 
 
 def _body(observed: Observed) -> Body:
-    """The stored graph; if there is a proposal, the proposal with its metadata laid on that of the stored graph."""
-    if observed.proposal is None:
-        return observed.root.body
-    return {**observed.proposal, "metadata": overlay(observed.root.body["metadata"], observed.proposal.get("metadata") or {})}
+    """The stored graph with the form of its pods; if there is a proposal, the proposal, whose metadata are laid on the stored ones."""
+    body, metadata = observed.root.body, observed.root.body["metadata"]
+    if observed.proposal is not None:
+        body, metadata = observed.proposal, withdrawn.proposed_metadata(body, observed.proposal, labels.STEERING_GRAPHS)
+    return {**body, "metadata": {**metadata, "annotations": with_form(metadata.get("annotations") or {}, unrecorded_form(observed))}}
 
 
 def _planned(observed: Observed, graph: InferenceGraph, configuration: Configuration, memo: Memo) -> GraphPlan:
     looked_up = tuple(observed.looked_up.items())
     nested, own, foreign = tuple(observed.nested.values()), observed.slice(ONLY), observed.foreign
-    facts = (graph, configuration, observed.unserved, looked_up, nested, own, foreign, observed.trials)
+    recorded = recorded_orchestrator(observed)
+    facts = (graph, configuration, observed.unserved, looked_up, nested, own, foreign, observed.trials, recorded)
     return memo.recall("graph plan", facts, lambda: graph_plan(observed, graph, configuration))
 
 
@@ -142,10 +148,10 @@ def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: Gra
     if failure is not None and not deferred:
         deferred = (Wait(graph.id, planned.failure, blocked=True),)
     return Desired(
-        graph_of([part(ONLY, [_root(observed, body, status), *planned.resources])]),
+        graph_of([part(ONLY, [_root(observed, body, status, records(graph, planned.orchestrator)), *planned.resources])]),
         pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
         deferred=deferred,
-        notes=planned.notes,
+        notes=(*own_notes(observed, graph), *planned.notes),
         alarms=(*((Alarm(_camel(FAILED), planned.failure, blocking=True),) if failure else ()), *alarms(planned.gate)),
         trials=planned.gate.trials,
     )
@@ -175,18 +181,21 @@ def _held(observed: Observed, why: str) -> Iterator[Hold]:
     return (Hold(live.id, why) for live in observed.slice(ONLY).objects.values())
 
 
-def _root(observed: Observed, body: Body, status: Body | None) -> Want:
-    """The graph itself; its spec is written only if a manifest proposes it."""
+def _root(observed: Observed, body: Body, status: Body | None, records: Mapping[str, str] = NOTHING) -> Want:
+    """The graph itself with its records; its spec is written only if a manifest proposes it."""
     root, proposal = observed.root, observed.proposal
     metadata = {"name": root.id.name, "namespace": root.id.namespace}
     frame = {"apiVersion": kinds.DYNAMO_GRAPH.api_version, "kind": kinds.DYNAMO_GRAPH.name, "metadata": metadata}
     if proposal is None:
-        return Want(root.id, "managed", body=frame, policy=KNOWN, status=status)
+        own = {**frame, "metadata": {**metadata, **({"annotations": records} if records else {})}}
+        return Want(root.id, "managed", body=own, policy=KNOWN, status=status)
     proposed = proposal.get("metadata") or {}
+    proposed = {**proposed, "annotations": {**(proposed.get("annotations") or {}), **records}}
     given = {key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}
     finalizers = {} if root.uid else {"finalizers": list(KNOWN.finalizers)}
     manifest = {**frame, "metadata": {**metadata, **given, **finalizers}, "spec": body["spec"]}
-    return Want(root.id, "proposed by a manifest", body=manifest, policy=PROPOSED, status=status)
+    policy = replace(PROPOSED, withdrawn=withdrawn.paths(root.body, proposal, labels.STEERING_GRAPHS)) if root.uid else PROPOSED
+    return Want(root.id, "proposed by a manifest", body=manifest, policy=policy, status=status)
 
 
 def _teardown(observed: Observed) -> Desired:

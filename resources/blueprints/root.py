@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.graph import Part, part
 from engine.ids import Owner, ResourceId
@@ -24,6 +25,7 @@ from resources.children import identity
 from resources.children.child_kind import ChildTable
 from resources.children.resource_claim import unshared_alarms
 from resources.domains.release import DomainRelease, merged, owned_domains, release_domains
+from resources.model import withdrawn
 from resources.model.domain import Domain
 from resources.model.template import Template
 from resources.model.view import SET
@@ -53,9 +55,10 @@ def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None
         finalizers = {} if root.uid else {"finalizers": [labels.SET_FINALIZER]}
         spec = _respelled(admitted.body["spec"], mapping(root.body.get("spec")))
         body = {**frame, "metadata": {**metadata, **keys, **finalizers}, "spec": spec}
+        policy = replace(PROPOSED, withdrawn=withdrawn.paths(root.body, observed.proposal)) if root.uid else PROPOSED
         if observed.proposer is not None:
-            return Want(root.id, _part_of(observed.proposer), (_owner(observed.proposer),), body=body, policy=PROPOSED, status=status)
-        return Want(root.id, "proposed by a manifest", body=body, policy=PROPOSED, status=status)
+            return Want(root.id, _part_of(observed.proposer), (_owner(observed.proposer),), body=body, policy=policy, status=status)
+        return Want(root.id, "proposed by a manifest", body=body, policy=policy, status=status)
     if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
         body = {**frame, "metadata": _with_keys(metadata, recorded)}
         why = "managed: records the claim specs that it is given from other namespaces" if recorded else "managed"

@@ -21,6 +21,7 @@ from resources.children.child_kind import DeletionGroup, EventTexts
 from resources.children.podclique import HASH_LABEL, labels_of, our_labels, pod_spec_of
 from resources.children.resource_claim import ClaimUse
 from resources.children.scheduler_gang import SchedulerGang
+from resources.children.spread import with_spread
 from resources.domains import placement as domain_placement
 from resources.model import environment, epochs, group_index
 from resources.model.domain import Domain
@@ -277,6 +278,7 @@ def _spec(view: View, clique: CliqueView) -> dict[str, Any]:
     scheduler = view.configuration.scheduler(clique.clique.scheduler)
     address = names.service_address(view.root, view.index, view.namespace)
     spec = domain_placement.with_affinity(view, clique, scheduler.decorate_pod(pod_spec_of(view, clique)))
+    spec = with_spread(view, clique, spec)
     in_group = environment.IN_GROUP if clique.group is not None else ()
     spec = environment.prepend(spec, (*in_group, *environment.pod_variables(view.root, view.index, clique.name, address)))
     spec["subdomain"] = names.headless_service(view.root, view.index)

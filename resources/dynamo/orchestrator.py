@@ -3,12 +3,15 @@
 from collections.abc import Collection
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from resources.base import kinds
 from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, InferenceGraph, Orchestrator
 from resources.ports.configuration import KAI_SCHEDULER
 
 NOT_AVAILABLE = "no multinode orchestrator available"
+NAMES = {Orchestrator.GROVE: "Grove's objects", Orchestrator.COMPONENTS: "LeaderWorkerSets and Deployments"}
+"""What the objects are called by which an orchestrator runs a graph."""
 DEFAULT_QUEUE = "dynamo"
 """The KAI queue of graphs that name none."""
 
@@ -18,22 +21,49 @@ class Choice(Struct, frozen=True):
 
     orchestrator: Orchestrator | None
     error: str = ""
+    note: str = ""
+    """What the author should know of the choice; empty if it is as asked."""
+    asked: Orchestrator | None = None
+    """What the graph asks for by its annotation although another one runs it and is kept; None if there is no such thing."""
 
 
-def choose(graph: InferenceGraph, unserved: Collection[str]) -> Choice:
+def choose(graph: InferenceGraph, unserved: Collection[str], recorded: Orchestrator | None = None, *, may_replace: bool = False) -> Choice:
     """The orchestrator of a graph; `unserved` are the keys of the kinds that the cluster does not serve.
 
     Grove runs every graph if it is served and the graph does not disable it. Otherwise services on several nodes need LeaderWorkerSet and
-    Volcano, and services on one node need nothing.
+    Volcano, and services on one node need nothing. What is recorded is kept, whatever the cluster serves besides and the annotation says:
+    another choice replaces all pods, and must be allowed (`may_replace`).
     """
-    if graph.may_use_grove and kinds.PODCLIQUESET.key not in unserved:
+    wished = _wished(graph, unserved, is_new=recorded is not Orchestrator.COMPONENTS)
+    if recorded is None or wished.orchestrator in (recorded, None) or may_replace:
+        return wished
+    missing = _unserved_groups(recorded, graph, unserved)
+    if missing:
+        return Choice(None, f"{NOT_AVAILABLE}: {NAMES[recorded]} run the graph, and the cluster does not serve {' and '.join(missing)}")
+    why = f"{NAMES[recorded]} run the graph and stay: {NAMES[wished.orchestrator]} instead would replace all of its pods"
+    return replace(wished, orchestrator=recorded, note=why, asked=wished.orchestrator if ENABLE_GROVE in graph.annotations else None)
+
+
+def _wished(graph: InferenceGraph, unserved: Collection[str], *, is_new: bool) -> Choice:
+    """What would run the graph if nothing did. A new one whose annotation excludes the only orchestrator that there is has that one."""
+    has_grove = kinds.PODCLIQUESET.key not in unserved
+    if graph.may_use_grove and has_grove:
         return Choice(Orchestrator.GROVE)
-    missing = [kind.group for kind in (kinds.LEADER_WORKER_SET, kinds.VOLCANO_POD_GROUP) if kind.key in unserved]
-    if not graph.is_multinode or not missing:
+    missing = _unserved_groups(Orchestrator.COMPONENTS, graph, unserved)
+    if not missing:
         return Choice(Orchestrator.COMPONENTS)
+    needs = f"LeaderWorkerSets need {' and '.join(missing)}, which it does not serve"
+    if has_grove and is_new:
+        return Choice(Orchestrator.GROVE, note=f'the annotation {ENABLE_GROVE}: "false" has no effect: the cluster has only Grove; {needs}')
     unserved_grove, disabled = f"the cluster does not serve {kinds.PODCLIQUESET.group}", f'Grove is disabled by {ENABLE_GROVE}: "false"'
-    grove = unserved_grove if graph.may_use_grove else disabled
-    return Choice(None, f"{NOT_AVAILABLE}: {grove}; LeaderWorkerSets need {' and '.join(missing)}, which it does not serve")
+    return Choice(None, f"{NOT_AVAILABLE}: {unserved_grove if graph.may_use_grove else disabled}; {needs}")
+
+
+def _unserved_groups(orchestrator: Orchestrator, graph: InferenceGraph, unserved: Collection[str]) -> list[str]:
+    """The API groups that an orchestrator needs for a graph and that the cluster does not serve."""
+    needed = (kinds.LEADER_WORKER_SET, kinds.VOLCANO_POD_GROUP) if graph.is_multinode else ()
+    of_orchestrator = (kinds.PODCLIQUESET,) if orchestrator is Orchestrator.GROVE else needed
+    return [kind.group for kind in of_orchestrator if kind.key in unserved]
 
 
 def queue_of(graph: InferenceGraph) -> str:

@@ -11,12 +11,12 @@ from engine.conditions import condition
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
-from engine.paths import overlay
 from engine.plan import Alarm
 from engine.report.printable import clipped
 from engine.resource import Body
 from resources.base import kinds, names
 from resources.model.gang_record import recorded_in_gang
+from resources.model.withdrawn import proposed_metadata
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 from resources.ports.membership import CliqueRecord, DomainRecord, GroupRecord, MembershipReader, MembershipRecord
@@ -67,7 +67,7 @@ def specified_body(observed: Observed) -> Body:
     body = observed.root.body
     if observed.proposal is None:
         return body
-    return {**observed.proposal, "metadata": overlay(body["metadata"], observed.proposal.get("metadata") or {})}
+    return {**observed.proposal, "metadata": proposed_metadata(body, observed.proposal)}
 
 
 def effective_body(observed: Observed, configuration: Configuration) -> Body:

@@ -91,6 +91,8 @@ class Template(Struct, frozen=True, eq=False):
     """The fabric domains that it requests, each with the fabric that provides it."""
     domain_placement: DomainPlacement | None
     """How strictly the pods of each domain are kept together; None: not at all (R57)."""
+    spread_groups: frozenset[str]
+    """The scaling groups of which every replica has its pods on different nodes."""
     releases_domains: bool
     """Whether a domain is released when all its pods have completed (N33)."""
     gang_record: str
@@ -165,6 +167,7 @@ def read(
             (fabric, request) for fabric in configuration.fabrics for request in domain_requests_of(fabric, id.name, specified)
         ),
         domain_placement=placement_of(annotations),
+        spread_groups=frozenset(annotations.get(labels.SPREAD_GROUPS, "").split(",")) - {""},
         releases_domains=annotations.get(labels.RELEASE_DOMAINS) == labels.ON_COMPLETION,
         is_edited=is_edited,
         gang_record=gang_record(id, specified, configuration),

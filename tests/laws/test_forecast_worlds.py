@@ -55,8 +55,9 @@ async def test_a_graph_without_grove_does_what_was_forecast(addons: tuple[str, .
 
 async def test_a_graph_that_changes_its_orchestrator_does_what_was_forecast() -> None:
     async with stage(addons=("lws", "volcano")) as cluster:
-        for annotations in (None, NO_GROVE, {"nvidia.com/enable-grove": "true"}):
-            assert_settles(await forecast_then_sync(cluster, [graph(annotations=annotations)]))
+        for annotations in ({}, NO_GROVE, {"nvidia.com/enable-grove": "true"}):
+            allowed = {**annotations, "engine.grove.io/allow-replace": "true"}
+            assert_settles(await forecast_then_sync(cluster, [graph(annotations=allowed)]))
 
 
 async def test_a_deployment_that_has_failed_is_forecast_to_stay_so() -> None:

@@ -21,6 +21,7 @@ from tests.stories.stage import SETUP, Stage, stage
 pytestmark = pytest.mark.anyio
 
 NO_GROVE = {"nvidia.com/enable-grove": "false"}
+REPLACED = {"engine.grove.io/allow-replace": "true"}
 
 
 def status(cluster: Stage, name: str = "chat") -> dict[str, Any]:
@@ -121,12 +122,12 @@ async def test_a_graph_that_changes_its_orchestrator_and_back_leaves_nothing_of_
         await cluster.settle()
         assert cluster.there(kinds.PODCLIQUESET)
 
-        await cluster.apply(graph(annotations=NO_GROVE))
+        await cluster.apply(graph(annotations=NO_GROVE | REPLACED))
         await cluster.settle()
         assert not cluster.there(kinds.PODCLIQUESET) and not cluster.there(kinds.PODCLIQUE)
         assert (ready(cluster)[0], len(pods(cluster)), len(cluster.there(kinds.LEADER_WORKER_SET))) == ("successful", 5, 2)
 
-        await cluster.apply(graph(annotations={"nvidia.com/enable-grove": "true"}))
+        await cluster.apply(graph(annotations={"nvidia.com/enable-grove": "true"} | REPLACED))
         await cluster.settle()
         assert not cluster.there(kinds.LEADER_WORKER_SET) and not cluster.there(kinds.VOLCANO_POD_GROUP)
         assert (ready(cluster)[0], len(pods(cluster))) == ("successful", 5)
@@ -195,7 +196,7 @@ async def test_a_graph_with_automatic_nvlink_gets_its_domain_on_grove_and_a_clea
         assert domains(cluster)
         assert all(pod["spec"].get("resourceClaims") for pod in cluster.there(kinds.POD).values() if "decode" in pod["metadata"]["name"])
 
-        report = await cluster.sync(manifests=[graph(annotations=asked | NO_GROVE, decode=service(nodes=2))])
+        report = await cluster.sync(manifests=[graph(annotations=asked | NO_GROVE | REPLACED, decode=service(nodes=2))])
         assert not domains(cluster)
         notes = [note for plan in report.plans for note in plan.notes]
         assert any("NVLink" in note and "Grove" in note for note in notes), notes

@@ -38,6 +38,7 @@ READY = ("successful", "All resources are ready")
 QUEUE = "nvidia.com/kai-scheduler-queue"
 GROVE = "nvidia.com/enable-grove"
 WITHOUT_GROVE = {GROVE: "false"}
+REPLACED = {"engine.grove.io/allow-replace": "true"}
 WHOLE_NODE = {"limits": {"gpu": "8"}}
 
 
@@ -221,13 +222,13 @@ async def test_a_running_graph_changes_from_grove_to_leader_worker_sets_and_back
         await cluster.settle()
         assert (await cluster.state("swap"), await cluster.left(*COMPONENT_OBJECTS)) == (READY, [])
 
-        await cluster.apply(chat("swap", annotations=WITHOUT_GROVE))
+        await cluster.apply(chat("swap", annotations=WITHOUT_GROVE | REPLACED))
         await cluster.settle()
         assert (await cluster.state("swap"), await cluster.left(*GROVE_OBJECTS)) == (READY, [])
         assert await cluster.running() == 5
         assert await cluster.settle() == {}
 
-        await cluster.apply(chat("swap", annotations={GROVE: "true"}))
+        await cluster.apply(chat("swap", annotations={GROVE: "true"} | REPLACED))
         await cluster.settle()
         await cluster.emptied(*COMPONENT_OBJECTS)
         await cluster.until(kinds.POD, lambda pods: len(pods) == 5)

@@ -10,7 +10,6 @@ from engine.errors import ClusterError
 from engine.ids import Kind, ResourceId
 from engine.memo import blueprint_memo
 from engine.observed import Observed, unlisted_texts
-from engine.paths import overlay
 from engine.proposal import proposed_root
 from engine.report.printable import printable
 from engine.resource import Body
@@ -26,9 +25,10 @@ from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection, scope_of
 from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request
-from resources.base import kinds
+from resources.base import kinds, labels
 from resources.model.domain import specified_in
 from resources.model.membership import effective_body
+from resources.model.withdrawn import proposed_metadata
 from resources.ports.references import KnownReferences, known_references
 from resources.registry import BLUEPRINTS
 from resources.schema import pod_spec_rules
@@ -95,13 +95,15 @@ def _recorded(observed: Observed, wiring: Wiring) -> Body:
 
 
 def request_for(body: Body, references: KnownReferences) -> Request:
-    """The admission request of applying this manifest: an update keeps the labels and annotations that the manifest does not name."""
+    """The admission request of applying this manifest: an update keeps the labels and annotations that the manifest does not name, but
+    not those that it withdraws."""
     group, _, _ = body["apiVersion"].rpartition("/")
     id = KINDS[group, body["kind"]].id(body["metadata"].get("namespace", ""), body["metadata"]["name"])
     live = references.find(id)
     if live is None:
         return Request(Act.CREATE, id, body)
-    return Request(Act.UPDATE, id, {**body, "metadata": overlay(live.body["metadata"], body["metadata"])}, live.body)
+    prefixes = labels.STEERING_GRAPHS if id.kind == kinds.DYNAMO_GRAPH.name else labels.STEERING_SETS
+    return Request(Act.UPDATE, id, {**body, "metadata": proposed_metadata(live.body, body, prefixes)}, live.body)
 
 
 class AdmittedRoots(Struct, frozen=True, eq=False):

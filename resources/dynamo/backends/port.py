@@ -24,6 +24,8 @@ class Placement(Struct, frozen=True):
     """The GPUs of one node by which processes are counted; None if the service names no number."""
     ssh_secret: str
     """The Secret with the SSH key pair."""
+    is_current: bool = False
+    """Whether the pod has the current form (`resources.dynamo.model.form`)."""
 
     def warning(self, reason: str) -> str:
         """A warning that names the service and the role."""

@@ -1,5 +1,6 @@
 """TensorRT-LLM: the leader starts one process for each GPU of all nodes with mpirun over SSH; workers run an SSH server."""
 
+import re
 import shlex
 from collections.abc import Iterable
 from typing import Any
@@ -29,6 +30,8 @@ EXPORTED = (
     " NCCL_IB_DISABLE NCCL_P2P_DISABLE PATH PYTHONPATH TENSORRT_LLM_CACHE_DIR TOKENIZERS_PARALLELISM TRANSFORMERS_CACHE USER"
 ).split()
 """Variables that mpirun passes to all processes besides those of the container."""
+NOT_EXPORTED = ("_", "HOSTNAME", "OLDPWD", "PWD", "SHLVL", "GROVE_[^=]*", "LWS_[^=]*")
+"""Patterns of variables that are a pod's own: other nodes must not have the leader's."""
 HOST_KEYS = ("rsa", "ecdsa", "ed25519")
 
 _CLIENT = (
@@ -94,7 +97,11 @@ def _launcher(container: Body, placement: Placement, processes: int, volume: Bod
     workers = placement.addresses.workers(placement.nodes - 1)
     hosts = ",".join((placement.addresses.leader(in_shell), *workers))
     wait = [_name_wait(workers)] if placement.addresses.needs_name_wait else []
-    parts = (*_CLIENT, *wait, _mpirun(processes, hosts, (str(env.get("name", "")) for env in launched.envs), launched.text))
+    names = sorted({*EXPORTED, *(str(env.get("name", "")) for env in launched.envs)})
+    is_extended = placement.is_current and bool(container.get("envFrom"))
+    exports = [_exports(names), *(['"$@"'] if is_extended else [])]
+    mpirun = _mpirun(processes, hosts, " ".join(exports), launched.text)
+    parts = (*_CLIENT, *wait, *([_further_exports(names)] if is_extended else []), mpirun)
     changed = {**container, "command": list(SHELL), "args": [" && ".join(parts)], "env": list(launched.envs)}
     return RewrittenContainer(changed, (volume,))
 
@@ -118,8 +125,29 @@ def _is_program_call(script: str) -> bool:
         return False
 
 
-def _mpirun(processes: int, hosts: str, variables: Iterable[str], launched: str) -> str:
-    exports = " ".join(f"-x {escaped(shlex.quote(name))}" for name in sorted({*EXPORTED, *variables}))
+def _exports(names: Iterable[str]) -> str:
+    return " ".join(f"-x {escaped(shlex.quote(name))}" for name in names)
+
+
+def _further_exports(names: Iterable[str]) -> str:
+    """Sets the positional parameters to `-x NAME` for each variable of the environment besides these: `envFrom` brings variables whose
+    names the manifest does not have.
+
+    Entries of the environment end with a zero byte, so a line break in a value begins no name. mpirun splits names at a semicolon.
+    """
+    known = "|".join((*map(_escaped_pattern, names), *NOT_EXPORTED))
+    lines = "env -0 | tr '\\n\\0' '\\1\\n' | LC_ALL=C cut -s -d = -f 1"
+    others = f"LC_ALL=C grep -vxE {escaped(shlex.quote(f'({known})|.*;.*'))}"
+    words = r"""LC_ALL=C sed -e "s/'/'\\\\''/g" -e "s/.*/-x '&'/" | tr '\n' ' '"""
+    return f'eval "set -- $({lines} | {others} | {words})"'
+
+
+def _escaped_pattern(name: str) -> str:
+    """A name as an extended regular expression."""
+    return re.sub(r"[.^$*+?()\[\]{}|\\]", r"\\\g<0>", name)
+
+
+def _mpirun(processes: int, hosts: str, exports: str, launched: str) -> str:
     as_root = '$([ "$(id -u)" = "0" ] && echo --allow-run-as-root)'
     remote_shell = f'--mca plm_rsh_args "-p {PORT} -o StrictHostKeyChecking=no -i $HOME/.ssh/id_rsa"'
     return f"mpirun {as_root} --oversubscribe -n {processes} -H {hosts} --mca pml ob1 {remote_shell} {exports} bash -c {launched}"

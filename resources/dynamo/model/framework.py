@@ -5,10 +5,15 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 WORKERS = frozenset({"worker", "prefill", "decode"})
-"""The component types that run a framework; others are never rewritten."""
+"""The component types that run a framework. In the first form of pods, others are never rewritten."""
+OTHERS = frozenset({"frontend", "planner", "epp"})
+"""The component types that run something else, although their images may be those of a framework."""
 _SEGMENT = re.compile(r"[^|&;]+")
 """What stands between the operators of a shell line."""
 _INTERPRETER = re.compile(r"python[0-9.]*\s")
+_IN_IMAGE = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "tensorrtllm": "trtllm", "tensorrt-llm": "trtllm"}
+"""How names of images spell a framework -> the framework."""
+_IMAGE_WORD = re.compile(r"(?<![a-z0-9])(?:vllm|sglang|trtllm|tensorrt-?llm)(?![a-z0-9])")
 _MODULE_OPTION = re.compile(r"-m\s")
 
 
@@ -50,6 +55,23 @@ def framework_of(component_type: str, command: Sequence[str], args: Sequence[str
             f'could not determine backend framework: multiple backend frameworks detected from command: [{" ".join(detected)}] in "{text}"'
         )
     return Framework.NONE
+
+
+def distributed_framework_of(component_type: str, command: Sequence[str], args: Sequence[str], explicit: str, image: str) -> Framework:
+    """The framework of a service on several nodes, whatever its type: the one that its command starts, else the one that the graph names,
+    else the one that its image is named after. A frontend or a planner has only the one that its command starts.
+
+    Raises `FrameworkError` as `framework_of` does.
+    """
+    is_other = component_type.lower() in OTHERS
+    framework = framework_of("worker", command, args, "" if is_other else explicit)
+    return framework if is_other or framework is not Framework.NONE else framework_of_image(image)
+
+
+def framework_of_image(image: str) -> Framework:
+    """The framework that the name of an image contains as a word, e.g. `vllm-runtime`; none if it contains several."""
+    named = {_IN_IMAGE[word] for word in _IMAGE_WORD.findall(image.partition("@")[0].rpartition("/")[2].partition(":")[0].lower())}
+    return Framework(named.pop()) if len(named) == 1 else Framework.NONE
 
 
 def _behind_module_option(segment: str) -> str:

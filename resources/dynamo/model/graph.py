@@ -12,7 +12,8 @@ from engine.quantity import amount
 from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import mapping
-from resources.dynamo.model.framework import Framework, FrameworkError, framework_of
+from resources.dynamo.model.form import PodForm, form_of
+from resources.dynamo.model.framework import Framework, FrameworkError, distributed_framework_of, framework_of
 from resources.schema.dynamo import DynamoGraphSpec, GraphServiceSpec, GraphVolumeClaim
 
 ENABLE_GROVE = "nvidia.com/enable-grove"
@@ -154,6 +155,11 @@ class InferenceGraph:
         return self.annotations.get(ENABLE_GROVE, "").lower() != "false"
 
     @property
+    def is_current(self) -> bool:
+        """Whether its pods have the current form, and not the first one."""
+        return form_of(self.annotations) is PodForm.CURRENT
+
+    @property
     def pvcs(self) -> Sequence[GraphVolumeClaim]:
         """The entries of `spec.pvcs`."""
         return self.spec.pvcs
@@ -182,11 +188,12 @@ class InferenceGraph:
 
 def read_graph(id: ResourceId, annotations: Mapping[str, str], spec: DynamoGraphSpec) -> InferenceGraph:
     """The graph of this spec."""
+    is_current = form_of(annotations) is PodForm.CURRENT
     services: list[GraphService] = []
     faults: list[tuple[str, str]] = []
     for name, service in sorted(spec.services.items(), key=lambda pair: (pair[0].lower(), pair[0])):
         try:
-            framework = _framework(service, spec.backend_framework or "")
+            framework = _framework(service, spec.backend_framework or "", is_current=is_current)
         except FrameworkError as error:
             faults.append((name, str(error)))
             framework = Framework.NONE
@@ -200,10 +207,13 @@ def merged_envs(*lists: Sequence[Body]) -> tuple[Body, ...]:
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-def _framework(service: GraphServiceSpec, explicit: str) -> Framework:
+def _framework(service: GraphServiceSpec, explicit: str, *, is_current: bool) -> Framework:
     container = mapping((service.extra_pod_spec or {}).get("mainContainer"))
     command, args = (container.get(field) or () for field in ("command", "args"))
-    return framework_of(service.component_type or "", command, args, explicit)
+    kind = service.component_type or ""
+    if is_current and service.multinode is not None and service.multinode.node_count > 1:
+        return distributed_framework_of(kind, command, args, explicit, str(container.get("image") or ""))
+    return framework_of(kind, command, args, explicit)
 
 
 def whole_amount(value: str | None) -> int | None:

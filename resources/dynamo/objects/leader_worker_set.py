@@ -1,5 +1,6 @@
 """LeaderWorkerSets: one for each replica of a multinode service, with one group: a leader and its workers, gang-scheduled by Volcano."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -7,11 +8,15 @@ from msgspec import Struct
 from engine.observed import Live
 from engine.resource import Body, Policy, Want
 from resources.base import kinds
+from resources.base.affinity import with_anti_affinity
 from resources.base.fields import manifest, mapping, mappings
+from resources.base.labels import POD_FORM
+from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.objects.component_names import instance_name
-from resources.dynamo.objects.labels import own_labels
+from resources.dynamo.objects.labels import GRAPH_NAME, own_labels
 from resources.dynamo.objects.pod_template import (
+    COMPONENT,
     INSTANCE,
     TEMPLATE_HASH,
     object_annotations,
@@ -20,6 +25,7 @@ from resources.dynamo.objects.pod_template import (
     template_hash,
 )
 from resources.dynamo.objects.server_form import hash_label, server_form
+from resources.dynamo.objects.spread import is_spread
 from resources.dynamo.pods.builder import PodFault
 from resources.ports.configuration import DynamoSettings
 
@@ -50,7 +56,8 @@ def group_templates(graph: InferenceGraph, service: GraphService, settings: Dyna
 def leader_worker_set(graph: InferenceGraph, service: GraphService, index: int, templates: GroupTemplates, live: Live | None) -> Want:
     """The LeaderWorkerSet of one replica, created after its PodGroup."""
     name = instance_name(graph, service, index)
-    marked = [_marked(template, index, name) for template in (templates.leader, templates.worker)]
+    identity = {COMPONENT: service.name, GRAPH_NAME: graph.name, INSTANCE: str(index)} if is_spread(graph, service) else {}
+    marked = [_marked(template, index, name, identity) for template in (templates.leader, templates.worker)]
     live_templates = mapping(mapping(live.body.get("spec")).get("leaderWorkerTemplate")) if live else {}
     forms = {field: server_form(template, live_templates.get(field)) for field, template in zip(TEMPLATES, marked, strict=True)}
     own_hash = hash_label(template_hash(*marked), [(form, live_templates.get(field)) for field, form in forms.items()], live)
@@ -60,7 +67,7 @@ def leader_worker_set(graph: InferenceGraph, service: GraphService, index: int, 
         graph.namespace,
         name,
         {**object_labels(graph, service), INSTANCE: str(index), TEMPLATE_HASH: own_hash, **own_labels(graph)},
-        annotations=object_annotations(service),
+        annotations={**object_annotations(service), **({POD_FORM: PodForm.CURRENT.value} if graph.is_current else {})},
         spec={"replicas": 1, "startupPolicy": "LeaderCreated", "leaderWorkerTemplate": group},
     )
     return Want(
@@ -73,12 +80,14 @@ def leader_worker_set(graph: InferenceGraph, service: GraphService, index: int, 
     )
 
 
-def _marked(template: Body, index: int, name: str) -> dict[str, Any]:
-    """The template with the marks of one replica: its index, and the name of its PodGroup."""
+def _marked(template: Body, index: int, name: str, spread: Mapping[str, str]) -> dict[str, Any]:
+    """The template with the marks of one replica: its index, and the name of its PodGroup. No node may have two pods with the labels in
+    `spread`, if there are any."""
     metadata = template["metadata"]
     labels = {**metadata["labels"], INSTANCE: str(index)}
     annotations = {**metadata.get("annotations", {}), GROUP_NAME: name}
-    return {**template, "metadata": {"labels": labels, "annotations": annotations}}
+    spec = with_anti_affinity(template["spec"], spread) if spread else template["spec"]
+    return {**template, "metadata": {"labels": labels, "annotations": annotations}, "spec": spec}
 
 
 def _template(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings) -> Body:

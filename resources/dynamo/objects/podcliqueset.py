@@ -10,11 +10,13 @@ from engine.memo import Memo
 from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import manifest
-from resources.base.labels import KAI_QUEUE
+from resources.base.labels import KAI_QUEUE, POD_FORM, SPREAD_GROUPS
+from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.model.names import SUFFIXES, clique_names
 from resources.dynamo.objects.labels import own_labels, pod_annotations, pod_labels
+from resources.dynamo.objects.spread import is_spread
 from resources.dynamo.pods.builder import BuiltPod, built_pod
 from resources.ports.configuration import KAI_SCHEDULER, DynamoSettings
 
@@ -62,7 +64,7 @@ def _podcliqueset(graph: InferenceGraph, settings: DynamoSettings, queue: str | 
         graph.namespace,
         graph.name,
         own_labels(graph),
-        annotations=inherited_annotations(graph),
+        annotations={**inherited_annotations(graph), **_own_annotations(graph)},
         spec={"replicas": 1, "template": template},
     )
     warnings = (*set_notes(graph), *(warning for pod in pods.values() for warning in pod.warnings))
@@ -77,6 +79,14 @@ def scaled_up(graph: InferenceGraph) -> tuple[GraphService, ...]:
 def inherited_annotations(graph: InferenceGraph) -> dict[str, str]:
     """The annotations of the graph that its set gets: those with a prefix in `INHERITED`, for example `grove.io/auto-mnnvl`."""
     return {key: value for key, value in sorted(graph.annotations.items()) if key.partition("/")[0] in INHERITED and "/" in key}
+
+
+def _own_annotations(graph: InferenceGraph) -> dict[str, str]:
+    """The annotations of the set that come with the form of its pods; none in the first one."""
+    if not graph.is_current:
+        return {}
+    groups = sorted(clique_names(graph, service).base for service in scaled_up(graph) if is_spread(graph, service))
+    return {POD_FORM: PodForm.CURRENT.value, **({SPREAD_GROUPS: ",".join(groups)} if groups else {})}
 
 
 def set_notes(graph: InferenceGraph) -> tuple[str, ...]:

@@ -9,10 +9,12 @@ from msgspec import Struct
 from engine.report.printable import printable
 from engine.resource import Body
 from resources.base.fields import mapping, mappings
+from resources.base.labels import POD_FORM
 from resources.dynamo.backends.addresses import addresses_of
 from resources.dynamo.backends.faults import PodFault
 from resources.dynamo.backends.port import PROBES, FrameworkBackend, Placement, RewrittenContainer
 from resources.dynamo.backends.table import BACKENDS
+from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.framework import WORKERS, Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role, merged_envs
 from resources.dynamo.model.names import component
@@ -137,14 +139,23 @@ def _rewritten(
         addresses=addresses_of(graph, service, orchestrator),
         gpus=service.requested_gpus,
         ssh_secret=settings.ssh_secret_of(component(graph, service)),
+        is_current=graph.is_current,
     )
-    if service.framework is Framework.NONE and service.component_type in WORKERS:
-        reason = (
-            "every node runs the same command: none of `python … -m dynamo.vllm`, `dynamo.sglang` and `dynamo.trtllm` was recognised"
-            " in it; spec.backendFramework can name the framework"
-        )
-        return RewrittenContainer(container, warnings=(placement.warning(reason),))
+    if service.framework is Framework.NONE:
+        return RewrittenContainer(container, warnings=(placement.warning(_why_unchanged(graph, service)),))
     return BACKENDS[service.framework].rewritten(container, placement)
+
+
+def _why_unchanged(graph: InferenceGraph, service: GraphService) -> str:
+    """Why the nodes of a service do not work together, and what its author can do."""
+    start = f"every node runs the same command, as {service.nodes} independent servers: "
+    if not graph.is_current and service.component_type not in WORKERS:
+        reason = "the service is no worker, prefill or decode, and the graph was made when only those were changed"
+        return f'{start}{reason}; set componentType: worker, or annotate the graph with {POD_FORM}: "{PodForm.CURRENT}"'
+    return (
+        f"{start}none of `python … -m dynamo.vllm`, `dynamo.sglang` and `dynamo.trtllm` was recognised in it;"
+        " spec.backendFramework can name the framework"
+    )
 
 
 def _pod(service: GraphService, rewritten: RewrittenContainer, volumes: ServiceVolumes, path: Path) -> dict[str, Any]:

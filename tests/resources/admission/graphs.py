@@ -22,7 +22,9 @@ def worker(*args: str, framework: str = "vllm", **more: Any) -> Body:
 
 
 def wide(*args: str, nodes: Any = 2, gpus: Any = "4", **more: Any) -> Body:
-    """A worker on several nodes."""
+    """A worker on several nodes; without arguments, its parallel size is the number of its GPUs."""
+    if not args and gpus is not None and str(gpus).isdigit() and isinstance(nodes, int):
+        args = ("--tensor-parallel-size", str(nodes * int(gpus)))
     resources = {"resources": {"limits": {"gpu": gpus}}} if gpus is not None else {}
     return worker(*args, **{"multinode": {"nodeCount": nodes}, **resources, **more})
 

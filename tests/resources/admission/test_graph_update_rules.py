@@ -44,7 +44,7 @@ def test_a_change_that_replaces_the_set_is_admitted_with_a_warning(old: Any, new
     ("old", "new"),
     [
         pytest.param({"a": wide(replicas=2)}, {"a": wide(replicas=3)}, id="replicas"),
-        pytest.param({"a": wide("--x")}, {"a": wide("--y")}, id="arguments"),
+        pytest.param({"a": wide("--tp", "8", "--x")}, {"a": wide("--tp", "8", "--y")}, id="arguments"),
         pytest.param({"a": wide()}, {"a": wide(gpus="8")}, id="GPUs"),
     ],
 )
@@ -65,7 +65,8 @@ def test_a_change_of_the_orchestrator_is_announced() -> None:
     decision = updated_graph(graph(), graph(annotations=WITHOUT_GROVE))
 
     assert decision.warnings == (
-        "changing the annotation nvidia.com/enable-grove changes what runs the services: all of their pods are replaced",
+        "changing the annotation nvidia.com/enable-grove may change what runs the services, which replaces all of their pods: "
+        'sync does it only with --allow-replace or the annotation engine.grove.io/allow-replace: "true"',
     )
 
 

@@ -32,13 +32,14 @@ def test_grove_runs_everything_unless_disabled_then_lws_with_volcano_and_service
     choice = choose(graph(annotations, nodes), unserved(*served))
 
     if grove and value != "false":
-        expected = Orchestrator.GROVE
+        expected: Orchestrator | None = Orchestrator.GROVE
     elif nodes == 1 or (lws and volcano):
         expected = Orchestrator.COMPONENTS
     else:
-        expected = None
+        expected = Orchestrator.GROVE if grove else None
     assert choice.orchestrator is expected
     assert bool(choice.error) is (expected is None)
+    assert bool(choice.note) is (value == "false" and expected is Orchestrator.GROVE)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,6 @@ def test_the_choice_is_that_of_the_whole_graph() -> None:
         ((), "", ("does not serve grove.io", "leaderworkerset.x-k8s.io and scheduling.volcano.sh")),
         ((LWS,), "", ("does not serve grove.io", "need scheduling.volcano.sh")),
         ((VOLCANO,), "", ("does not serve grove.io", "need leaderworkerset.x-k8s.io")),
-        ((GROVE, LWS), "false", ('Grove is disabled by nvidia.com/enable-grove: "false"', "need scheduling.volcano.sh")),
     ],
 )
 def test_the_error_names_what_is_missing(served: tuple[str, ...], annotation: str, named: tuple[str, ...]) -> None:
@@ -83,3 +83,30 @@ def test_kai_is_used_where_its_group_is_served_and_its_profile_is_enabled() -> N
     assert uses_kai(("default-scheduler", "kai-scheduler"), frozenset())
     assert not uses_kai(("default-scheduler",), frozenset())
     assert not uses_kai(("kai-scheduler",), frozenset({kinds.KAI_QUEUE.key}))
+
+
+@pytest.mark.parametrize("recorded", Orchestrator)
+@pytest.mark.parametrize("value", ["", "false", "true"])
+def test_what_runs_a_graph_stays_whatever_is_served_and_asked_until_it_may_be_replaced(recorded: Orchestrator, value: str) -> None:
+    asked = graph({"nvidia.com/enable-grove": value} if value else {})
+    wished = choose(asked, frozenset()).orchestrator
+
+    kept = choose(asked, frozenset(), recorded)
+
+    assert kept.orchestrator is recorded
+    assert kept.asked is (wished if value and wished is not recorded else None)
+    assert bool(kept.note) is (wished is not recorded)
+    assert choose(asked, frozenset(), recorded, may_replace=True).orchestrator is wished
+
+
+def test_components_are_not_replaced_by_grove_while_the_cluster_does_not_serve_them() -> None:
+    error = choose(graph({"nvidia.com/enable-grove": "false"}), unserved(GROVE), Orchestrator.COMPONENTS).error
+
+    assert error.startswith(f'{NOT_AVAILABLE}: Grove is disabled by nvidia.com/enable-grove: "false"')
+    assert choose(graph({}), unserved(GROVE), Orchestrator.COMPONENTS).orchestrator is None
+
+
+def test_grove_is_not_replaced_while_the_cluster_does_not_serve_it() -> None:
+    error = choose(graph({}), unserved(LWS, VOLCANO), Orchestrator.GROVE).error
+
+    assert error == f"{NOT_AVAILABLE}: Grove's objects run the graph, and the cluster does not serve grove.io"

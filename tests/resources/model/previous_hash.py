@@ -7,6 +7,7 @@ from unittest import mock
 
 from engine.canonical import digest
 from engine.quantity import amount
+from resources.blueprints import graph_meaning, graph_records
 from resources.model import template
 
 UNORDERED = ("volumes", "imagePullSecrets", "tolerations", "volumeMounts", "ports")
@@ -58,6 +59,10 @@ def hashed_content(entry: Mapping[str, Any], priority: str) -> Any:
 
 @contextmanager
 def previous_version() -> Iterator[None]:
-    """The engine writes the hashes of version v2 while the block runs."""
-    with mock.patch.multiple(template, HASH_VERSION="v2", hashed_content=hashed_content):
+    """The engine writes the hashes of version v2, and graphs without records, while the block runs."""
+    with (
+        mock.patch.multiple(template, HASH_VERSION="v2", hashed_content=hashed_content),
+        mock.patch.object(graph_records, "is_new", lambda graph: False),
+        mock.patch.object(graph_meaning, "is_new", lambda graph: False),
+    ):
         yield

@@ -16,6 +16,7 @@ from tests.resources.dynamo.pods.graphs import (
     MAIN,
     WORKER,
     Body,
+    current,
     graph_of,
     main_container,
     main_of,
@@ -206,12 +207,13 @@ def fault_paths(body: Body) -> list[tuple[str | int, ...]]:
 
 @pytest.mark.parametrize("role", [LEADER, WORKER])
 @pytest.mark.parametrize("orchestrator", [GROVE, LWS])
-def test_every_node_of_a_service_that_is_no_worker_runs_the_same(role: Any, orchestrator: Any) -> None:
+def test_every_node_of_a_frontend_runs_the_same_which_is_a_warning(role: Any, orchestrator: Any) -> None:
     frontend = {"componentType": "frontend", "multinode": {"nodeCount": 2}}
-    built = pod(graph_of(frontend), role, orchestrator)
+    built = pod(current(frontend), role, orchestrator)
 
     assert main_container(built)["args"] == ["-m", "dynamo.frontend"]
-    assert built.warnings == ()
+    (warning,) = built.warnings
+    assert "every node runs the same command, as 2 independent servers: none of" in warning
 
 
 def test_a_worker_without_a_framework_is_told_that_its_nodes_run_the_same() -> None:
@@ -219,7 +221,9 @@ def test_a_worker_without_a_framework_is_told_that_its_nodes_run_the_same() -> N
 
     assert main_container(built)["args"] == ["python3 serve.py"]
     (warning,) = built.warnings
-    assert warning.startswith("service decode, worker: every node runs the same command: none of `python … -m dynamo.vllm`")
+    assert warning.startswith(
+        "service decode, worker: every node runs the same command, as 2 independent servers: none of `python … -m dynamo.vllm`"
+    )
 
 
 def test_the_name_of_a_multinode_service_must_fit_into_a_host_name() -> None:
