@@ -9,7 +9,7 @@ from engine.blueprint import NestedRoot
 from engine.conditions import completed_generation
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
-from engine.paths import overlay
+from engine.paths import get, overlay
 from engine.plan import Wait
 from engine.resource import Drop, Policy, Resource, Scaled
 from resources.admission.admit import admit
@@ -17,6 +17,7 @@ from resources.admission.graph_version import set_version, update_memo
 from resources.admission.request import Act, Request
 from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
+from resources.base.fields import mapping, mappings
 from resources.blueprints.graph_records import recorded_orchestrator
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
 from resources.dynamo import orchestrator
@@ -26,6 +27,7 @@ from resources.dynamo.model.state import ServiceState
 from resources.dynamo.objects import pvc, ssh_secret
 from resources.dynamo.objects.components import component_notes, component_resources, component_warnings
 from resources.dynamo.objects.ingress import ingress_notes, ingresses
+from resources.dynamo.objects.leader_worker_set import TEMPLATES
 from resources.dynamo.objects.obsolete_components import obsolete_components
 from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
 from resources.dynamo.objects.scaling import scale_targets
@@ -62,6 +64,7 @@ def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configu
     choice = orchestrator.choose(graph, observed.unserved, recorded_orchestrator(observed), may_replace=may_replace)
     if choice.orchestrator is None:
         return GraphPlan(_kept(observed), failure=choice.error)  # What exists stays: it may still serve.
+    configuration = _with_existing_secrets(observed, graph, configuration)
     runner = _on_grove if choice.orchestrator is Orchestrator.GROVE else _on_components
     plan = _with_choice(runner(observed, graph, configuration), observed, graph, choice)
     if plan.failure:
@@ -135,12 +138,36 @@ def _blockers(observed: Observed, graph: InferenceGraph, configuration: Configur
     present = {(id.kind, id.name) for id in known | unknown}
     claims = [name for kind, name in present if kind == kinds.PVC.name]
     secrets = [name for kind, name in present if kind == kinds.SECRET.name]
-    return pvc.missing_claims(graph, claims) | ssh_secret.missing_secrets(graph, configuration.dynamo, secrets)
+    lacks: dict[str, list[str]] = {}
+    for missing in (pvc.missing_claims(graph, claims), ssh_secret.missing_secrets(graph, configuration.dynamo, secrets)):
+        for service, why in missing.items():
+            lacks.setdefault(service, []).append(why)
+    return {service: "; ".join(reasons) for service, reasons in lacks.items()}
+
+
+def _with_existing_secrets(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> Configuration:
+    """The configuration with the SSH Secrets that exist: a service may have that of the whole graph."""
+    shared = ssh_secret.secret_of_graph(graph, configuration.dynamo)
+    existing = {id.name for id, live in observed.looked_up.items() if live is not None and id.kind == kinds.SECRET.name}
+    if shared not in existing or not ssh_secret.needed_secrets(graph, configuration.dynamo):
+        return configuration
+    settings = ssh_secret.with_existing(graph, configuration.dynamo, existing, set(_mounted_secrets(observed)))
+    return replace(configuration, dynamo=settings) if settings.ssh_names else configuration
+
+
+def _mounted_secrets(observed: Observed) -> Iterator[str]:
+    """The names of the Secrets that pods of a graph, or the templates of its LeaderWorkerSets, mount."""
+    pods = (pod.body for nested in observed.nested.values() for part in nested.slices.values() for pod in part.of(kinds.POD.name))
+    groups = (live.body for live in observed.slice(ONLY).of(kinds.LEADER_WORKER_SET.name))
+    templates = (get(body, ("spec", "leaderWorkerTemplate", field), {}) for body in groups for field in TEMPLATES)
+    for body in (*pods, *templates):
+        yield from (mapping(volume.get("secret")).get("secretName", "") for volume in mappings(get(body, ("spec", "volumes"), ())))
 
 
 def lookups(graph: InferenceGraph, configuration: Configuration) -> tuple[ResourceId, ...]:
     """The Secrets and claims that the pods of a graph mount, and the KAI queue that it names."""
-    secrets = ssh_secret.needed_secrets(graph, configuration.dynamo).values()
+    secrets = list(ssh_secret.needed_secrets(graph, configuration.dynamo).values())
+    secrets += [ssh_secret.secret_of_graph(graph, configuration.dynamo)] if secrets else []
     claims = [name for service in graph.services for name in pvc.mounted_claims(service)]
     claims += [entry.name for entry in graph.pvcs if entry.name]
     queues = [orchestrator.queue_of(graph)] if KAI_SCHEDULER in configuration.schedulers else []

@@ -31,6 +31,8 @@ class DynamoSettings(Struct, frozen=True):
 
     ssh_secret: str = SSH_SECRET
     """The name of the Secret with the SSH key pair of a multinode TensorRT-LLM service, in the graph's namespace."""
+    ssh_names: tuple[tuple[str, str], ...] = ()
+    """Component -> the name of its Secret, where it is another one that exists: that of the whole graph."""
     create_ssh_secret: bool = False
     """Whether that Secret is created if it is missing. Otherwise the service waits for it."""
     enabled: bool = True
@@ -51,7 +53,7 @@ class DynamoSettings(Struct, frozen=True):
 
     def ssh_secret_of(self, component: str) -> str:
         """The name of the Secret of one component."""
-        return self.ssh_secret.replace("{component}", component)
+        return dict(self.ssh_names).get(component) or self.ssh_secret.replace("{component}", component)
 
 
 class Configuration(Struct, frozen=True):

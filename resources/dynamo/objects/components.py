@@ -159,7 +159,9 @@ def _service_notes(graph: InferenceGraph, service: GraphService) -> Iterator[str
         return
     field = f"spec.services[{service.name}]"
     scheduler = service.scheduler
-    if scheduler and scheduler != VOLCANO:
+    if scheduler and scheduler != VOLCANO and graph.is_current:
+        yield f"{field}.extraPodSpec.schedulerName: {scheduler} schedules the pods one by one: only {VOLCANO} knows their gang"
+    elif scheduler and scheduler != VOLCANO:
         yield f"{field}.extraPodSpec.schedulerName: {scheduler} is replaced by {VOLCANO}, which schedules the gangs of LeaderWorkerSets"
     if service.replicas > 0 and (name := instance_name(graph, service, 0)) != (full := instance(graph, service, 0)):
         yield f"{field}: names of LeaderWorkerSets are shortened to fit pod labels: {full} becomes {name}"

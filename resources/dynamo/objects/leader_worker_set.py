@@ -91,14 +91,16 @@ def _marked(template: Body, index: int, name: str, spread: Mapping[str, str]) ->
 
 
 def _template(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings) -> Body:
-    """The pod template of a role. Volcano schedules it whatever scheduler the service names, for only Volcano knows the PodGroup."""
+    """The pod template of a role. Volcano schedules it, for only Volcano knows the PodGroup, unless the service names another scheduler; in
+    the first form of pods whatever it names."""
     template = pod_template(graph, service, role, settings)
-    spec = {**template["spec"], "schedulerName": VOLCANO}
-    _check(service, role, spec)
+    own = service.scheduler if graph.is_current else ""
+    spec = {**template["spec"], "schedulerName": own or VOLCANO}
+    _check(service, spec)
     return {**template, "spec": spec}
 
 
-def _check(service: GraphService, role: Role, spec: dict[str, Any]) -> None:
+def _check(service: GraphService, spec: dict[str, Any]) -> None:
     """Raise `PodFault` for a pod that could not run in a LeaderWorkerSet."""
     path = ("spec", "services", service.name)
     container = next((container for container in mappings(spec.get("containers")) if container.get("name") == "main"), None)
@@ -108,9 +110,6 @@ def _check(service: GraphService, role: Role, spec: dict[str, Any]) -> None:
         raise PodFault((*path, "extraPodSpec", "mainContainer", "command"), "container Command cannot be nil for LWS pod")
     if not container.get("args") and list(container["command"]) == ["/bin/sh", "-c"]:
         raise PodFault((*path, "extraPodSpec", "mainContainer", "args"), "container Args cannot be empty for LWS pod")
-    limits = mapping(mapping(container.get("resources")).get("limits"))
-    if role is Role.WORKER and service.gpus is None and not any(key.endswith("/gpu") for key in limits):
-        raise PodFault((*path, "resources", "limits", "gpu"), "GPU limit is not set for LWS worker pod")
 
 
 def _workers(service: GraphService) -> str:

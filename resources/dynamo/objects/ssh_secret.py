@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from engine.ids import Owner
 from engine.observed import Live
 from engine.resource import Policy, Want
@@ -24,6 +26,24 @@ def needed_secrets(graph: InferenceGraph, settings: DynamoSettings) -> dict[str,
     }
 
 
+def secret_of_graph(graph: InferenceGraph, settings: DynamoSettings) -> str:
+    """The name of the Secret that all services of a graph may share: the configured one with the graph in place of the component."""
+    return settings.ssh_secret_of(graph.name)
+
+
+def with_existing(graph: InferenceGraph, settings: DynamoSettings, existing: Collection[str], mounted: Collection[str]) -> DynamoSettings:
+    """The settings by which a service has the Secret of the whole graph where that exists and its own does not.
+
+    `existing` has the names of the Secrets that exist, `mounted` of those that pods of the graph have: what runs keeps its Secret.
+    """
+    shared = secret_of_graph(graph, settings)
+    if settings.create_ssh_secret or shared not in existing:
+        return settings
+    own = {component(graph, service): settings.ssh_secret_of(component(graph, service)) for service in graph.services}
+    lacking = [key for key, name in own.items() if name not in mounted and (shared in mounted or name not in existing)]
+    return replace(settings, ssh_names=tuple((key, shared) for key in lacking))
+
+
 def missing_secrets(graph: InferenceGraph, settings: DynamoSettings, existing: Collection[str]) -> dict[str, str]:
     """Service -> why its pods cannot start: its Secret does not exist and is not created.
 
@@ -31,7 +51,8 @@ def missing_secrets(graph: InferenceGraph, settings: DynamoSettings, existing: C
     """
     if settings.create_ssh_secret:
         return {}
-    return {service: _reason(name) for service, name in needed_secrets(graph, settings).items() if name not in existing}
+    shared = secret_of_graph(graph, settings)
+    return {service: _reason(name, shared) for service, name in needed_secrets(graph, settings).items() if name not in existing}
 
 
 def created_secrets(graph: InferenceGraph, settings: DynamoSettings, live: Mapping[str, Live]) -> Iterator[Want]:
@@ -57,7 +78,8 @@ def _is_ours(secret: Live, graph: InferenceGraph, *, is_shared: bool) -> bool:
     return secret.labels.get(MANAGED_BY) == GRAPH_MANAGER and (is_shared or secret.labels.get(PART_OF) == graph.name)
 
 
-def _reason(name: str) -> str:
+def _reason(name: str, shared: str) -> str:
     keys = " and ".join(SSH_KEYS)
-    need = f"Secret {name} does not exist: TensorRT-LLM on several nodes needs it for the SSH key pair (keys {keys})"
+    other = f" (nor {shared} for the whole graph)" if shared != name else ""
+    need = f"Secret {name} does not exist{other}: TensorRT-LLM on several nodes needs it for the SSH key pair (keys {keys})"
     return f"{need}; create it, or set dynamo.mpiRun.createSshSecret"

@@ -152,7 +152,10 @@ REJECTED = [
         id="two schedulers",
     ),
     pytest.param(
-        graph({"decode": wide(extraPodSpec={**worker("x")["extraPodSpec"], "schedulerName": "kai-scheduler"})}, annotations=WITHOUT_GROVE),
+        graph(
+            {"decode": wide(extraPodSpec={**worker("x")["extraPodSpec"], "schedulerName": "kai-scheduler"})},
+            annotations=WITHOUT_GROVE | {"engine.grove.io/pod-form": "1"},
+        ),
         [
             'spec.services.decode.extraPodSpec.schedulerName: Invalid value: "kai-scheduler": '
             "must be volcano or empty: without Grove, a service on several nodes is scheduled by volcano"
@@ -160,9 +163,9 @@ REJECTED = [
         id="another scheduler than Volcano without Grove",
     ),
     pytest.param(
-        graph({"decode": wide(gpus=None)}, annotations=WITHOUT_GROVE),
-        ["spec.services.decode.resources.limits.gpu: GPU limit is not set for LWS worker pod"],
-        id="the GPUs of a LeaderWorkerSet",
+        graph({"decode": {**wide(), "extraPodSpec": {"mainContainer": {"image": "i"}}}}, annotations=WITHOUT_GROVE),
+        ["spec.services.decode.extraPodSpec.mainContainer.args: container Args cannot be empty for LWS pod"],
+        id="the arguments of a LeaderWorkerSet",
     ),
     pytest.param(
         graph({"decode": wide(replicas=10_001)}, annotations=WITHOUT_GROVE),

@@ -144,18 +144,20 @@ def test_a_service_without_a_number_of_replicas_has_one() -> None:
     assert "LeaderWorkerSet/g-decode-1" not in resources(graph(decode=worker(nodes=2)))
 
 
-def test_a_worker_without_gpus_is_blocked_with_the_field_and_its_service_is_created() -> None:
-    specified = decode(replicas=1, resources={})
-    reason = "spec.services.decode.resources.limits.gpu: GPU limit is not set for LWS worker pod"
+def test_a_worker_without_gpus_runs_and_one_without_arguments_is_blocked_while_its_service_is_created() -> None:
+    assert blocked(resources(decode(replicas=1, resources={}))) == {}
+
+    specified = graph(decode=worker(nodes=2) | {"extraPodSpec": {"mainContainer": {"image": "i"}}})
+    reason = "spec.services.decode.extraPodSpec.mainContainer.args: container Args cannot be empty for LWS pod"
     made = resources(specified)
 
-    assert blocked(made) == {"PodGroup/g-decode-0": reason, "LeaderWorkerSet/g-decode-0": reason}
+    assert set(blocked(made).values()) == {reason}
     assert wanted(made) == ["Service/g-decode"]
 
 
 def test_a_leader_worker_set_that_exists_is_left_as_it_is_while_its_pods_cannot_be_built() -> None:
     lives = lives_of(resources(decode(replicas=1)).values())
-    made = resources(decode(replicas=1, resources={}), lives)
+    made = resources(graph(decode=worker(nodes=2) | {"extraPodSpec": {"mainContainer": {"image": "i"}}}), lives)
 
     assert list(blocked(made)) == ["LeaderWorkerSet/g-decode-0"]
     assert dropped(made) == {}

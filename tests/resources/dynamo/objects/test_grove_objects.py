@@ -322,7 +322,8 @@ def test_a_missing_secret_is_named_with_its_service_and_its_keys() -> None:
     services = {"decode": worker("trtllm", nodes=2), "prefill": worker("trtllm", nodes=2)}
 
     assert missing_secrets(graph(services), DynamoSettings(), {"mpirun-ssh-key-g-prefill"}) == {
-        "decode": "Secret mpirun-ssh-key-g-decode does not exist: TensorRT-LLM on several nodes needs it for the SSH key pair "
+        "decode": "Secret mpirun-ssh-key-g-decode does not exist (nor mpirun-ssh-key-g for the whole graph): "
+        "TensorRT-LLM on several nodes needs it for the SSH key pair "
         "(keys private.key and private.key.pub); create it, or set dynamo.mpiRun.createSshSecret"
     }
 

@@ -1,0 +1,86 @@
+"""What a graph needs and what exists: SSH Secrets by both names, claims, schedulers and accounts of users."""
+
+from typing import Any
+
+import pytest
+
+from engine.runtime.sync_report import Ending
+from resources.base import kinds
+from tests.stories.graphs import graph, service
+from tests.stories.stage import Stage, stage
+from tests.stories.test_graph_form import uids
+from tests.stories.test_graphs import NO_GROVE, ready
+
+pytestmark = pytest.mark.anyio
+
+ADDONS: dict[str, tuple[str, ...]] = {"grove": (), "components": ("lws", "volcano")}
+PATHS: dict[str, dict[str, str]] = {"grove": {}, "components": NO_GROVE}
+TRTLLM = service(nodes=2, script="python3 -m dynamo.trtllm --tensor-parallel-size 8")
+OWN, SHARED = "mpirun-ssh-key-chat-decode", "mpirun-ssh-key-chat"
+
+
+async def add_secret(cluster: Stage, name: str) -> None:
+    """Create a Secret of that name."""
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "default"}}
+    await cluster.kubectl.create(kinds.SECRET, "default", body)
+
+
+def mounted(cluster: Stage) -> set[str]:
+    """The names of the Secrets that pods mount."""
+    volumes = (volume for pod in cluster.there(kinds.POD).values() for volume in pod["spec"].get("volumes", ()))
+    return {volume["secret"]["secretName"] for volume in volumes if "secret" in volume} & {OWN, SHARED}
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_ssh_secret_is_found_by_the_name_of_the_deployment_and_stays_the_one_that_pods_mount(path: str) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        await cluster.sync(manifests=[graph(annotations=PATHS[path], decode=TRTLLM)], wait=False)
+        assert f"Secret {OWN} does not exist (nor {SHARED} for the whole graph)" in ready(cluster)[1]
+
+        await add_secret(cluster, SHARED)
+        report = await cluster.sync()
+        before = uids(cluster)
+        assert (report.ending, len(before), mounted(cluster)) == (Ending.DONE, 2, {SHARED})
+
+        await add_secret(cluster, OWN)
+        await cluster.sync()
+        assert (uids(cluster), mounted(cluster)) == (before, {SHARED})
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_ssh_secret_of_the_component_comes_first_and_stays(path: str) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        await add_secret(cluster, OWN)
+        await add_secret(cluster, SHARED)
+        await cluster.sync(manifests=[graph(annotations=PATHS[path], decode=TRTLLM)])
+        before = uids(cluster)
+        assert mounted(cluster) == {OWN}
+
+        await cluster.kubectl.delete(kinds.SECRET, "default", OWN, propagation="Background")
+        await cluster.sync(wait=False)
+        assert (uids(cluster), mounted(cluster)) == (before, {OWN})
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_missing_secret_and_a_missing_claim_are_named_together_and_no_pod_is_made(path: str) -> None:
+    mount = {"volumeMounts": [{"name": "models", "mountPoint": "/models"}]}
+    async with stage(addons=ADDONS[path]) as cluster:
+        await cluster.sync(manifests=[graph(annotations=PATHS[path], decode=TRTLLM | mount)], wait=False)
+
+        reason = ready(cluster)[1]
+        assert "PersistentVolumeClaim models does not exist" in reason and f"Secret {OWN} does not exist" in reason
+        assert cluster.there(kinds.POD) == {}
+
+
+async def test_without_grove_a_service_keeps_its_own_scheduler_and_account() -> None:
+    own: dict[str, Any] = {"schedulerName": "default-scheduler", "serviceAccountName": "mine"}
+    decode = service(nodes=2, script="python3 -m dynamo.vllm --tensor-parallel-size 8")
+    decode["extraPodSpec"] |= own
+    async with stage(addons=ADDONS["components"]) as cluster:
+        noted = [note for plan in (await cluster.look([graph(annotations=NO_GROVE, decode=decode)])).planned.plans for note in plan.notes]
+        await cluster.sync(manifests=[graph(annotations=NO_GROVE, decode=decode)], wait=False)
+
+        (group,) = cluster.there(kinds.LEADER_WORKER_SET).values()
+        templates = [group["spec"]["leaderWorkerTemplate"][field]["spec"] for field in ("leaderTemplate", "workerTemplate")]
+        assert [{key: template[key] for key in own} for template in templates] == [own, own]
+        assert any("default-scheduler schedules the pods one by one: only volcano knows their gang" in note for note in noted)
