@@ -26,6 +26,10 @@ NO_VALUE: Final = object()
 """Stands for a value that is not shown; None would be shown as `null`."""
 
 
+SERVICES = ("spec", "services")
+"""The path of a graph's services, whose names Dynamo's operator writes in brackets."""
+
+
 class Child(str):
     """A key that is written with a dot even if it is no identifier, as Grove writes `metadata.annotations.<key>`."""
 
@@ -113,8 +117,12 @@ def duplicates(values: Iterable[tuple[Path, Hashable]]) -> Iterator[Issue]:
 
 
 def spelled(path: Path) -> str:
-    """A path as text; a key that is no identifier is in brackets, unless it is a `Child`."""
-    parts = (f"[{part}]" if isinstance(part, int) or not (isinstance(part, Child) or _is_word(part)) else f".{part}" for part in path)
+    """A path as text; a key that is no identifier is in brackets, unless it is a `Child`, and so is the name of a graph's service."""
+    is_service = path[:2] == SERVICES
+    parts = (
+        f"[{part}]" if isinstance(part, int) or (is_service and position == 2) or not _is_plain(part) else f".{part}"
+        for position, part in enumerate(path)
+    )
     return clipped("".join(parts).removeprefix("."), MAX_TEXT)
 
 
@@ -127,6 +135,10 @@ def shown(value: Any) -> str:
     if value is None or isinstance(value, bool | int | float):
         return clipped(json.dumps(value), MAX_VALUE)
     return "a list" if isinstance(value, list | tuple) else "an object"
+
+
+def _is_plain(part: str) -> bool:
+    return isinstance(part, Child) or _is_word(part)
 
 
 def _is_word(key: str) -> bool:

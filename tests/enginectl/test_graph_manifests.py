@@ -41,8 +41,8 @@ def test_an_issue_and_a_value_that_is_read_otherwise_are_reported_with_their_lin
 
     assert answer.code == Exit.FAILED
     assert f"  problem: {file}:8: spec.services[decode].replicas must be non-negative\n" in answer.out
-    assert f'warning: {file}:11: spec.services.decode.multinode.nodeCount: "2" is read as the number 2\n' in answer.err
-    assert f'warning: {file}:12: spec.services.decode.resources.limits.gpu: 8 is read as the text "8"\n' in answer.err
+    assert f'warning: {file}:11: spec.services[decode].multinode.nodeCount: "2" is read as the number 2\n' in answer.err
+    assert f'warning: {file}:12: spec.services[decode].resources.limits.gpu: 8 is read as the text "8"\n' in answer.err
 
 
 def test_a_wrong_type_is_reported_with_its_line(engine: Engine, tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_wrong_type_is_reported_with_its_line(engine: Engine, tmp_path: Path) 
     answer = engine("diff", "--against", "empty", "-f", file)
 
     assert answer.code == Exit.FAILED
-    assert f'{file}:8: spec.services.decode.replicas: must be an integer, got "many"' in answer.err
+    assert f'{file}:8: spec.services[decode].replicas: must be an integer, got "many"' in answer.err
 
 
 def test_a_new_and_a_changed_graph_are_stored_with_numbers(box: Box, engine: Engine, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_a_webhook_answers_with_the_field_of_each_issue_and_with_a_patch_of_the_
     )
 
     assert refused["status"]["details"]["causes"] == [
-        {"reason": "FieldValueInvalid", "message": "spec.services[a].replicas must be non-negative", "field": "spec.services.a.replicas"}
+        {"reason": "FieldValueInvalid", "message": "spec.services[a].replicas must be non-negative", "field": "spec.services[a].replicas"}
     ]
     assert admitted["patchType"] == "JSONPatch"
 
@@ -118,7 +118,9 @@ def test_what_a_server_would_refuse_in_the_pods_of_a_graph_is_said_at_its_servic
     decision = created_graph(graph({"decode": worker(**MOUNT)}, annotations=annotations))
 
     assert decision.allowed
-    assert [str(finding) for finding in decision.pods] == [f"spec.services.decode: Invalid value: its pods would not be valid: {NO_VOLUME}"]
+    assert [str(finding) for finding in decision.pods] == [
+        f"spec.services[decode]: Invalid value: its pods would not be valid: {NO_VOLUME}"
+    ]
     assert f"the API server would refuse the pods: {decision.pods[0]}" in decision.all_warnings
 
 

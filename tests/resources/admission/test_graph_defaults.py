@@ -16,9 +16,9 @@ def test_a_number_in_quotes_and_an_amount_without_are_accepted_and_stored_with_t
     service = decision.body["spec"]["services"]["decode"]
     assert (service["multinode"]["nodeCount"], service["replicas"], service["resources"]["limits"]["gpu"]) == (2, 3, "2")
     assert decision.warnings == (
-        'spec.services.decode.replicas: "3" is read as the number 3',
-        'spec.services.decode.multinode.nodeCount: "2" is read as the number 2',
-        'spec.services.decode.resources.limits.gpu: 2 is read as the text "2"',
+        'spec.services[decode].replicas: "3" is read as the number 3',
+        'spec.services[decode].multinode.nodeCount: "2" is read as the number 2',
+        'spec.services[decode].resources.limits.gpu: 2 is read as the text "2"',
     )
     assert created_graph(decision.body).body is decision.body
 
@@ -27,7 +27,7 @@ def test_a_number_in_quotes_and_an_amount_without_are_accepted_and_stored_with_t
 def test_what_is_no_number_is_not_read_as_one(value: Any) -> None:
     (issue,) = created_graph(one(multinode={"nodeCount": value})).issues
 
-    assert issue.field == "spec.services.decode.multinode.nodeCount"
+    assert issue.field == "spec.services[decode].multinode.nodeCount"
 
 
 def test_amounts_of_other_resources_become_text() -> None:

@@ -91,7 +91,7 @@ REJECTED = [
     pytest.param(
         graph({"decode": worker(), "Decode": worker()}),
         [
-            'spec.services.decode: Duplicate value: "decode": '
+            'spec.services[decode]: Duplicate value: "decode": '
             "differs from the service Decode in case only, and names of objects are in lower case"
         ],
         id="services that differ in case only",
@@ -112,15 +112,15 @@ REJECTED = [
     pytest.param(
         graph({"decode": wide("--x", framework="trtllm", gpus="2.5"), "prefill": wide(gpus="-1")}),
         [
-            'spec.services.decode.resources.limits.gpu: Invalid value: "2.5": must be a whole number of GPUs',
-            'spec.services.prefill.resources.limits.gpu: Invalid value: "-1": must be a whole number of GPUs',
+            'spec.services[decode].resources.limits.gpu: Invalid value: "2.5": must be a whole number of GPUs',
+            'spec.services[prefill].resources.limits.gpu: Invalid value: "-1": must be a whole number of GPUs',
         ],
         id="numbers of GPUs that are not whole",
     ),
     pytest.param(
         graph({"decode": wide("--x", framework="trtllm", gpus=None)}),
         [
-            "spec.services.decode.resources.limits.gpu: Required value: the number of GPUs of each node: "
+            "spec.services[decode].resources.limits.gpu: Required value: the number of GPUs of each node: "
             "mpirun starts one process of TensorRT-LLM for each GPU"
         ],
         id="the GPUs of TensorRT-LLM",
@@ -128,7 +128,7 @@ REJECTED = [
     pytest.param(
         one(extraPodSpec={"schedulerName": "mine"}),
         [
-            'spec.services.decode.extraPodSpec.schedulerName: Invalid value: "mine": '
+            'spec.services[decode].extraPodSpec.schedulerName: Invalid value: "mine": '
             "schedulerName must be an enabled scheduler backend; "
             "this scheduler is not enabled in OperatorConfiguration; there is default-scheduler"
         ],
@@ -137,7 +137,7 @@ REJECTED = [
     pytest.param(
         graph({"a": worker(), "b": worker(extraPodSpec={"schedulerName": "mine"})}),
         [
-            'spec.services.b.extraPodSpec.schedulerName: Invalid value: "mine": '
+            'spec.services[b].extraPodSpec.schedulerName: Invalid value: "mine": '
             f"must be that of the other services: a names none and has default-scheduler, {ONE_SCHEDULER}"
         ],
         id="a scheduler that the others do not have",
@@ -145,9 +145,10 @@ REJECTED = [
     pytest.param(
         graph({"a": worker(extraPodSpec={"schedulerName": "x"}), "b": worker(extraPodSpec={"schedulerName": "y"})}),
         [
-            'spec.services.a.extraPodSpec.schedulerName: Invalid value: "x": schedulerName must be an enabled scheduler backend; '
+            'spec.services[a].extraPodSpec.schedulerName: Invalid value: "x": schedulerName must be an enabled scheduler backend; '
             "this scheduler is not enabled in OperatorConfiguration; there is default-scheduler",
-            f'spec.services.b.extraPodSpec.schedulerName: Invalid value: "y": must be that of the other services: a has x, {ONE_SCHEDULER}',
+            'spec.services[b].extraPodSpec.schedulerName: Invalid value: "y": must be that of the other services: '
+            f"a has x, {ONE_SCHEDULER}",
         ],
         id="two schedulers",
     ),
@@ -157,14 +158,14 @@ REJECTED = [
             annotations=WITHOUT_GROVE | {"engine.grove.io/pod-form": "1"},
         ),
         [
-            'spec.services.decode.extraPodSpec.schedulerName: Invalid value: "kai-scheduler": '
+            'spec.services[decode].extraPodSpec.schedulerName: Invalid value: "kai-scheduler": '
             "must be volcano or empty: without Grove, a service on several nodes is scheduled by volcano"
         ],
         id="another scheduler than Volcano without Grove",
     ),
     pytest.param(
         graph({"decode": {**wide(), "extraPodSpec": {"mainContainer": {"image": "i"}}}}, annotations=WITHOUT_GROVE),
-        ["spec.services.decode.extraPodSpec.mainContainer.args: container Args cannot be empty for LWS pod"],
+        ["spec.services[decode].extraPodSpec.mainContainer.args: container Args cannot be empty for LWS pod"],
         id="the arguments of a LeaderWorkerSet",
     ),
     pytest.param(
@@ -185,26 +186,26 @@ REJECTED = [
     pytest.param(
         graph({"d" * 64: worker()}, annotations=WITHOUT_GROVE),
         [
-            f'spec.services.{"d" * 64}: Invalid value: "{"d" * 64}": as the value of a label: must be no more than 63 characters',
+            f'spec.services[{"d" * 64}]: Invalid value: "{"d" * 64}": as the value of a label: must be no more than 63 characters',
         ],
         id="a service whose name is too long for a label",
     ),
     pytest.param(
         graph(name="1g"),
         [
-            "spec.services.decode: Invalid value: \"decode\": the name '1g-decode' is not a DNS label: "
+            "spec.services[decode]: Invalid value: \"decode\": the name '1g-decode' is not a DNS label: "
             "it must start with a letter and consist of lower-case letters, digits and dashes; rename the graph or the service"
         ],
         id="a graph whose name is that of no Service",
     ),
     pytest.param(
         one(multinode={"nodeCount": 1}),
-        ["spec.services.decode.multinode.nodeCount: Invalid value: 1: must be at least 2"],
+        ["spec.services[decode].multinode.nodeCount: Invalid value: 1: must be at least 2"],
         id="several nodes are two or more",
     ),
     pytest.param(
         graph({"decode": wide(framework="trtllm", nodes=2**31 - 1)}),
-        ["spec.services.decode.multinode.nodeCount: Invalid value: 2147483647: must be at most 10000"],
+        ["spec.services[decode].multinode.nodeCount: Invalid value: 2147483647: must be at most 10000"],
         id="more nodes than there are",
     ),
     pytest.param(
@@ -229,15 +230,15 @@ def test_a_service_has_a_name_that_names_of_objects_can_contain() -> None:
     first, second = issues_of(created_graph(one("my_service")))
 
     assert first.startswith(
-        'spec.services.my_service: Invalid value: "my_service": names of objects contain it in lower case: a lowercase RFC 1123 label must'
+        'spec.services[my_service]: Invalid value: "my_service": names of objects contain it in lower case: a lowercase RFC 1123 label must'
     )
-    assert second.startswith("spec.services.my_service: Invalid value: \"my_service\": the name 'g-my_service' is not a DNS label")
+    assert second.startswith("spec.services[my_service]: Invalid value: \"my_service\": the name 'g-my_service' is not a DNS label")
 
 
 def test_a_number_of_gpus_beyond_reason_is_rejected() -> None:
     (issue,) = issues_of(created_graph(graph({"decode": wide("--x", framework="trtllm", gpus="1" * 5_000)})))
 
-    assert issue.startswith('spec.services.decode.resources.limits.gpu: Invalid value: "111')
+    assert issue.startswith('spec.services[decode].resources.limits.gpu: Invalid value: "111')
     assert issue.endswith("must be a whole number of GPUs")
 
 
@@ -258,7 +259,7 @@ def test_labels_and_annotations_of_services_and_values_that_become_labels_are_va
         dynamoNamespace="a b",
     )
 
-    fields = [issue.field.removeprefix("spec.services.decode.") for issue in created_graph(body).issues]
+    fields = [issue.field.removeprefix("spec.services[decode].") for issue in created_graph(body).issues]
 
     assert fields[:8] == [
         "labels",
@@ -293,10 +294,11 @@ def test_types_within_pods_are_reported_with_their_exact_paths() -> None:
         issues_of(created_graph(body))
         == [
             "spec.envs[0].name: Required value",
-            'spec.services.decode.livenessProbe.periodSeconds: Invalid value: "5": must be of type integer: "string"',
-            'spec.services.decode.extraPodSpec.hostNetwork: Invalid value: "yes": must be of type boolean: "string"',
-            'spec.services.decode.extraPodSpec.mainContainer.command: Invalid value: "python3": must be of type array: "string"',
-            'spec.services.decode.extraPodSpec.mainContainer.ports[0].containerPort: Invalid value: "x": must be of type integer: "string"',
+            'spec.services[decode].livenessProbe.periodSeconds: Invalid value: "5": must be of type integer: "string"',
+            'spec.services[decode].extraPodSpec.hostNetwork: Invalid value: "yes": must be of type boolean: "string"',
+            'spec.services[decode].extraPodSpec.mainContainer.command: Invalid value: "python3": must be of type array: "string"',
+            "spec.services[decode].extraPodSpec.mainContainer.ports[0].containerPort: "
+            'Invalid value: "x": must be of type integer: "string"',
         ]
         or issues_of(created_graph(body))[0]
     )
@@ -340,6 +342,6 @@ def test_where_kai_is_enabled_services_without_a_scheduler_have_kai() -> None:
 
     assert issues_of(created_graph(graph({"a": worker(), "b": worker(extraPodSpec=named)}), KAI)) == []
     assert issues_of(created_graph(graph({"a": worker(), "b": worker(extraPodSpec=other)}), KAI)) == [
-        'spec.services.b.extraPodSpec.schedulerName: Invalid value: "default-scheduler": '
+        'spec.services[b].extraPodSpec.schedulerName: Invalid value: "default-scheduler": '
         f"must be that of the other services: a names none and has kai-scheduler, {ONE_SCHEDULER}"
     ]

@@ -77,10 +77,10 @@ WARNINGS = [
         ["spec.services[decode].globalDynamoNamespace is ignored: the Dynamo namespace is that of dynamoNamespace"],
         id="the global namespace",
     ),
-    pytest.param(worker(replcas=1), ['unknown field "spec.services.decode.replcas"'], id="an unknown field"),
+    pytest.param(worker(replcas=1), ['unknown field "spec.services[decode].replcas"'], id="an unknown field"),
     pytest.param(
         worker(livenessProbe={"perod": 1, "exec": {"command": ["true"]}}),
-        ['unknown field "spec.services.decode.livenessProbe.perod"'],
+        ['unknown field "spec.services[decode].livenessProbe.perod"'],
         id="an unknown field of Kubernetes",
     ),
 ]

@@ -101,28 +101,28 @@ def test_every_field_of_a_pod_spec_is_known_in_an_extra_pod_spec() -> None:
             'spec.backendFramework: Unsupported value: "jax": supported values: "sglang", "vllm", "trtllm"',
         ),
         (("spec", "services"), [], "spec.services: must be an object, got a list"),
-        ((*DECODE,), None, "spec.services.decode: must be an object, got null"),
-        ((*DECODE, "multinode"), {"nodeCount": 1}, "spec.services.decode.multinode.nodeCount: Invalid value: 1: must be at least 2"),
-        ((*DECODE, "multinode"), {"nodeCount": 2**31}, "spec.services.decode.multinode.nodeCount: must fit 32 bits, got 2147483648"),
-        ((*DECODE, "replicas"), 1.0, "spec.services.decode.replicas: must be an integer, got 1.0"),
-        ((*DECODE, "modelRef"), {}, "spec.services.decode.modelRef.name: Required value"),
-        ((*DECODE, "replcas"), 1, "spec.services.decode.replcas: unknown field"),
-        ((*DECODE, "resources", "claims"), [{}], "spec.services.decode.resources.claims[0].name: Required value"),
+        ((*DECODE,), None, "spec.services[decode]: must be an object, got null"),
+        ((*DECODE, "multinode"), {"nodeCount": 1}, "spec.services[decode].multinode.nodeCount: Invalid value: 1: must be at least 2"),
+        ((*DECODE, "multinode"), {"nodeCount": 2**31}, "spec.services[decode].multinode.nodeCount: must fit 32 bits, got 2147483648"),
+        ((*DECODE, "replicas"), 1.0, "spec.services[decode].replicas: must be an integer, got 1.0"),
+        ((*DECODE, "modelRef"), {}, "spec.services[decode].modelRef.name: Required value"),
+        ((*DECODE, "replcas"), 1, "spec.services[decode].replcas: unknown field"),
+        ((*DECODE, "resources", "claims"), [{}], "spec.services[decode].resources.claims[0].name: Required value"),
         (
             (*DECODE, "resources", "limits"),
             {"gpu": True},
-            "spec.services.decode.resources.limits.gpu: must be a string, got true",
+            "spec.services[decode].resources.limits.gpu: must be a string, got true",
         ),
         (("spec", "pvcs"), [{"size": "big"}], 'spec.pvcs[0].size: must be a quantity such as 2, 500m or 4Gi, got "big"'),
         (
             (*DECODE, "livenessProbe"),
             {"httpGet": {"port": []}},
-            'spec.services.decode.livenessProbe.httpGet.port: Invalid value: a list: must be of type integer,string: "array"',
+            'spec.services[decode].livenessProbe.httpGet.port: Invalid value: a list: must be of type integer,string: "array"',
         ),
         (
             (*DECODE, "extraPodSpec", "mainContainer", "image"),
             5,
-            'spec.services.decode.extraPodSpec.mainContainer.image: Invalid value: 5: must be of type string: "integer"',
+            'spec.services[decode].extraPodSpec.mainContainer.image: Invalid value: 5: must be of type string: "integer"',
         ),
         (("kind",), "Graph", 'kind: must be "DynamoGraphDeployment", got "Graph"'),
     ],
@@ -150,7 +150,7 @@ def test_unknown_fields_of_kubernetes_are_kept_and_no_issues() -> None:
     body = put(BODY, (*DECODE, "extraPodSpec", "mainContainer"), {"image": "i", "future": 1})
 
     assert issues_of(body) == []
-    assert [issue.field for issue in object_findings(DYNAMO_GRAPH, body)] == ["spec.services.decode.extraPodSpec.mainContainer.future"]
+    assert [issue.field for issue in object_findings(DYNAMO_GRAPH, body)] == ["spec.services[decode].extraPodSpec.mainContainer.future"]
 
 
 def test_a_live_graph_may_have_fields_of_a_newer_version() -> None:

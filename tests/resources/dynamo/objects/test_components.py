@@ -148,7 +148,7 @@ def test_a_worker_without_gpus_runs_and_one_without_arguments_is_blocked_while_i
     assert blocked(resources(decode(replicas=1, resources={}))) == {}
 
     specified = graph(decode=worker(nodes=2) | {"extraPodSpec": {"mainContainer": {"image": "i"}}})
-    reason = "spec.services.decode.extraPodSpec.mainContainer.args: container Args cannot be empty for LWS pod"
+    reason = "spec.services[decode].extraPodSpec.mainContainer.args: container Args cannot be empty for LWS pod"
     made = resources(specified)
 
     assert set(blocked(made).values()) == {reason}
