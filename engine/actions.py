@@ -30,6 +30,8 @@ Action = Operation | Wait
 
 LABELS_RESTORED = "its labels were removed or changed: they are restored"
 
+UNTIL_GONE = "is being deleted; it is created again once nothing uses it any more"
+
 COLLECTED = frozenset({"foregroundDeletion", "orphan"})
 """The finalizers that Kubernetes' garbage collector removes, from objects of any kind."""
 
@@ -51,9 +53,12 @@ def actions_on(resource: Resource, live: Live | None, context: PartContext) -> I
             why = f"is deleted once {unlisted} objects can be listed completely"
             return (Wait(resource.id, why, blocked=True, reason=Reason.NOT_LISTED),)
         return _drop(resource, live, context)
-    if live.deleting_since is not None and live.id != context.root.id:
+    is_terminating = live.deleting_since is not None and live.id != context.root.id
+    if is_terminating and not resource.policy.until_gone:
         return (_terminating(resource, live),)
     operations = _update(resource, live, context)
+    if is_terminating and not operations:
+        return (Wait(resource.id, UNTIL_GONE, reason=Reason.TERMINATING),)
     if operations and unlisted:
         why = f"is changed once {unlisted} objects can be listed completely"
         return (Wait(resource.id, why, blocked=True, reason=Reason.NOT_LISTED),)

@@ -54,6 +54,8 @@ class Policy(Struct, frozen=True):
     """Fields beneath partial paths that are removed if we own them: a manifest had them and has them no longer."""
     create_only: bool = False
     """Created once, then never patched."""
+    until_gone: bool = False
+    """It still has its effect while it is being deleted, and is changed until then: the cluster keeps it as long as it is used."""
     shared: bool = False
     """Several roots use it: each adds and removes its own owner reference only, and the last one deletes the object."""
     unlabelled: bool = False

@@ -4,7 +4,7 @@ A gang is *flat*, one PodGroup for all its cliques, or a *hierarchy*, one for ea
 while the gang lives. A gang whose pods run without a group stays without: a pod cannot join one later.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -29,7 +29,7 @@ from providers.schedulers.pod_group_tree import (
     topology,
 )
 from resources.base import kinds, labels
-from resources.base.fields import annotations_of, manifest, mapping, mappings
+from resources.base.fields import annotations_of, count, manifest, mapping, mappings
 from resources.ports.scheduler import CliqueOfGang, CliquePlacement, GangAnswer, GangFacts, GangObject, GangObjects, GangPlan, SetMetadata
 
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
@@ -51,9 +51,10 @@ POLICY: Final = Policy(
     seeded=tuple(
         ("spec", name)
         for name in ("schedulingConstraints", "priorityClassName", "workloadRef", "parentCompositePodGroupName", "disruptionMode")
-    )
+    ),
+    until_gone=True,
 )
-"""All but the minimum is immutable: it is what it was when the group was created."""
+"""All but the minimum is immutable: it is what it was when the group was created. Kubernetes keeps a group until its pods are gone."""
 
 
 class Form(StrEnum):
@@ -97,6 +98,12 @@ class KubePodGroups(GangObjects):
         objects = (*above, *(_pod_group(group, podgang, gang) for group in groups))
         notes = (*self._notes(form, tree), *_notes_on_groups(groups, gang))
         return GangPlan(objects, placements, notes, unanswered)
+
+    def leaves_alone(self, podgang: Live, pods: Iterable[Live]) -> bool:
+        """Whether the gang needs several pods, and has pods and no group."""
+        facts = GangFacts(podgang.id, podgang, {}, (), tuple(pods))
+        groups = mappings(get(podgang.body, ("spec", "podgroups")))
+        return sum(count(group.get("minReplicas")) for group in groups) > 1 and recorded_form(facts) is Form.PODS
 
     def answer(self, gang: GangFacts) -> GangAnswer | None:
         """The first refusal among the groups of a gang; without one that all fit, once the scheduler has said so of each."""
@@ -172,7 +179,7 @@ def _pod_group(group: KubeGroup, podgang: Body, gang: GangFacts) -> GangObject:
     policy = {"schedulingPolicy": {"gang": {"minCount": minimum_of(group, live)}}}
     spec = {**policy, **group.fields, **topology(group.key), **priority(podgang)}
     body = manifest(kinds.POD_GROUP, group.id.namespace, group.id.name, podgang["metadata"]["labels"], spec=spec)
-    return GangObject(body, POLICY, id=group.id, works_until_gone=True)
+    return GangObject(body, POLICY, id=group.id)
 
 
 def minimum_of(group: KubeGroup, live: Live | None) -> int:

@@ -31,7 +31,6 @@ PATIENCE: Final = timedelta(minutes=1)
 UNANSWERED: Final = "GangSchedulingUnanswered"
 """The reason of the Event about a gang of which the scheduler has said nothing for that long."""
 ANSWERED: Final[Verdict[frozenset[str]]] = Verdict(frozenset())
-WORKS_UNTIL_GONE: Final = "is being deleted; its pods keep it, and it is created again once it is gone"
 
 
 class SchedulerGang(Struct, frozen=True, eq=False):
@@ -122,10 +121,7 @@ def _scheduler_gang(view: View, gang: GangView, gangs: GangObjects, metadata: Se
 def _resource(view: View, gang: GangView, each: GangObject, after: frozenset[ResourceId]) -> Want | Hold:
     """One object of a gang, created after others of it."""
     id, owner = each.id or gang.id, Owner(gang.id, kinds.PODGANG.api_version)
-    live = view.lives.objects.get(id)
     blocker = _blocker(view, gang, id) or (Blocker(each.problem) if each.problem else None)
-    if blocker is None and live is not None and live.deleting_since is not None and each.works_until_gone:
-        blocker = Blocker(WORKS_UNTIL_GONE, blocked=False)
     if blocker is not None:
         return Hold(id, blocker.why, (owner,), after, blocked=blocker.blocked)
     why, reason = f"{id.kind} of PodGang {gang.id.name}", absence.of_gang(view, gang)
@@ -139,7 +135,7 @@ def _pod_blocker(view: View, each: GangObject, resource: Want | Hold) -> Blocker
         return Blocker(f"{id.kind} {id.name} cannot be created: {resource.why}", resource.blocked)
     if live is None and each.provisional and view.gang_blockers.set_exists:
         return Blocker(f"{id.kind} {id.name} must have been read once: it may have to change", blocked=False)
-    if live is not None and live.deleting_since is not None and not each.works_until_gone:
+    if live is not None and live.deleting_since is not None and not each.policy.until_gone:
         return Blocker(f"{id.kind} {id.name} is being deleted; it is created again once it is gone", blocked=False)
     return None
 

@@ -1,6 +1,6 @@
 """Gang scheduling: the back end that places the pods of a set, whether it schedules gangs, and why its objects cannot be created."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -73,6 +73,17 @@ def without_gangs(body: Body, configuration: Configuration) -> Scheduler | None:
 def placed_one_by_one(scheduler: Scheduler, sets: str) -> str:
     """What it means for sets, and what users can do about it, in one sentence."""
     return f"{scheduler.name} does not schedule gangs: the pods of {sets} are placed one by one; {scheduler.instead_of_gangs}"
+
+
+def gangs_left_alone(observed: Observed, configuration: Configuration) -> Iterator[str]:
+    """`namespace/name` of each PodGang of a set whose pods its scheduler places one by one until they are created anew."""
+    for lives in observed.slices.values():
+        for gang in lives.of(kinds.PODGANG.name):
+            scheduler = configuration.schedulers.get(gang.labels.get(labels.SCHEDULER_NAME, ""))
+            if scheduler is not None and scheduler.gangs is not None:
+                pods = (pod for pod in pods_of_gang(gang.id.name, lives) if pod.deleting_since is None)
+                if scheduler.gangs.leaves_alone(gang, pods):
+                    yield f"{gang.id.namespace}/{gang.id.name}"
 
 
 def conditions(body: Body, configuration: Configuration) -> tuple[Mapping[str, Any], ...]:

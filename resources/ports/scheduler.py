@@ -51,8 +51,6 @@ class GangObject(Struct, frozen=True):
     """Whether it must be read once after its creation, because it may have to change: no pod is created before."""
     id: ResourceId | None = None
     """Its identity. None: it has the kind, the namespace and the name that a back end with one object for each PodGang gives it."""
-    works_until_gone: bool = False
-    """Whether it still has its effect on new pods while it is being deleted, because the cluster keeps it until its pods are gone."""
 
 
 class CliqueOfGang(Struct, frozen=True):
@@ -168,6 +166,10 @@ class GangObjects(ABC):
     @abstractmethod
     def plan_for(self, podgang: Body, gang: GangFacts, metadata: SetMetadata) -> GangPlan:
         """The objects for a PodGang and how its pods refer to them, given the PodGang's manifest."""
+
+    def leaves_alone(self, podgang: Live, pods: Iterable[Live]) -> bool:
+        """Whether it places the existing pods of a PodGang one by one, because they cannot be put together any more. By default not."""
+        return False
 
     def answer(self, gang: GangFacts) -> GangAnswer | None:
         """What the scheduler says of a PodGang; None, as by default, if it has said nothing, or says nothing of gangs."""

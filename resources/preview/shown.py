@@ -3,7 +3,7 @@
 Which facts it takes into account is said by `needs`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -25,7 +25,7 @@ from resources.base import kinds
 from resources.domains.capacity import capacity_notes, island_notes
 from resources.domains.requests import requested_by_sets, scaled_groups, sharing_notes
 from resources.model.domain import specified_in
-from resources.model.gang_scheduling import on_cluster, placed_one_by_one, without_gangs
+from resources.model.gang_scheduling import gangs_left_alone, on_cluster, placed_one_by_one, without_gangs
 from resources.model.membership import specified_body
 from resources.ports.configuration import Configuration
 from resources.ports.scheduler import Scheduler
@@ -35,7 +35,8 @@ from resources.registry import BLUEPRINTS
 LATER: Final = "after the last pass"
 ASSUMED_SECRETS: Final = "you may not list Secrets: those that should exist are taken to exist"
 MOST_SETS: Final = 3
-"""How many sets a notice names; of others it has the number."""
+"""How many sets or gangs a notice names; of others it has the number."""
+LEFT_ALONE: Final = "they run without a PodGroup, which a pod cannot join"
 NOT_TRIED: Final = (
     "you may not create pods: the API server was not asked whether it accepts pods of new templates; shown is what it refused before, by "
     "the conditions of the sets"
@@ -111,19 +112,29 @@ def _notices(first: FirstPass, last: World, facts: Facts) -> Iterator[str]:
 
 
 def gang_notices(world: World, plans: Iterable[Plan], configuration: Configuration) -> Iterator[str]:
-    """For each scheduler that schedules no gangs: the sets with these plans that have some, and what users can do about it."""
+    """For each scheduler that schedules no gangs: the sets with these plans that have some, and what users can do about it.
+
+    Then the gangs of these sets that one which does schedule gangs leaves alone.
+    """
     configuration = on_cluster(configuration, world.unserved)
-    roots, sets = {plan.root for plan in plans}, dict[Scheduler, list[str]]()
+    roots, sets, gangs = {plan.root for plan in plans}, dict[Scheduler, list[str]](), list[str]()
     for observed in world.roots:
         root = observed.root.id
         if root in roots and root.kind == kinds.PODCLIQUESET.name and observed.root.deleting_since is None:
             scheduler = without_gangs(specified_body(observed), configuration)
             if scheduler is not None:
                 sets.setdefault(scheduler, []).append(f"{root.namespace}/{root.name}")
+            gangs += gangs_left_alone(observed, configuration)
     for scheduler, names in sets.items():
-        more = len(names) - MOST_SETS
-        listed = ", ".join(names[:MOST_SETS]) + (f" and {more} more set{'s' if more > 1 else ''}" if more > 0 else "")
-        yield printable(placed_one_by_one(scheduler, listed))
+        yield printable(placed_one_by_one(scheduler, _listed(names, "set")))
+    if gangs:
+        yield printable(f"the pods of {_listed(gangs, 'gang')} are placed one by one until they are created anew: {LEFT_ALONE}")
+
+
+def _listed(names: Sequence[str], noun: str) -> str:
+    """The first of these names, and the number of the others."""
+    more = len(names) - MOST_SETS
+    return ", ".join(names[:MOST_SETS]) + (f" and {more} more {noun}{'s' if more > 1 else ''}" if more > 0 else "")
 
 
 def with_later_faults(planned: Plans, forecast: Forecast) -> Plans:

@@ -10,6 +10,7 @@ from providers.schedulers.kube import kube_scheduler
 from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.ports.gang_mode import GangMode
+from resources.preview.shown import gang_notices
 from tests.builders import clique, group, podcliqueset
 from tests.laws.native import NATIVE, NOT_LISTED, Native, group_of, node_of
 from tests.laws.toy import CONFIGURATION
@@ -183,6 +184,18 @@ def test_a_running_gang_of_pods_without_a_group_is_left_as_it_is() -> None:
     cluster.lose(cluster.pods_of("web-0-a")[0])
     cluster.settle()
     assert cluster.of("PodGroup") == {} and cluster.members() == {"": 9}
+    notices = list(gang_notices(cluster.world(), cluster.plans(), NATIVE))
+    assert notices == [
+        "the pods of default/web-0, default/web-0-g-0 are placed one by one until they are created anew: they run without a PodGroup, "
+        "which a pod cannot join"
+    ]
+
+
+def test_gangs_with_a_group_are_not_said_to_be_left_alone() -> None:
+    cluster = cluster_with(web(replicas=3))
+    cluster.settle()
+
+    assert list(gang_notices(cluster.world(), cluster.plans(), NATIVE)) == []
 
 
 def test_a_gang_without_pods_is_created_anew_with_a_group() -> None:
