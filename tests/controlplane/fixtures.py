@@ -1,5 +1,6 @@
 """Real API servers as fixtures. Their tests are marked `e2e`, and skipped if KUBEBUILDER_ASSETS or SCHEDULERS_ASSETS names no binaries."""
 
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -15,6 +16,10 @@ RACK = "example.com/rack"
 """The label of the nodes of `scheduling_plane` that names their rack."""
 RACKS = {f"node-{number:04d}": f"rack-{number // 5}" for number in range(10)}
 """Node -> rack, for the nodes of `scheduling_plane`."""
+NATIVE_GANGS = 37
+"""The first minor version of Kubernetes whose PodGroups the engine speaks."""
+GANG_GATES = ("GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup")
+"""The feature gates with which kube-scheduler schedules gangs."""
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +52,33 @@ def scheduling_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contr
             for node, rack in RACKS.items():
                 register(plane, node, {RACK: rack})
             yield plane
+
+
+@pytest.fixture(scope="session")
+def gang_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster of Kubernetes 1.37 or newer with controllers, and a scheduler that schedules gangs, hierarchies and topologies.
+
+    It has no nodes: each test registers those that it needs, and deletes them.
+    """
+    version = minor_version()
+    if version < NATIVE_GANGS:
+        pytest.skip(f"Kubernetes 1.{version} does not schedule gangs by PodGroups")
+    gates = f"--feature-gates={','.join(f'{gate}=true' for gate in GANG_GATES)}"
+    served = "--runtime-config=scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
+    with started(tmp_path_factory, [], audit=True, flags=[gates, served, "--endpoint-reconciler-type=none"]) as plane:
+        more = {"kcm": [gates, "--controllers=podgroup-protection-controller"], "scheduler": [gates], "kwok": []}
+        for part, part_gates in more.items():
+            start(plane.folder, binary(PARTS[part]), [*part_flags(plane, part), *part_gates])
+        yield plane
+
+
+def minor_version() -> int:
+    """The minor version of the API server. Skips the test without one."""
+    try:
+        program = binary("kube-apiserver")
+    except Missing as missing:
+        pytest.skip(str(missing))
+    return int(subprocess.run([program, "--version"], capture_output=True, check=True, text=True).stdout.split(".")[1])
 
 
 @pytest.fixture(scope="session")
