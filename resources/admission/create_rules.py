@@ -29,7 +29,7 @@ from resources.schema.child_kinds import AutoScaling
 from resources.schema.formats import VARIABLE, subdomain_faults, variable_faults
 from resources.schema.issues import ErrorType, Issue, Path, duplicates
 from resources.schema.meta import ObjectMeta
-from resources.schema.podcliqueset import CREATE_RULES, CliqueTemplate, PodCliqueSet, ScalingGroupConfig, SetTemplate
+from resources.schema.podcliqueset import CREATE_RULES, ON_DELETE, CliqueTemplate, PodCliqueSet, ScalingGroupConfig, SetTemplate
 from resources.schema.topology import TopologyConstraint
 
 NEGATIVE: Final = "must be greater than or equal to 0"
@@ -40,6 +40,9 @@ INVALID_VARIABLE: Final = "is no valid name of an environment variable"
 """The reason of policies, for every fault of a name."""
 MUST_NOT_BE_SET: Final = "must not be set"
 NO_DELAY: Final = "terminationDelay must be greater than 0"
+MEMBER_UPDATED: Final = "must not be set for a PodClique of a scaling group: its group is updated as a whole, by rollingUpdate of the group"
+NOT_ROLLING: Final = "must not be set with the update strategy OnDelete"
+POSITIVE: Final = computable_rules.POSITIVE
 SCALED_BY_GROUP: Final = "AutoScalingConfig is not allowed to be defined for PodClique that is part of scaling group"
 LEAST_BELOW_MINIMUM: Final = "must be greater than or equal to podCliqueSpec.minAvailable"
 MOST_BELOW_LEAST: Final = "must be greater than or equal to podCliqueSpec.minReplicas"
@@ -78,9 +81,31 @@ def template_issues(template: SetTemplate) -> Iterator[Issue]:
     yield from _member_scaling(template)
 
 
+def _rolling_updates(model: PodCliqueSet) -> Iterator[Issue]:
+    """The issues of `rollingUpdate` of cliques and groups, on create and on update."""
+    template, strategy = model.spec.template, model.spec.update_strategy
+    is_manual = strategy is not None and strategy.type == ON_DELETE
+    members = {name for _, name in computable_rules.members(template.pod_clique_scaling_groups)}
+    cliques = (((*CLIQUES, number), clique.rolling_update, clique.name in members) for number, clique in enumerate(template.cliques))
+    groups = (((*GROUPS, number), group.rolling_update, False) for number, group in enumerate(template.pod_clique_scaling_groups))
+    for holder, rolling, is_member in (*cliques, *groups):
+        path = (*holder, "rollingUpdate")
+        if rolling is None:
+            continue
+        if is_member:
+            yield Issue(path, ErrorType.FORBIDDEN, MEMBER_UPDATED)
+        if is_manual:
+            yield Issue(path, ErrorType.FORBIDDEN, NOT_ROLLING)
+        if rolling.max_unavailable is not None and rolling.max_unavailable <= 0:
+            yield Issue((*path, "maxUnavailable"), ErrorType.INVALID, POSITIVE, rolling.max_unavailable)
+        if rolling.progress_deadline and nanoseconds(rolling.progress_deadline) <= 0:
+            yield Issue((*path, "progressDeadline"), ErrorType.INVALID, POSITIVE, rolling.progress_deadline)
+
+
 def length_issues(model: PodCliqueSet) -> Iterator[Issue]:
-    """The issues of names that are too long together, and of a delay that is too short."""
+    """The issues of names that are too long together, of times that are too short, and of how the set is updated."""
     template = model.spec.template
+    yield from _rolling_updates(model)
     yield from _lengths(model.metadata, template)
     if template.termination_delay is not None and nanoseconds(template.termination_delay) <= 0:
         yield Issue((*TEMPLATE, "terminationDelay"), ErrorType.INVALID, NO_DELAY, template.termination_delay)
@@ -224,6 +249,7 @@ def policy_rules() -> Iterator[PolicyRule]:
     delay = "variables.template.terminationDelay"
     is_short = f"has({delay}) && {delay} != '' && duration({delay}) <= duration('0s')"
     yield for_template(is_short, "terminationDelay", NO_DELAY)
+    yield from _rolling_update_rules()
 
 
 def new_set_policy_rules() -> Iterator[PolicyRule]:
@@ -259,6 +285,19 @@ def _environment_rules() -> Iterator[PolicyRule]:
         yield for_each_clique(f"{containers}.exists(k, k.?env.orValue([]).exists(v, !({is_name})))", path, INVALID_VARIABLE)
         twice = f"[k.env.map(v, v.name)].exists(names, names.exists(n, {is_repeated('n', 'names')}))"
         yield for_each_clique(f"{containers}.exists(k, has(k.env) && {twice})", path, REPEATED)
+
+
+def _rolling_update_rules() -> Iterator[PolicyRule]:
+    is_manual = f"object.spec.?updateStrategy.?type.orValue('') == '{ON_DELETE}'"
+    is_member = "variables.groups.exists(g, c.name in g.cliqueNames)"
+    yield for_each_clique(f"has(c.rollingUpdate) && {is_member}", "rollingUpdate", MEMBER_UPDATED)
+    for item, each in (("c", for_each_clique), ("g", for_each_group)):
+        rolling = f"{item}.rollingUpdate"
+        yield each(f"has({rolling}) && {is_manual}", "rollingUpdate", NOT_ROLLING)
+        yield each(f"has({rolling}) && {rolling}.?maxUnavailable.orValue(1) <= 0", "rollingUpdate.maxUnavailable", POSITIVE)
+        deadline = f"{rolling}.?progressDeadline.orValue('')"
+        is_short = f"has({rolling}) && {deadline} != '' && duration({deadline}) <= duration('0s')"
+        yield each(is_short, "rollingUpdate.progressDeadline", POSITIVE)
 
 
 def _length_rules() -> Iterator[PolicyRule]:

@@ -10,6 +10,8 @@ POD_INFO, TOKEN = "pod-info-vol", "sa-token-secret-vol"
 NVIDIA_GPU, AMD_GPU = "nvidia.com/gpu", "amd.com/gpu"
 GPUS = (NVIDIA_GPU, AMD_GPU)
 """The extended resources that GPUs are requested by."""
+LONGEST_LABEL = 63
+"""The number of characters that a DNS label may have."""
 POD_TOKEN_LENGTH = 5
 """The number of characters at the end of a pod name that are derived from a hash."""
 
@@ -67,6 +69,14 @@ def scaled_gang(scaling_group: str, group_replica: int, min_available: int) -> s
 def claim(owner: str, index: int | None, reference: str) -> str:
     """The shared ResourceClaim of a set, group or clique: for the replica `index`, or for all replicas if that is None."""
     return f"{owner}-{'all' if index is None else index}-{reference}"
+
+
+def claim_in_pod(claim: str) -> str:
+    """The name of an entry of a pod's `resourceClaims`: that of the claim or, if it is no DNS label, a beginning of it with a digest."""
+    label = claim.replace(".", "-")
+    if label == claim and len(claim) <= LONGEST_LABEL:
+        return claim
+    return f"{label[: LONGEST_LABEL - POD_TOKEN_LENGTH - 1].rstrip('-')}-{token(claim, POD_TOKEN_LENGTH)}"
 
 
 def hostname(podclique: str, index: int) -> str:

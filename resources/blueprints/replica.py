@@ -25,6 +25,7 @@ from resources.model.growth_limit import GrowthLimit
 from resources.model.template import Template
 from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, desired_replicas, is_scheduled, view_of
 from resources.policies.availability import breached_since, completed_count, ready_count
+from resources.policies.deadline import stalled_updates
 from resources.policies.rollout import POSTPONED, UNACCEPTED, UpdateAllowance, UpdateStage, is_outdated_pod, needs_update, removals, stage
 from resources.policies.termination import Termination, terminations
 from resources.policies.vacating import with_vacated
@@ -33,6 +34,7 @@ from resources.removal.deletion import obsolete_objects, pending_deletions
 from resources.status import errors
 from resources.status.podclique import why_not_ready
 from resources.status.podcliqueset import ReplicaSummary, summary
+from resources.status.update import stalled_text
 
 LONGEST_ANSWER: Final = 300
 """Characters that are shown of what a scheduler says of a gang."""
@@ -67,11 +69,13 @@ class ReplicaState(Struct, frozen=True, eq=False):
     """What is said about each of its objects that asks for more than the limits allow."""
     unanswered: Verdict[frozenset[str]]
     """The PodGangs of which the scheduler has said nothing for too long."""
+    deadline: datetime | None
+    """When the next deadline of an update passes; None: none does."""
 
     @property
     def until(self) -> datetime | None:
         """When it is another state although nothing is observed; None: never."""
-        return earliest((self.terminations.until, self.unanswered.until))
+        return earliest((self.terminations.until, self.unanswered.until, self.deadline))
 
 
 class ReplicaTurn(Struct, frozen=True):
@@ -107,8 +111,9 @@ def observe_replica(
     pods = sum(clique.replicas for clique in view.cliques)
     limited = () if limit is not None else tuple(_limited(view))
     unanswered = scheduler_gang.unanswered(view, now)
-    due = terminations(view, template.termination_delay, now)
-    return ReplicaState(view, stage(view), due, pods, limited, unanswered)
+    due, stalled = terminations(view, template.termination_delay, now), stalled_updates(view, now)
+    view = replace(view, stalled=stalled.value) if stalled.value else view
+    return ReplicaState(view, stage(view), due, pods, limited, unanswered, stalled.until)
 
 
 def _limited(view: View) -> Iterator[str]:
@@ -232,6 +237,11 @@ def _pending(view: View, until: datetime | None) -> Iterator[Wait]:
             yield Wait(clique.id, f"below minAvailable since {timestamp(since)}; its gang is recycled if that lasts {delay}", until)
         if needs_update(clique) and clique.name not in view.removals.cliques:
             yield from _update_pending(clique, view.removals)
+        if clique.group is None and (why := stalled_text(view, clique.name, clique.clique.budget)):
+            yield Wait(clique.id, f"its update makes {why}")
+    for group in view.groups:
+        if why := stalled_text(view, group.name, group.group.budget):
+            yield Wait(group.id, f"its update makes {why}")
 
 
 def _gangs_pending(view: View) -> Iterator[Wait]:

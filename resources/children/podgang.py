@@ -109,7 +109,7 @@ def body_of(view: View, gang: GangView) -> dict[str, Any]:
     spec: dict[str, Any] = {"podgroups": [_pod_group(view, *group, clique_constraints.get(group[0])) for group in gang.groups]}
     if gang_constraint := _gang_constraint(view, gang):
         spec[CONSTRAINT] = gang_constraint
-    if group_constraints := list(_group_constraints(view)) if gang.is_base else []:
+    if group_constraints := list(_group_constraints(view, gang)) if gang.is_base else []:
         spec[GROUP_CONSTRAINTS] = group_constraints
     if view.template.priority_class:
         spec["priorityClassName"] = view.template.priority_class
@@ -215,15 +215,17 @@ def _gang_constraint(view: View, gang: GangView) -> Constraint | None:
     return topology.of_groups.get(group.group.name, topology.of_set) if group else topology.of_set
 
 
-def _group_constraints(view: View) -> Iterator[dict[str, Any]]:
+def _group_constraints(view: View, gang: GangView) -> Iterator[dict[str, Any]]:
     """One entry of a base gang for each replica of a scaling group with a topology constraint."""
     of_groups = view.template.topology.of_groups
+    pod_groups = {name for name, *_ in gang.groups} if of_groups else set[str]()
     for group in view.groups:
         for replica in range(group.group.min_available) if group.group.name in of_groups else ():
             members = [names.member(group.name, replica, clique.name) for clique in group.group.cliques]
             entry = {"name": f"{group.name}-{replica}", "podGroupNames": members}
             constraint = of_groups[group.group.name]
-            yield entry | {CONSTRAINT: constraint} if constraint else entry
+            if pod_groups.issuperset(members):
+                yield entry | {CONSTRAINT: constraint} if constraint else entry
 
 
 def _is_constrained(spec: Body) -> bool:

@@ -189,7 +189,7 @@ def with_claims(spec: Body, claims: Sequence[ClaimUse]) -> dict[str, Any]:
     """The pod spec with these claims, after the user's own, in every container and init container."""
     if not claims:
         return dict(spec)
-    entries = [{"name": claim.id.name, "resourceClaimName": claim.id.name} for claim in claims]
+    entries = [{"name": names.claim_in_pod(claim.id.name), "resourceClaimName": claim.id.name} for claim in claims]
     extended = {**spec, "resourceClaims": [*(spec.get("resourceClaims") or ()), *entries]}
     for field in ("containers", "initContainers"):
         if spec.get(field):
@@ -199,7 +199,7 @@ def with_claims(spec: Body, claims: Sequence[ClaimUse]) -> dict[str, Any]:
 
 def _container_with_claims(container: Mapping[str, Any], claims: Sequence[ClaimUse]) -> dict[str, Any]:
     resources = container.get("resources") or {}
-    entries = [*(resources.get("claims") or ()), *({"name": claim.id.name} for claim in claims)]
+    entries = [*(resources.get("claims") or ()), *({"name": names.claim_in_pod(claim.id.name)} for claim in claims)]
     return {**container, "resources": {**resources, "claims": entries}}
 
 

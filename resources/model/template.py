@@ -21,6 +21,7 @@ from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
 from resources.ports.references import TemplateReferences
 from resources.schema.pod_spec_form import canonical_form
+from resources.schema.podcliqueset import ON_DELETE
 
 HASH_VERSION = "v3"
 """The prefix of every hash. It changes with the hash function, so that new hash values are not mistaken for an edit of the template."""
@@ -33,6 +34,18 @@ ANY_ORDER, IN_ORDER, EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeI
 def is_our_hash(hash: Any) -> bool:
     """Whether a recorded hash was computed by this version of the hash function, so that it can be compared."""
     return isinstance(hash, str) and hash.startswith(f"{HASH_VERSION}-")
+
+
+class UpdateBudget(Struct, frozen=True):
+    """How a clique outside scaling groups, or a scaling group, is updated."""
+
+    max_unavailable: int = 1
+    """The largest number of its pods, or of its replicas, that an update makes unavailable at a time."""
+    progress_deadline: timedelta | None = None
+    """The time without progress after which an update is reported as stuck; None: never."""
+
+
+DEFAULT_BUDGET = UpdateBudget()
 
 
 class Clique(Struct, frozen=True, eq=False):
@@ -50,6 +63,7 @@ class Clique(Struct, frozen=True, eq=False):
     """The cliques of the template that this one starts after, by the set's start-up type or its own `startsAfter`."""
     autoscaling: Mapping[str, Any] | None
     scheduler: str
+    budget: UpdateBudget
 
 
 class Group(Struct, frozen=True, eq=False):
@@ -61,6 +75,7 @@ class Group(Struct, frozen=True, eq=False):
     min_available: int
     annotations: Mapping[str, str]
     autoscaling: Mapping[str, Any] | None
+    budget: UpdateBudget
 
     @property
     def pods(self) -> int:
@@ -158,7 +173,7 @@ def read(
         priority_class=priority,
         publish_not_ready=bool((inner.get("headlessServiceConfig") or {}).get("publishNotReadyAddresses", False)),
         termination_delay=parse(inner["terminationDelay"]),
-        on_delete=(spec.get("updateStrategy") or {}).get("type") == "OnDelete",
+        on_delete=(spec.get("updateStrategy") or {}).get("type") == ON_DELETE,
         gang_labels=labels.without_grove(metadata.get("labels") or {}),
         gang_annotations=labels.without_grove(annotations),
         sharing=sharing.read(id, inner, references),
@@ -198,6 +213,7 @@ def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ..
         starts_after=starts_after,
         autoscaling=spec.get("autoScalingConfig"),
         scheduler=pod_spec.get("schedulerName", ""),
+        budget=_budget(entry),
     )
 
 
@@ -219,7 +235,17 @@ def _group(config: Mapping[str, Any], cliques: Mapping[str, Clique], inherited: 
         min_available=config["minAvailable"],
         annotations={**inherited, **(config.get("annotations") or {})},
         autoscaling=config.get("scaleConfig"),
+        budget=_budget(config),
     )
+
+
+def _budget(entry: Mapping[str, Any]) -> UpdateBudget:
+    """The budget of a clique or a scaling group. It is no part of the hash: pods do not depend on it."""
+    given = entry.get("rollingUpdate")
+    if not given:
+        return DEFAULT_BUDGET
+    deadline = given.get("progressDeadline")
+    return UpdateBudget(max(1, given.get("maxUnavailable") or 1), parse(deadline) if deadline else None)
 
 
 def _hash(value: Any) -> str:

@@ -1,6 +1,7 @@
 """View: one replica of a set, desired and observed, with everything that its parts are computed from."""
 
 from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct, field
@@ -106,6 +107,11 @@ class GroupView(Struct, frozen=True, eq=False):
         """Whether it is being deleted."""
         return _is_terminating(self.live)
 
+    @property
+    def in_base_gang(self) -> int:
+        """How many of its replicas are in the base gang: with those beyond a smaller size it would wait for pods that never come."""
+        return min(self.group.min_available, self.replicas)
+
 
 def _is_terminating(live: Live | None) -> bool:
     return live is not None and live.deleting_since is not None
@@ -170,6 +176,8 @@ class View(Struct, frozen=True, eq=False):
     """The PodGangs of which the scheduler has said nothing for too long (`GangObjects.unanswered_since`)."""
     holds: Mapping[str, str] = field(default_factory=dict)
     """Clique of the template -> why its pods must not be created yet."""
+    stalled: Mapping[str, datetime] = field(default_factory=dict)
+    """PodClique or PodCliqueScalingGroup -> since when its update has made no progress, where its deadline has passed."""
 
     @property
     def root(self) -> str:
@@ -314,7 +322,11 @@ class _ViewBuilder(Struct, frozen=True, eq=False):
         """The base gang, then one gang for each replica of a scaling group beyond its minimum."""
         by_name = {clique.name: clique for clique in cliques}
         base = [(names.podclique(self.template.id.name, self.index, clique.name), clique) for clique in self.template.standalone]
-        base += [_member(group, j, clique) for group in groups for j in range(group.group.min_available) for clique in group.group.cliques]
+        base += [_member(group, j, clique) for group in groups for j in range(group.in_base_gang) for clique in group.group.cliques]
+        if not base:  # Schedulers do not take an empty gang.
+            base = [
+                _member(group, j, clique) for group in groups for j in range(group.group.min_available) for clique in group.group.cliques
+            ]
         yield self._gang(self._base_gang, True, base, by_name)
         for group in groups:
             for j in range(group.group.min_available, group.replicas):

@@ -1,6 +1,7 @@
 """Rollout: how a change of the template reaches running pods: one unit at a time, the next one only after the last one is ready again.
 
-A unit is a pod of a standalone clique, or a whole replica of a scaling group. Progress is read from the cluster: a unit is in transition
+A unit is a pod of a standalone clique, or a whole replica of a scaling group. With a `maxUnavailable` of more than 1 as many units of that
+clique or group may be away at a time; the others wait for their turn. Progress is read from the cluster: a unit is in transition
 while it is missing, terminating, or new and not ready. There is no surge: a unit is deleted first, then its successor is created.
 """
 
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from engine.observed import Live
 from engine.reason import Because, Reason
 from resources.model.pod_facts import PodFacts, facts_of
+from resources.model.template import UpdateBudget
 from resources.model.view import CliqueView, GroupView, Removals, View
 from resources.policies.startup import parents
 
@@ -33,8 +35,10 @@ class UpdateAllowance(StrEnum):
     """None: the API server refuses pods of the new template."""
     BROKEN = "broken"
     """Only units that are not ready anyway."""
+    MORE = "more"
+    """Units that are not ready; if there are none, ready ones of the clique or group in transition, as far as its maxUnavailable goes."""
     ONE = "one"
-    """Units that are not ready; if there are none, one that is ready."""
+    """Units that are not ready; if there are none, ready ones of one clique or group: one, or as many as its maxUnavailable says."""
 
 
 POSTPONED: Final[Mapping[UpdateAllowance, str]] = {
@@ -65,6 +69,8 @@ class UpdateStage(Struct, frozen=True):
     """The cliques of the template whose pods the update replaces; where it removes others, all: any may have taken over their work."""
     runs: bool = False
     """One of the pods that the update replaces or removes is running."""
+    has_room: bool = False
+    """What is in transition belongs to one clique or group, whose maxUnavailable allows more."""
 
     @property
     def is_affected(self) -> bool:
@@ -84,6 +90,7 @@ def stage(view: View) -> UpdateStage:
         removes=removes,
         replaced=frozenset(clique.clique.name for clique in (view.cliques if removes else replaced)),
         runs=removes or any(pod.phase in RUNNING for clique in replaced for pod in _replaced_pods(clique)),
+        has_room=bool(replaced) and _has_room(view),
     )
 
 
@@ -137,8 +144,10 @@ def update_allowances(stages: Sequence[UpdateStage], last: int | None) -> dict[i
     if not outdated:
         return {}
     chosen = min(outdated, key=lambda stage: _order(stage, last))
-    is_in_transition = any(stage.in_transition for stage in stages)
-    return {chosen.index: UpdateAllowance.BROKEN if is_in_transition else UpdateAllowance.ONE}
+    in_transition = [stage for stage in stages if stage.in_transition]
+    if not in_transition:
+        return {chosen.index: UpdateAllowance.ONE}
+    return {chosen.index: UpdateAllowance.MORE if chosen.has_room and in_transition == [chosen] else UpdateAllowance.BROKEN}
 
 
 def _order(stage: UpdateStage, last: int | None) -> tuple[bool, bool, bool, bool, int]:
@@ -191,20 +200,22 @@ def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Rem
         for pod in _outdated_pods(clique)
         if not pod.ready
     }
-    broken = [unit for unit in _outdated_group_replicas(view) if not _is_ready(unit)]
+    broken = [unit for units in _group_replicas(view) for unit in units if _is_outdated_unit(unit) and not _is_ready(unit)]
     if pods or broken:
         cliques = {clique.name: _why_replaced(unit) for unit in broken for clique in unit.cliques}
         return Removals(pods, cliques, updating=True, postponed_because="units that are not ready are replaced first")
     if allowance is UpdateAllowance.BROKEN:
         return Removals(updating=is_current, postponed_because="the last one replaced is not ready yet")
-    ready = next(_ready_units(view), None)
+    ready = next(_ready_units(view, allowance), None)
+    if ready is None and allowance is UpdateAllowance.MORE:
+        return Removals(updating=is_current, postponed_because="the last one replaced is not ready yet")
     if ready is None and not view.has_token:
         return Removals(updating=True, postponed_because="pods that start after others cannot be created again without their token")
     if ready is None and (domain := _domain_of_others(view, filter(needs_update, view.cliques))):
         return Removals(updating=True, postponed_because=f"{domain}: pods deleted now could not be created again")
     if ready is None:
         return Removals(updating=True, postponed_because=CANNOT_SPARE, postponed_by=Reason.MIN_AVAILABLE)
-    return replace(ready, updating=True, postponed_because="one unit is updated at a time")
+    return replace(ready, updating=True, postponed_because=ready.postponed_because or "one unit is updated at a time")
 
 
 class GroupReplica(Struct, frozen=True, eq=False):
@@ -215,19 +226,61 @@ class GroupReplica(Struct, frozen=True, eq=False):
     cliques: tuple[CliqueView, ...]
 
 
-def _ready_units(view: View) -> Iterator[Removals]:
-    """Each ready outdated unit that may be deleted, as a decision of its own, in the order in which units are replaced."""
+def _ready_units(view: View, allowance: UpdateAllowance) -> Iterator[Removals]:
+    """The ready outdated units of each clique and group that may be deleted, in the order in which these are updated."""
+    is_more = allowance is UpdateAllowance.MORE
     for clique in _standalone(view):
         pods = [pod for pod in _outdated_pods(clique) if pod.ready and _can_be_created_again(view, clique)]
-        if pods and _can_spare_one(sum(pod.ready for pod in clique.assignment.kept), clique.replicas, clique.clique.min_available):
-            oldest = min(pods, key=lambda pod: (pod.live.created_at, pod.name))
-            yield Removals(pods={oldest.name: _because("the template has changed")})
-    for unit in _outdated_group_replicas(view):
-        if not all(_can_be_created_again(view, clique) for clique in unit.cliques):
+        if pods and (not is_more or is_in_transition(clique)) and (spared := _spared_pods(clique)):
+            oldest = sorted(pods, key=lambda pod: (pod.live.created_at, pod.name))[:spared]
+            because = _because("the template has changed")
+            yield Removals(pods=dict.fromkeys((pod.name for pod in oldest), because), postponed_because=_limit(clique.clique.budget))
+    for units in _group_replicas(view):
+        if is_more and not any(map(_is_unit_in_transition, units)):
             continue
-        ready = sum(_is_ready(_group_replica(view, unit.group, index)) for index in range(unit.group.replicas))
-        if _can_spare_one(ready, unit.group.replicas, unit.group.group.min_available):
-            yield Removals(cliques={clique.name: _why_replaced(unit) for clique in unit.cliques})
+        outdated = [unit for unit in units if _is_outdated_unit(unit) and _unit_can_be_created_again(view, unit)]
+        if outdated and (spared := _spared_replicas(units)):
+            cliques = {clique.name: _why_replaced(unit) for unit in outdated[:spared] for clique in unit.cliques}
+            yield Removals(cliques=cliques, postponed_because=_limit(units[0].group.group.budget))
+
+
+def _limit(budget: UpdateBudget) -> str:
+    """Why units stay that are next; empty where the rule is that of all."""
+    return f"maxUnavailable: {budget.max_unavailable} are updated at a time" if budget.max_unavailable > 1 else ""
+
+
+def _spared_pods(clique: CliqueView) -> int:
+    """How many ready pods of the clique may be deleted now."""
+    kept = clique.assignment.kept
+    if clique.clique.budget.max_unavailable == 1:
+        return int(_can_spare_one(sum(pod.ready for pod in kept), clique.replicas, clique.clique.min_available))
+    not_ready = (pod for pod in kept if not (pod.ready or pod.completed))
+    away = {new.index for new in clique.assignment.new} | {pod.index for pod in (*clique.assignment.terminating, *not_ready)}
+    return max(0, clique.clique.budget.max_unavailable - len(away))
+
+
+def _spared_replicas(units: Sequence[GroupReplica]) -> int:
+    """How many ready replicas of the group may be deleted now."""
+    group = units[0].group
+    if group.group.budget.max_unavailable == 1:
+        return int(_can_spare_one(sum(map(_is_ready, units)), group.replicas, group.group.min_available))
+    away = sum(_is_unit_in_transition(unit) or not _is_ready(unit) for unit in units)
+    return max(0, group.group.budget.max_unavailable - away)
+
+
+def _has_room(view: View) -> bool:
+    """Whether what is in transition belongs to one clique or group, whose maxUnavailable allows more than is away."""
+    moving = [clique for clique in view.cliques if is_in_transition(clique)]
+    parts = {clique.group.name if clique.group is not None else clique.name: clique for clique in moving}
+    if len(parts) != 1:
+        return False
+    (clique,) = parts.values()
+    if clique.group is None:
+        return clique.clique.budget.max_unavailable > 1 and _spared_pods(clique) > 0
+    if clique.group.group.budget.max_unavailable == 1:
+        return False
+    units = next((units for units in _group_replicas(view) if units[0].group is clique.group), ())
+    return bool(units) and _spared_replicas(units) > 0
 
 
 def _can_be_created_again(view: View, clique: CliqueView) -> bool:
@@ -260,15 +313,28 @@ def _outdated_pods(clique: CliqueView) -> list[PodFacts]:
     return [pod for pod in clique.assignment.kept if is_outdated_pod(clique, pod)]
 
 
-def _outdated_group_replicas(view: View) -> Iterator[GroupReplica]:
+def _group_replicas(view: View) -> Iterator[Sequence[GroupReplica]]:
+    """The replicas of each scaling group that is not being deleted, by index. Groups without replicas are left out."""
+    members: dict[str, dict[int, list[CliqueView]]] = {}
+    for clique in view.cliques:
+        if clique.group is not None and not clique.group.terminating:
+            members.setdefault(clique.group.name, {}).setdefault(clique.group_replica, []).append(clique)
     for group in view.groups:
-        if not group.terminating:
-            units = (_group_replica(view, group, index) for index in range(group.replicas))
-            yield from (unit for unit in units if any(map(needs_update, unit.cliques)))
+        if replicas := members.get(group.name):
+            yield [GroupReplica(group, index, tuple(cliques)) for index, cliques in sorted(replicas.items())]
 
 
-def _group_replica(view: View, group: GroupView, index: int) -> GroupReplica:
-    return GroupReplica(group, index, tuple(view.members(group, index)))
+def _is_outdated_unit(unit: GroupReplica) -> bool:
+    """Whether one of the cliques of the replica needs an update."""
+    return any(map(needs_update, unit.cliques))
+
+
+def _is_unit_in_transition(unit: GroupReplica) -> bool:
+    return any(map(is_in_transition, unit.cliques))
+
+
+def _unit_can_be_created_again(view: View, unit: GroupReplica) -> bool:
+    return all(_can_be_created_again(view, clique) for clique in unit.cliques)
 
 
 def _is_ready(unit: GroupReplica) -> bool:

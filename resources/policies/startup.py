@@ -44,8 +44,8 @@ class Parent(Struct, frozen=True):
 def parents(view: View, clique: CliqueView) -> tuple[Parent, ...]:
     """The PodCliques that a clique starts after.
 
-    In the base gang, a parent in a scaling group stands for each of its replicas up to the group's minAvailable. In a scaled gang only
-    parents of the same group replica count: its pods see no pods of other gangs.
+    In the base gang, a parent in a scaling group stands for each replica that the group has in that gang. In a scaled gang only parents of
+    the same group replica count: its pods see no pods of other gangs.
     """
     return tuple(parent for name in clique.clique.starts_after for parent in _parents_of_name(view, clique, name))
 
@@ -57,7 +57,7 @@ def _parents_of_name(view: View, clique: CliqueView, name: str) -> Iterator[Pare
         if group is not None and group is clique.group:
             yield _member(group, clique.group_replica, parent)
     elif group is not None:
-        yield from (_member(group, replica, parent) for replica in range(group.group.min_available))
+        yield from (_member(group, replica, parent) for replica in range(group.in_base_gang))
     else:
         yield Parent(names.podclique(view.root, view.index, parent.name), parent.min_available)
 

@@ -71,7 +71,7 @@ def _update_in_need(replica: ReplicaProgress, domain: Domain) -> str:
     is_outdated = any(map(needs_update, members))
     waits = any(map(is_in_transition, members))
     begins = is_outdated and replica.allowance is UpdateAllowance.ONE
-    has_begun = waits and (replica.is_updating or (is_outdated and replica.allowance is UpdateAllowance.BROKEN))
+    has_begun = waits and (replica.is_updating or (is_outdated and replica.allowance in (UpdateAllowance.BROKEN, UpdateAllowance.MORE)))
     return f"the update of replica {replica.view.index}" if begins or has_begun else ""
 
 

@@ -77,6 +77,7 @@ DEFINITIONS: Final = (
             Column("PCLQs-Total", ".status.updateProgress.totalPodCliquesCount"),
             Column("PCSGs-Updated", ".status.updateProgress.updatedPodCliqueScalingGroupsCount"),
             Column("PCSGs-Total", ".status.updateProgress.totalPodCliqueScalingGroupsCount"),
+            Column("Update", '.status.conditions[?(@.type=="UpdateInProgress")].reason', "string", wide=True),
             AGE,
         ),
         selector=".status.hpaPodSelector",

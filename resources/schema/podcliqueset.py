@@ -63,6 +63,8 @@ class SetResourceSharing(ResourceSharing):
 
 StartupType = Literal["CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"]
 UpdateType = Literal["RollingRecreate", "OnDelete"]
+ON_DELETE: Final = "OnDelete"
+"""The update strategy with which users replace pods themselves."""
 GangPhase = Literal["Pending", "Starting", "Running", "Failed", "Succeeded"]
 
 
@@ -102,6 +104,15 @@ class UpdateStrategy(Wire):
     """RollingRecreate replaces one replica after the other; OnDelete replaces a pod only after somebody deletes it."""
 
 
+class RollingUpdate(Wire):
+    """How the pods of one clique, or the replicas of one scaling group, are updated with RollingRecreate."""
+
+    max_unavailable: Int32 | None = None
+    """The largest number of pods, or of replicas of the group, that are unavailable at a time during an update; by default 1."""
+    progress_deadline: Duration | None = None
+    """The time without progress, such as 10m, after which the condition UpdateInProgress is Unknown; without it, it never is."""
+
+
 class HeadlessServiceConfig(Wire):
     """The headless Service, which gives the pods their DNS names."""
 
@@ -131,6 +142,8 @@ class CliqueTemplate(Wire):
     """The topology constraint of its pods."""
     resource_sharing: Seq[ResourceSharing] = ()
     """Resource claims that its pods share."""
+    rolling_update: RollingUpdate | None = None
+    """How its pods are updated; only for cliques outside scaling groups."""
     spec: CliqueTemplateSpec
     """The pod template and the number of pods."""
 
@@ -154,6 +167,8 @@ class ScalingGroupConfig(Wire):
     """Resource claims that its pods share."""
     topology_constraint: TopologyConstraint | None = None
     """The topology constraint of the pods of one replica."""
+    rolling_update: RollingUpdate | None = None
+    """How its replicas are updated."""
 
 
 class SetTemplate(Wire):

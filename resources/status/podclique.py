@@ -47,7 +47,7 @@ def of(view: View, clique: CliqueView) -> Body | None:
     if is_settled(clique):
         body["observedGeneration"] = clique.live.generation
     if is_settled(clique) or "observedGeneration" in old:
-        body["conditions"] = _conditions(clique, old.get("conditions") or (), in_progress)
+        body["conditions"] = _conditions(view, clique, old.get("conditions") or (), in_progress)
     return body
 
 
@@ -64,10 +64,13 @@ def summary_text(body: Body | None) -> str:
     return f"{counts['updatedReplicas']} of {counts['replicas']} pods updated, {counts['readyReplicas']} ready"
 
 
-def _conditions(clique: CliqueView, old: Sequence[Mapping[str, Any]], in_progress: bool) -> Sequence[Mapping[str, Any]]:
+def _conditions(view: View, clique: CliqueView, old: Sequence[Mapping[str, Any]], in_progress: bool) -> Sequence[Mapping[str, Any]]:
     """The first conditions bear the time of the clique's creation: they describe the initial state, not a later change (Q16)."""
     at = NOW if old or clique.live is None else timestamp(clique.live.created_at)
     conditions = [_scheduled(clique, at), update.unknown(BREACHED) if in_progress else _breached(clique, at)]
+    if clique.group is None and update.is_shown(old, in_progress=in_progress):
+        stalled = update.stalled_text(view, clique.name, clique.clique.budget)
+        conditions.append(update.in_progress_condition(in_progress=in_progress, stalled=stalled, at=at))
     return merge(old, conditions, owned=(SCHEDULED, BREACHED))
 
 

@@ -21,6 +21,7 @@ from resources.model.view import View
 from resources.policies.availability import has_minimum_ready
 from resources.policies.update_gate import REFUSED, refusal_conditions
 from resources.status import podclique, podgang, scaling_group
+from resources.status.update import in_progress_condition, is_in_progress, is_shown
 
 
 class ReplicaSummary(Struct, frozen=True):
@@ -38,6 +39,8 @@ class ReplicaSummary(Struct, frozen=True):
     """The numbers of updated and of all standalone cliques."""
     groups: tuple[int, int]
     """The numbers of updated and of all scaling groups."""
+    stalled: tuple[int, int] = (0, 0)
+    """The numbers of standalone cliques and of scaling groups whose update makes no progress."""
 
 
 def summary(view: View, complete: bool) -> ReplicaSummary:
@@ -57,6 +60,7 @@ def summary(view: View, complete: bool) -> ReplicaSummary:
         gangs=tuple((gang.id.name, podgang.phase(gang)) for gang in view.gangs),
         cliques=(updated_cliques, len(standalone)),
         groups=(updated_groups, len(groups)),
+        stalled=(sum(clique.name in view.stalled for clique in standalone), sum(group.name in view.stalled for group, _ in groups)),
     )
 
 
@@ -115,7 +119,9 @@ def of(
         "podGangStatuses": _gangs(summary.gangs for summary in summaries),
     }
     known = old.get("conditions") or []
+    progress = _progress(template, old, summaries, update)
     desired = (
+        *_update_conditions(old, progress, summaries),
         *topology.conditions(template.topology, root.generation),
         *membership.conditions(faults, root.generation),
         *refusal_conditions(refusal, root.generation),
@@ -129,8 +135,20 @@ def of(
     conditions = merge(known, desired, owned=(*OWNED, *of_templates))
     if conditions or known:
         body["conditions"] = conditions
-    progress = _progress(template, old, summaries, update)
     return {**body, "updateProgress": progress} if progress else body
+
+
+def _update_conditions(
+    old: Mapping[str, Any], progress: Mapping[str, Any] | None, summaries: Sequence[ReplicaSummary]
+) -> Iterator[Mapping[str, Any]]:
+    """Whether an update runs, and how much of it makes no progress. A set of an earlier version gets it with its next update."""
+    in_progress = is_in_progress(progress)
+    known: Sequence[Mapping[str, Any]] = old.get("conditions") or (({},) if "observedGeneration" in old else ())
+    if is_shown(known, in_progress=in_progress):
+        cliques, groups = (sum(summary.stalled[part] for summary in summaries) for part in (0, 1))
+        all_cliques, all_groups = sum(summary.cliques[1] for summary in summaries), sum(summary.groups[1] for summary in summaries)
+        stalled = f"{cliques}/{all_cliques} PodCliques stuck, {groups}/{all_groups} PodCliqueScalingGroups stuck"
+        yield in_progress_condition(in_progress=in_progress, stalled=stalled if in_progress and (cliques or groups) else "")
 
 
 def _unshared_conditions(unshared: Sequence[Alarm], generation: int) -> Iterator[Mapping[str, Any]]:

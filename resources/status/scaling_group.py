@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.conditions import condition, merge
 from engine.observed import timestamp
-from engine.resource import Body
+from engine.resource import NOW, Body
 from resources.base import labels
 from resources.model.view import CliqueView, GroupView, View
 from resources.policies.availability import BREACHED, has_minimum_ready, has_minimum_scheduled, is_provisional, is_sound
@@ -30,7 +30,7 @@ def of(view: View, group: GroupView) -> Body | None:
         "availableReplicas": sum(map(is_available, replicas)),
         "updatedReplicas": sum(map(is_updated, replicas)),
         "selector": labels.selector({**labels.default(view.root), labels.SCALING_GROUP: group.name}),
-        "conditions": _conditions(view, group, old.get("conditions") or (), breached),
+        "conditions": _conditions(view, group, old.get("conditions") or (), breached, in_progress),
     }
     if progress:
         body["updateProgress"] = progress
@@ -54,22 +54,27 @@ def _has_excess(view: View, group: GroupView) -> bool:
     return any(live.labels.get(labels.SCALING_GROUP) == group.name and live.id not in expected for live in view.lives.of("PodClique"))
 
 
-def _conditions(view: View, group: GroupView, old: Sequence[Mapping[str, Any]], breached: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _conditions(
+    view: View, group: GroupView, old: Sequence[Mapping[str, Any]], breached: Mapping[str, Any], in_progress: bool
+) -> Sequence[Mapping[str, Any]]:
     """The conditions of the group.
 
     The first ones bear the time of the group's creation: they describe the initial state, not a later change (Q16). The condition that a
     gang termination is in progress stays until the group is no longer breached.
     """
-    if not old and group.live is not None:
-        breached = {**breached, "lastTransitionTime": timestamp(group.live.created_at)}
+    at = NOW if old or group.live is None else timestamp(group.live.created_at)
+    desired = [{**breached, "lastTransitionTime": at}]
+    if update.is_shown(old, in_progress=in_progress):
+        stalled = update.stalled_text(view, group.name, group.group.budget)
+        desired.append(update.in_progress_condition(in_progress=in_progress, stalled=stalled, at=at))
     if view.removals.recycled:
         message = (
             f"Gang termination fired at PCS-replica scope for PCS replica {view.index}; "
             "this PCSG's PodCliques were deleted as part of the recycle"
         )
         terminating = condition(TERMINATING, True, "GangTerminationActive", message)
-        return merge(old, [breached, terminating], owned=(BREACHED, TERMINATING))
-    return merge(old, [breached], owned=(BREACHED, TERMINATING) if breached["status"] == "False" else (BREACHED,))
+        return merge(old, [*desired, terminating], owned=(BREACHED, TERMINATING))
+    return merge(old, desired, owned=(BREACHED, TERMINATING) if breached["status"] == "False" else (BREACHED,))
 
 
 def replicas_of(view: View, group: GroupView) -> list[tuple[CliqueView, ...]]:

@@ -52,6 +52,14 @@ CONSTRAINTS: Final = (
     {"topologyName": "racks", "packDomain": "rack"},
     {"topologyName": "other", "packDomain": "rack"},
 )
+ROLLING: Final[Sequence[Any]] = (
+    GONE,
+    {"maxUnavailable": 0},
+    {"maxUnavailable": 2, "progressDeadline": "10m"},
+    {"progressDeadline": "0s"},
+    {"maxUnavailable": -1, "progressDeadline": "-1s"},
+    {},
+)
 SCALINGS: Final = (
     GONE,
     {"maxReplicas": 3},
@@ -78,6 +86,7 @@ OF_CLIQUE: Final[Values] = {
     ),
     "resourceSharing": SHARES,
     "topologyConstraint": CONSTRAINTS,
+    "rollingUpdate": ROLLING,
     "spec.roleName": ("", "front", "work", "other", GONE),
     "spec.replicas": (-1, 0, 1, 3, 60_000, 2**31 - 1, GONE),
     "spec.minAvailable": (-1, 0, 1, 2, 3, GONE),
@@ -106,6 +115,7 @@ OF_GROUP: Final[Values] = {
     "replicas": (-1, 0, 1, 4, 60_000, 2**31 - 1, GONE),
     "minAvailable": (-1, 0, 2, 3, GONE),
     "scaleConfig": SCALINGS,
+    "rollingUpdate": ROLLING,
     "resourceSharing": (*SHARES, *FILTERED[:4]),
     "topologyConstraint": CONSTRAINTS,
 }
@@ -134,6 +144,7 @@ OF_SET: Final[Values] = {
     "spec.replicas": (-1, 0, 3, 10_001, 30_000, 2**31 - 1, GONE),
     "spec.template.cliques": ([], [clique("front"), clique("new")]),
     "spec.template.cliqueStartupType": ("CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit", GONE),
+    "spec.updateStrategy": ({"type": "OnDelete"}, {"type": "RollingRecreate"}, GONE),
     "spec.template.terminationDelay": ("0s", "-1s", "5m", "", GONE),
     "spec.template.topologyConstraint": CONSTRAINTS,
     "spec.template.resourceClaimTemplates": TEMPLATES,

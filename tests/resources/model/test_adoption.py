@@ -6,10 +6,10 @@ import pytest
 
 from engine.observed import live
 from resources.model.pod_match import is_adopted
-from resources.model.template import Clique
+from resources.model.template import DEFAULT_BUDGET, Clique
 
 SPEC = {"containers": [{"name": "main", "image": "a:1"}]}
-CLIQUE = Clique("work", 1, 1, "", SPEC, {"team": "a"}, {}, "v3-0", (), None, "")
+CLIQUE = Clique("work", 1, 1, "", SPEC, {"team": "a"}, {}, "v3-0", (), None, "", DEFAULT_BUDGET)
 
 
 def podclique(pod_spec: Any, **labels: str) -> Any:

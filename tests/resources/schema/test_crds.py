@@ -118,7 +118,7 @@ def test_every_field_of_a_spec_has_a_description() -> None:
         (
             "podcliquesets.grove.io",
             "pcs",
-            "Replicas Available Updated PCLQs-Updated PCLQs-Total PCSGs-Updated PCSGs-Total Age",
+            "Replicas Available Updated PCLQs-Updated PCLQs-Total PCSGs-Updated PCSGs-Total Update* Age",
         ),
         ("podcliques.grove.io", "pclq", "MinAvail Replicas Ready Scheduled Updated Gated* MinBreached* Age"),
         (

@@ -67,6 +67,10 @@ def live_status(toy: Toy, kind: Kind, name: str) -> dict[str, Any]:
     return dict(toy.objects[kind.id("default", name)].get("status") or {})
 
 
+IDLE = {"UpdateInProgress": ("False", "NoActiveUpdate", "No update is in progress")}
+"""What a status says of updates while none runs."""
+
+
 def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
     """Type -> status, reason, message."""
     return {entry["type"]: (entry["status"], entry["reason"], entry["message"]) for entry in status.get("conditions", ())}

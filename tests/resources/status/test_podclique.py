@@ -7,7 +7,7 @@ import pytest
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import Toy
-from tests.resources.status.states import ROOT, conditions, desired_status, edit, live_status, set_pods, since, up
+from tests.resources.status.states import IDLE, ROOT, conditions, desired_status, edit, live_status, set_pods, since, up
 
 NAME = "demo-0-a"
 CLIQUE = kinds.PODCLIQUE.id("default", NAME)
@@ -58,7 +58,7 @@ def test_pods_are_counted_and_compared_with_the_minimum(
     status = desired_status(toy, kinds.PODCLIQUE, NAME)
     counted = [status[key] for key in ("replicas", "readyReplicas", "scheduledReplicas", "scheduleGatedReplicas", "updatedReplicas")]
     assert counted == [replicas, ready, has_node, gated, 3]
-    assert conditions(status) == {"PodCliqueScheduled": scheduled(has_node), "MinAvailableBreached": breached}
+    assert conditions(status) == {"PodCliqueScheduled": scheduled(has_node), "MinAvailableBreached": breached, **IDLE}
     assert all("observedGeneration" not in condition for condition in status["conditions"])
 
 
@@ -92,6 +92,7 @@ def test_a_ready_clique_has_all_fields() -> None:
             "SufficientReadyPods",
             "Either sufficient ready or starting pods found. expected at least: 1, found: 1",
         ),
+        **IDLE,
     }
 
 

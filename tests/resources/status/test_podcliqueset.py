@@ -10,7 +10,7 @@ from engine.verb import Verb
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import Toy
-from tests.resources.status.states import ROOT, conditions, desired_status, edit, live_status, set_pods, up
+from tests.resources.status.states import IDLE, ROOT, conditions, desired_status, edit, live_status, set_pods, up
 
 
 def demo(replicas: int = 2) -> dict[str, Any]:
@@ -27,8 +27,9 @@ def set_status(toy: Toy) -> dict[str, Any]:
 def test_a_ready_set_has_all_fields() -> None:
     toy = up(demo(1))
     status = live_status(toy, kinds.PODCLIQUESET, "demo")
-    (condition,) = status.pop("conditions")
-    assert condition["type"] == "GangSchedulingUnavailable"
+    found = conditions({"conditions": status.pop("conditions")})
+    assert found.keys() == {"GangSchedulingUnavailable", "UpdateInProgress"}
+    assert found.items() >= IDLE.items()
     assert status.pop("currentGenerationHash").startswith("v3-")
 
     assert status == {

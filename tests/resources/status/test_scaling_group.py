@@ -7,7 +7,7 @@ import pytest
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import Toy
-from tests.resources.status.states import ROOT, conditions, desired_status, edit, live_status, set_pods, since, up
+from tests.resources.status.states import IDLE, ROOT, conditions, desired_status, edit, live_status, set_pods, since, up
 
 NAME = "demo-0-g"
 GROUP = kinds.SCALING_GROUP.id("default", NAME)
@@ -57,7 +57,7 @@ def test_replicas_are_counted_and_compared_with_the_minimum(
     status = desired_status(toy, kinds.SCALING_GROUP, NAME)
     counted = [status[key] for key in ("replicas", "scheduledReplicas", "availableReplicas", "updatedReplicas")]
     assert counted == [2, scheduled, available, available]
-    assert conditions(status) == {"MinAvailableBreached": breached}
+    assert conditions(status) == {"MinAvailableBreached": breached, **IDLE}
 
 
 def test_a_ready_group_has_all_fields() -> None:
@@ -75,7 +75,7 @@ def test_a_ready_group_has_all_fields() -> None:
         "selector": f"app.kubernetes.io/managed-by=grove-operator,app.kubernetes.io/part-of=demo,grove.io/podcliquescalinggroup={NAME}",
         "currentPodCliqueSetGenerationHash": live_status(toy, kinds.PODCLIQUESET, "demo")["currentGenerationHash"],
     }
-    assert its_conditions == {"MinAvailableBreached": enough(2, 1)}
+    assert its_conditions == {"MinAvailableBreached": enough(2, 1), **IDLE}
 
 
 def test_a_replica_without_one_of_its_cliques_is_not_counted() -> None:
@@ -84,7 +84,7 @@ def test_a_replica_without_one_of_its_cliques_is_not_counted() -> None:
 
     status = desired_status(toy, kinds.SCALING_GROUP, NAME)
     assert [status[key] for key in ("replicas", "scheduledReplicas", "availableReplicas", "updatedReplicas")] == [2, 1, 1, 1]
-    assert conditions(status) == {"MinAvailableBreached": enough(1, 1)}
+    assert conditions(status) == {"MinAvailableBreached": enough(1, 1), **IDLE}
     assert "observedGeneration" not in status
     assert "currentPodCliqueSetGenerationHash" not in status
 
@@ -107,7 +107,7 @@ def test_the_first_conditions_bear_the_time_of_its_creation() -> None:
     toy.now = toy.now.replace(minute=5)
 
     status = desired_status(toy, kinds.SCALING_GROUP, NAME)
-    assert conditions(status) == {"MinAvailableBreached": few(0, 1)}
+    assert conditions(status) == {"MinAvailableBreached": few(0, 1), **IDLE}
     assert since(status, "MinAvailableBreached") == created
 
 
@@ -117,7 +117,10 @@ def test_during_its_update_the_breach_is_unknown() -> None:
     toy.apply(toy.plans()[0].operations)
 
     status = desired_status(toy, kinds.SCALING_GROUP, NAME)
-    assert conditions(status) == {"MinAvailableBreached": ("Unknown", "UpdateInProgress", "Update is in progress")}
+    assert conditions(status) == {
+        "MinAvailableBreached": ("Unknown", "UpdateInProgress", "Update is in progress"),
+        "UpdateInProgress": ("True", "Progressing", "An update is in progress"),
+    }
     assert "currentPodCliqueSetGenerationHash" not in status
     assert status["updateProgress"]["totalPodCliquesCount"] == 4
 
@@ -133,7 +136,7 @@ def test_with_on_delete_an_update_ends_when_it_begins_and_counts_what_users_have
     progress = status["updateProgress"]
     assert progress["updateStartedAt"] == progress["updateEndedAt"]
     assert (progress["updatedPodCliquesCount"], progress["totalPodCliquesCount"]) == (1, 2)
-    assert conditions(status) == {"MinAvailableBreached": enough(1, 1)}
+    assert conditions(status) == {"MinAvailableBreached": enough(1, 1), **IDLE}
     assert progress["podCliqueSetGenerationHash"] != status["currentPodCliqueSetGenerationHash"]
     (old,) = [pod for pod in toy.pods() if pod.name.startswith("demo-0-g-0-b")]
     toy.delete(old)
