@@ -4,7 +4,7 @@ from pydantic import Field
 
 from resources.schema.meta import ApiObject, Condition, LastError
 from resources.schema.pod_spec_form import PodSpec
-from resources.schema.wire import ATOMIC, Int32, Int64, Opaque, Quantity, Seq, Timestamp, Wire, required, silent
+from resources.schema.wire import ATOMIC, Int32, Int64, LabelSelector, Quantity, Seq, Timestamp, Wire, required, silent
 
 
 class MetricTarget(Wire):
@@ -25,7 +25,7 @@ class MetricIdentifier(Wire):
 
     name: str
     """The name."""
-    selector: Opaque | None = None
+    selector: LabelSelector | None = None
     """A label selector for the metric."""
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from resources.schema.wire import Int64, Opaque, Seq, Timestamp, Wire
+from resources.schema.wire import ClaimMetadata, ClaimSpec, Int64, Seq, Timestamp, Wire
 
 CONDITION_TYPE = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
 CONDITION_REASON = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
@@ -49,6 +49,7 @@ class ApiObject(Wire):
     kind: str = ""
     """The kind of this object."""
     metadata: Annotated[ObjectMeta, WithJsonSchema({"type": "object"})] = Field(default_factory=ObjectMeta)
+    """Name, namespace, labels and annotations."""
 
 
 class Condition(Wire):
@@ -82,7 +83,7 @@ class LastError(Wire):
 class ClaimTemplateSpec(Wire):
     """The content of the resource claims that are created from a template."""
 
-    metadata: Opaque | None = None
+    metadata: ClaimMetadata | None = None
     """Labels and annotations of the claim."""
-    spec: Opaque
+    spec: ClaimSpec
     """The claim's specification: a ResourceClaimSpec of resource.k8s.io/v1, used unchanged."""

@@ -12,20 +12,17 @@ from typing import Any, Final
 
 from engine.canonical import canonical
 from engine.ids import Kind
-from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET
 from resources.schema import pod_amounts, pod_containers, pod_placement, pod_security, pod_volumes
 from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.pod_checks import Check, Fields, Rule, is_map
 from resources.schema.pod_containers import Placed, containers_of
 from resources.schema.pod_volumes import secret_name
 from resources.schema.published import EXTENDED, definitions, properties, union
+from resources.schema.published_parts import POD_SPEC, parts
 from resources.schema.wire import QUANTITY
 
 Schema = Mapping[str, Any]
 
-POD_SPEC: Final = "PodSpec"
-SERVICE_FIELDS: Final = {"livenessProbe": "Probe", "readinessProbe": "Probe", "extraPodSpec": "ExtraPodSpec"}
-"""The fields of a graph's service whose types Kubernetes publishes -> the type."""
 REPLACED: Final = frozenset({("hostname",), ("subdomain",)})
 """The fields of a pod spec that pods get from the engine, whatever the template says."""
 VALID: Final[tuple[Issue, ...]] = ()
@@ -71,17 +68,9 @@ def findings(spec: Any, path: Path = ()) -> Iterable[Issue]:
     return _check_of_type(POD_SPEC)(spec, path)
 
 
-def pod_specs(kind: Kind, body: Any) -> Iterator[tuple[Path, Any]]:
-    """Every pod spec in an object of Grove's kinds with its path; parts of the wrong shape are skipped."""
-    for path, holder in _holders(kind, body):
-        spec = _at(holder, "spec")
-        if isinstance(spec, Mapping) and spec.get("podSpec") is not None:
-            yield (*path, "spec", "podSpec"), spec["podSpec"]
-
-
 def object_findings(kind: Kind, body: Any) -> tuple[Issue, ...]:
     """The findings of all pod specs of an object, and of the other parts whose types Kubernetes publishes."""
-    return tuple(finding for path, name, part in _parts(kind, body) for finding in _findings_of_part(path, name, part))
+    return tuple(finding for path, name, part in parts(kind, body) for finding in _findings_of_part(path, name, part))
 
 
 def new_parts(kind: Kind, body: Any, old: Any) -> frozenset[Path]:
@@ -89,8 +78,8 @@ def new_parts(kind: Kind, body: Any, old: Any) -> frozenset[Path]:
 
     Older rules may have admitted the others, and they must not prevent other changes.
     """
-    admitted = {(name, canonical(part)) for _, name, part in _parts(kind, old)}
-    return frozenset(path for path, name, part in _parts(kind, body) if (name, canonical(part)) not in admitted)
+    admitted = {(name, canonical(part)) for _, name, part in parts(kind, old)}
+    return frozenset(path for path, name, part in parts(kind, body) if (name, canonical(part)) not in admitted)
 
 
 def below(paths: Set[Path], findings: Iterable[Issue]) -> tuple[Issue, ...]:
@@ -108,49 +97,6 @@ def _findings_of_part(path: Path, type_: str, part: Any) -> Iterator[Issue]:
     if type_ == POD_SPEC:
         return template_findings(part, path)
     return (finding for finding in _check_of_type(type_)(part, path) if not (finding.pods_only and finding.type is ErrorType.REQUIRED))
-
-
-def _parts(kind: Kind, body: Any) -> Iterator[tuple[Path, str, Any]]:
-    """The parts of an object whose types Kubernetes publishes, each with its path and type; parts of the wrong shape are skipped."""
-    yield from ((path, POD_SPEC, spec) for path, spec in pod_specs(kind, body))
-    if kind == DYNAMO_GRAPH:
-        yield from _graph_parts(_at(body, "spec"))
-
-
-def _graph_parts(spec: Any) -> Iterator[tuple[Path, str, Any]]:
-    yield from _entries(("spec",), "EnvVar", spec, "envs")
-    services = _at(spec, "services")
-    for name, service in services.items() if isinstance(services, Mapping) else ():
-        path = ("spec", "services", name)
-        yield from _entries(path, "EnvVar", service, "envs")
-        yield from _entries((*path, "resources"), "ResourceClaim", _at(service, "resources"), "claims")
-        for field, type_ in SERVICE_FIELDS.items():
-            if (part := _at(service, field)) is not None:
-                yield (*path, field), type_, part
-
-
-def _entries(path: Path, type_: str, holder: Any, field: str) -> Iterator[tuple[Path, str, Any]]:
-    return (((*path, field, number), type_, entry) for number, entry in enumerate(_list_or_empty(_at(holder, field))))
-
-
-def _holders(kind: Kind, body: Any) -> Iterator[tuple[Path, Any]]:
-    """The objects with a `spec.podSpec` in a body, with their paths: a PodClique itself, or the cliques of a PodCliqueSet's template."""
-    if kind == PODCLIQUE:
-        yield (), body
-    elif kind == PODCLIQUESET:
-        cliques = _at(body, "spec", "template", "cliques")
-        yield from ((("spec", "template", "cliques", n), clique) for n, clique in enumerate(_list_or_empty(cliques)))
-
-
-def _list_or_empty(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
-
-
-def _at(value: Any, *keys: str) -> Any:
-    """The value below these keys; None if there is none or a parent is no map."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
 
 
 @cache

@@ -24,6 +24,8 @@ AMOUNT: Final[Schema] = {
     "maxItems": 0,
     "maxProperties": 0,
 }
+SAME_FIELDS: Final = {"EphemeralContainer": "Container"}
+"""Types whose fields mean the same as those of another one."""
 UNIONS: Final[Mapping[frozenset[str], Schema]] = {
     frozenset({"integer", "string"}): INT_OR_STRING,
     frozenset({"number", "string"}): AMOUNT,
@@ -34,6 +36,50 @@ EXTENDED: Final[Mapping[str, tuple[str, Schema]]] = {
     "ExtraPodSpec": ("PodSpec", {"mainContainer": {"$ref": "MainContainer"}}),
 }
 """Types of our own: the type of Kubernetes without its required fields, and further fields."""
+_TEXT: Final[Schema] = {"type": "string"}
+_TEXTS: Final[Schema] = {"type": "array", "items": _TEXT}
+_NUMBER: Final[Schema] = {"type": "integer", "format": "int64"}
+_WORDS: Final[Schema] = {"type": "object", "additionalProperties": _TEXT}
+
+
+def _object(required: tuple[str, ...] = (), **fields: Schema) -> Schema:
+    return {"type": "object", "properties": fields} | ({"required": list(required)} if required else {})
+
+
+def _of(name: str) -> Schema:
+    return {"$ref": name}
+
+
+def _list(name: str) -> Schema:
+    return {"type": "array", "items": _of(name)}
+
+
+_REQUESTED: Final[Mapping[str, Schema]] = {
+    "deviceClassName": _TEXT,
+    "selectors": _list("DeviceSelector"),
+    "allocationMode": _TEXT,
+    "count": _NUMBER,
+    "tolerations": _list("DeviceToleration"),
+    "capacity": _of("CapacityRequirements"),
+}
+CLAIM_TYPES: Final[Mapping[str, Schema]] = {
+    "ClaimMetadata": _object(labels=_WORDS, annotations=_WORDS),
+    "ResourceClaimSpec": _object(devices=_of("DeviceClaim")),
+    "DeviceClaim": _object(
+        requests=_list("DeviceRequest"), constraints=_list("DeviceConstraint"), config=_list("DeviceClaimConfiguration")
+    ),
+    "DeviceRequest": _object(("name",), name=_TEXT, exactly=_of("ExactDeviceRequest"), firstAvailable=_list("DeviceSubRequest")),
+    "ExactDeviceRequest": _object(("deviceClassName",), **_REQUESTED, adminAccess={"type": "boolean"}),
+    "DeviceSubRequest": _object(("name", "deviceClassName"), name=_TEXT, **_REQUESTED),
+    "DeviceSelector": _object(cel=_of("CELDeviceSelector")),
+    "CELDeviceSelector": _object(("expression",), expression=_TEXT),
+    "DeviceToleration": _object(key=_TEXT, operator=_TEXT, value=_TEXT, effect=_TEXT, tolerationSeconds=_NUMBER),
+    "CapacityRequirements": _object(requests={"type": "object", "additionalProperties": _of("Quantity")}),
+    "DeviceConstraint": _object(requests=_TEXTS, matchAttribute=_TEXT, distinctAttribute=_TEXT),
+    "DeviceClaimConfiguration": _object(requests=_TEXTS, opaque=_of("OpaqueDeviceConfiguration")),
+    "OpaqueDeviceConfiguration": _object(("driver", "parameters"), driver=_TEXT, parameters={"type": "object"}),
+}
+"""The types of resource.k8s.io/v1 in templates of resource claims, as Kubernetes 1.34 knows them -> their schemas."""
 POD_SPEC: Final = "PodSpec"
 PULLED: Final[Mapping[str, tuple[str, str]]] = {
     "Container": ("imagePullPolicy", "image"),
@@ -44,9 +90,9 @@ PULLED: Final[Mapping[str, tuple[str, str]]] = {
 
 @cache
 def definitions() -> Mapping[str, Schema]:
-    """Type name -> its schema, `EXTENDED` included. Types refer to one another by name; none contains itself."""
+    """Type name -> its schema, `EXTENDED` and `CLAIM_TYPES` included. Types refer to one another by name; none contains itself."""
     types: Mapping[str, Schema] = orjson.loads(get_data(__package__, "pod_spec.json") or b"")["definitions"]
-    return {**types, **{name: _extended(types[base], fields) for name, (base, fields) in EXTENDED.items()}}
+    return {**types, **CLAIM_TYPES, **{name: _extended(types[base], fields) for name, (base, fields) in EXTENDED.items()}}
 
 
 def _extended(schema: Schema, fields: Schema) -> Schema:
@@ -74,10 +120,26 @@ def structural(name: str) -> Schema:
 
     It has no defaults and no list keys: see docs/decisions/recorded-pod-types.md. Equal parts are shared objects, which must not change.
     """
-    return _structural(definitions()[name])
+    return _structural(definitions()[name], name)
 
 
-def _structural(schema: Schema) -> Schema:
+@cache
+def _descriptions() -> Mapping[str, Mapping[str, str]]:
+    """Type -> field -> what the field is, in our words; for `*` those that mean the same in several types."""
+    content: Mapping[str, Mapping[str, str]] = orjson.loads(get_data(__package__, "field_descriptions.json") or b"")
+    return content
+
+
+def _described(field: Schema, type_: str, name: str) -> Schema:
+    """The structural schema of a field of a type, with its description."""
+    known = _descriptions()
+    base = EXTENDED[type_][0] if type_ in EXTENDED else SAME_FIELDS.get(type_, type_)
+    text = known.get(base, {}).get(name) or known["*"].get(name)
+    return {**field, "description": text} if text else field
+
+
+def _structural(schema: Schema, type_: str = "") -> Schema:
+    """The structural schema of a type of that name, or of what a field contains."""
     if "$ref" in schema:
         return structural(schema["$ref"])
     if types := union(schema):
@@ -88,7 +150,7 @@ def _structural(schema: Schema) -> Schema:
         return {**schema, "additionalProperties": _structural(schema["additionalProperties"])}
     if schema.get("type") != "object":
         return schema
-    fields = {name: _structural(field) for name, field in properties(schema).items()}
+    fields = {name: _described(_structural(field), type_, name) for name, field in properties(schema).items()}
     return {**schema, **OPAQUE, **({"properties": fields} if fields else {})}
 
 

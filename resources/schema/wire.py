@@ -172,6 +172,10 @@ Duration = Annotated[str, AfterValidator(_duration)]
 """A duration in Go's notation, e.g. `1h30m`; `engine.duration` parses it."""
 Opaque = Annotated[Mapping[str, Any], PlainValidator(_opaque), WithJsonSchema(OPAQUE)]
 """An object that is passed through: the value itself, not a copy."""
+LabelSelector = Annotated[Mapping[str, Any], PlainValidator(_opaque), WithJsonSchema({PUBLISHED: "LabelSelector"})]
+ClaimSpec = Annotated[Mapping[str, Any], PlainValidator(_opaque), WithJsonSchema({PUBLISHED: "ResourceClaimSpec"})]
+ClaimMetadata = Annotated[Mapping[str, Any], PlainValidator(_opaque), WithJsonSchema({PUBLISHED: "ClaimMetadata"})]
+"""Objects of types that Kubernetes publishes, passed through: `resources.schema.pod_spec_rules` validates all of them in manifests."""
 Quantity = Annotated[
     int | str,
     PlainValidator(_quantity),

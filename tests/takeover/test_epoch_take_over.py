@@ -14,12 +14,14 @@ from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from resources.base import kinds, labels
 from tests.builders import clique, group, podcliqueset
+from tests.mnnvl.sets import gpus
 from tests.stories.graphs import graph, service
 from tests.stories.pods import images, is_ready
 from tests.stories.process import Killed
 from tests.stories.stage import Stage, forked, stage
 from tests.stories.umpire import Umpire
 from tests.takeover.epochs import POD_GANG_MAP, EpochGrove, definition, leftover_map, run_by_later_grove
+from tests.takeover.grove import COMPUTE_DOMAIN
 from tests.takeover.test_epoch_guard import ALLOWED, EVERY_WORLD, allowed
 from tests.takeover.worlds import WORLDS, World, grove_in, inference, planned, run_by_grove, uids
 
@@ -281,3 +283,24 @@ async def test_M20_only_annotated_sets_are_taken_over() -> None:
 
         assert (await cluster.sync()).ending is Ending.DONE
         assert cluster.there(POD_GANG_MAP) == {}
+
+
+async def test_M22_an_annotation_that_the_later_release_ignores_makes_no_domain_and_is_named() -> None:
+    world = World(podcliqueset("llm", clique("worker", 2, pod_spec=gpus()), replicas=2))
+    async with run_by_later_grove(world) as (cluster, _):
+        annotated = {"metadata": {"annotations": {"grove.io/auto-mnnvl": "enabled", labels.TAKE_OVER: "true"}}}
+        await cluster.kubectl.patch(kinds.PODCLIQUESET, "default", "llm", annotated)
+        before = uids(cluster, *KEPT)
+
+        (plan,) = (await cluster.look()).planned.plans
+        (alarm,) = [alarm for alarm in plan.alarms if "grove.io/auto-mnnvl" in alarm.text]
+        assert "it has no effect: it stays as recorded until the set is deleted and created again" in alarm.text
+        assert not any(operation.id.kind == "ComputeDomain" for operation in plan.operations)
+
+        await cluster.sync()
+        await cluster.scale(kinds.PODCLIQUESET, "llm", 3)
+        await cluster.sync()
+
+        assert uids(cluster, *KEPT).items() >= before.items()
+        assert cluster.there(COMPUTE_DOMAIN) == {}
+        assert "FabricAnnotationsIgnored" in {each["type"] for each in cluster.there(kinds.PODCLIQUESET)["llm"]["status"]["conditions"]}
