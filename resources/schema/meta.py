@@ -48,8 +48,8 @@ class ApiObject(Wire):
     """The group and version of this object."""
     kind: str = ""
     """The kind of this object."""
+    # Without a docstring: an API server forbids descriptions of it in definitions.
     metadata: Annotated[ObjectMeta, WithJsonSchema({"type": "object"})] = Field(default_factory=ObjectMeta)
-    """Name, namespace, labels and annotations."""
 
 
 class Condition(Wire):

@@ -186,7 +186,7 @@ async def test_the_longest_names_have_pods_that_run_gates_that_open_and_claims_t
         for pod in pods.values():
             entries = pod["spec"]["resourceClaims"]
             assert {entry["resourceClaimName"] for entry in entries} <= set(claims)
-            assert len({entry["name"] for entry in entries}) == 2
+            assert len({entry["name"] for entry in entries}) == 2 and max(len(entry["name"]) for entry in entries) <= 63
             assert pod["spec"]["containers"][0]["resources"]["claims"] == [{"name": entry["name"]} for entry in entries]
             assert clique_of(pod) in cluster.there(kinds.PODCLIQUE)
 

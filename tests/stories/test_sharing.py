@@ -167,6 +167,18 @@ async def test_a_real_scheduler_gives_pods_the_devices_that_they_share(control_p
         left = sorted(claim["metadata"]["name"] for claim in (await admin.list(kinds.RESOURCE_CLAIM, namespace)).items)
         assert left == ["llm-0-pool-0-fabric", "llm-0-pool-0-worker-0-device", "llm-0-pool-0-worker-1-device", "llm-all-cache"]
 
-        await admin.delete(kinds.PODCLIQUESET, namespace, "llm", propagation="Background")
+        reference = "accelerators-of-the-prefill-workers"
+        worker = clique("prefill-workers1", resourceSharing=[share(reference, "PerReplica")])
+        templates = [claim_template(reference)]
+        groups = (group("prefill-groups", "prefill-workers1", replicas=2),)
+        long = podcliqueset("inference-llama", worker, groups=groups, namespace=namespace, resourceClaimTemplates=templates)
+        await admin.create(kinds.PODCLIQUESET, namespace, long)
+        assert (await synced(control_plane, namespace)).ending is Ending.DONE
+        pods = [pod for pod in (await admin.list(kinds.POD, namespace)).items if pod["metadata"]["name"].startswith("inference-llama")]
+        names = [entry["resourceClaimName"] for pod in pods for entry in pod["spec"]["resourceClaims"]]
+        assert len(pods) == 2 and min(map(len, names)) > 63 and all(pod["spec"].get("nodeName") for pod in pods)
+
+        for name in ("llm", "inference-llama"):
+            await admin.delete(kinds.PODCLIQUESET, namespace, name, propagation="Background")
         assert (await synced(control_plane, namespace)).ending is Ending.DONE
         assert (await admin.list(kinds.RESOURCE_CLAIM, namespace)).items == []
