@@ -1,7 +1,8 @@
 """ModelledCluster: a cluster without surprises: pods start where there is room, controllers do their work, and others do not interfere."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, timestamp
 from engine.operation import Create, Operation
 from engine.plan import Wait
+from engine.resource import Body
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
 from resources.forecast.pods import (
@@ -54,8 +56,8 @@ class RoomModel(Protocol):
         """The kinds of domains of which it is known which nodes have a place."""
         ...
 
-    def begin(self, pods: Iterable[tuple[Live, Slots]]) -> None:
-        """Take note of the pods as they are."""
+    def begin(self, find: Callable[[ResourceId], Body | None], pods: Iterable[tuple[Live, Slots]]) -> None:
+        """Take note of the pods as they are. `find` returns the body of an object, None if it does not exist."""
         ...
 
     def note_refused(self, pods: Iterable[tuple[Live, ResourceId, Slots]]) -> None:
@@ -139,7 +141,7 @@ class ModelledCluster:
         for live in refused:
             self._refused.setdefault(_gang_of(live.id, live.labels), []).append(live.id)
         if self._room is not None:
-            self._room.begin((live, self._slots.of(store, live)) for live in pods)
+            self._room.begin(partial(_body, store), ((live, self._slots.of(store, live)) for live in pods))
             self._room.note_refused((live, self._root_of(live), self._slots.of(store, live)) for live in refused)
             self._try_again(store, [live.id for live in refused if is_refused_just_now(facts_of(live), store.now)])
         self._tokens = {live.id: None for live in store.lives.values() if _is_token(live)}
@@ -376,6 +378,12 @@ class ModelledCluster:
                 store.delete(id)
             self._used.add(Assumption.KUBERNETES)
         self._without_owner = {}
+
+
+def _body(store: ForecastStore, id: ResourceId) -> Body | None:
+    """The body of an object; None if it does not exist."""
+    live = store.find(id)
+    return live.body if live is not None else None
 
 
 def _gang_of(pod: ResourceId, pod_labels: Mapping[str, Any]) -> tuple[str, str]:

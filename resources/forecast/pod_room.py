@@ -1,7 +1,7 @@
 """PodRoom: which pods of a forecast get a node, by the room that a real cluster has, and what is told of the others."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -12,6 +12,7 @@ from engine.observed import Live
 from engine.plan import Wait
 from resources.base import kinds, labels
 from resources.base.fields import mapping
+from resources.forecast.gang_members import Find, GangMinimum, gang_member
 from resources.placement.cluster_room import ClusterRoom
 from resources.placement.packing import left_over
 from resources.placement.pod_affinity import ENDED
@@ -31,6 +32,7 @@ class RoomClaim(Struct, frozen=True, eq=False):
     root: ResourceId
     clique: ResourceId
     demand: PodDemand
+    membership: GangMinimum | None
 
 
 class PodRoom:
@@ -45,6 +47,9 @@ class PodRoom:
         """Uid -> pods that may start when there is room, in the order in which they asked."""
         self._refused: dict[str, RoomClaim] = {}
         """Uid -> pods that the scheduler has refused already, for want of room: they wait until some is freed."""
+        self._gangs: dict[str, ResourceId] = {}
+        """Uid -> the gang of a pod that has a node, if it has one."""
+        self._find: Find = lambda _: None
         self._is_changed = False
 
     @property
@@ -52,18 +57,23 @@ class PodRoom:
         """The kinds of domains of which it is known which nodes have a place."""
         return frozenset(self._room.cluster.slots)
 
-    def begin(self, pods: Iterable[tuple[Live, Mapping[str, int]]]) -> None:
-        """Take note of the pods as they are, each with the places in domains that it takes."""
-        for live, slots in pods:
+    def begin(self, find: Find, pods: Iterable[tuple[Live, Mapping[str, int]]]) -> None:
+        """Take note of the pods as they are, each with the places in domains that it takes. `find` finds the groups that pods name."""
+        self._find = find
+        for each, slots in pods:
+            member = gang_member(each, find)
+            live = member.pod
             spec = mapping(live.body.get("spec"))
             if (node := spec.get("nodeName")) and mapping(live.body.get("status")).get("phase") not in ENDED:
                 places = {f"{SLOT}{fabric}": 1000 * count for fabric, count in slots.items()}
                 self._room.hold(live.uid, live.body, str(node), {**used_by(spec), **places})
+                if member.membership is not None:
+                    self._gangs[live.uid] = member.membership.gang
         self._room.occupy_slots()
 
     def note_refused(self, pods: Iterable[tuple[Live, ResourceId, Mapping[str, int]]]) -> None:
         """Take note of pods that the scheduler says it cannot place. If there seems to be room, something else is in their way."""
-        claims = {live.uid: claim for live, root, slots in pods if (claim := self._claim(live, root, slots)) is not None}
+        claims = {each.uid: claim for each, root, slots in pods if (claim := self._claim(each, root, slots)) is not None}
         if self._room.refusal(Counter(claim.demand for claim in claims.values())) is not None:
             self._refused = claims
 
@@ -82,10 +92,12 @@ class PodRoom:
         self._is_changed = True
         return True
 
-    def _claim(self, live: Live, root: ResourceId, slots: Mapping[str, int]) -> RoomClaim | None:
+    def _claim(self, pod: Live, root: ResourceId, slots: Mapping[str, int]) -> RoomClaim | None:
+        member = gang_member(pod, self._find)
+        live = member.pod
         demand = self._book.demand_of(live.body, slots)
         clique = kinds.PODCLIQUE.id(live.id.namespace, live.labels.get(labels.PODCLIQUE, live.id.name))
-        return RoomClaim(live.id, root, clique, demand) if demand is not None else None
+        return RoomClaim(live.id, root, clique, demand, member.membership) if demand is not None else None
 
     def remove(self, uids: Iterable[str]) -> None:
         """These objects are gone. Pods that the scheduler has refused are tried again when one of them had a node."""
@@ -93,6 +105,7 @@ class PodRoom:
         for uid in uids:
             self._waiting.pop(uid, None)
             self._refused.pop(uid, None)
+            self._gangs.pop(uid, None)
             is_freed |= self._room.release(uid) or self._placed.pop(uid, None) is not None
         if is_freed:
             self._is_changed = True
@@ -107,12 +120,35 @@ class PodRoom:
         waiting = Counter(claim.demand for claim in self._waiting.values())
         limits = self._limits(waiting)
         admitted = []
-        for uid, claim in list(self._waiting.items()):
-            if limits[claim.demand] > 0:
-                limits[claim.demand] -= 1
-                self._placed[uid] = self._waiting.pop(uid)
-                admitted.append(claim.id)
+        for uid in self._fitting(limits):
+            claim = self._placed[uid] = self._waiting.pop(uid)
+            admitted.append(claim.id)
+            if claim.membership is not None:
+                self._gangs[uid] = claim.membership.gang
         return admitted
+
+    def _fitting(self, limits: Counter[PodDemand]) -> Iterator[str]:
+        """The uids of those that wait and have a node within these limits: of a gang none if its minimum would not be on nodes then."""
+        on_nodes = Counter(self._gangs.values())
+        for membership, uids in self._by_gang().items():
+            fitting: list[str] = []
+            rest = Counter({demand: limits[demand] for demand in (self._waiting[uid].demand for uid in uids)})
+            for uid in uids:
+                demand = self._waiting[uid].demand
+                if rest[demand] > 0:
+                    rest[demand] -= 1
+                    fitting.append(uid)
+            if membership is None or on_nodes[membership.gang] + len(fitting) >= membership.minimum:
+                for demand, left in rest.items():
+                    limits[demand] = left
+                yield from fitting
+
+    def _by_gang(self) -> Mapping[GangMinimum | None, list[str]]:
+        """The uids of those that wait by their gang, in the order in which they asked; under None those that are placed by themselves."""
+        uids: dict[GangMinimum | None, list[str]] = {}
+        for uid, claim in self._waiting.items():
+            uids.setdefault(claim.membership, []).append(uid)
+        return uids
 
     def _limits(self, waiting: Counter[PodDemand]) -> Counter[PodDemand]:
         """Of how many pods of each demand it is not known that they have no room."""

@@ -20,7 +20,9 @@ def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Itera
     templates = dict(_templates(lives, forecast, fabrics))
     pods = {each.id: each for each in lives if each.id.kind == kinds.POD.name}
     result = PodRoom(room)
-    result.begin((each, _slots(each, templates)) for each in pods.values())
+    objects = {each.id: each.body for each in lives}
+    objects |= {each.id: each.manifest for each in forecast.operations() if isinstance(each, Create)}
+    result.begin(objects.get, ((each, _slots(each, templates)) for each in pods.values()))
     created: dict[ResourceId, tuple[ResourceId, Create]] = {}
     gone: list[str] = []
     for root, operation in ((root, each) for step in forecast.passes for root, listed in step.operations.items() for each in listed):

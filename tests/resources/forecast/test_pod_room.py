@@ -21,7 +21,7 @@ def room(*running: Live, nodes: int = 2) -> PodRoom:
     """Nodes with four GPUs each, on which pods of ours run."""
     bodies = [{"metadata": {"name": f"n{i}"}, "status": {"allocatable": {GPU: "4", "pods": "10"}}} for i in range(nodes)]
     made = PodRoom(UsageTotals().room(map(room_node, bodies)))
-    made.begin((each, {}) for each in running)
+    made.begin(lambda _: None, ((each, {}) for each in running))
     return made
 
 

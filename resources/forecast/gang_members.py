@@ -1,0 +1,90 @@
+"""Gang members: how kube-scheduler places the pods of a PodGroup: so many or none, all at one value of a node label if it says so."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.paths import get
+from engine.resource import Body
+from resources.base import kinds, labels
+from resources.base.fields import mapping, mappings
+from resources.placement.pod_affinity import REQUIRED
+
+Find = Callable[[ResourceId], Body | None]
+"""The body of an object; None if it does not exist."""
+GROUP: Final = ("spec", "schedulingGroup", "podGroupName")
+MINIMUM: Final = ("spec", "schedulingPolicy", "gang", "minCount")
+TOPOLOGY: Final = ("spec", "schedulingConstraints", "topology")
+PARENT: Final = ("spec", "parentCompositePodGroupName")
+MAX_DEPTH: Final = 5
+"""A group and what may be above it."""
+
+
+class GangMinimum(Struct, frozen=True):
+    """The gang of a pod, of whose members so many get nodes together or none does."""
+
+    gang: ResourceId
+    """The PodGroup, or the uppermost CompositePodGroup."""
+    minimum: int
+
+
+class GangMember(Struct, frozen=True, eq=False):
+    """A pod, as its scheduler places it."""
+
+    pod: Live
+    """The pod; what its groups require of nodes is written as its affinity."""
+    membership: GangMinimum | None
+    """None: it is placed by itself."""
+
+
+def gang_member(pod: Live, find: Find) -> GangMember:
+    """The pod with what its PodGroup, and the groups above it, require."""
+    if not isinstance(get(pod.body, GROUP), str):
+        return GangMember(pod, None)
+    groups = list(_groups(pod, find))
+    if not groups:
+        return GangMember(pod, None)
+    keys = {f"group/{id.kind}/{id.name}": str(levels[0]["key"]) for id, body in groups if (levels := _levels(body))}
+    top, body = groups[-1]
+    minimum = get(body, MINIMUM) if len(groups) == 1 else _minimum_of_gang(pod, find)
+    return GangMember(_together(pod, keys) if keys else pod, GangMinimum(top, minimum) if isinstance(minimum, int) else None)
+
+
+def _groups(pod: Live, find: Find) -> Iterator[tuple[ResourceId, Body]]:
+    """The PodGroup of a pod and the CompositePodGroups above it, as far as they exist."""
+    kind, name = kinds.POD_GROUP, get(pod.body, GROUP)
+    for _ in range(MAX_DEPTH):
+        if not isinstance(name, str) or (body := find(id := kind.id(pod.id.namespace, name))) is None:
+            return
+        yield id, body
+        kind, name = kinds.COMPOSITE_POD_GROUP, get(body, PARENT)
+
+
+def _levels(group: Body) -> list[Body]:
+    return [level for level in mappings(get(group, TOPOLOGY)) if isinstance(level.get("key"), str)]
+
+
+def _minimum_of_gang(pod: Live, find: Find) -> int | None:
+    """The minimum of all groups of a pod's PodGang together."""
+    gang = find(kinds.PODGANG.id(pod.id.namespace, pod.labels.get(labels.PODGANG, "")))
+    groups = mappings(mapping(gang.get("spec")).get("podgroups")) if gang is not None else ()
+    return sum(least for group in groups if isinstance(least := group.get("minReplicas"), int)) or None
+
+
+def _together(pod: Live, keys: dict[str, str]) -> Live:
+    """The pod with a label for each of these groups, and affinity to the pods with that label at one value of the group's node label."""
+    spec, metadata = mapping(pod.body.get("spec")), pod.body["metadata"]
+    affinity = mapping(spec.get("affinity"))
+    near = mapping(affinity.get("podAffinity"))
+    terms = [{"labelSelector": {"matchLabels": {label: "member"}}, "topologyKey": key} for label, key in keys.items()]
+    required: list[Any] = [*mappings(near.get(REQUIRED)), *terms]
+    body = {
+        **pod.body,
+        "metadata": {**metadata, "labels": {**mapping(metadata.get("labels")), **dict.fromkeys(keys, "member")}},
+        "spec": {**spec, "affinity": {**affinity, "podAffinity": {**near, REQUIRED: required}}},
+    }
+    return replace(pod, source=body)
