@@ -121,6 +121,19 @@ def test_the_chart_and_the_command_install_the_same(case: Case, engine: Engine, 
     assert printed(engine, case, tmp_path) == from_chart
 
 
+@pytest.mark.e2e
+@pytest.mark.parametrize("mode", ["Off", "Require"])
+def test_whether_gangs_are_scheduled_is_a_value_that_the_configuration_may_say_itself(mode: str, tmp_path: Path) -> None:
+    def profiles(config: dict[str, Any]) -> dict[str, Any]:
+        return {"scheduler": {"profiles": [{"name": "default-scheduler", **config}, {"name": "kai-scheduler"}]}}
+
+    by_value = rendered({"scheduler": {"gangs": mode}, "config": profiles({})}, tmp_path, "grove-system")
+    own = {"config": {"gangScheduling": mode}}
+    assert rendered({"config": profiles(own)}, tmp_path, "grove-system") == by_value
+    assert rendered({"scheduler": {"gangs": "Auto"}, "config": profiles(own)}, tmp_path, "grove-system") == by_value
+    assert ("scheduling.k8s.io" in str(by_value)) == (mode == "Require")
+
+
 def printed(engine: Engine, case: Case, folder: Path) -> dict[Any, Any]:
     """The objects of `engine manifests all`, without the namespace and the definitions, which Helm installs itself."""
     file = folder / "operator.json"

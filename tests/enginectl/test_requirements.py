@@ -74,6 +74,19 @@ def test_commands_that_only_read_note_it_and_continue(plain_box: Box, engine: En
         assert answer.code == Exit.DONE and f"note: {MISSING}" in answer.err.splitlines(), answer
 
 
+def test_required_gangs_need_pod_groups(box: Box, engine: Engine, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    profile = "{name: default-scheduler, config: {gangScheduling: Require}}"
+    config.write_text(f"apiVersion: operator.config.grove.io/v1alpha1\nkind: OperatorConfiguration\nscheduler: {{profiles: [{profile}]}}\n")
+    for words in (("sync", "-f", FIRST), ("run",)):
+        answer = engine(*words, "--config", config)
+        message = "gangScheduling of default-scheduler is Require, and the cluster does not serve PodGroup of scheduling.k8s.io/v1beta1"
+        assert answer.code == Exit.PREFLIGHT and f"engine: {message}" in answer.messages
+    assert box.all(PODCLIQUESET) == []
+    checked = engine("preflight", "--config", config)
+    assert checked.code == Exit.PREFLIGHT and "PodGroups of default-scheduler" in checked.out
+
+
 def test_without_a_cluster_nothing_is_missing(engine: Engine, tmp_path: Path) -> None:
     answer = engine("diff", "-f", FIRST, "--against", "empty", "--config", configured(tmp_path, auto=True))
 
