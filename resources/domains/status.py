@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -54,6 +55,12 @@ class State(StrEnum):
     """No longer requested, or all its pods have completed and the set asks for its release; it is deleted when its users are gone."""
     TERMINATING = "terminating"
     """Deleted; finalizers keep it."""
+
+
+STAYS: Final = (
+    f"all its pods have completed; it stays until its replica or set goes: {labels.RELEASE_DOMAINS}: {labels.ON_COMPLETION} on the"
+    " set releases it then"
+)
 
 
 class DomainStatus(Struct, frozen=True):
@@ -196,7 +203,8 @@ class _FabricView(Struct, frozen=True, eq=False):
             status = replace(status, until=self._drain_deadline(live, running, with_claims=not status.other_sets))
         if live.deleting_since is not None:
             return replace(status, state=State.TERMINATING, finalizers=tuple(map(str, live.body["metadata"].get("finalizers") or ())))
-        return replace(status, state=self._state(live, status, len(running), nodes, requested=role.requested))
+        state = self._state(live, status, len(running), nodes, requested=role.requested)
+        return replace(status, state=state, why=STAYS if state is State.COMPLETED else status.why)
 
     @property
     def _releases(self) -> bool:

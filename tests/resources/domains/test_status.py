@@ -68,6 +68,7 @@ def test_a_domain_whose_pods_have_all_ended_is_completed(phase: str) -> None:
     one = statuses(toy)["demo-0"]
 
     assert (one.state, one.ended, one.pods) == (State.COMPLETED, 1, {})
+    assert "engine.grove.io/release-domains: on-completion on the set releases it" in one.why
 
 
 def test_a_domain_deleted_by_a_user_is_terminating_with_its_finalizers() -> None:
