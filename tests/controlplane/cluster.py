@@ -303,6 +303,8 @@ def api_server_flags(plane: ControlPlane, store: str) -> list[str]:
         f"--secure-port={plane.url.rpartition(':')[2]}",
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
+        # Since 1.37 a server refuses to publish a loopback address as its end point.
+        "--endpoint-reconciler-type=none",
         f"--cert-dir={folder}/certs",
         f"--token-auth-file={folder}/tokens.csv",
         "--authorization-mode=RBAC",

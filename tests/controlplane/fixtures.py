@@ -65,7 +65,7 @@ def gang_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlan
         pytest.skip(f"Kubernetes 1.{version} does not schedule gangs by PodGroups")
     gates = f"--feature-gates={','.join(f'{gate}=true' for gate in GANG_GATES)}"
     served = "--runtime-config=scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
-    with started(tmp_path_factory, [], audit=True, flags=[gates, served, "--endpoint-reconciler-type=none"]) as plane:
+    with started(tmp_path_factory, [], audit=True, flags=[gates, served]) as plane:
         more = {"kcm": [gates, "--controllers=podgroup-protection-controller"], "scheduler": [gates], "kwok": []}
         for part, part_gates in more.items():
             start(plane.folder, binary(PARTS[part]), [*part_flags(plane, part), *part_gates])

@@ -51,5 +51,18 @@ def test_without_binaries_and_without_go_it_says_how_to_get_either(tmp_path: Pat
     built = build(PATH=path_without_go(tmp_path / "bin"), HOME=str(tmp_path))
 
     assert built.returncode == 69
-    assert "KUBEBUILDER_ASSETS" in built.stderr and "Go 1.25" in built.stderr
+    assert "KUBEBUILDER_ASSETS" in built.stderr and "Go 1.26" in built.stderr
     assert not list(tmp_path.glob(".cache/**/*"))
+
+
+def test_a_release_that_is_not_built_is_named(tmp_path: Path) -> None:
+    built = build(KUBERNETES="1.36", PATH=os.environ["PATH"], HOME=str(tmp_path))
+
+    assert (built.returncode, built.stderr) == (64, "KUBERNETES: 1.35 or 1.37, not 1.36\n")
+
+
+def test_every_release_is_built_from_a_module_of_that_release() -> None:
+    modules = {"v1.35.4": BUILD.parent / "go.mod", "v1.37.2": BUILD.parent / "1.37" / "go.mod"}
+
+    assert {release for release in modules if f"kubernetes={release} " in BUILD.read_text()} == set(modules)
+    assert {release for release, module in modules.items() if f"k8s.io/kubernetes {release}\n" in module.read_text()} == set(modules)
