@@ -20,7 +20,6 @@ from engine.resource import Body
 from engine.runtime.provider import Observation, Scope, TakenNames
 from providers.documents import Document, plain_value, read_documents
 from resources.base.fields import mapping
-from resources.base.kinds import ON_REQUEST
 
 MAX_BYTES = 1 << 30
 """The largest snapshot that is read: one of a hundred thousand pods is smaller."""
@@ -242,8 +241,8 @@ class Snapshot:
         return kind.key not in self.unserved
 
 
-EMPTY = Snapshot(unserved=ON_REQUEST)
-"""An empty cluster, which serves what Kubernetes serves by default."""
+EMPTY = Snapshot()
+"""An empty cluster."""
 
 
 def read(path: Path) -> Snapshot:

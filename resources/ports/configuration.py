@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from engine.ids import Kind
 from engine.version import VERSION
+from resources.base.kinds import ON_REQUEST
 from resources.ports.fabric import Fabric
 from resources.ports.limits import WorkloadLimits
 from resources.ports.scheduler import Scheduler
@@ -91,6 +92,11 @@ def required_kinds(configuration: Configuration) -> Iterator[tuple[Kind, str]]:
     """The kinds that must be served before a command starts, each with the error message if it is not."""
     for plug_in in (*configuration.fabrics, *configuration.schedulers.values()):
         yield from plug_in.required_kinds().items()
+
+
+def unserved_without_a_cluster(configuration: Configuration) -> frozenset[str]:
+    """The keys of the kinds that an empty cluster does not serve: those that Kubernetes serves on request, unless they are required."""
+    return ON_REQUEST.difference(kind.key for kind, _ in required_kinds(configuration))
 
 
 def pinned(image: str) -> str:

@@ -44,6 +44,9 @@ EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("[0-9]*/READM
 PACKAGES = [path for path in EXAMPLES if (path / "pyproject.toml").exists()]
 """Examples of plug-ins, whose kinds no cluster here serves."""
 WORKLOADS = [path for path in EXAMPLES if path not in PACKAGES]
+GANGS = ROOT / "examples" / "12-native-gangs"
+"""It needs kube-scheduler of Kubernetes 1.37: `tests/stories/test_native_gangs_on_a_control_plane.py` runs it."""
+IN_MEMORY = [path for path in WORKLOADS if path != GANGS]
 KINDS: dict[str, Kind] = {"pcs": PODCLIQUESET, "pcsg": SCALING_GROUP, "computedomain": COMPUTE_DOMAIN, "dgd": DYNAMO_GRAPH}
 ROOTS = {kind.name: kind for kind in (PODCLIQUESET, DYNAMO_GRAPH, TOPOLOGY_BINDING)}
 OF_GRAPHS = (DYNAMO_GRAPH, DEPLOYMENT, INGRESS, PVC, SERVICE)
@@ -153,7 +156,7 @@ def kubectl(box: Box, words: list[str]) -> None:
             pytest.fail(f"the examples want kubectl {words}")
 
 
-@pytest.mark.parametrize("example", WORKLOADS, ids=lambda path: path.name)
+@pytest.mark.parametrize("example", IN_MEMORY, ids=lambda path: path.name)
 def test_every_command_of_the_readme_works(example: Path, box: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert engine("sync", "-f", example, *configured(example)).code == Exit.DONE
@@ -165,7 +168,7 @@ def test_every_command_of_the_readme_works(example: Path, box: Box, engine: Engi
     assert settled.out == "No changes.\nexit 0: done\n"
 
 
-@pytest.mark.parametrize("example", [path for path in WORKLOADS if list(outputs(path / "README.md"))], ids=lambda path: path.name)
+@pytest.mark.parametrize("example", [path for path in IN_MEMORY if list(outputs(path / "README.md"))], ids=lambda path: path.name)
 def test_the_output_in_the_readme_is_real(example: Path, box: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert engine("sync", "-f", example, *configured(example)).code == Exit.DONE
@@ -220,7 +223,7 @@ def test_every_command_about_a_plug_in_works(example: Path, engine: Engine, monk
         del sys.modules[module]
 
 
-@pytest.mark.parametrize("example", WORKLOADS, ids=lambda path: path.name)
+@pytest.mark.parametrize("example", IN_MEMORY, ids=lambda path: path.name)
 def test_an_example_comes_up_settles_and_leaves_nothing_behind(example: Path, box: Box, engine: Engine) -> None:
     words = ("-f", example, *configured(example))
     planned = engine("diff", *words, "-o", "json").document["roots"]

@@ -1,6 +1,7 @@
 """Gangs of a real kube-scheduler: whole or not at all, in one rack, through updates, lost nodes and crashes, and gone with their set."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import anyio
 import pytest
 import yaml
 
+from engine.errors import AlreadyExists
 from enginectl.base.exit_codes import Exit
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
@@ -22,6 +24,7 @@ from tests.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "12-native-gangs"
 NAMESPACE = "gangs"
 RACK = "example.com/rack"
 RACKS = {"node-a": "r1", "node-b": "r1", "node-c": "r2", "node-d": "r2"}
@@ -44,14 +47,15 @@ Run = Callable[..., Awaitable[CommandResult]]
 def four_nodes(gang_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The cluster with four nodes, each with room for one pod of these tests, in two racks."""
     for node, rack in RACKS.items():
-        register(gang_plane, node, {RACK: rack})
+        register(gang_plane, node, {RACK: rack, "rack": rack})
     yield gang_plane
 
 
-def commands(plane: ControlPlane, folder: Path) -> Run:
+def commands(plane: ControlPlane, folder: Path, configuration: Path | None = None) -> Run:
     """Runs a command in a process of its own."""
-    config = folder / "operator.yaml"
-    config.write_text(TOPOLOGY)
+    config = configuration or folder / "operator.yaml"
+    if configuration is None:
+        config.write_text(TOPOLOGY)
 
     async def run(*words: str | Path) -> CommandResult:
         fixed = ("--kubeconfig", plane.kubeconfig("admin"), "-n", NAMESPACE, "--config", config)
@@ -72,6 +76,12 @@ def whole_nodes(name: str, *, extra: int = 0, image: str = "x") -> dict[str, Any
     spec = gpus("8")
     spec["containers"][0]["image"] = image
     return podcliqueset(name, clique("l", 1, pod_spec=spec), clique("w", 2 + extra, pod_spec=spec, minAvailable=2), namespace=NAMESPACE)
+
+
+async def prepare(admin: KubernetesClient) -> None:
+    """Create the namespace of the tests, unless another test has."""
+    with suppress(AlreadyExists):
+        await define(admin, NAMESPACE)
 
 
 async def placed(admin: KubernetesClient, name: str) -> dict[str, str]:
@@ -102,7 +112,7 @@ async def _is_empty(admin: KubernetesClient) -> bool:
 async def test_of_two_gangs_one_runs_whole_and_the_other_not_at_all(four_nodes: ControlPlane, tmp_path: Path) -> None:
     run = commands(four_nodes, tmp_path)
     async with connection(four_nodes, "admin") as admin:
-        await define(admin, NAMESPACE)
+        await prepare(admin)
         assert (await run("sync", "-f", written(tmp_path, whole_nodes("one")), "--yes", "--timeout", "60s")).code == Exit.DONE
         waiting = await run("sync", "-f", written(tmp_path, whole_nodes("two")), "--yes", "--timeout", "8s")
 
@@ -118,6 +128,51 @@ async def test_of_two_gangs_one_runs_whole_and_the_other_not_at_all(four_nodes: 
         assert await placed(admin, "one") == {} and len(set((await placed(admin, "two")).values())) == 3
         assert (await run("diff")).out.startswith("No changes.")
         await removed(admin, run, "two")
+
+
+async def test_the_example_does_what_its_readme_says(four_nodes: ControlPlane, tmp_path: Path) -> None:
+    run = commands(four_nodes, tmp_path, EXAMPLE / "config" / "operator.yaml")
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        shown = await run("diff", "-f", EXAMPLE / "gangs.yaml")
+        assert shown.code == Exit.STUCK and "6 pods need 6 nodes, one for each: 4 of 4 are free" in shown.out
+
+        assert (await run("sync", "-f", EXAMPLE / "gangs.yaml", "--yes", "--timeout", "20s")).code == Exit.STUCK
+        nodes = {name: set((await placed(admin, name)).values()) for name in ("red", "blue")}
+        whole, waiting = sorted(nodes, key=lambda name: nodes[name] == {""})
+        assert len(nodes[whole]) == 3 and nodes[waiting] == {""}
+        status = (await run("status")).out
+        assert "waits for room: 0 of its minimum of 3 pods are on nodes, 1 of the other 3 has room" in status
+        assert f"on the full nodes are gangs {NAMESPACE}/{whole}-0 (3 pods); the scheduler says: " in status
+
+        assert (await run("delete", f"pcs/{whole}", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert len(set((await placed(admin, waiting)).values())) == 3
+        await removed(admin, run, waiting)
+
+        racks = ("-f", EXAMPLE / "racks.yaml", "-f", EXAMPLE / "one-rack.yaml")
+        assert (await run("sync", *racks, "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert len({RACKS[node] for node in (await placed(admin, "near")).values()}) == 1
+        await removed(admin, run, "near")
+        await admin.delete(kinds.TOPOLOGY_BINDING, "", "racks")
+
+
+async def test_a_gang_that_no_rack_has_room_for_is_forecast_to_wait_and_waits(four_nodes: ControlPlane, tmp_path: Path) -> None:
+    run = commands(four_nodes, tmp_path)
+    manifest = whole_nodes("wide")
+    manifest["spec"]["template"]["topologyConstraint"] = {"topologyName": "hall", "pack": {"required": "rack"}}
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        await admin.create(kinds.TOPOLOGY_BINDING, "", HALL)
+        file = written(tmp_path, manifest)
+        shown = await run("diff", "-f", file)
+        assert shown.code == Exit.STUCK and f"all 3 pods must be at one value of node label {RACK}" in shown.out, shown.out
+
+        assert (await run("sync", "-f", file, "--yes", "--timeout", "8s")).code == Exit.STUCK
+        assert set((await placed(admin, "wide")).values()) == {""}
+        assert f"no value of node label {RACK} has room for all of them" in (await run("status")).out
+        await removed(admin, run, "wide")
+        await admin.delete(kinds.TOPOLOGY_BINDING, "", "hall")
 
 
 async def test_a_hierarchy_keeps_a_scaling_group_in_one_rack_and_goes_from_the_pods_upwards(

@@ -24,7 +24,7 @@ from enginectl.input.roots import Roots
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import scope_of
 from providers.snapshot import as_yaml
-from resources.base import kinds
+from resources.ports.configuration import unserved_without_a_cluster
 from resources.preview.pod_patterns import bodies_with_patterns
 from resources.registry import BLUEPRINTS
 
@@ -68,7 +68,9 @@ def render(wiring: Wiring, roots: Roots) -> tuple[list[dict[str, Any]], list[str
 def desired_by_root(wiring: Wiring, roots: Roots) -> Iterator[tuple[ResourceId, Desired]]:
     """What each root should have in an empty cluster, and each root that it consists of."""
     blueprints = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
-    world = propose(replace(empty(), unserved=kinds.ON_REQUEST), roots.bodies, scope_of(wiring.configuration).references)
+    world = propose(
+        replace(empty(), unserved=unserved_without_a_cluster(wiring.configuration)), roots.bodies, scope_of(wiring.configuration).references
+    )
     memo = Memo(roots.memo)
     for observed in in_order(compose(world, BLUEPRINTS, wiring.configuration, memo).roots):
         root = observed.root.id

@@ -14,9 +14,8 @@ from engine.runtime.provider import Provider
 from enginectl.base.errors import UsageError
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection, scope_of
-from providers.snapshot import EMPTY as EMPTY_CLUSTER
 from providers.snapshot import Snapshot, read
-from resources.ports.configuration import Configuration
+from resources.ports.configuration import Configuration, unserved_without_a_cluster
 from resources.registry import BLUEPRINTS
 
 LIVE, EMPTY = "live", "empty"
@@ -34,7 +33,12 @@ async def open_baseline(wiring: Wiring, against: str) -> AsyncIterator[tuple[Pro
         async with connect(wiring) as (_, provider):
             yield ReadOnlyProvider(provider), (default_namespace(wiring),)
     else:
-        yield EMPTY_CLUSTER if against == EMPTY else read_snapshot(Path(against)), ()
+        yield empty_cluster(wiring.configuration) if against == EMPTY else read_snapshot(Path(against)), ()
+
+
+def empty_cluster(configuration: Configuration) -> Snapshot:
+    """A cluster without objects, which serves what Kubernetes serves by default, and what the configuration requires."""
+    return Snapshot(unserved=unserved_without_a_cluster(configuration))
 
 
 def read_snapshot(path: Path) -> Snapshot:
