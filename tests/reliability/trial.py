@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Final
 
 import anyio
 from msgspec.structs import replace
@@ -13,14 +14,16 @@ from engine.runtime.clock import SystemClock
 from engine.runtime.passes import Engine, preview
 from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import KubernetesClient
+from providers.schedulers.kube import kube_scheduler
 from providers.watching import WatchingCluster
+from resources.ports.gang_mode import GangMode
 from resources.registry import BLUEPRINTS
 from tests.controlplane.cluster import ControlPlane
 from tests.reliability.audit import Deeds
 from tests.reliability.installation import Installation
 from tests.reliability.workload import Workload
 from tests.stories.engine_processes import EngineProcess
-from tests.stories.stage import SETUP
+from tests.stories.stage import DEFAULT, SETUP
 from tests.waiting import eventually
 
 AT_REST = 1.5
@@ -105,10 +108,14 @@ async def trial(
     assert await workload.pods("kept") == kept
 
 
+AS_RUN: Final = replace(SETUP, schedulers={DEFAULT: kube_scheduler(GangMode.AUTO)})
+"""The configuration that `engine run` has if nothing is configured."""
+
+
 async def remaining(admin: KubernetesClient, namespace: str) -> list[str]:
     """What `engine diff` would show: the operations of the next pass of a process that remembers nothing."""
     clock = SystemClock()
-    engine = Engine(WatchingCluster(admin, clock), clock, replace(scope_of(SETUP), namespaces=(namespace,)), BLUEPRINTS, SETUP)
+    engine = Engine(WatchingCluster(admin, clock), clock, replace(scope_of(AS_RUN), namespaces=(namespace,)), BLUEPRINTS, AS_RUN)
     return [operation.key for plan in (await preview(engine)).planned.plans for operation in plan.operations]
 
 
