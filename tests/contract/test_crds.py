@@ -24,9 +24,6 @@ from tests.controlplane.cluster import Missing, binary
 from tests.resources.manifests import clique, pcs, whole_pod_spec
 from tests.waiting import PATIENCE, until
 
-SERVICE = re.compile(r"\[(\D\w*)\]")
-"""How messages about graphs name a service; the server writes it as a field."""
-
 pytestmark = pytest.mark.e2e
 
 DEPRECATED = "packDomain is deprecated and cannot be used on new workloads; use pack.required"
@@ -330,7 +327,7 @@ def test_what_the_server_refuses_we_refuse_without_one_and_at_the_same_field(kub
 
     (fault,) = faults(kind, body)
 
-    assert SERVICE.sub(r".\1", fault.field) in kubectl.refusal(body)
+    assert re.sub(r"\[(\D\w*)\]", r".\1", fault.field) in kubectl.refusal(body)
 
 
 @pytest.mark.usefixtures("_evaluates_rules")
