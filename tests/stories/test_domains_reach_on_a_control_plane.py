@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.stories.fabric import FABRIC
 from tests.stories.pods import is_ready
 from tests.stories.test_control_plane import synced
 from tests.stories.test_domains_on_a_control_plane import NAMESPACE, OPTIONS, fabric
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -61,7 +63,7 @@ async def test_a_domain_over_two_cliques_is_warned_of_and_one_that_asks_is_in_on
 
         assert report.ending is Ending.DONE
         assert apart.total() == 6 and len(apart) == 2
-        (message,) = await warnings(admin)
+        (message,) = await eventually(partial(warnings, admin))  # Events are sent beside the writes.
         assert "pods of ComputeDomain demo-0 cannot all reach one another over NVLink" in message
         assert all(f"{clique} ({count} nodes)" in message for clique, count in apart.items())
 
