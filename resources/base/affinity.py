@@ -8,7 +8,7 @@ from resources.base.fields import mapping
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 """The label of every node with its name."""
-TERMS: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def with_anti_affinity(spec: Body, identity: Mapping[str, str]) -> dict[str, Any]:
@@ -16,5 +16,5 @@ def with_anti_affinity(spec: Body, identity: Mapping[str, str]) -> dict[str, Any
     affinity = mapping(spec.get("affinity"))
     anti_affinity = mapping(affinity.get("podAntiAffinity"))
     term = {"labelSelector": {"matchLabels": dict(identity)}, "topologyKey": HOSTNAME}
-    terms = [*(anti_affinity.get(TERMS) or ()), term]
-    return {**spec, "affinity": {**affinity, "podAntiAffinity": {**anti_affinity, TERMS: terms}}}
+    terms = [*(anti_affinity.get(REQUIRED) or ()), term]
+    return {**spec, "affinity": {**affinity, "podAntiAffinity": {**anti_affinity, REQUIRED: terms}}}

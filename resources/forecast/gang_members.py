@@ -11,8 +11,8 @@ from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from resources.base import kinds, labels
+from resources.base.affinity import REQUIRED
 from resources.base.fields import mapping, mappings
-from resources.placement.pod_affinity import REQUIRED
 
 Find = Callable[[ResourceId], Body | None]
 """The body of an object; None if it does not exist."""

@@ -11,10 +11,10 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from engine.resource import Body
+from resources.base.affinity import REQUIRED
 from resources.base.fields import mapping, mappings
 from resources.placement.node_fit import PodRequirements, is_selected, matches_expressions, texts
 
-REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 NOT_NEAR: Final = "node(s) didn't match pod affinity rules"
 TOO_NEAR: Final = "node(s) didn't match pod anti-affinity rules"

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.resource import Body
+from resources.base.affinity import HOSTNAME
 from resources.placement.cluster_room import CRITICAL, ClusterRoom, LabelledPods, NodeUsage, RoomNode, usage_of
 from resources.placement.node_fit import capacity_for, mismatch
 from resources.placement.pod_affinity import selects
@@ -20,7 +21,6 @@ from resources.placement.pod_demand import DEFAULT_SCHEDULER, SLOT, PodDemand, T
 
 UNKNOWN_PRIORITY: Final = min(CRITICAL.values())
 """A pod whose priority is not known may have any below this one."""
-HOSTNAME: Final = "kubernetes.io/hostname"
 PLENTY: Final = 10**9
 """More copies of a pod than any node has."""
 

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from grove_sandbox.actors.pool import Pool, Shortage
+from resources.base.affinity import REQUIRED
 from resources.placement.cluster_room import ClusterRoom
 from resources.placement.node_fit import mismatch, requirements_of, short_of
 from resources.placement.packing import left_over
-from resources.placement.pod_affinity import REQUIRED, affinity_of
+from resources.placement.pod_affinity import affinity_of
 from resources.placement.pod_demand import DemandBook, PodDemand
 from resources.placement.room import Room
 from resources.placement.usage_totals import UsageTotals, room_node

@@ -1,21 +1,21 @@
 """Gang room: says of each gang that waits for room how much of it has room and what is missing, for `engine status` and `engine why`."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from engine.errors import ClusterError
 from engine.ids import ResourceId
 from engine.observed import Observed
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider, ScanningProvider
-from enginectl.actions.room import CONFINED, ON_NODES, TOO_MANY, unknown
+from enginectl.actions.room import CONFINED, nodes_of, room_on, unknown
 from resources.base import kinds
-from resources.placement.cluster_room import ClusterRoom, RoomNode
+from resources.placement.cluster_room import ClusterRoom
 from resources.placement.gang_room import GangHolders, GangRoom, gang_room
-from resources.placement.usage_totals import MAX_PODS, UsageTotals, label_keys_of, room_node
 from resources.ports.checks import Diagnosis
 from resources.ports.configuration import Configuration
+from resources.preview.needs import RoomNeeds
 from resources.reports.obstacles import unknown_kinds
 from resources.reports.set_pods import SetPods
 from resources.reports.waiting_gangs import WaitingGang, diagnosis, waiting_gangs
@@ -41,13 +41,15 @@ async def waiting_for_room(
         return _unchecked(gangs, CONFINED)
     if not isinstance(provider, ScanningProvider):
         return _unchecked(gangs, RECORDED)
+    holders = GangHolders()
+    needed = RoomNeeds(tuple(pod.body["spec"] for gang in gangs for pod in gang.pods), frozenset())
     try:
-        cluster, holders = await _cluster(gangs, provider)
+        room = await room_on(await nodes_of(provider), provider, needed, holders.add)
     except ClusterError as error:
-        return _unchecked(gangs, unknown(error).unchecked)
-    if cluster is None:
-        return _unchecked(gangs, TOO_MANY)
-    return {gang.id: diagnosis(gang, _room(gang, cluster, holders), "") for gang in gangs}
+        room = unknown(error)
+    if room.cluster is None:
+        return _unchecked(gangs, room.unchecked)
+    return {gang.id: diagnosis(gang, _room(gang, room.cluster, holders), "") for gang in gangs}
 
 
 def _is_set(observed: Observed, roots: Collection[ResourceId]) -> bool:
@@ -61,29 +63,3 @@ def _unchecked(gangs: Sequence[WaitingGang], why: str) -> Mapping[ResourceId, Di
 def _room(gang: WaitingGang, cluster: ClusterRoom, holders: GangHolders) -> GangRoom:
     bodies = [pod.body for pod in gang.pods]
     return gang_room(bodies, gang.level, gang.placed, (gang.id.namespace, gang.id.name), cluster, holders)
-
-
-async def _cluster(gangs: Sequence[WaitingGang], provider: ScanningProvider) -> tuple[ClusterRoom | None, GangHolders]:
-    """The nodes with what pods use of them, and the gangs of these pods. No nodes: there are too many pods. Raises `ClusterError`."""
-    nodes: list[RoomNode] = []
-    holders = GangHolders()
-    totals = UsageTotals(frozenset(label_keys_of(pod.body["spec"] for gang in gangs for pod in gang.pods)))
-
-    def add_pod(body: Mapping[str, Any]) -> bool:
-        totals.add(body)
-        holders.add(body)
-        return totals.count <= MAX_PODS
-
-    await provider.scan(kinds.NODE, _adding(nodes))
-    await provider.scan(kinds.POD, add_pod, fields=ON_NODES)
-    return (totals.room(nodes) if totals.count <= MAX_PODS else None), holders
-
-
-def _adding(nodes: list[RoomNode]) -> Callable[[Mapping[str, Any]], bool]:
-    """Adds each node that is read to the list."""
-
-    def add(body: Mapping[str, Any]) -> bool:
-        nodes.append(room_node(body))
-        return True
-
-    return add

@@ -1,6 +1,6 @@
 """Room: reads the nodes of a cluster and what runs on them, a page at a time, for previews that create pods or need to know islands."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from engine.errors import ClusterError, Forbidden
@@ -28,14 +28,8 @@ async def nodes_and_room(
     """
     if not isinstance(provider, ScanningProvider):
         return await recorded_nodes(provider), NO_ROOM
-    nodes: list[RoomNode] = []
-
-    def add_node(body: Mapping[str, Any]) -> bool:
-        nodes.append(room_node(body))
-        return True
-
     try:
-        await provider.scan(kinds.NODE, add_node)
+        nodes = await nodes_of(provider)
     except ClusterError as error:
         if needed is not None:
             return (), unknown(error)
@@ -44,6 +38,18 @@ async def nodes_and_room(
     if needed is None:
         return nodes, NO_ROOM
     return nodes, await room_on(nodes, provider, needed) if whole else RoomFacts(unchecked=CONFINED)
+
+
+async def nodes_of(provider: ScanningProvider) -> list[RoomNode]:
+    """All nodes. Raises `ClusterError`."""
+    nodes: list[RoomNode] = []
+
+    def add(body: Mapping[str, Any]) -> bool:
+        nodes.append(room_node(body))
+        return True
+
+    await provider.scan(kinds.NODE, add)
+    return nodes
 
 
 async def recorded_nodes(provider: Provider) -> list[RoomNode]:
@@ -56,12 +62,16 @@ async def recorded_nodes(provider: Provider) -> list[RoomNode]:
     return [room_node(live.body) for live in lives if kinds.NODE.key not in observation.incomplete]
 
 
-async def room_on(nodes: Sequence[RoomNode], provider: ScanningProvider, needed: RoomNeeds) -> RoomFacts:
-    """These nodes with what pods use of them; or why that is not known."""
+async def room_on(
+    nodes: Sequence[RoomNode], provider: ScanningProvider, needed: RoomNeeds, visit: Callable[[Mapping[str, Any]], None] | None = None
+) -> RoomFacts:
+    """These nodes with what pods use of them; or why that is not known. `visit` is called with each pod that is read."""
     totals = UsageTotals(frozenset(label_keys_of(needed.specs)), needed.known)
 
     def add_pod(body: Mapping[str, Any]) -> bool:
         totals.add(body)
+        if visit is not None:
+            visit(body)
         return totals.count <= MAX_PODS
 
     try:
