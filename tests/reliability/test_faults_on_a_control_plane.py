@@ -141,6 +141,9 @@ async def test_a_server_that_is_killed_and_started_again_is_followed_as_before(p
                 kill(plane.folder, part)
                 start_again(plane.folder, part)
                 await anyio.to_thread.run_sync(wait_until_ready, plane)
+                # Unlike a kubelet, kwok does not repeat a status that the server could not take. Started again, it looks at all pods.
+                kill(plane.folder, "kwok")
+                start_again(plane.folder, "kwok")
                 disturbed.end_fault()
 
 
