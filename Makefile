@@ -25,8 +25,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # Processes that run tests on real API servers. Each starts its own, which take about 3 GB of memory.
 E2E_WORKERS ?= 2
 
-# The release of Kubernetes that is built for `make e2e`: 1.35, or 1.37, whose scheduler schedules gangs.
-export KUBERNETES ?= 1.35
+# The release of Kubernetes that is built for `make e2e`: 1.37, whose scheduler schedules gangs, or 1.35.
+export KUBERNETES ?= 1.37
 
 # Additional arguments for pytest, as in `make test ARGS='-k sync -x'`.
 ARGS ?=

@@ -15,6 +15,7 @@ from typing import Any
 
 from grove_sandbox.kinds.served import builtin_kinds
 
+GO_MOD = Path(__file__).parents[1] / "controlplane" / "go.mod"
 PREFIX = "#/components/schemas/"
 SCALARS = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "q",
@@ -38,15 +39,16 @@ def served_types() -> set[str]:
 
 
 def module(path: str) -> Path:
-    """The folder of a Go module."""
-    release = "v0.35.4"
-    done = subprocess.run(["go", "mod", "download", "-json", f"{path}@{release}"], capture_output=True, check=True)
+    """The folder of a Go module of the release that is tested."""
+    release = re.search(r"k8s\.io/kubernetes v1(\S+)", GO_MOD.read_text())
+    assert release
+    done = subprocess.run(["go", "mod", "download", "-json", f"{path}@v0{release[1]}"], capture_output=True, check=True)
     return Path(json.loads(done.stdout)["Dir"])
 
 
 def embedded(body: str) -> set[str]:
-    """Names of structs that a struct takes in whole."""
-    return {m[1].rpartition(".")[2] for m in re.finditer(r'^\s+(?:\w+\s+)?([\w.]+)\s+`[^`]*json:",inline"', body, re.MULTILINE)}
+    """Names of structs that a struct takes in whole: since 1.36 their tag is empty."""
+    return {m[1].rpartition(".")[2] for m in re.finditer(r'^\s+(?:\w+\s+)?([\w.]+)\s+`[^`]*json:"(?:,inline)?"', body, re.MULTILINE)}
 
 
 def go_fields() -> dict[tuple[str, str], dict[str, str]]:

@@ -13,6 +13,7 @@ from tests.contract.scenario import Scenario
 from tests.contract.scenarios import EVERY
 from tests.contract.server import Server, described
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.fixtures import release
 
 pytestmark = pytest.mark.anyio
 
@@ -39,4 +40,4 @@ async def test_the_sandbox_answers_as_the_real_server_did(scenario: Scenario, qu
 async def test_the_real_server_answers_as_it_did(scenario: Scenario, api_server: ControlPlane) -> None:
     answers = await answers_of(described("real", api_server.kubeconfig()), scenario)
 
-    assert golden.answers(scenario) == answers
+    assert golden.answers(scenario, release()) == answers

@@ -12,6 +12,7 @@ from tests.contract.scenarios.webhooks import WEBHOOKS
 from tests.contract.server import described
 from tests.contract.webhooks import INSTALLED, real_answers
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.fixtures import release
 
 pytestmark = pytest.mark.anyio
 
@@ -27,4 +28,4 @@ async def test_the_sandbox_with_webhooks_answers_as_the_real_server_did(tmp_path
 async def test_the_real_server_with_webhooks_answers_as_it_did(api_server: ControlPlane) -> None:
     answers = await real_answers(described("real", api_server.kubeconfig()))
 
-    assert answers == golden.answers(WEBHOOKS)
+    assert answers == golden.answers(WEBHOOKS, release())

@@ -29,7 +29,7 @@ from resources.children.table import CHILDREN
 from resources.ports.configuration import Configuration
 from resources.ports.references import known_references
 from tests.contract.answers import answers_of, sending
-from tests.contract.golden import file_of
+from tests.contract.golden import release_of, write
 from tests.contract.scenario import Send
 from tests.contract.scenarios.webhooks import SEEN, UNSOUND, WEBHOOKS, a_set
 from tests.contract.server import Server, described
@@ -156,8 +156,8 @@ async def real_answers(server: Server) -> list[dict[str, Any]]:
 
 async def record(kubeconfig: Path) -> None:
     """Record the answers of a real server."""
-    answers = await real_answers(described("real", kubeconfig))
-    file_of(WEBHOOKS).write_bytes(orjson.dumps(answers, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+    server = described("real", kubeconfig)
+    write(WEBHOOKS, await real_answers(server), await release_of(server))
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ SYSTEM = "grove-system"
 AUDITED = f"system:serviceaccounts:{SYSTEM}"
 
 # The controllers that act on the objects of the engine. Those for certificates, volumes and clouds are left out to save memory.
+AUTOSCALING = "horizontal-pod-autoscaler-controller"
 CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "cronjob-controller",
@@ -54,7 +55,7 @@ CONTROLLERS = (
     "disruption-controller",
     "endpointslice-controller",
     "garbage-collector-controller",
-    "horizontal-pod-autoscaler-controller",
+    AUTOSCALING,
     "job-controller",
     "namespace-controller",
     "pod-garbage-collector-controller",
@@ -339,8 +340,8 @@ def audit_flags(folder: Path) -> list[str]:
     return [f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={folder}/audit.log", "--audit-log-mode=blocking", UNROTATED]
 
 
-def part_flags(plane: ControlPlane, part: str) -> list[str]:
-    """The flags of one of `PARTS`."""
+def part_flags(plane: ControlPlane, part: str, controllers: Sequence[str] = CONTROLLERS) -> list[str]:
+    """The flags of one of `PARTS`; `controllers` are those that the controller manager runs."""
     config = plane.kubeconfig()
     delegates = [
         f"--kubeconfig={config}",
@@ -356,7 +357,7 @@ def part_flags(plane: ControlPlane, part: str) -> list[str]:
     flags = {
         "kcm": [
             *delegates,
-            f"--controllers={','.join(CONTROLLERS)}",
+            f"--controllers={','.join(controllers)}",
             f"--service-account-private-key-file={plane.folder}/accounts.key",
             f"--root-ca-file={plane.ca}",
         ],

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.controlplane.accounts import grant, operator_permissions
-from tests.controlplane.cluster import PARTS, ControlPlane, Missing, binary, part_flags, register, running, start
+from tests.controlplane.cluster import AUTOSCALING, CONTROLLERS, PARTS, ControlPlane, Missing, binary, part_flags, register, running, start
 from tests.controlplane.schedulers.kai import kai
 from tests.controlplane.schedulers.lws import lws
 from tests.controlplane.schedulers.volcano import install_volcano_crds
@@ -24,8 +24,13 @@ GANG_GATES = ("GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePo
 
 @pytest.fixture(scope="session")
 def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """An API server with its controllers, without a scheduler and nodes. A test may run the sandbox's actors against it."""
-    with started(tmp_path_factory, ["kcm"]) as plane:
+    """An API server with its controllers, without a scheduler and nodes. A test may run the sandbox's actors against it.
+
+    Nobody writes the status of autoscalers: of its controller it depends on the moment.
+    """
+    with started(tmp_path_factory, []) as plane:
+        controllers = [each for each in CONTROLLERS if each != AUTOSCALING]
+        start(plane.folder, binary(PARTS["kcm"]), part_flags(plane, "kcm", controllers))
         yield plane
 
 
@@ -70,6 +75,11 @@ def gang_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlan
         for part, part_gates in more.items():
             start(plane.folder, binary(PARTS[part]), [*part_flags(plane, part), *part_gates])
         yield plane
+
+
+def release() -> str:
+    """The release of Kubernetes that is tested, e.g. `1.37`. Skips the test without one."""
+    return f"1.{minor_version()}"
 
 
 def minor_version() -> int:

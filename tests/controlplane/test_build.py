@@ -62,7 +62,7 @@ def test_a_release_that_is_not_built_is_named(tmp_path: Path) -> None:
 
 
 def test_every_release_is_built_from_a_module_of_that_release() -> None:
-    modules = {"v1.35.4": BUILD.parent / "go.mod", "v1.37.2": BUILD.parent / "1.37" / "go.mod"}
+    modules = {"v1.35.4": BUILD.parent / "1.35" / "go.mod", "v1.37.2": BUILD.parent / "go.mod"}
 
     assert {release for release in modules if f"kubernetes={release} " in BUILD.read_text()} == set(modules)
     assert {release for release, module in modules.items() if f"k8s.io/kubernetes {release}\n" in module.read_text()} == set(modules)
