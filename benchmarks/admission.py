@@ -32,18 +32,18 @@ from engine.guard import Limits
 from engine.memo import Memo
 from engine.observed import World
 from engine.runtime.clock import SystemClock
-from engine.runtime.collector import tune_gc
+from engine.runtime.garbage_collection import tune_gc
 from engine.runtime.logs import logger
 from engine.runtime.provider import Client
 from engine.tick import plan_all
 from enginectl.serving.admission import REVIEW_LIMITS, AdmissionRules, Judge, admission_routes
 from enginectl.serving.endpoints import SWITCH_INTERVAL
 from enginectl.serving.template_access import TemplateReader
+from providers.certificates.live_context import server_context
 from providers.reference_caches import ReferenceCaches
 from providers.serving.address import Address
 from providers.serving.server import serve
 from providers.serving.thread import in_thread
-from providers.serving.tls import server_context
 from resources.admission.managed_rules import Protection
 from resources.install.webhooks import VALIDATE_SET
 from resources.registry import BLUEPRINTS

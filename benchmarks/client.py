@@ -22,7 +22,7 @@ import orjson
 
 from engine.observed import Compressor
 from engine.runtime.clock import SystemClock
-from engine.runtime.collector import tune_gc
+from engine.runtime.garbage_collection import tune_gc
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.connection_pool import RequestLimits

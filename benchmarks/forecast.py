@@ -11,7 +11,7 @@ from engine.intent import Intent
 from engine.memo import Memo
 from engine.observed import Live, World, live
 from engine.proposal import propose
-from engine.runtime.collector import tune_gc
+from engine.runtime.garbage_collection import tune_gc
 from engine.tick import plan_all
 from engine.world import assemble
 from resources.preview.facts import FirstPass

@@ -28,8 +28,8 @@ from benchmarks.plan import CONFIGURATION
 from benchmarks.recorded_server import ServerProcess, serving
 from benchmarks.sections import between_markers
 from engine.runtime.clock import SystemClock
-from engine.runtime.collector import tune_gc
 from engine.runtime.execution import WriterMemory
+from engine.runtime.garbage_collection import tune_gc
 from engine.runtime.passes import Engine, Pass, observe_and_plan
 from enginectl.wiring.scope import scope_of
 from providers.watching import WatchingCluster

@@ -28,8 +28,8 @@ from engine.operation import Create, Operation, Patch, WriteStatus, owner_refere
 from engine.ownership import MANAGER
 from engine.paths import merge_patch
 from engine.resource import Body
-from engine.runtime.collector import tune_gc
 from engine.runtime.execution import WriterMemory, choose, execute
+from engine.runtime.garbage_collection import tune_gc
 from engine.runtime.passes import Engine, Pass, observe_and_plan
 from engine.runtime.provider import Observation, Scope, TakenNames
 from enginectl.wiring.scope import scope_of

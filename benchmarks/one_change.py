@@ -18,8 +18,8 @@ from engine.errors import ClusterError
 from engine.observed import Compressor, live
 from engine.paths import merge_patch
 from engine.runtime.clock import SystemClock
-from engine.runtime.collector import tune_gc
 from engine.runtime.execution import WriterMemory, choose, execute
+from engine.runtime.garbage_collection import tune_gc
 from engine.runtime.passes import Engine, observe_and_plan
 from engine.runtime.provider import Client, Scope
 from enginectl.wiring.scope import scope_of

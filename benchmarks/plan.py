@@ -21,7 +21,7 @@ from engine.operation import Create, Operation, body_of, owner_reference
 from engine.ownership import MANAGER
 from engine.paths import merge_patch, stamp
 from engine.resource import Body
-from engine.runtime.collector import tune_gc
+from engine.runtime.garbage_collection import tune_gc
 from engine.tick import Plans, plan_all
 from providers.schedulers.kube import KubeScheduler
 from resources.ports.configuration import Configuration

@@ -14,7 +14,7 @@ from engine.runtime.clock import SystemClock
 from engine.shards import Shard
 from grove_sandbox.api.verbs import Api
 from grove_sandbox.clients.inprocess import InProcessClient
-from providers.divided_store import DividedStore
+from providers.divided_watch import DividedStore
 from providers.informer import Informer
 from providers.snapshot import Target
 from resources.base.kinds import POD

@@ -13,15 +13,14 @@ from engine.blueprint import Blueprint, C, incomplete_kinds
 from engine.focus import EVERYTHING, NO_OTHERS, Focus, Others, within
 from engine.guard import Limits
 from engine.ids import ResourceId
+from engine.intent import Record, Removal, recording, to_delete, with_removals
 from engine.memo import PARTS, Memo, Revised, as_tuple
 from engine.namespaces import held_back
 from engine.observed import Observed, World, by_root
 from engine.operation import Create, Operation, Unknown, is_shared
 from engine.operation_order import with_one_writer
-from engine.orphans import with_orphans
 from engine.plan import Objection, Plan, noteworthy, without
-from engine.planner import plan
-from engine.record import Record, Removal, recording, to_delete, with_removals
+from engine.planner import plan, with_orphans
 
 ORDINARY = "ordinary plans"
 CARRIED = "roots that were not planned anew"

@@ -16,9 +16,9 @@ from engine.runtime.clock import Clock
 from engine.runtime.provider import Client, Observation, Scope, TakenNames
 from providers.key_pair import with_key_pair
 from providers.listing import is_older, list_lives, serves
-from providers.names import taken_names
 from providers.recorder import Recorder
 from providers.snapshot import Target, in_scope, observation, targets
+from providers.taken_names import taken_names
 from resources.base import kinds
 
 KINDS: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in kinds.KINDS}

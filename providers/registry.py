@@ -1,20 +1,53 @@
 """Registry: the schedulers and fabrics that there are. A new one is a file and a line here, or an entry point of another package."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pkgutil import resolve_name
 
 from engine.errors import InputError
 from providers.fabrics.nvidia import fabric as nvidia
-from providers.schedulers.kai import KaiScheduler
-from providers.schedulers.kube import KubeScheduler
-from providers.schedulers.lpx import LpxScheduler
-from providers.schedulers.volcano import VolcanoScheduler
 from resources.ports.fabric import Fabric
 from resources.ports.scheduler import Scheduler
 from resources.settings import Settings
 
-BACK_ENDS: tuple[Scheduler, ...] = (KubeScheduler(), KaiScheduler(), VolcanoScheduler(), LpxScheduler())
-SCHEDULERS: Mapping[str, Scheduler] = {scheduler.name: scheduler for scheduler in BACK_ENDS}
+BACK_ENDS: Mapping[str, str] = {
+    "default-scheduler": "providers.schedulers.kube:KubeScheduler",
+    "kai-scheduler": "providers.schedulers.kai:KaiScheduler",
+    "volcano": "providers.schedulers.volcano:VolcanoScheduler",
+    "lpx-scheduler": "providers.schedulers.lpx:LpxScheduler",
+}
+"""Name of a scheduler -> the module and the class of its back end."""
+
+
+class BackEnds(Mapping[str, Scheduler]):
+    """The back ends by name. The module of one is imported when it is asked for: most installations have one of them."""
+
+    def __getitem__(self, name: str) -> Scheduler:
+        """The back end of that name, always the same object. Raises `KeyError` if there is none."""
+        return _back_end(BACK_ENDS[name])
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a back end of that name."""
+        return name in BACK_ENDS
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, in a fixed order."""
+        return iter(BACK_ENDS)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(BACK_ENDS)
+
+
+SCHEDULERS: Mapping[str, Scheduler] = BackEnds()
+
+
+@cache
+def _back_end(place: str) -> Scheduler:
+    back_end: Scheduler = resolve_name(place)()
+    return back_end
+
 
 FABRICS: tuple[Callable[[Settings], Fabric], ...] = (nvidia.configured,)
 """The functions that make our fabrics from the settings."""

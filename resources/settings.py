@@ -8,9 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, Validat
 from engine import duration
 from engine.shards import MAX_SHARDS
 from resources.base.fields import mapping, mappings
-from resources.ports.configuration import SSH_SECRET
-from resources.ports.gang_mode import GangMode
-from resources.ports.limits import NAMESPACE_LIMITS, SET_LIMITS
+from resources.ports.configuration import NAMESPACE_LIMITS, SET_LIMITS, SSH_SECRET, GangMode
 from resources.schema.formats import label_faults
 from resources.schema.issues import Issue, Rejected, duplicates, rejection
 from resources.schema.unknown_fields import UnknownField, unknown_fields

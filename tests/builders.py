@@ -6,9 +6,8 @@ from typing import Any
 
 from engine.focus import EVERYTHING, Focus
 from engine.ids import ResourceId
-from engine.intent import Intent
+from engine.intent import Intent, Record, Removal
 from engine.proposal import proposed_root
-from engine.record import Record, Removal
 
 Body = dict[str, Any]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import jsonschema_rs
 
+from enginectl.actions.schema import schema
 from enginectl.base.options import DocumentName
-from enginectl.output.schemas import schema
 
 KINDS = {"Diff": DocumentName.DIFF, "Sync": DocumentName.SYNC, "SavedPlan": DocumentName.PLAN}
 

@@ -72,7 +72,7 @@ def test_a_violation_is_found(rule: Rule, path: str, text: str) -> None:
     [
         ("engine/planner.py", "from datetime import UTC, datetime, timedelta\nepoch = datetime.fromtimestamp(0, UTC)"),
         ("engine/leaves.py", "from deepdiff import DeepDiff"),
-        ("providers/policies/messages.py", "from google.protobuf import descriptor_pool"),
+        ("providers/policies/cel.py", "from google.protobuf import descriptor_pool"),
         ("engine/runtime/clock.py", "import time, anyio, datetime\nnow = datetime.datetime.now(datetime.UTC)"),
         ("engine/runtime/loop.py", "from engine.tick import tick\nasync def run(clock):\n    await clock.sleep(clock.now())"),
         ("resources/children/pod.py", "from engine.graph import Graph\nfrom resources.model.view import View"),

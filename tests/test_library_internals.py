@@ -15,7 +15,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         "sys.stdout": "documented: where the interpreter writes to when it ends",
         "sys.stderr": "documented: where the interpreter writes to when it ends",
     },
-    "cmd/enginectl/wiring/renewal.py": {"os._exit": "documented: ends a process of which other threads hang"},
+    "cmd/enginectl/wiring/leases.py": {"os._exit": "documented: ends a process of which other threads hang"},
     "engine/runtime/optional_imports.py": {"sys.modules": "documented: a module that is None there cannot be imported"},
     "providers/kubernetes/connection_pool.py": {"SSLProtocol.max_size": "asyncio has no option for the buffer of a TLS connection"},
     "providers/profiling/profiler.py": {"sys._current_frames": "documented: the stacks of all threads"},

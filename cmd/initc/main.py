@@ -16,11 +16,11 @@ from initc.wait import wait
 MAX_LINE = 500
 
 
-class UsageError(Exception):
+class ArgumentError(Exception):
     """The arguments cannot be used."""
 
 
-class Stopped(BaseException):
+class StoppedBySignal(BaseException):
     """A signal has ended the wait."""
 
 
@@ -31,15 +31,15 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    log = Log()
+    log = ContainerLog()
     try:
         required = required_pods(sys.argv[1:] if arguments is None else arguments)
         if required:
             wait(read_environment(environ, root), required, log.write, threading.Event().wait)
-    except (UsageError, EnvironmentMissing) as error:
+    except (ArgumentError, EnvironmentMissing) as error:
         log.write(str(error))
         return 1
-    except Stopped as stop:
+    except StoppedBySignal as stop:
         log.write(str(stop))
         return 1
     log.write("all pods are ready")
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os
 
 
 def required_pods(arguments: Sequence[str]) -> dict[str, int]:
-    """Clique -> how many of its pods must be ready. If a clique is named twice, the last number counts. Raises `UsageError`."""
+    """Clique -> how many of its pods must be ready. If a clique is named twice, the last number counts. Raises `ArgumentError`."""
     parser = _Parser(prog="grove-initc", description=__doc__, allow_abbrev=False)
     parser.add_argument(
         "-p",
@@ -62,23 +62,23 @@ def required_pods(arguments: Sequence[str]) -> dict[str, int]:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Raise `UsageError` instead of printing the usage and exiting with 2."""
-        raise UsageError(message)
+        """Raise `ArgumentError` instead of printing the usage and exiting with 2."""
+        raise ArgumentError(message)
 
 
 def _required(text: str) -> tuple[str, int]:
-    """Clique and count from `NAME:COUNT`. Raises `UsageError`."""
+    """Clique and count from `NAME:COUNT`. Raises `ArgumentError`."""
     name, _, count = text.rpartition(":")
     if not name or not (count.isascii() and count.isdecimal() and len(count) < 10 and int(count)):
-        raise UsageError(f"--podcliques takes the name of a clique and a number above zero, as in name:1; not {text[:80]!r}")
+        raise ArgumentError(f"--podcliques takes the name of a clique and a number above zero, as in name:1; not {text[:80]!r}")
     return name, int(count)
 
 
 def _stop(number: int, _: FrameType | None) -> NoReturn:
-    raise Stopped(f"stopped by {signal.Signals(number).name}")
+    raise StoppedBySignal(f"stopped by {signal.Signals(number).name}")
 
 
-class Log:
+class ContainerLog:
     """The log of the container: a line on stderr whenever there is something new."""
 
     def __init__(self) -> None:

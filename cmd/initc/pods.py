@@ -27,7 +27,7 @@ REASONS = {
 }
 
 
-class Refused(Exception):
+class ErrorAnswer(Exception):
     """The API server answered with an error."""
 
     def __init__(self, status: int) -> None:
@@ -39,7 +39,7 @@ def pod_events(environment: Environment, *, cached: bool) -> Iterator[Event]:
     """All pods as one `LIST`, then each watch event, until the server ends the watch.
 
     `cached` allows a list from the server's cache, which is cheap and may be old; the watch then brings what changed since. Raises
-    `Refused`, and `OSError`, `HTTPException` or `ValueError` if the connection or its data is broken.
+    `ErrorAnswer`, and `OSError`, `HTTPException` or `ValueError` if the connection or its data is broken.
     """
     with closing(_connection(environment)) as server:
         with _get_pods(server, environment, {"resourceVersion": "0"} if cached else {}) as response:
@@ -52,9 +52,9 @@ def pod_events(environment: Environment, *, cached: bool) -> Iterator[Event]:
 
 
 def _event(event: dict[str, Any]) -> Event:
-    """The event of one line of a watch. Raises `Refused` for an `ERROR` event."""
+    """The event of one line of a watch. Raises `ErrorAnswer` for an `ERROR` event."""
     if event["type"] == "ERROR":
-        raise Refused(event["object"].get("code", 500))
+        raise ErrorAnswer(event["object"].get("code", 500))
     return event["type"], event["object"]
 
 
@@ -67,12 +67,12 @@ def _connection(environment: Environment) -> HTTPSConnection:
 
 
 def _get_pods(server: HTTPSConnection, environment: Environment, query: dict[str, str]) -> HTTPResponse:
-    """The response to a GET for the pods of the gang. Raises `Refused` unless its status is 200."""
+    """The response to a GET for the pods of the gang. Raises `ErrorAnswer` unless its status is 200."""
     parameters = urlencode({"labelSelector": f"{GANG}={environment.gang}", **query})
     # The token is read for every request: it may have been replaced since the last one.
     headers = {"Authorization": f"Bearer {environment.token}", "Accept": "application/json", "User-Agent": "grove-initc"}
     server.request("GET", f"/api/v1/namespaces/{quote(environment.namespace, safe='')}/pods?{parameters}", headers=headers)
     response = server.getresponse()
     if response.status != 200:
-        raise Refused(response.status)
+        raise ErrorAnswer(response.status)
     return response

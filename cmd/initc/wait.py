@@ -1,18 +1,55 @@
 """Waiting until enough pods of every clique are ready at one instant, however long it takes and whatever errors the API server returns."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from http.client import HTTPException
 from typing import Any
 
 from initc.environment import Environment
-from initc.pods import Refused, pod_events
-from initc.tally import Tally
+from initc.pods import ErrorAnswer, pod_events
+
+Pod = Mapping[str, Any]
+
+
+class Tally:
+    """The ready pods of a gang at one instant, kept up to date by events."""
+
+    def __init__(self, required: Mapping[str, int]) -> None:
+        self._required = dict(required)
+        self._ready: dict[str, str] = {}
+        """Name of a ready pod -> its clique."""
+
+    def apply(self, event: str, body: Mapping[str, Any]) -> None:
+        """Apply one event. A `LIST` replaces everything that was known."""
+        match event:
+            case "LIST":
+                self._ready = {}
+                for pod in body["items"] or ():
+                    self._update(pod)
+            case "DELETED":
+                self._ready.pop(body["metadata"]["name"], None)
+            case "ADDED" | "MODIFIED":
+                self._update(body)
+
+    def _update(self, pod: Pod) -> None:
+        metadata = pod["metadata"]
+        if is_ready(pod):
+            self._ready[metadata["name"]] = (metadata.get("labels") or {}).get(CLIQUE, "")
+        else:
+            self._ready.pop(metadata["name"], None)
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """Clique -> how many more of its pods must be ready; empty if enough pods of all cliques are ready at this instant."""
+        ready = Counter(self._ready.values())
+        return {clique: required - ready[clique] for clique, required in self._required.items() if ready[clique] < required}
+
 
 SHORTEST, LONGEST = 1.0, 30.0
 """Seconds between two attempts, before jitter takes off up to half of them: pods that wait together must not call together."""
 
-RETRIED = (Refused, OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError)
+RETRIED = (ErrorAnswer, OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError)
 """Errors that the next attempt may not have: late permissions, replaced tokens, restarting servers, a proxy's own JSON."""
 
 
@@ -30,7 +67,7 @@ def wait(environment: Environment, required: Mapping[str, int], report: Callable
         except RETRIED as error:
             # More than the list came through: the connection worked, so this counts as the first failure.
             failures = 1 if received > 1 else failures + 1
-            cached = not (isinstance(error, Refused) and error.status == 410)
+            cached = not (isinstance(error, ErrorAnswer) and error.status == 410)
             report(f"{str(error) or type(error).__name__}; retrying")
         sleep(pause(failures))
 
@@ -48,3 +85,14 @@ def _is_complete(tally: Tally, event: str, body: Mapping[str, Any], report: Call
 def pause(failures: int) -> float:
     """Seconds to sleep after that many failures in a row."""
     return min(LONGEST, SHORTEST * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
+
+
+CLIQUE = "grove.io/podclique"
+"""The label that names a pod's clique."""
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether a pod is ready and not being deleted."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    ready = any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
+    return ready and not pod["metadata"].get("deletionTimestamp")

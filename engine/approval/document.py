@@ -7,10 +7,9 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from engine.approval.approval import Allowance, Approval, RootState
+from engine.approval.approval import Allowance, Approval, ObjectKey, RootState
 from engine.approval.draft import allowances
 from engine.approval.ledger import REMOVING
-from engine.approval.recognition import ObjectKey
 from engine.approval.saved_plan import Circumstances, PlanScope, SavedPlan
 from engine.approval.wire import (
     KIND,
@@ -31,8 +30,8 @@ from engine.errors import InputError
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
+from engine.intent import Removal
 from engine.operation import Operation
-from engine.record import Removal
 from engine.report.fields import json_default
 from engine.report.model import Report
 from engine.report.printable import clipped

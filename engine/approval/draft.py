@@ -8,8 +8,7 @@ from typing import Any, Generic, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.approval.approval import Allowance, Approval, RootState, root_state
-from engine.approval.recognition import ObjectKey, Recognition, content_digest
+from engine.approval.approval import Allowance, Approval, ObjectKey, Recognition, RootState, content_digest, root_state
 from engine.blueprint import Blueprint, C
 from engine.focus import concerned
 from engine.forecast.forecast import Forecast

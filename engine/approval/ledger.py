@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.approval.approval import Allowance, Approval
-from engine.approval.deviation import Deviation
+from engine.approval.approval import Allowance, Approval, Deviation, ObjectKey, Recognition, content_digest
 from engine.approval.draft import content_of
-from engine.approval.recognition import ObjectKey, Recognition, content_digest
 from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.operation import Creation, Delete, Operation, Outcome, Result

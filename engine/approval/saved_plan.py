@@ -5,8 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
-from engine.approval.approval import Approval
-from engine.approval.deviation import Deviation
+from engine.approval.approval import Approval, Deviation
 from engine.focus import EVERYTHING, Focus
 from engine.ids import ResourceId
 from engine.report.model import Report

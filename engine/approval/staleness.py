@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 
-from engine.approval.approval import Approval, RootState, root_state
-from engine.approval.deviation import Deviation
-from engine.approval.recognition import ObjectKey
+from engine.approval.approval import Approval, Deviation, ObjectKey, RootState, root_state
 from engine.diff import covers, same
 from engine.ids import ResourceId
+from engine.intent import Removal
 from engine.leaves import leaves
 from engine.observed import Live, World
 from engine.operation import Cause, Change
 from engine.paths import spell
 from engine.proposal import proposed_root
-from engine.record import Removal
 from engine.report.fields import as_shown, sides
 from engine.resource import Body
 from engine.verb import Verb

@@ -1,4 +1,4 @@
-"""Simulation: computes a forecast, pass by pass, with the planner and the choice of operations that `sync` and `run` use."""
+"""Simulation: computes a forecast, pass by pass, with the planner and the choice of operations that `sync` and `run` use; its outcome."""
 
 import re
 from collections import Counter
@@ -21,8 +21,9 @@ from engine.ids import Kind, ResourceId
 from engine.intent import Intent
 from engine.memo import Memo
 from engine.namespaces import with_phases
-from engine.observed import Live, Observed, World
-from engine.operation import Delete, Replace
+from engine.observed import Live, Observed, World, live
+from engine.operation import Creation, Delete, Patch, Replace, body_of
+from engine.ownership import with_owned
 from engine.plan import Plan, changed
 from engine.proposal import compose, propose
 from engine.tick import Plans, executable, plan_all
@@ -313,3 +314,34 @@ def _children(world: World) -> Iterator[Live]:
     for observed in world.roots:
         yield from (live for live in observed.lives() if live is not observed.root)
     yield from world.orphans
+
+
+Write = Creation | Patch
+"""Operations that set fields of an object's main body."""
+
+
+def outcome(world: World, concerned: World, forecast: Forecast) -> tuple[Live, ...]:
+    """The objects that exist at the end: those of the forecast, which was made for the `concerned` part of the world, and all others.
+
+    They have the field ownership that a server would record, so that what a later manifest leaves out is removed.
+    """
+    before = {each.id for each in existing(concerned)}
+    others = {each.id: each for each in existing(world) if each.id not in before}
+    writes: dict[ResourceId, list[Write]] = {}
+    for operation in forecast.operations():
+        if isinstance(operation, Write):
+            writes.setdefault(operation.id, []).append(operation)
+    final = {each.id: _written(each, writes) for each in forecast.final}
+    return tuple((others | final).values())
+
+
+def _written(existing: Live, writes: Mapping[ResourceId, list[Write]]) -> Live:
+    """The object with the ownership of what the forecast has written."""
+    if existing.id not in writes:
+        return existing
+    body = existing.body
+    for operation in writes[existing.id]:
+        if isinstance(operation, Creation):
+            body = {**body, "metadata": {key: value for key, value in body["metadata"].items() if key != "managedFields"}}
+        body = with_owned(body, body_of(operation))
+    return live(body)

@@ -12,8 +12,8 @@ from engine.forecast.cluster_model import Level
 from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
 from engine.operation import Operation, WriteStatus
-from engine.report.advice import general_advice
 from engine.report.alike import TOKEN
+from engine.report.meaning import general_advice
 from engine.report.model import RootReport
 from engine.report.printable import TO_DO, Line, clipped, counted, printable, totals
 from engine.verb import Verb

@@ -1,8 +1,9 @@
-"""The model behind every report format: the plans of a pass, the operations grouped by part, the most severe first."""
+"""The model behind every report format: the plans of a pass, the operations grouped by part, the most severe first; its limits."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -258,3 +259,23 @@ def _without_known_creates(plan: Plan, creators: dict[ResourceId, ResourceId]) -
 
 def _name(root: ResourceId) -> str:
     return f"{root.kind} {root.name}"
+
+
+COMMENT: Final = 65_000
+"""Bytes of a comment: GitHub's limit is 65,536 characters."""
+SUMMARY: Final = 1_000_000
+"""Bytes of a job's summary: GitHub's limit is 1 MiB."""
+SMALLEST: Final = 16_000
+"""Bytes in which the heading, the totals and 20 blockers always fit."""
+LINK: Final = re.compile(r"https?://[A-Za-z0-9._~:/?#\[\]@!$&'*+,;=%-]{1,2000}")
+"""Addresses that a report may link to."""
+TITLE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._/:]|-(?!-)){0,99}")
+"""A title by which a comment is found again: what HTML comments may contain."""
+
+
+class FileLine(Struct, frozen=True):
+    """A line of a file."""
+
+    file: str
+    """Relative to the root of the repository, if it is in one."""
+    line: int = 1

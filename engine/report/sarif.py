@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.report.alike import blurred
-from engine.report.model import Report
+from engine.report.model import FileLine, Report
 from engine.report.printable import clipped
-from engine.report.review import FileLine
 from engine.report.severity import Impediment, ImpedimentKind, impediments_of, root_name
 from engine.version import VERSION
 

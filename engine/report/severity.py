@@ -11,8 +11,8 @@ from engine.forecast.cluster_model import Level
 from engine.forecast.forecast import End
 from engine.ids import ResourceId
 from engine.plan import Wait
-from engine.report.advice import advice
 from engine.report.alike import spread, waits_alike
+from engine.report.meaning import advice
 from engine.report.model import SEVERITY, Report, RootReport
 from engine.report.text import group_name
 

@@ -1,21 +1,22 @@
-"""A report as text, bounded in size: for each root what happens to it, the most severe first; on demand every operation."""
+"""A report as text, bounded in size: for each root what happens to it, the most severe first; on demand every operation; refusals."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Final
 
 from engine.focus import Others
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
+from engine.judgement import Enforcement, Judgement, Violation
 from engine.operation import Cause, Release, WriteStatus
-from engine.plan import Wait
+from engine.plan import Objection, Wait
 from engine.report.alike import spread, waits_with_one_reason
 from engine.report.fields import field_text, shown_fields
 from engine.report.forecast_text import conclusion, forecast_lines, has_effect, total_text
 from engine.report.meaning import headline, listed, meanings
 from engine.report.model import NEW_ROOT, Report, RootReport, Step
 from engine.report.printable import TO_DO, Line, clipped, counted, printable, totals
-from engine.report.refusals import judgement_lines, objection_text
 from engine.verb import Verb
 
 MARKS: Mapping[str, str] = {
@@ -245,3 +246,43 @@ def summary(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     if statuses := report.counts[Verb.STATUS]:
         more = "" if verbose else f"; -v shows {'it' if statuses == 1 else 'them'}"
         yield Line(f"Besides, {counted(statuses, 'status')} {'is' if statuses == 1 else 'are'} brought up to date{more}.", "faint")
+
+
+MOST: Final = 40
+"""The most violations of each kind that are shown; with `verbose` all are."""
+LONGEST_NAME: Final = 200
+"""The most characters of the name of a rule or an object."""
+MESSAGE: Final = 400
+"""The most characters of a message, and of the reason of a waiver."""
+
+
+def judgement_lines(judgement: Judgement, *, verbose: bool = False) -> Iterator[Line]:
+    """A line for each violation that people are told of, those that deny first, and for each rule that was not applied."""
+    yield from _bounded((Line(violation_text("denied by", each), "bad") for each in judgement.denied), verbose)
+    yield from _bounded((Line(violation_text("warned by", each), "blocked") for each in judgement.warned), verbose)
+    waived = (each for each in judgement.waived if each.enforcement is not Enforcement.AUDIT)
+    yield from _bounded((Line(waiver_text(each), "faint") for each in waived), verbose)
+    yield from _bounded((Line(f"note: {clipped(note, MESSAGE)}", "faint") for note in judgement.notes), verbose)
+
+
+def violation_text(what: str, violation: Violation) -> str:
+    """One violation: `denied by prod/restarts: …`, with the root that it is about."""
+    about = f" ({clipped(str(violation.about), LONGEST_NAME)})" if violation.about else ""
+    return f"{what} {clipped(violation.rule, LONGEST_NAME)}{about}: {clipped(violation.message, MESSAGE)}"
+
+
+def waiver_text(violation: Violation) -> str:
+    """A waived violation and the reason: `waived prod/restarts: … (reason: …)`."""
+    return f"{violation_text('waived', violation)} (reason: {clipped(violation.waived, MESSAGE)})"
+
+
+def _bounded(lines: Iterable[Line], verbose: bool) -> Iterator[Line]:
+    listed = list(lines)
+    yield from listed if verbose else listed[:MOST]
+    if len(listed) > MOST and not verbose:
+        yield Line(f"… and {len(listed) - MOST} more like these; -v shows all", "faint")
+
+
+def objection_text(objection: Objection) -> str:
+    """A guard's refusal: `denied by delete-budget: …`."""
+    return f"denied by {objection.rule}: {clipped(objection.message, MESSAGE)}"

@@ -15,8 +15,7 @@ from engine.runtime.apply import BEGINNING_TIME, Sending, ignore_result
 from engine.runtime.call_limit import MOST, CallLimit
 from engine.runtime.calls import always
 from engine.runtime.clock import cancelled_at
-from engine.runtime.event_publishing import EventPublisher
-from engine.runtime.event_recording import events_by_root, new_warnings, warnings_of
+from engine.runtime.event_publishing import EventPublisher, events_by_root, new_warnings, warnings_of
 from engine.runtime.memory import Memory
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.refusals import HeldBack, sort_of

@@ -20,20 +20,17 @@ from engine.plan import noteworthy
 from engine.runtime.apply import Sending
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff, shortest_pause
 from engine.runtime.calls import always
-from engine.runtime.collector import tune_gc
 from engine.runtime.execution import WriterMemory, begin, choose, execute, note_sent, sender
-from engine.runtime.internal_errors import InternalErrors
-from engine.runtime.joined_passes import JoinedPasses
+from engine.runtime.garbage_collection import tune_gc
 from engine.runtime.lease import DISABLED, Lease
 from engine.runtime.logs import Log, tagged
-from engine.runtime.observers import LeaseObserver, LoopObserver, Observers
+from engine.runtime.observers import JoinedPasses, LeaseObserver, LoopObserver, Observers
 from engine.runtime.passes import Engine, Pass, observe_and_plan
 from engine.runtime.portions import LARGE, Portions
-from engine.runtime.progress import LoggedProgress, Progress
+from engine.runtime.progress import InternalErrors, LoggedProgress, Progress
 from engine.runtime.provider import DividingProvider, Provider, WatchingProvider
-from engine.runtime.refusals import FEW, Refusals
+from engine.runtime.refusals import FEW, Refusals, look_for_room
 from engine.runtime.rejections import Rejections
-from engine.runtime.room import look_for_room
 from engine.runtime.shard_leases import ShardClaim, establish_layout, held_together
 from engine.runtime.sharding import Term, hold_shards
 from engine.runtime.steps import SentPlan, is_edited

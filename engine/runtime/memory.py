@@ -16,10 +16,10 @@ from engine.observed import Live, World, by_root
 from engine.operation import Operation, WriteStatus
 from engine.plan import Plan
 from engine.resource import Body
+from engine.runtime.closed_namespaces import Namespaces
 from engine.runtime.failed_calls import FailedCalls
 from engine.runtime.foreign import ForeignObjects
 from engine.runtime.lookups import Lookups
-from engine.runtime.namespaces import Namespaces
 from engine.runtime.portions import Portions
 from engine.runtime.refusals import Refusals
 from engine.runtime.rejections import Rejections

@@ -23,8 +23,8 @@ from engine.proposal import compose, propose
 from engine.reason import earliest
 from engine.resource import Body
 from engine.runtime.clock import Clock
-from engine.runtime.collector import tune_gc
 from engine.runtime.foreign import Candidate, disappeared, unlisted
+from engine.runtime.garbage_collection import tune_gc
 from engine.runtime.logs import Log
 from engine.runtime.memory import Memory, sizes_of_planned
 from engine.runtime.provider import TRANSIENT, Observation, Provider, Scope

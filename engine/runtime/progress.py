@@ -1,4 +1,4 @@
-"""Progress: what a session or loop reports while it works."""
+"""Progress: what a session or loop reports while it works, and the defects of the engine that it logs."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -100,3 +100,19 @@ class LoggedProgress:
     def idle(self, plans: Sequence[Plan], seconds: float) -> None:
         """Log the time until the next pass, and how much is left to later passes."""
         self._log.debug("idle", seconds=round(seconds, 3), deferred=sum(len(plan.deferred) for plan in noteworthy(plans)))
+
+
+class InternalErrors:
+    """Logs each internal error with its traceback when it appears, not again in every pass."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._logged: set[str] = set()
+
+    def note(self, plans: Sequence[Plan]) -> None:
+        """Log the errors of these plans that the plans of the previous pass did not have."""
+        errors = {f"{plan.root}: {plan.error!r}": plan for plan in noteworthy(plans) if plan.error is not None}
+        for key, plan in errors.items():
+            if key not in self._logged:
+                self._log.error("internal error", root=plan.root, exc_info=plan.error)
+        self._logged = set(errors)

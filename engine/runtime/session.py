@@ -25,13 +25,12 @@ from engine.proposal import proposed_root
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
 from engine.runtime.calls import always
 from engine.runtime.clock import cancelled_at
-from engine.runtime.collector import tune_gc
 from engine.runtime.execution import WriterMemory, choose, execute, has_unrecorded_warnings, note_unexecuted
-from engine.runtime.internal_errors import InternalErrors
+from engine.runtime.garbage_collection import tune_gc
 from engine.runtime.lease import Lease
 from engine.runtime.logs import Log
 from engine.runtime.passes import Engine, Pass, observe_and_plan
-from engine.runtime.progress import NoProgress, Progress
+from engine.runtime.progress import InternalErrors, NoProgress, Progress
 from engine.runtime.provider import TRANSIENT
 from engine.runtime.settling import is_removing, may_settle, with_observed
 from engine.runtime.shard_leases import ShardClaim, held_together

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from engine.intent import Intent
+from engine.intent import Intent, is_removed
 from engine.observed import Observed
 from engine.plan import Plan, Wait
 from engine.reason import Reason
-from engine.record import is_removed
 from engine.runtime.passes import Pass
 
 RELEASED_WITHIN: Final = timedelta(minutes=2)

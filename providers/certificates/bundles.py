@@ -15,7 +15,7 @@ from engine.resource import Body
 from providers.certificates.judging import authorities_in
 from providers.certificates.making import pem_of
 from resources.base.fields import annotations_of, mapping, mappings
-from resources.install.endpoint_permissions import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from resources.install.permissions import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from resources.install.webhooks import Webhook
 
 INJECTORS: Final = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca")

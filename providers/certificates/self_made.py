@@ -2,7 +2,9 @@
 
 import random
 import ssl
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import reduce
 from typing import Any, Final
 
 from cryptography import x509
@@ -15,12 +17,11 @@ from engine.runtime.provider import Client
 from providers.certificates import bundles as configurations
 from providers.certificates import secret as secrets
 from providers.certificates.bundles import Bundles, ServedService, WebhookTarget, bundles_of
-from providers.certificates.judging import time_fault
+from providers.certificates.judging import is_signed_by, time_fault
 from providers.certificates.live_context import LiveContext
 from providers.certificates.making import Pair
 from providers.certificates.rotation import Action, RotationStep, Stored, after, issuer_of, next_step, pair_fault, published_authorities
 from providers.certificates.server_certificate import Problems
-from providers.certificates.trust import Trust
 from resources.base.kinds import SECRET
 
 PERIOD: Final = 10.0
@@ -240,3 +241,32 @@ class Reading(Struct, frozen=True):
     """Whether all that exist could be read."""
     has_failed: bool
     """Whether reading failed for a reason that may pass."""
+
+
+SETTLED: Final = 10.0
+"""Seconds after which every API server calls webhooks with a configuration that we have read: each keeps a copy that it watches."""
+
+
+class Trust:
+    """What one replica has read of the webhook configurations. Seconds are those of its monotonic clock."""
+
+    def __init__(self) -> None:
+        self._bundles: Sequence[Bundles] | None = None
+        self._since: Mapping[x509.Certificate, float] = {}
+        """When this replica has first read that every configuration trusts an authority, without a gap since."""
+
+    def observe(self, bundles: Sequence[Bundles] | None, now: float) -> None:
+        """Note what was read; None if something could not be read, so that nothing is known."""
+        self._bundles = bundles
+        everywhere = reduce(frozenset.intersection, map(frozenset, (each.trusted() for each in bundles or ()))) if bundles else frozenset()
+        self._since = {authority: self._since.get(authority, now) for authority in everywhere}
+
+    def is_settled(self, authority: x509.Certificate, now: float) -> bool:
+        """Whether every API server trusts the authority. True if there is no configuration."""
+        if self._bundles is None:
+            return False
+        return not self._bundles or now - self._since.get(authority, now) >= SETTLED
+
+    def refuses(self, pair: Pair) -> bool:
+        """Whether some configuration is known not to trust the pair."""
+        return bool(self._bundles) and not any(is_signed_by(pair.certificate, authority) for authority in self._since)

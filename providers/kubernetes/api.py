@@ -8,7 +8,7 @@ HTTP session: it is closed for everybody at each 401 and 403, has no timeout, re
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext, suppress
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import anyio
@@ -16,7 +16,7 @@ import anyio.to_thread
 import httpx
 import orjson
 from kr8s.asyncio import Api
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.errors import ClusterError, InputError, Unauthorized, Unreachable
 from engine.runtime.clock import Clock
@@ -26,7 +26,6 @@ from providers.kubernetes.errors import delay
 from providers.kubernetes.kubeconfig import ClusterAccess, Source, cluster_access
 from providers.kubernetes.login import Login, login
 from providers.kubernetes.request_observer import NoRequestObserver, RequestAttempt, RequestObserver
-from providers.kubernetes.single_flight import SingleFlight
 from providers.kubernetes.wire import JSON, HttpRequest, Response, encoded
 
 T = TypeVar("T", Response, Stream)
@@ -257,3 +256,47 @@ def _as_kr8s(served: ServedKind) -> dict[str, Any]:
         "namespaced": served.kind.namespaced,
         "verbs": sorted(served.verbs),
     }
+
+
+Shared = TypeVar("Shared")
+
+
+class _Run(Struct, Generic[Shared], eq=False):
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    values: list[Shared] = field(default_factory=list)
+    error: Exception | None = None
+
+
+class SingleFlight(Generic[Shared]):
+    """Calls an async function at most once at a time; callers that come meanwhile wait for its outcome."""
+
+    __slots__ = ("_function", "_run")
+
+    def __init__(self, function: Callable[[], Awaitable[Shared]]) -> None:
+        self._function = function
+        self._run: _Run[Shared] | None = None
+
+    async def __call__(self) -> Shared:
+        """The outcome of the run in progress, or of a new one. Raises what the function raises."""
+        while (run := self._run) is not None:
+            await run.ended.wait()
+            if run.error:
+                raise run.error
+            if run.values:
+                return run.values[0]
+            # The caller that ran the function was cancelled: another one takes over.
+        return await self._start()
+
+    async def _start(self) -> Shared:
+        run = self._run = _Run[Shared]()
+        try:
+            value = await self._function()
+        except Exception as error:
+            run.error = error
+            raise
+        else:
+            run.values.append(value)
+            return value
+        finally:
+            self._run = None
+            run.ended.set()

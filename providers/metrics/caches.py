@@ -10,7 +10,7 @@ from engine.ids import Kind
 from engine.runtime.clock import Clock
 from providers.cache_state import CacheState
 from providers.metrics import families
-from providers.metrics.instruments import counter, samples
+from providers.metrics.families import counter, samples
 
 
 class CacheMetrics:

@@ -10,8 +10,7 @@ from engine.ids import ResourceId
 from engine.operation import Result
 from engine.plan import Plan
 from engine.runtime.passes import Pass
-from providers.metrics.families import BY_FIGURE
-from providers.metrics.instruments import samples
+from providers.metrics.families import BY_FIGURE, samples
 from resources.ports.configuration import Configuration
 from resources.reports.figures import Figure, figures
 

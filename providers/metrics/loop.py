@@ -12,8 +12,7 @@ from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
 from engine.verb import Verb
 from providers.metrics import families
-from providers.metrics.families import CONTROLLER
-from providers.metrics.instruments import counter, gauge, histogram
+from providers.metrics.families import CONTROLLER, counter, gauge, histogram
 from resources.ports.configuration import Configuration
 
 SUCCESS, REQUEUE, ERROR = "success", "requeue_after", "error"

@@ -8,12 +8,10 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from engine.runtime.clock import Clock
 from engine.runtime.observers import LoopObserver, Observers
 from providers.metrics.caches import CacheMetrics
-from providers.metrics.certificates import CertificateMetrics
 from providers.metrics.fleet import FleetMetrics
 from providers.metrics.loop import LoopMetrics
-from providers.metrics.process import ProcessMetrics
-from providers.metrics.requests import RequestMetrics
-from providers.metrics.reviews import ReviewMetrics
+from providers.metrics.process import CertificateMetrics, ProcessMetrics
+from providers.metrics.requests import RequestMetrics, ReviewMetrics
 from resources.ports.configuration import Configuration
 
 OPENMETRICS = "application/openmetrics-text"

@@ -1,6 +1,7 @@
-"""ProcessMetrics: version, checks, heartbeat, memory limit and lost log lines of this process."""
+"""ProcessMetrics: version, checks, heartbeat, memory limit, lost log lines; CertificateMetrics: when the certificates expire."""
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 from engine.runtime.logs import lost_lines
 from engine.version import VERSION
 from providers.metrics import families
-from providers.metrics.instruments import samples
+from providers.metrics.families import samples
 
 MEMORY_LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 """Where a container finds its memory limit: cgroup v2, cgroup v1."""
@@ -47,3 +48,16 @@ def memory_limit() -> int:
         if text.isdecimal() and int(text) < NO_LIMIT:
             return int(text)
     return 0
+
+
+class CertificateMetrics:
+    """A collector of times of expiry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.expiry: Callable[[], Mapping[str, datetime | None]] = dict
+        """Returns `serving` and `ca` -> when that certificate expires; None if there is none, or if it is not known."""
+        registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        """The times that are known."""
+        yield samples(families.CERTIFICATE_EXPIRY, [((name,), at.timestamp()) for name, at in self.expiry().items() if at is not None])

@@ -7,7 +7,7 @@ from engine.ids import Kind
 from providers.schedulers.pod_groups import KubePodGroups
 from resources.base import kinds
 from resources.ports.checks import Check, CheckResult, Installation, Severity, unknown
-from resources.ports.gang_mode import GangMode
+from resources.ports.configuration import GangMode
 from resources.ports.scheduler import Scheduler
 
 KUBE: Final = "default-scheduler"

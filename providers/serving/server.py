@@ -1,18 +1,21 @@
 """Server: serves all addresses until it is told to stop; requests in progress are then answered, within a grace."""
 
+import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import Final
 
 import anyio
 from anyio.abc import SocketListener, SocketStream, TaskGroup
 
+from engine.errors import InputError
+from engine.report.printable import printable
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
-from providers.serving.address import Address
+from providers.serving.address import ALL_INTERFACES, Address
 from providers.serving.connection import ClientConnection
 from providers.serving.gate import Gate
-from providers.serving.sockets import bind
 
 GRACE: Final = 10.0
 """Seconds in which requests in progress are answered after the stop."""
@@ -84,3 +87,48 @@ class _Server:
             self._log.error("connection not accepted", server=self._address.name, error=error)
         self._is_failing = True
         await self._clock.sleep(PAUSE_AFTER_ERROR)
+
+
+BACKLOG: Final = 1024
+"""Connections that the kernel accepts before we do."""
+
+
+class CannotBind(InputError):
+    """An address cannot be listened on; the text names it and says why."""
+
+
+def bind(addresses: Iterable[Address]) -> tuple[socket.socket, ...]:
+    """A listening socket for each address, in their order. Raises `CannotBind` for the first that cannot be had; then none is kept."""
+    with ExitStack() as opened:
+        sockets = tuple(opened.enter_context(_listening(address)) for address in addresses)
+        opened.pop_all()
+        return sockets
+
+
+def _listening(address: Address) -> socket.socket:
+    try:
+        if address.host == ALL_INTERFACES:
+            return _on_all_interfaces(address.port)
+        places = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, place = places[0]
+        return socket.create_server(place[:2], family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise CannotBind(f"cannot serve {address.name} on {printable(str(address))}: {_reason(error)}") from error
+
+
+def _reason(error: OSError) -> str:
+    """What the system says. The text of `create_server` names the address as well."""
+    if error.errno is None or isinstance(error, socket.gaierror):
+        return str(error.strerror or error)
+    return os.strerror(error.errno)
+
+
+def _on_all_interfaces(port: int) -> socket.socket:
+    """One socket for IPv6 and IPv4, or for IPv4 alone on a machine without IPv6."""
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)
+        except OSError:
+            # IPv6 is compiled in and disabled. If the port is taken, the next attempt fails as well.
+            pass
+    return socket.create_server(("", port), backlog=BACKLOG)

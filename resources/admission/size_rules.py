@@ -13,8 +13,8 @@ from resources.base import names
 from resources.base.fields import mapping
 from resources.base.kinds import PODCLIQUESET, SCALING_GROUP
 from resources.base.set_size import REFERENCE, ScaledPart, SetSize, SetSizes, Totals, size_of
+from resources.ports.configuration import SizeLimits, WorkloadLimits
 from resources.ports.fabric import PolicyRule, PolicyVariable
-from resources.ports.limits import SizeLimits, WorkloadLimits
 from resources.schema.issues import ErrorType, Issue, Path
 
 MEASURES: Final[Mapping[str, tuple[Path, str]]] = {

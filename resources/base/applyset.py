@@ -11,8 +11,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from engine.ids import ResourceId
+from engine.intent import Record
 from engine.observed import Live
-from engine.record import Record
 from engine.report.printable import clipped
 from engine.resource import Body
 from engine.version import VERSION

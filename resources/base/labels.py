@@ -64,7 +64,7 @@ SPREAD = f"{ENGINE_PREFIX}spread"
 """The annotation of a graph's service whose replicas may have several pods on one node: `disabled`."""
 SPREAD_GROUPS = f"{ENGINE_PREFIX}spread-groups"
 """The annotation of a set with the names of its scaling groups, separated by commas, of which every replica has its pods on different
-nodes (`resources.children.spread`)."""
+nodes (`resources.children.pod`)."""
 
 SHARED_WITH = f"{ENGINE_PREFIX}shared-with"
 """The annotation of a ResourceClaimTemplate with the names of the other namespaces whose sets may have claims made from it
@@ -76,7 +76,7 @@ KAI_QUEUE = "kai.scheduler/queue"
 """The label of a pod that names its queue for the KAI scheduler."""
 
 DOMAIN_MEMBERSHIP = f"{ENGINE_PREFIX}domain-membership"
-"""The annotation of a replica's base PodGang that records the fabric domains of its cliques (`resources.model.gang_record`)."""
+"""The annotation of a replica's base PodGang that records the fabric domains of its cliques (`resources.model.membership`)."""
 
 GANG_TERMINATION = f"{ENGINE_PREFIX}gang-termination"
 """The annotation of a PodGang of which cliques are deleted, and created again, because it was below minAvailable for too long."""

@@ -21,14 +21,14 @@ from resources.admission.admitted_set import AdmittedSet
 from resources.admission.request import pod_notes
 from resources.base import kinds
 from resources.blueprints import growth, update_trials
+from resources.blueprints.deletion import PartRemoval, excess_replicas
 from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, desired_replica, observe_replica
 from resources.blueprints.root import SharedObjects, has_token, root_resource, shared_objects
 from resources.children import identity
 from resources.children.child_kind import ChildTable
 from resources.domains import reach, replica_domains
-from resources.domains.completion import released_on_completion
 from resources.domains.release import DomainRelease
-from resources.domains.replica_domains import ReplicaDomains
+from resources.domains.replica_domains import ReplicaDomains, released_on_completion
 from resources.domains.requests import slot_notes
 from resources.model.gang_scheduling import GangBlockers, conditions, gang_blockers
 from resources.model.growth_limit import NO_GROWTH, GrowthLimit
@@ -38,7 +38,6 @@ from resources.policies.rollout import UpdateAllowance, current_replica, update_
 from resources.policies.update_gate import OPEN, UpdateGate
 from resources.policies.vacating import ReplicaProgress, vacated_domains
 from resources.ports.configuration import Configuration
-from resources.removal.deletion import PartRemoval, excess_replicas
 from resources.status import errors
 from resources.status import podcliqueset as status
 

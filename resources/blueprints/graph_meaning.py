@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from engine.actions import kept
 from engine.blueprint import Desired, NestedRoot
 from engine.errors import GraphError
 from engine.graph import graph as graph_of
@@ -16,12 +15,14 @@ from engine.observed import Live, Observed
 from engine.plan import Alarm, Objection, Wait
 from engine.reason import Reason
 from engine.resource import PLAIN, Body, Drop, Hold, Policy, Resource, Want
+from engine.resource_plan import kept
 from resources.admission.admit import admit
 from resources.admission.graph_version import GraphVersion
 from resources.admission.request import Act, Decision, Request
 from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of
+from resources.blueprints.deletion import orphans_its_children
 from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups
 from resources.blueprints.graph_records import is_new, own_notes, recorded_orchestrator, records, unrecorded_form
 from resources.blueprints.replacement_trials import alarms
@@ -32,7 +33,6 @@ from resources.dynamo.status import FAILED, INVALID, Failure, status_of
 from resources.model import withdrawn
 from resources.model.epochs import allows_take_over, epoch_objection, left_alone
 from resources.ports.configuration import ONLY, Configuration
-from resources.removal.deletion import orphans_its_children
 
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.GRAPH_FINALIZER,))
 """The policy of a stored graph: its labels and annotations are not removed."""

@@ -8,7 +8,7 @@ from engine.plan import Alarm
 from resources.blueprints.replica import ReplicaState
 from resources.model.growth_limit import LIMITED
 from resources.model.template import Template
-from resources.ports.limits import SizeLimits
+from resources.ports.configuration import SizeLimits
 
 NAMED: Final = 3
 """The most objects that the text names."""

@@ -14,6 +14,7 @@ from engine.resource import Body, Policy
 from resources.admission.admitted_set import AdmittedSet, admitted_set
 from resources.base import kinds, labels
 from resources.base.fields import GROUPS, cliques_of, count, mapping, mappings, members_of
+from resources.blueprints.deletion import teardown
 from resources.blueprints.desired_set import SetInput, desired_set
 from resources.blueprints.root import KNOWN
 from resources.children.child_kind import ChildTable
@@ -27,7 +28,6 @@ from resources.model.template import Template, read, referenced_ids
 from resources.model.view import SET, part_key
 from resources.ports.configuration import Configuration
 from resources.ports.references import template_references
-from resources.removal.deletion import teardown
 
 BINDINGS = frozenset({kinds.TOPOLOGY_BINDING.key})
 """What is read only if topology constraints are enabled."""

@@ -16,6 +16,7 @@ from engine.plan import Alarm, Wait
 from engine.reason import Because, Reason, Verdict, earliest
 from engine.report.printable import clipped
 from engine.resource import Drop, Resource, Want
+from resources.blueprints.deletion import obsolete_objects, pending_deletions
 from resources.children import absence, podgang, resource_claim, scheduler_gang
 from resources.children.child_kind import ChildTable
 from resources.domains import replica_domains
@@ -30,7 +31,6 @@ from resources.policies.rollout import POSTPONED, UNACCEPTED, UpdateAllowance, U
 from resources.policies.termination import Termination, terminations
 from resources.policies.vacating import with_vacated
 from resources.ports.configuration import Configuration
-from resources.removal.deletion import obsolete_objects, pending_deletions
 from resources.status import errors
 from resources.status.podclique import why_not_ready
 from resources.status.podcliqueset import ReplicaSummary, summary

@@ -15,13 +15,13 @@ from engine.reason import Because, Reason
 from engine.resource import Body, Drop, Hold, Path, Policy, Resource, Want, held
 from engine.verb import Verb
 from resources.base import kinds, labels, names
+from resources.base.affinity import with_anti_affinity
 from resources.base.fields import manifest, mappings
 from resources.children import absence, podclique, podgang, resource_claim, scheduler_gang
 from resources.children.child_kind import DeletionGroup, EventTexts
 from resources.children.podclique import HASH_LABEL, labels_of, our_labels, pod_spec_of
 from resources.children.resource_claim import ClaimUse
 from resources.children.scheduler_gang import SchedulerGang
-from resources.children.spread import with_spread
 from resources.domains import placement as domain_placement
 from resources.model import environment, epochs, group_index
 from resources.model.domain import Domain
@@ -319,3 +319,11 @@ def obsolete(view: View, live: Live) -> DeletionGroup | None:
     """A pod is deleted with its clique. Those that a clique no longer needs are among the desired objects, as deletions."""
     clique = podclique.clique_of(view, live)
     return podclique.obsolete(view, clique) if clique is not None and podclique.is_removed(view, clique) else None
+
+
+def with_spread(view: View, clique: CliqueView, spec: dict[str, Any]) -> dict[str, Any]:
+    """The pod spec of a clique, with an anti-affinity to the other pods of its replica if its group is spread."""
+    if clique.group is None or clique.group.group.name not in view.template.spread_groups:
+        return spec
+    identity = {labels.SCALING_GROUP: clique.group.name, labels.GROUP_REPLICA_INDEX: str(clique.group_replica)}
+    return with_anti_affinity(spec, identity)

@@ -13,17 +13,17 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.actions import keepers
 from engine.ids import Owner, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
 from engine.plan import Alarm, Wait
 from engine.reason import Because, Reason
 from engine.resource import PLAIN, Body, Drop, Hold, Resource, Want, held
+from engine.resource_plan import keepers
 from resources.base import kinds, labels, names
 from resources.base.fields import manifest
 from resources.domains.cut_off import CutOff, cut_off, with_cut_off
-from resources.domains.release import DomainRelease, User, counted_users, drain_verdict, release_domains, users_of, users_of_claim
+from resources.domains.release import DomainRelease, User, counted_users, drain_verdict, merged, release_domains, users_of, users_of_claim
 from resources.model.domain import Domain, Holders, expanded, is_foreign, is_managed, is_per_group_replica, policy_of, subject_of
 from resources.model.growth_limit import GrowthLimit, growth_limit_of
 from resources.model.template import Template
@@ -291,3 +291,72 @@ def _users_and_cut_off(
 
     facts = (observed if request.shared else part, observed.references, observed.incomplete, template, live)
     return memo.recall(("users", id, request.shared), facts, make)
+
+
+WHY = "all its pods have completed"
+
+
+def released_on_completion(
+    observed: Observed,
+    template: Template,
+    replicas: Sequence[tuple[View, ReplicaDomains]],
+    configuration: Configuration,
+    now: datetime,
+    memo: Memo,
+) -> tuple[ReplicaDomains, ...]:
+    """The domains of each replica; those whose pods have all completed are released, if the set asks for that.
+
+    A replica's own domain is deleted; of a shared one the set gives up its ownership (`shared_objects`). The pods keep their claims.
+    """
+    completed = _completed(replicas) if template.releases_domains else frozenset()
+    if not completed:
+        return tuple(domains for _, domains in replicas)
+    return tuple(
+        _without(observed, view.index, domains, completed, configuration, now, memo)
+        if any(domain.id in completed for domain in domains.requested)
+        else domains
+        for view, domains in replicas
+    )
+
+
+def _without(
+    observed: Observed,
+    index: int,
+    domains: ReplicaDomains,
+    completed: frozenset[ResourceId],
+    configuration: Configuration,
+    now: datetime,
+    memo: Memo,
+) -> ReplicaDomains:
+    part = observed.slice(str(index))
+    own = [live for domain in domains.requested if domain.id in completed and (live := part.objects.get(domain.id))]
+    release = (
+        merged(domains.release, release_domains(observed, own, configuration, Because(Reason.DOMAIN_RELEASED, WHY), now, (part,)))
+        if own
+        else domains.release
+    )
+    requested = frozenset(domain.id for domain in domains.requested) & completed
+
+    def make() -> ReplicaDomains:
+        return ReplicaDomains(tuple(_released(each) if each.id in requested else each for each in domains.requested), release)
+
+    return memo.recall(("domains on completion", index), (domains, requested, release.resources, release.until, release.alarms), make)
+
+
+def _released(domain: Domain) -> Domain:
+    """The domain without its object. Its pods still claim its template, so that their cliques stay as they are."""
+    return replace(domain, resource=None, blocker="", blocked=False, pending="", alarm=None, held_by=None, released=WHY)
+
+
+def _completed(replicas: Sequence[tuple[View, ReplicaDomains]]) -> frozenset[ResourceId]:
+    """The requested domains with pods, all of which have completed, in every replica that requests them."""
+    members: dict[ResourceId, list[CliqueView]] = {}
+    for view, domains in replicas:
+        for domain in domains.requested:
+            members.setdefault(domain.id, []).extend(view.cliques_in(domain))
+    return frozenset(id for id, cliques in members.items() if any(clique.pods for clique in cliques) and all(map(_has_completed, cliques)))
+
+
+def _has_completed(clique: CliqueView) -> bool:
+    """Whether the clique has all its pods, and all of them have completed."""
+    return clique.live is not None and not clique.terminating and not clique.assignment.new and all(pod.completed for pod in clique.pods)

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from resources.install.deployment import ENDPOINTS
 from resources.install.installation import NAME, SELECTOR, EngineInstallation, metadata
+from resources.install.workloads import ENDPOINTS
 
 COMPONENT: Final = "controller"
 SERVED: Final = ("webhooks", "metrics")

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from engine.ids import Kind
 from resources.admission.request import Act
 from resources.base import kinds, labels
+from resources.install.installation import NAME, EngineInstallation, metadata
 
 SERVICE: Final = "grove-engine"
 """The Service through which API servers call the webhooks."""
@@ -158,3 +159,23 @@ def installed(protected: Mapping[Kind, frozenset[Act]], *, graphs: bool = True) 
     authorizer = replace(AUTHORIZER, rules=tuple(_protecting(protected)))
     webhooks = (authorizer if webhook is AUTHORIZER else webhook for webhook in could_be_installed(graphs=graphs))
     return tuple(webhook for webhook in webhooks if webhook.rules)
+
+
+def webhook_configurations(installation: EngineInstallation, protected: Mapping[Kind, frozenset[Act]]) -> Iterator[dict[str, Any]]:
+    """The configurations; that of managed objects is asked about the `protected` operations: kind -> operations.
+
+    They have no CA: the engine adds that of its certificate, or whoever provides the certificate does.
+    """
+    for webhook in installed(protected, graphs=installation.graphs):
+        service = {
+            "name": NAME,
+            "namespace": installation.namespace,
+            "path": webhook.path,
+            "port": installation.port("webhooks"),
+        }
+        yield {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": webhook.kind,
+            "metadata": metadata(webhook.configuration, component="webhooks"),
+            "webhooks": [webhook.body({"service": service}, installation.namespaces)],
+        }

@@ -8,7 +8,7 @@ from engine.observed import Live, Slice
 from engine.paths import get
 from resources.base import labels, names
 from resources.model.template import Group
-from resources.ports.limits import SizeLimits
+from resources.ports.configuration import SizeLimits
 
 LIMITED: Final = "LimitExceeded"
 """The type of the condition of a set of which something is not created because it would be too large, and the reason of the event."""

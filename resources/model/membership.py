@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -11,15 +12,17 @@ from engine.conditions import condition
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
+from engine.observed import live as live_of
 from engine.plan import Alarm
 from engine.report.printable import clipped
 from engine.resource import Body
-from resources.base import kinds, names
-from resources.model.gang_record import recorded_in_gang
+from resources.base import kinds, labels, names
+from resources.base.fields import annotations_of, mapping
+from resources.model.domain import domain_requests_of
 from resources.model.withdrawn import proposed_metadata
 from resources.ports.configuration import Configuration
-from resources.ports.fabric import Fabric
-from resources.ports.membership import CliqueRecord, DomainRecord, GroupRecord, MembershipReader, MembershipRecord
+from resources.ports.fabric import GROUP_INDEX, INDEX, Fabric, SpecifiedClique, SpecifiedSet
+from resources.ports.membership import CliqueRecord, DomainRecord, GroupRecord, MembershipReader, MembershipRecord, ObjectRecord
 
 STAYS: Final = "it has no effect: it stays as recorded until the set is deleted and created again"
 CONDITION: Final = "FabricAnnotationsIgnored"
@@ -192,3 +195,54 @@ def _domain_index(observed: Observed, fabric: Fabric) -> _DomainIndex:
 
 def _frozen(lists: Mapping[Any, list[Live]]) -> dict[Any, tuple[Live, ...]]:
     return {key: tuple(lives) for key, lives in lists.items()}
+
+
+def gang_record(id: ResourceId, specified: SpecifiedSet, configuration: Configuration) -> str:
+    """The value of the annotation `labels.DOMAIN_MEMBERSHIP` for the base PodGangs of a set.
+
+    Empty for a set that requests no domains, neither for pods that it has nor for pods that an edit may add (R14). `specified` is the set
+    with its recorded membership.
+    """
+    recording = ((fabric, fabric.membership) for fabric in configuration.fabrics if fabric.membership is not None)
+    by_fabric = {fabric.name: cliques for fabric, reader in recording if (cliques := _cliques(fabric, reader, id, specified))}
+    return orjson.dumps(by_fabric, option=orjson.OPT_SORT_KEYS).decode() if by_fabric else ""
+
+
+def _cliques(fabric: Fabric, reader: MembershipReader, id: ResourceId, specified: SpecifiedSet) -> dict[str, Any]:
+    """Clique -> what its PodCliques record; empty if the set has nothing to do with domains."""
+    domains = {clique: request.name for request in domain_requests_of(fabric, id.name, specified) for clique in request.cliques}
+    cliques = {clique.name: clique for clique in specified.cliques}
+    records = {name: _entry(reader.record_of(_podclique(clique)), domains.get(name, "")) for name, clique in cliques.items()}
+    is_marked = bool(fabric.group_annotations(specified.annotations))
+    return records if is_marked or any(entry.keys() & {"annotations", "domain"} for entry in records.values()) else {}
+
+
+def _podclique(clique: SpecifiedClique) -> Live:
+    """The PodClique of a clique as far as fabrics read it, before it has a claim."""
+    metadata = {"name": clique.name, "annotations": clique.annotations}
+    spec = {"podSpec": clique.pod_spec}
+    return live_of({"apiVersion": kinds.PODCLIQUE.api_version, "kind": kinds.PODCLIQUE.name, "metadata": metadata, "spec": spec})
+
+
+def _entry(record: ObjectRecord, domain: str) -> dict[str, Any]:
+    fields = {"annotations": dict(record.annotations), "domain": domain, "eligible": record.eligible}
+    return {key: value for key, value in fields.items() if value}
+
+
+def recorded_in_gang(gang: Live, fabric: Fabric, index: int) -> Iterator[CliqueRecord]:
+    """What the base PodGang of the replica `index` records for each clique. Nothing of what people have edited into something else."""
+    for name, entry in mapping(mapping(_parsed(gang)).get(fabric.name)).items():
+        fields = mapping(entry)
+        domain = fields.get("domain")
+        templates = (domain.replace(INDEX, str(index)).replace(GROUP_INDEX, "0"),) if isinstance(domain, str) else ()
+        annotations = ((key, value) for key, value in mapping(fields.get("annotations")).items() if isinstance(value, str))
+        record = ObjectRecord(tuple(annotations), templates, fields.get("eligible") is True)
+        yield CliqueRecord(name, index, record, 0 if isinstance(domain, str) and GROUP_INDEX in domain else None)
+
+
+def _parsed(gang: Live) -> Any:
+    text: Mapping[str, Any] = annotations_of(gang.body)
+    try:
+        return orjson.loads(text.get(labels.DOMAIN_MEMBERSHIP, ""))
+    except (TypeError, ValueError):  # absent, no text, or no JSON
+        return None

@@ -14,7 +14,7 @@ from engine.resource import Body
 from resources.base import labels
 from resources.model import sharing, topology
 from resources.model.domain import DomainPlacement, domain_requests_of, placement_of, specified_in
-from resources.model.gang_record import gang_record
+from resources.model.membership import gang_record
 from resources.model.sharing import Sharing
 from resources.model.topology import Topology
 from resources.ports.configuration import Configuration

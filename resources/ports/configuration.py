@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -9,8 +11,35 @@ from engine.ids import Kind
 from engine.version import VERSION
 from resources.base.kinds import ON_REQUEST
 from resources.ports.fabric import Fabric
-from resources.ports.limits import WorkloadLimits
 from resources.ports.scheduler import Scheduler
+
+
+class SizeLimits(Struct, frozen=True):
+    """The most of each measure that is admitted."""
+
+    replicas: int
+    """Replicas of PodCliqueSets."""
+    pods: int
+    """Pods, with as many of each clique and scaling group as their autoscalers may ask for."""
+    cliques: int
+    """PodCliques, counted alike."""
+    bytes: int
+    """Of one set: the JSON of its spec, and the pod references of one of its PodGangs, of which an API server stores no more in one object.
+    Of a namespace: all of these together."""
+
+
+SET_LIMITS: Final = SizeLimits(replicas=10_000, pods=100_000, cliques=10_000, bytes=1_500_000)
+NAMESPACE_LIMITS: Final = SizeLimits(replicas=10_000, pods=100_000, cliques=10_000, bytes=32_000_000)
+"""With so many pods and PodCliques `engine run` holds 900 MiB: 5.6 KiB for each pod, 26 KiB for each PodClique with its PodGang and
+Service. Two namespaces may have the 150 000 pods of the largest cluster that Kubernetes supports."""
+
+
+class WorkloadLimits(Struct, frozen=True):
+    """The limits of an installation."""
+
+    of_set: SizeLimits = SET_LIMITS
+    of_namespace: SizeLimits = NAMESPACE_LIMITS
+
 
 ONLY = "part"
 """The key of the only part of a graph."""
@@ -108,3 +137,14 @@ def tagged(image: str, tag: str) -> str:
     """The image with that tag (empty: that of this release), unless it already has a tag or a digest."""
     _, _, name = image.rpartition("/")
     return image if ":" in name or "@" in name else f"{image}:{tag or VERSION}"
+
+
+class GangMode(StrEnum):
+    """The values of the option."""
+
+    AUTO = "Auto"
+    """Where the cluster serves PodGroups."""
+    REQUIRE = "Require"
+    """Always: a cluster that does not serve PodGroups cannot be managed."""
+    OFF = "Off"
+    """Never."""

@@ -1,4 +1,4 @@
-"""Forecasting: what follows the first pass."""
+"""Forecasting: what follows the first pass, and which roots never settle."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -8,15 +8,18 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.forecast.forecast import Forecast, ForecastPass
+from engine.forecast.forecast import End, Forecast, ForecastPass
 from engine.forecast.simulation import MAX_WORK, forecast
 from engine.ids import ResourceId
+from engine.observed import Observed
 from engine.operation import Operation, WriteStatus
 from engine.plan import Plan
 from engine.tick import executable
 from engine.verb import Verb
 from resources.base import kinds
 from resources.forecast.cluster import ModelledCluster, RoomModel
+from resources.forecast.pods import is_refused
+from resources.model.pod_facts import PodFacts, facts_of
 from resources.preview.facts import FirstPass
 from resources.registry import BLUEPRINTS
 
@@ -109,3 +112,22 @@ def restricted(first: FirstPass) -> FirstPass:
         return first
     roots = tuple(observed for observed in world.roots if observed.root.id.namespace in namespaces)
     return replace(first, world=replace(world, roots=roots))
+
+
+def stuck_roots(last: FirstPass, written: Collection[ResourceId], *, assume_nodes: bool) -> frozenset[ResourceId]:
+    """The written roots with a pod that the scheduler cannot place (not with `assume_nodes`), or that has failed and ends stuck.
+
+    Pods that have started and are not ready yet are none of them: a model takes its time to load. Roots that were not written are left out:
+    what waits in them was there before.
+    """
+    pods = {each.root.id: _pods_of(each) for each in last.world.roots if each.root.id in written}
+    unplaced = {root for root, facts in pods.items() if not assume_nodes and any(map(is_refused, facts))}
+    failing = {root for root, facts in pods.items() if any(pod.failing for pod in facts)} - unplaced
+    forecast = forecast_of(last) if failing else None
+    return frozenset(unplaced | {root for root in failing if forecast is None or forecast.end_of(root) is End.STUCK})
+
+
+def _pods_of(observed: Observed) -> list[PodFacts]:
+    """The pods of a root that are not being deleted."""
+    pods = (facts_of(live) for live in observed.lives() if live.id.kind == kinds.POD.name)
+    return [pod for pod in pods if not pod.terminating]

@@ -10,7 +10,7 @@ from engine.operation import Cause, Change, Create, Patch
 from engine.paths import get
 from engine.report.meaning import listed, with_equal_changes
 from engine.report.model import Step
-from engine.report.published import published_fields
+from engine.report.shareable import published_fields
 from engine.resource import Path
 from resources.model.pod_match import spelled_as
 

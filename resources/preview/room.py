@@ -6,12 +6,16 @@ from msgspec.structs import replace
 
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import Forecast
+from engine.forecast.simulation import existing
 from engine.ids import ResourceId
+from engine.observed import Live, World, live
+from engine.operation import Create, Delete
 from engine.plan import Wait
+from resources.base import kinds
 from resources.domains.capacity import NodeCapacity
 from resources.forecast.pod_room import PodRoom
-from resources.forecast.room_replay import replayed
-from resources.placement.cluster_room import FabricSlots
+from resources.forecast.pods import claims_from_templates
+from resources.placement.cluster_room import ClusterRoom, FabricSlots
 from resources.ports.fabric import Fabric
 from resources.preview.facts import Facts, FirstPass
 from resources.preview.forecasting import model_for, restricted, simulated
@@ -51,3 +55,49 @@ def together(*shortages: Mapping[ResourceId, tuple[Wait, ...]]) -> dict[Resource
     """Root -> what it lacks by any of these."""
     roots = dict.fromkeys(root for each in shortages for root in each)
     return {root: tuple(wait for each in shortages for wait in each.get(root, ())) for root in roots}
+
+
+def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Iterable[Fabric]) -> PodRoom:
+    """The nodes at the end of a forecast for this world: with the pods that exist then, of which those without room wait."""
+    lives = list(existing(world))
+    templates = dict(_templates(lives, forecast, fabrics))
+    pods = {each.id: each for each in lives if each.id.kind == kinds.POD.name}
+    result = PodRoom(room)
+    objects = {each.id: each.body for each in lives}
+    objects |= {each.id: each.manifest for each in forecast.operations() if isinstance(each, Create)}
+    result.begin(objects.get, ((each, _slots(each, templates)) for each in pods.values()))
+    created: dict[ResourceId, tuple[ResourceId, Create]] = {}
+    gone: list[str] = []
+    for root, operation in ((root, each) for step in forecast.passes for root, listed in step.operations.items() for each in listed):
+        if operation.id.kind != kinds.POD.name:
+            continue
+        if isinstance(operation, Create):
+            created[operation.id] = root, operation
+        elif isinstance(operation, Delete) and created.pop(operation.id, None) is None and operation.id in pods:
+            gone.append(pods[operation.id].uid)
+    result.remove(gone)
+    for id, (root, operation) in created.items():
+        pod = live({**operation.manifest, "metadata": {**operation.manifest["metadata"], "uid": f"new {id.namespace}/{id.name}"}})
+        result.ask(pod, root, _slots(pod, templates))
+    result.admitted()
+    return result
+
+
+def _templates(lives: Iterable[Live], forecast: Forecast, fabrics: Iterable[Fabric]) -> Iterable[tuple[tuple[str, str], str]]:
+    """(Namespace and name of a ResourceClaimTemplate of a domain, the kind of the domain), of domains that exist or are created."""
+    domains: dict[ResourceId, Live | None] = {operation.id: None for operation in forecast.operations() if isinstance(operation, Create)}
+    domains |= {each.id: each for each in lives}
+    for fabric in fabrics:
+        if fabric.slots is not None:
+            for id, domain in domains.items():
+                if fabric.kind.key in id.keys():
+                    yield (id.namespace, fabric.template_name(domain, id.name)), fabric.kind.name
+
+
+def _slots(pod: Live, templates: Mapping[tuple[str, str], str]) -> Mapping[str, int]:
+    """Kind of domains -> the places that a pod takes: one for each claim through the template of a domain."""
+    taken: dict[str, int] = {}
+    for name in claims_from_templates(pod).values():
+        if (kind := templates.get((pod.id.namespace, name))) is not None:
+            taken[kind] = taken.get(kind, 0) + 1
+    return taken

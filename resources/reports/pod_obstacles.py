@@ -1,16 +1,16 @@
 """Pod obstacles: why one pod of a set does not run, from its status and from the objects that it waits for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from engine.conditions import find
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
+from resources.base.names import WAITER
 from resources.model.pod_facts import PodFacts
-from resources.reports.container_obstacles import container_obstacles, end_text, logs, statuses_of
-from resources.reports.obstacle import RunObstacle, explaining, pod_obstacle_of
+from resources.reports.obstacle import RunObstacle, command, explaining, pod_obstacle_of
 from resources.reports.set_pods import SetPods
 
 CLAIM_SOURCES: Final = {"resourceClaimTemplateName": kinds.RESOURCE_CLAIM_TEMPLATE, "resourceClaimName": kinds.RESOURCE_CLAIM}
@@ -115,3 +115,132 @@ def _unallocated_claims(pods: SetPods, pod: PodFacts) -> Iterator[str]:
         live = pods.reference(kinds.RESOURCE_CLAIM, name) if isinstance(name, str) else None
         if live is not None and not mapping(live.body.get("status")).get("allocation"):
             yield f"ResourceClaim {name} is not allocated"
+
+
+IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable")
+STARTING: Final = ("", "ContainerCreating", "PodInitializing")
+"""The reasons with which a container waits that is about to start."""
+IMAGE_ADVICE: Final = "correct the image, or give the node access to its registry (imagePullSecrets)"
+
+Container = Mapping[str, Any]
+"""The status of a container."""
+
+
+def container_obstacles(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
+    """Why a pod with a node is not ready, the reason that comes first in its life first: at least one."""
+    containers = statuses_of(pod)
+    yield from (blocked for container in containers for blocked in _blocked(pod, container))
+    yield from _initializing(pods, pod)
+    yield from _creating(pod)
+    yield from (failed for container in containers for failed in _failed(pod, container))
+    yield from _unready(pod)
+
+
+def statuses_of(pod: PodFacts) -> list[Container]:
+    """The statuses of the containers of a pod, those of init containers first."""
+    status = mapping(pod.live.body.get("status"))
+    return [*mappings(status.get("initContainerStatuses")), *mappings(status.get("containerStatuses"))]
+
+
+def end_text(container: Container, state: str) -> str:
+    """How a container has failed, e.g. `has ended with exit code 137 (OOMKilled)`; empty if it has not, or without an error."""
+    end = mapping(mapping(container.get(state)).get("terminated"))
+    if not end.get("exitCode"):
+        return ""
+    reason = f" ({end['reason']})" if end.get("reason") else ""
+    message = f": {end['message']}" if end.get("message") else ""
+    hint = "; its memory limit is too low" if end.get("reason") == "OOMKilled" else ""
+    return f"has ended with exit code {end['exitCode']}{reason}{message}{hint}"
+
+
+def logs(pod: PodFacts, container: str = "") -> str:
+    """The command that shows what a container has written before it failed."""
+    restarted = any(entry.get("restartCount") for entry in statuses_of(pod) if container in ("", entry.get("name")))
+    words = ["kubectl", "logs", "-n", pod.live.id.namespace, pod.name]
+    return command(*words, *(["-c", container] if container else []), *(["--previous"] if restarted else []))
+
+
+def _blocked(pod: PodFacts, container: Container) -> Iterator[RunObstacle]:
+    """A container that cannot start."""
+    waiting = mapping(mapping(container.get("state")).get("waiting"))
+    reason, name = str(waiting.get("reason") or ""), str(container.get("name"))
+    message = f": {waiting['message']}" if waiting.get("message") else ""
+    if reason in IMAGE:
+        yield pod_obstacle_of(pod, "ImagePull", f"container {name}: {reason}, image {container.get('image')}{message}", IMAGE_ADVICE)
+    elif reason == "CrashLoopBackOff":
+        text = f"container {name} {end_text(container, 'lastState') or 'ends again and again'}{_restarts(container)}"
+        yield pod_obstacle_of(pod, "Crashing", text, logs(pod, name))
+    elif reason not in STARTING:
+        yield pod_obstacle_of(pod, "ContainerBlocked", f"container {name}: {reason}{message}", _describe(pod))
+
+
+def _initializing(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
+    """A pod with an init container that runs. Sidecars, which run as long as the pod, do not count."""
+    specified = mappings(mapping(pod.live.body.get("spec")).get("initContainers"))
+    sidecars = {container.get("name") for container in specified if container.get("restartPolicy")}
+    for container in mappings(mapping(pod.live.body.get("status")).get("initContainerStatuses")):
+        name = str(container.get("name"))
+        if mapping(container.get("state")).get("running") is None or name in sidecars:
+            continue
+        if name == WAITER:
+            yield _start_order(pods, pod)
+        else:
+            yield pod_obstacle_of(pod, "Initializing", f"init container {name} runs", logs(pod, name))
+
+
+def _start_order(pods: SetPods, pod: PodFacts) -> RunObstacle:
+    awaited = dict(_awaited(pods, pod))
+    if not awaited:
+        return pod_obstacle_of(pod, "StartOrder", "the pods that it starts after are ready, and its init container is about to end")
+    advice = explaining("pclq", next(iter(awaited)), pod.live.id.namespace)
+    return pod_obstacle_of(pod, "StartOrder", f"starts after others: {'; '.join(awaited.values())}", advice)
+
+
+def _awaited(pods: SetPods, pod: PodFacts) -> Iterator[tuple[str, str]]:
+    """The PodCliques that the init container waits for and that lack ready pods in the gang: name, and the numbers in words."""
+    specified = mappings(mapping(pod.live.body.get("spec")).get("initContainers"))
+    waiter: Container = next((container for container in specified if container.get("name") == WAITER), {})
+    gang = pod.live.labels.get(labels.PODGANG)
+    for argument in waiter.get("args") or ():
+        name, _, minimum = str(argument).removeprefix("--podcliques=").rpartition(":")
+        ready = sum(other.ready for other in pods.by_clique.get(name, ()) if other.live.labels.get(labels.PODGANG) == gang)
+        if minimum.isdecimal() and len(minimum) < 8 and ready < int(minimum):
+            yield name, f"{name} has {ready} of {minimum} pods ready"
+
+
+def _creating(pod: PodFacts) -> Iterator[RunObstacle]:
+    """A pod whose containers are being created."""
+    containers = mappings(mapping(pod.live.body.get("status")).get("containerStatuses"))
+    if not containers or any(mapping(entry.get("state")).get("waiting") is not None for entry in containers):
+        failed = next((text for entry in statuses_of(pod) if (text := end_text(entry, "lastState"))), "")
+        text = f"node {pod.node} creates its containers" + (f"; before, one {failed}" if failed else "")
+        yield pod_obstacle_of(pod, "Creating", text, f"if that lasts: {_describe(pod)}")
+
+
+def _failed(pod: PodFacts, container: Container) -> Iterator[RunObstacle]:
+    """A container that has failed, or runs again after a failure."""
+    text = end_text(container, "state") or (end_text(container, "lastState") if pod.failing else "")
+    if text and not container.get("ready"):
+        name = str(container.get("name"))
+        yield pod_obstacle_of(pod, "Crashing", f"container {name} {text}{_restarts(container)}", logs(pod, name))
+
+
+def _unready(pod: PodFacts) -> Iterator[RunObstacle]:
+    """A pod whose containers run and are not ready, or that is not ready for another reason."""
+    status = mapping(pod.live.body.get("status"))
+    for container in (entry for entry in mappings(status.get("containerStatuses")) if not entry.get("ready")):
+        probe = "readiness" if container.get("started") else "startup"
+        text = f"container {container.get('name')} runs; its {probe} probe has not succeeded"
+        yield pod_obstacle_of(pod, "NotReady", text, logs(pod, str(container.get("name"))))
+    condition = find(status.get("conditions") or (), "Ready") or {}
+    message = ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key))
+    yield pod_obstacle_of(pod, "NotReady", "its condition Ready is not True" + (f": {message}" if message else ""), _describe(pod))
+
+
+def _restarts(container: Container) -> str:
+    count = container.get("restartCount")
+    return "" if not isinstance(count, int) or count < 1 else ", 1 restart" if count == 1 else f", {count} restarts"
+
+
+def _describe(pod: PodFacts) -> str:
+    return command("kubectl", "describe", "pod", "-n", pod.live.id.namespace, pod.name)

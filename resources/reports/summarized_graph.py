@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.plan import Plan, Wait
-from engine.report.advice import needed
+from engine.report.meaning import needed
 from resources.base.fields import mapping
 from resources.dynamo import orchestrator
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator

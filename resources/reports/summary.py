@@ -11,7 +11,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed, moment
 from engine.plan import Alarm, Plan, Wait, changed
 from engine.reason import Reason
-from engine.report.advice import needed
+from engine.report.meaning import needed
 from engine.report.model import error_text
 from resources.base import labels
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE

@@ -17,8 +17,7 @@ from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.pod_checks import Check, Fields, Rule, is_map
 from resources.schema.pod_containers import Placed, containers_of
 from resources.schema.pod_volumes import secret_name
-from resources.schema.published import EXTENDED, definitions, properties, union
-from resources.schema.published_parts import POD_SPEC, parts
+from resources.schema.published import EXTENDED, POD_SPEC, definitions, parts, properties, union
 from resources.schema.wire import QUANTITY
 
 Schema = Mapping[str, Any]

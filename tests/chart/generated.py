@@ -7,7 +7,7 @@ from typing import Final
 
 import yaml
 
-from enginectl.actions.crds import yaml_stream
+from enginectl.actions.manifests import yaml_stream
 from resources.schema.crds import crds
 from tests.chart.policies_template import policies_template
 from tests.chart.published_template import published_template

@@ -11,10 +11,9 @@ from providers.registry import SCHEDULERS
 from providers.schedulers.kai import KaiScheduler
 from providers.schedulers.kube import KUBE, KubeScheduler
 from resources.admission.managed_rules import Protection
-from resources.admission_policies.objects import policies
 from resources.children.table import CHILDREN
-from resources.ports.configuration import Configuration
-from resources.ports.limits import SET_LIMITS, SizeLimits, WorkloadLimits
+from resources.install.admission_policies import policies
+from resources.ports.configuration import SET_LIMITS, Configuration, SizeLimits, WorkloadLimits
 from resources.ports.scheduler import Scheduler
 from tests.chart.conditions import Features, assignments, combinations, conditions
 from tests.chart.webhooks_template import SOME, with_namespaces

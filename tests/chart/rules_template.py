@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from engine.runtime.clock import SystemClock
-from enginectl.actions.rbac import account_permissions
+from enginectl.actions.manifests import account_permissions
 from enginectl.base.options import Options
 from enginectl.wiring.configuration import Wiring, configuration_of
 from resources.install.modes import Use

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from resources.install.modes import AdmissionMode, Mode
-from resources.ports.gang_mode import GangMode
+from resources.ports.configuration import GangMode
 from resources.schema.formats import LABEL, LONGEST_LABEL
 from resources.settings import Settings
 

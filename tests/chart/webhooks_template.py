@@ -9,7 +9,7 @@ from providers.fabrics.nvidia.fabric import Nvidia
 from providers.schedulers.kube import KubeScheduler
 from resources.children.table import CHILDREN
 from resources.install.installation import EngineInstallation
-from resources.install.webhook_configurations import webhook_configurations
+from resources.install.webhooks import webhook_configurations
 from resources.ports.configuration import Configuration
 
 VALUES: Final[Mapping[str, str]] = {

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
-from enginectl.actions.crds import yaml_stream
+from enginectl.actions.manifests import yaml_stream
 from resources.admission import graph_defaults
 from resources.admission.defaults import defaulted
 from resources.base.kinds import DEFINED, DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING

@@ -8,9 +8,8 @@ from typing import Any
 from engine.ids import Kind
 from providers.registry import SCHEDULERS, fabrics
 from resources.base import kinds
-from resources.install.endpoint_permissions import ACCESS_REVIEW
 from resources.install.modes import Use
-from resources.install.permissions import Permission, installation_permissions, permissions
+from resources.install.permissions import ACCESS_REVIEW, Permission, installation_permissions, permissions
 from resources.install.publication import LeasePlace
 from resources.install.roles import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, Account, account_objects, public_objects
 from resources.ports.configuration import Configuration

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.runtime.clock import SystemClock
-from enginectl.actions.rbac import account_permissions
+from enginectl.actions.manifests import account_permissions
 from enginectl.base.options import Options
 from enginectl.wiring.configuration import Wiring, configuration_of
 from resources.install.modes import Use

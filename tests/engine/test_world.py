@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from msgspec.structs import replace
 
-from engine.actions import LABELS_RESTORED
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, World, live
 from engine.operation import Cause
 from engine.plan import Plan
+from engine.resource_plan import LABELS_RESTORED
 from engine.tick import plan_all
 from engine.verb import Verb
 from engine.world import assemble, with_foreign

@@ -17,8 +17,8 @@ from enginectl.wiring import configuration_file
 from enginectl.wiring.configuration import protection, wire
 from enginectl.wiring.configuration_file import MAX_BYTES, MAX_FINDINGS
 from enginectl.wiring.leases import lease_of, shard_count
+from providers.certificates.live_context import server_context
 from providers.registry import SCHEDULERS
-from providers.serving.tls import server_context
 from resources.schema.unknown_fields import model_in
 from resources.schema.wire import Wire
 from resources.settings import Section, Settings, read

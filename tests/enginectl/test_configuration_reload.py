@@ -14,7 +14,7 @@ from engine.runtime.provider import Scope
 from enginectl.actions.reload import MAX_LOGGED, reload_of
 from enginectl.base.options import LogFormat, Options
 from enginectl.wiring.configuration import Wiring, wire
-from enginectl.wiring.configuration_watch import ConfigurationWatch, can_be_followed
+from enginectl.wiring.configuration_file import ConfigurationWatch, can_be_followed
 from enginectl.wiring.scope import EVERYTHING, scope_of
 from providers.snapshot import EMPTY
 from resources.ports.configuration import Configuration

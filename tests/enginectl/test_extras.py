@@ -12,8 +12,8 @@ import pytest
 
 from engine.errors import InputError
 from enginectl.base import extras
-from enginectl.base.command_tree import NOT_INSTALLED
 from enginectl.base.exit_codes import Exit
+from enginectl.main import NOT_INSTALLED
 from tests.controlplane.cluster import ControlPlane
 from tests.enginectl.calling import ROOT, CommandResult
 from tests.stories.graph_cluster import install_crds

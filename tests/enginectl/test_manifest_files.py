@@ -10,7 +10,7 @@ from engine.errors import InputError
 from engine.ids import Kind
 from engine.memo import Memo
 from engine.resource import Body
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 from enginectl.input.manifest_files import IS_TEMPLATE, read_manifests
 from enginectl.input.roots import Roots, select_roots
 from resources.base.kinds import PODCLIQUESET

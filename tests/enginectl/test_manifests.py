@@ -9,8 +9,7 @@ import yaml
 from typer.main import get_group
 
 from engine.errors import InputError
-from enginectl.base.errors import UsageError
-from enginectl.base.exit_codes import Exit
+from enginectl.base.exit_codes import Exit, UsageError
 from enginectl.commands.manifests import manifests
 from resources.schema.crds import crds
 from tests.enginectl.calling import Engine, finished

@@ -6,9 +6,9 @@ import jsonschema_rs
 import pytest
 import yaml
 
+from enginectl.actions.schema import schema
 from enginectl.base.options import DocumentName
 from enginectl.input.plan_policies import load_policies
-from enginectl.output.schemas import schema
 from providers.policies.cel import CelExpressions
 from resources.plan_policies.judge import judge, rule_names
 from resources.plan_policies.plan_data import PlanData

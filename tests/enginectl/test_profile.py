@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from enginectl.base.exit_codes import Exit
-from providers.profiling.activity import Activity
+from providers.profiling.profiler import Activity
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine, finished, started
 from tests.waiting import PATIENCE, until

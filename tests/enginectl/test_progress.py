@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
+from engine.approval.approval import ObjectKey
 from engine.approval.ledger import Excess
-from engine.approval.recognition import ObjectKey
 from engine.errors import Forbidden
 from engine.ids import ResourceId
 from engine.operation import Cause, Create, Outcome, Result, WriteStatus

@@ -14,8 +14,7 @@ from engine.runtime.clock import SystemClock
 from engine.runtime.lease import LEASE
 from engine.runtime.provider import Client
 from enginectl.actions.requirements import missing_if_known, require_configured
-from enginectl.base.errors import MissingRequirement
-from enginectl.base.exit_codes import Exit
+from enginectl.base.exit_codes import Exit, MissingRequirement
 from enginectl.base.options import Options
 from enginectl.wiring.configuration import wire
 from providers.cluster import Cluster

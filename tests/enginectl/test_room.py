@@ -9,7 +9,7 @@ import pytest
 
 from engine.ids import Kind
 from engine.runtime.provider import Observation, Scope
-from enginectl.actions import room
+from enginectl.actions import node_reading
 from enginectl.base.exit_codes import Exit
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.registry import ACTORS
@@ -154,7 +154,7 @@ def test_a_cluster_of_too_many_pods_is_not_read_to_its_end(
 ) -> None:
     others(box, "node-0000")
     others(box, "node-0001")
-    monkeypatch.setattr(room, "MAX_PODS", 1)
+    monkeypatch.setattr(node_reading, "MAX_PODS", 1)
 
     shown = engine("diff", "-f", manifest(9))
 

@@ -16,9 +16,9 @@ from engine.approval.wire import VERSION as PLAN_VERSION
 from engine.forecast.cluster_model import Effects, Level
 from engine.plan import Objection, Plan, Wait
 from engine.report.json import VERSION, document, printed
+from enginectl.actions.schema import SHAPES, schema
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import DocumentName
-from enginectl.output.schemas import SHAPES, schema
 from tests.engine.report.plans import ROOT as ROOT_ID
 from tests.engine.report.plans import pod, report_of
 from tests.engine.report.test_forecast import FIRST, forecast_of, rolled

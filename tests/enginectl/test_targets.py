@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.focus import RootTarget
-from enginectl.base.errors import UsageError
-from enginectl.base.exit_codes import Exit
+from enginectl.base.exit_codes import Exit, UsageError
 from enginectl.input import kustomize
 from enginectl.input.targets import parse_target
 from tests.enginectl.calling import ROOT, Engine

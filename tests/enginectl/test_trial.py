@@ -12,8 +12,7 @@ from engine.operation import Operation
 from engine.report.model import Report, compose
 from engine.runtime.provider import Provider
 from enginectl.actions.trial import MAX_CALLS, try_out
-from enginectl.base.errors import UsageError
-from enginectl.base.exit_codes import Exit
+from enginectl.base.exit_codes import Exit, UsageError
 from resources.base import kinds
 from resources.preview.facts import TrialResult
 from tests.engine.runtime.fakes import FakeProvider, create, plan, root

@@ -11,7 +11,7 @@ from grove_sandbox.http.access import Action
 from providers.schedulers.kube import KUBE, kube_scheduler
 from resources.install.modes import Use
 from resources.install.permissions import installation_permissions, permissions
-from resources.ports.gang_mode import GangMode
+from resources.ports.configuration import GangMode
 from resources.registry import BLUEPRINTS
 from tests.controlplane.audit import Right, rights
 from tests.enginectl.box import Box

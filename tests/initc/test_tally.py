@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from initc.tally import Tally, is_ready
+from initc.wait import Tally, is_ready
 
 
 def pod(name: str, clique: str | None, *, ready: str = "True", deleting: bool = False) -> dict[str, Any]:

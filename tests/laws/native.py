@@ -11,8 +11,7 @@ from engine.plan import Plan
 from providers.schedulers.kube import kube_scheduler
 from resources.base import kinds
 from resources.model.pod_facts import GROUP_PROTECTION
-from resources.ports.configuration import Configuration
-from resources.ports.gang_mode import GangMode
+from resources.ports.configuration import Configuration, GangMode
 from tests.laws.toy import Body, Toy, running
 
 ROOT: Final = kinds.PODCLIQUESET.id("default", "web")

@@ -27,8 +27,8 @@ from resources.admission.create_rules import INVALID_VARIABLE
 from resources.admission.defaults import defaulted as with_defaults
 from resources.admission.metadata_rules import INVALID_ANNOTATION_KEY, INVALID_LABEL, INVALID_LABEL_KEY
 from resources.admission.request import Act, Decision
-from resources.admission_policies.objects import policies, unstated_rules
 from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
+from resources.install.admission_policies import policies, unstated_rules
 from resources.schema.crds import schema
 from resources.schema.parse import parse
 from resources.schema.podcliqueset import PodCliqueSet

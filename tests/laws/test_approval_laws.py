@@ -14,8 +14,8 @@ from engine.operation import Operation, Outcome
 from engine.verb import Verb
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
-from resources.approval.recognition import RECOGNITION
 from resources.base import kinds
+from resources.preview.pod_recognition import RECOGNITION
 from tests.builders import clique, podcliqueset
 from tests.laws.cases import cases
 from tests.laws.test_forecast_laws import ROOT, fabric_histories, histories

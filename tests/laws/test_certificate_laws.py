@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 
 from engine.errors import NotFound
 from providers.certificates.making import AUTHORITY_LIFE, SERVER_LIFE
-from providers.certificates.trust import SETTLED
+from providers.certificates.self_made import SETTLED
 from resources.base.kinds import SECRET
 from tests.providers.certificates.fleet import NAME, SYSTEM, TARGETS, Fleet, fleet
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from engine.memo import Memo
 from engine.plan import Alarm, Plan
-from engine.runtime.event_recording import new_warnings, warnings_of
+from engine.runtime.event_publishing import new_warnings, warnings_of
 from enginectl.output.domains import describe, domain_entry, is_good
 from providers.fabrics.nvidia.fabric import Nvidia
 from resources.domains.status import DomainStatus, domain_statuses

@@ -16,7 +16,7 @@ from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import KubernetesClient
 from providers.schedulers.kube import kube_scheduler
 from providers.watching import WatchingCluster
-from resources.ports.gang_mode import GangMode
+from resources.ports.configuration import GangMode
 from resources.registry import BLUEPRINTS
 from tests.controlplane.cluster import ControlPlane
 from tests.reliability.audit import Deeds

@@ -13,9 +13,9 @@ from engine.operation import Outcome
 from engine.runtime.sync_report import SyncReport
 from engine.tick import Plans
 from enginectl.actions.planning import first_pass_of
-from resources.approval.recognition import RECOGNITION
 from resources.ports.configuration import Configuration
 from resources.preview.forecasting import forecast_of
+from resources.preview.pod_recognition import RECOGNITION
 from resources.registry import BLUEPRINTS
 from tests.stories.forecasts import Comparison, patched_fields, signature
 from tests.stories.stage import Stage

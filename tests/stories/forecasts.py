@@ -12,9 +12,8 @@ from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import End, Forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
-from engine.intent import NOTHING
+from engine.intent import NOTHING, Removal
 from engine.operation import Operation, Outcome
-from engine.record import Removal
 from engine.runtime.clock import SystemClock
 from engine.runtime.passes import Engine, preview
 from engine.runtime.provider import Client

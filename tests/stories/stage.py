@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from engine.guard import Limits
 from engine.ids import Kind, ResourceId
-from engine.record import Record, Removal
+from engine.intent import Record, Removal
 from engine.resource import Body
 from engine.runtime.lease import Lease
 from engine.runtime.logs import logger

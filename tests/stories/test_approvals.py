@@ -12,8 +12,8 @@ from engine.operation import Outcome, Result
 from engine.runtime.progress import NoProgress
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb
-from resources.approval.recognition import RECOGNITION
 from resources.base import kinds
+from resources.preview.pod_recognition import RECOGNITION
 from tests.builders import clique, group, podcliqueset
 from tests.stories.approvals import approve
 from tests.stories.pods import images, is_ready, running

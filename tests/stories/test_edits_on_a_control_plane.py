@@ -10,10 +10,9 @@ import pytest
 
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
-from engine.intent import Intent
+from engine.intent import Intent, Removal
 from engine.operation import Operation, Outcome, Result
 from engine.plan import Plan
-from engine.record import Removal
 from engine.runtime import session
 from engine.runtime.clock import SystemClock
 from engine.runtime.progress import NoProgress

@@ -15,7 +15,7 @@ from enginectl.actions.publishing import Publisher
 from enginectl.base.options import Options
 from enginectl.serving.template_access import TemplateReader
 from enginectl.wiring.configuration import Wiring, configuration_of
-from enginectl.wiring.published import known_configuration
+from enginectl.wiring.published_configuration import known_configuration
 from providers.certificates.bundles import ServedService, WebhookTarget
 from providers.certificates.self_made import CertificatePlace, SelfMadeCertificate
 from providers.reference_caches import ReferenceCaches
@@ -23,16 +23,16 @@ from resources.admission.consent_rules import TemplateAccess
 from resources.admission.look_ups import look_ups
 from resources.admission.request import Act, Request
 from resources.base import kinds
-from resources.install.endpoint_permissions import (
+from resources.install.modes import Use
+from resources.install.permissions import (
     ACCESS_REVIEW,
     MUTATING_WEBHOOKS,
     TOKEN_REVIEW,
     VALIDATING_WEBHOOKS,
     ServedEndpoints,
     endpoint_permissions,
+    installation_permissions,
 )
-from resources.install.modes import Use
-from resources.install.permissions import installation_permissions
 from resources.install.roles import Account
 from resources.install.webhooks import SERVICE, WEBHOOKS
 from resources.settings import valid_settings

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from engine.runtime.clock import SystemClock
-from enginectl.actions.rbac import rbac_objects, with_lease_in
+from enginectl.actions.manifests import rbac_objects, with_lease_in
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Options
 from enginectl.wiring.configuration import Wiring, configuration_of

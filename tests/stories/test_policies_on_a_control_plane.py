@@ -13,9 +13,9 @@ from providers.schedulers.kube import KubeScheduler
 from resources.admission.admit import UNPROTECTED
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Decision
-from resources.admission_policies.objects import policies
 from resources.base.kinds import TOPOLOGY_BINDING
 from resources.children.table import CHILDREN
+from resources.install.admission_policies import policies
 from resources.ports.configuration import Configuration
 from resources.schema.crds import crds
 from tests.controlplane.cluster import ControlPlane

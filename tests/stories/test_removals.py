@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from engine.errors import ClusterError, Forbidden
 from engine.forecast.forecast import End
 from engine.ids import Kind, ResourceId
+from engine.intent import Record
 from engine.observed import live
-from engine.record import Record
 from engine.resource import Body
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.verb import Verb

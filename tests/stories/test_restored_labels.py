@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from engine.actions import LABELS_RESTORED
 from engine.ids import Kind
+from engine.resource_plan import LABELS_RESTORED
 from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from resources.base import kinds, labels

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from engine.approval.approval import Approval
-from engine.approval.deviation import Deviation
+from engine.approval.approval import Approval, Deviation
 from engine.approval.ledger import Ledger
 from engine.approval.saved_plan import SavedPlan, changed_circumstances
 from engine.approval.staleness import changed_removals, changed_roots
@@ -23,7 +22,7 @@ from enginectl.base.options import OutputFormat
 from enginectl.output.approval import deviation_entry, deviation_lines
 from enginectl.output.sync_report import sync_document
 from enginectl.wiring.configuration import Wiring
-from resources.approval.recognition import RECOGNITION
+from resources.preview.pod_recognition import RECOGNITION
 
 REMEDY = "nothing was written: look at what has changed, and make and approve a new plan"
 

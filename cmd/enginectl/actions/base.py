@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.forecast.forecast import End, Forecast
-from engine.forecast.outcome import outcome
-from engine.forecast.simulation import existing
+from engine.forecast.simulation import existing, outcome
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import Intent
@@ -25,7 +24,7 @@ from enginectl.input.roots import Roots
 from enginectl.wiring.cluster import LIVE, engine_of
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import Selection
-from providers.overlaid import OverlaidProvider
+from providers.recorded_objects import RecordedObjects
 from providers.snapshot import Snapshot
 from resources.base.fields import mapping, mappings
 from resources.ports.configuration import Configuration
@@ -72,7 +71,7 @@ async def settled_base(
     record = Snapshot(lives, unserved=current.world.unserved, incomplete=current.world.incomplete)
     replaced = frozenset(live.id for live in existing(current.world))
     at = now + duration_of(forecast) + SETTLING
-    return SettledBase(OverlaidProvider(record, provider, replaced), at, dict(notes_about(current, forecast)))
+    return SettledBase(RecordedObjects(record, provider, replaced), at, dict(notes_about(current, forecast)))
 
 
 async def latest(wiring: Wiring, provider: Provider, selection: Selection) -> datetime:

@@ -15,7 +15,7 @@ from enginectl.actions.saved_preview import approval_of_preview, with_whole_fore
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
-from enginectl.base.question import ask, can_ask
+from enginectl.base.terminal import ask, can_ask
 from enginectl.wiring.configuration import Wiring
 from resources.preview.pod_patterns import with_patterns
 

@@ -10,10 +10,9 @@ from enginectl.actions.preview import Preview, PreviewRequest
 from enginectl.actions.reporting import Outputs
 from enginectl.actions.sync import Patience, dry_run, sync
 from enginectl.base import terminal
-from enginectl.base.errors import UsageError
-from enginectl.base.exit_codes import Exit
+from enginectl.base.exit_codes import Exit, UsageError
 from enginectl.base.options import OutputFormat, ReportFormat
-from enginectl.base.question import ask, can_ask
+from enginectl.base.terminal import ask, can_ask
 from enginectl.input.deletion import Deletion
 from enginectl.input.plan_policies import Policies
 from enginectl.input.roots import NO_ROOTS

@@ -12,12 +12,11 @@ from engine.runtime.provider import Client, Provider
 from enginectl.actions.gang_room import waiting_for_room
 from enginectl.actions.planning import planned_pass, report_errors
 from enginectl.base import terminal
-from enginectl.base.errors import UsageError
-from enginectl.base.exit_codes import Exit
+from enginectl.base.exit_codes import Exit, UsageError
 from enginectl.base.options import OutputFormat
 from enginectl.output.cluster_status import cluster_status
 from enginectl.output.explanation import ObjectReport, report_document, report_lines
-from enginectl.output.graph_summaries import graph_summaries
+from enginectl.output.graphs import graph_summaries
 from enginectl.wiring.cluster import engine_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.connection import connect
@@ -26,10 +25,10 @@ from enginectl.wiring.shared_templates import TemplateReadingProvider
 from providers.queries import DiscoveryClient, run_queries, served_apis
 from resources.base import kinds
 from resources.domains.added_annotations import added_annotations
+from resources.domains.domain_users import domain_users
 from resources.domains.release import claims_template
 from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.domains.status import DomainStatus, domain_statuses
-from resources.domains.usage import domain_users
 from resources.model.membership import effective_body
 from resources.ports.checks import Diagnosis, Query, QueryResult
 from resources.ports.configuration import Configuration

@@ -93,7 +93,7 @@ async def capacities_and_room(
     nodes: Sequence[RoomNode] = ()
     room, is_record = NO_ROOM, isinstance(reader.provider, RecordedProvider)
     if needed.has_islands or (needed.room is not None and not is_record):
-        from enginectl.actions.room import nodes_and_room  # Few previews need them.
+        from enginectl.actions.node_reading import nodes_and_room  # Few previews need them.
 
         nodes, room = await nodes_and_room(reader.provider, needed.room, reader.forbidden, whole=not reader.managed)
     read = {fabric.kind.key: await capacity_of(fabric, reader, nodes, complete=not is_record) for fabric in needed.fabrics}

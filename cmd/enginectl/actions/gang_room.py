@@ -9,7 +9,7 @@ from engine.ids import ResourceId
 from engine.observed import Observed
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider, ScanningProvider
-from enginectl.actions.room import CONFINED, nodes_of, room_on, unknown
+from enginectl.actions.node_reading import CONFINED, nodes_of, room_on, unknown
 from resources.base import kinds
 from resources.placement.cluster_room import ClusterRoom
 from resources.placement.gang_room import GangHolders, GangRoom, gang_room

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from engine.report.diagram.dot import dot
-from engine.report.diagram.mermaid import mermaid
-from engine.report.diagram.model import Diagram
-from engine.report.diagram.sources import of_graph
+from engine.report.diagram.languages import dot, mermaid
+from engine.report.diagram.model import Diagram, of_graph
 from engine.report.html.drawing import svg
 from engine.resource import Hold, Want
 from enginectl.actions.render import desired_by_root

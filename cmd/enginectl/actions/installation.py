@@ -6,27 +6,24 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from engine.resource import Body
-from enginectl.actions.crds import VERSION, yaml_stream
-from enginectl.actions.rbac import rbac_objects
+from enginectl.actions.manifests import VERSION, rbac_objects, yaml_stream
 from enginectl.base import terminal
-from enginectl.base.errors import UsageError
-from enginectl.base.exit_codes import Exit
+from enginectl.base.exit_codes import Exit, UsageError
 from enginectl.base.files import read_bytes
 from enginectl.base.options import parse_seconds
 from enginectl.wiring.configuration import Wiring, configuration_of, protection
 from providers.documents import read_documents
 from providers.snapshot import as_yaml
-from resources.admission_policies.objects import policies
 from resources.base.fields import mapping
 from resources.children.table import CHILDREN
-from resources.install.cronjob import cronjob
-from resources.install.deployment import deployment, disruption_budget, filled_objects
+from resources.install.admission_policies import policies
 from resources.install.installation import EngineInstallation, metadata
 from resources.install.modes import NAMESPACE, AdmissionMode, Mode, Use
 from resources.install.network import network_policy, service, service_monitor
 from resources.install.operator_configuration import config_map, extent, installed, merged
 from resources.install.roles import Account
-from resources.install.webhook_configurations import webhook_configurations
+from resources.install.webhooks import webhook_configurations
+from resources.install.workloads import cronjob, deployment, disruption_budget, filled_objects
 from resources.schema.crds import crds
 from resources.settings import valid_settings
 

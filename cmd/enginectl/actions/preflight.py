@@ -1,31 +1,45 @@
 """`engine preflight`: checks whether a cluster has what the configuration needs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import Any, Final
 
 from msgspec.structs import replace
 
+from engine.report.printable import Line, clipped
 from engine.runtime.provider import Client
-from enginectl.actions.installation_checks import installation_checks
+from engine.version import VERSION
 from enginectl.base import terminal
-from enginectl.base.exit_codes import Exit
+from enginectl.base.exit_codes import Exit, MissingRequirement
 from enginectl.base.options import OutputFormat
-from enginectl.output.preflight import check_entry, check_lines
+from enginectl.output.tables import aligned, column_widths
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.connection import connect
-from enginectl.wiring.other_writers import other_writer
-from enginectl.wiring.published import read_published, tell
+from enginectl.wiring.other_writers import OtherWriter, other_writer
+from enginectl.wiring.published_configuration import (
+    INSTALL,
+    OTHERWISE,
+    KnownConfiguration,
+    PublicationState,
+    PublishedConfiguration,
+    fault_lines,
+    installation_called,
+    read_published,
+    source_of_options,
+    tell,
+    with_published,
+)
 from enginectl.wiring.scope import select
 from providers.queries import missing_verbs, run_queries, served_apis
 from resources.base import kinds
 from resources.install.modes import Use
 from resources.install.permissions import confined, installation_permissions, permissions
 from resources.install.preflight import Rights, checks, failed, of_readers, reads_only
-from resources.install.publication import place_of
-from resources.ports.checks import Check, CheckResult, Installation, Query, Severity
+from resources.install.publication import CALLED, GROVE_OPERATOR, place_of
+from resources.ports.checks import Check, CheckResult, Installation, Query, Severity, unknown
 from resources.registry import is_managed, managed_blueprints
 
-VERSION = 1
+DOCUMENT_VERSION = 1
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
 
 
@@ -47,7 +61,7 @@ async def run_checks(wiring: Wiring, format: OutputFormat) -> Exit:
         judged = chain(own_checks, checks(installation, allowed, configuration.fabrics, configuration.schedulers.values(), defined))
         results = tuple(of_readers(judged) if is_reader else judged)
     if format is OutputFormat.JSON:
-        terminal.print_json({"version": VERSION, "kind": "Preflight", "checks": [check_entry(check) for check in results]})
+        terminal.print_json({"version": DOCUMENT_VERSION, "kind": "Preflight", "checks": [check_entry(check) for check in results]})
     else:
         terminal.print_lines(check_lines(results))
     return exit_code(results)
@@ -83,3 +97,100 @@ def exit_code(results: Sequence[Check]) -> Exit:
         return Exit.PREFLIGHT
     unknown = any(check.level is Severity.HARD and check.outcome is CheckResult.UNKNOWN for check in results)
     return Exit.INCOMPLETE if unknown else Exit.DONE
+
+
+HEADERS = ("LEVEL", "RESULT", "CHECK", "FOUND")
+TONES = {CheckResult.GOOD: "", CheckResult.BAD: "bad", CheckResult.UNKNOWN: "later"}
+MAX_CELL = 120
+"""Characters of a cell; a finding may have three times as many."""
+MAX_REMEDY = 600
+"""Characters of a remedy. It may contain several commands, and a command that is cut helps nobody."""
+
+
+def check_lines(checks: Sequence[Check]) -> Iterator[Line]:
+    """The table of checks, and below each row that is not good what to do about it."""
+    rows = [
+        (str(check.level), str(check.outcome), clipped(check.subject, MAX_CELL), clipped(check.finding, MAX_CELL * 3)) for check in checks
+    ]
+    widths = [*column_widths([HEADERS, *rows])[:-1], 0]
+    indent = " " * (widths[0] + widths[1] + 6)
+    yield Line(aligned(HEADERS, widths), "head")
+    for check, row in zip(checks, rows, strict=True):
+        yield Line(aligned(row, widths), TONES[check.outcome])
+        if check.remedy and check.outcome is not CheckResult.GOOD:
+            yield Line(f"{indent}do: {clipped(check.remedy, MAX_REMEDY)}", "faint")
+
+
+def check_entry(check: Check) -> dict[str, Any]:
+    """A check in the JSON document."""
+    return {
+        "level": str(check.level),
+        "result": str(check.outcome),
+        "check": check.subject,
+        "found": check.finding,
+        "remedy": check.remedy if check.outcome is not CheckResult.GOOD else "",
+    }
+
+
+INSTALLATION: Final = "installation"
+OPERATOR: Final = "Grove's operator"
+MIGRATING: Final = "stop it before you install the engine or sync (docs/migrating.md)"
+
+
+def installation_checks(
+    wiring: Wiring, published: PublishedConfiguration, grove: OtherWriter
+) -> tuple[KnownConfiguration, tuple[Check, ...]]:
+    """The configuration that is checked, and the checks. `grove`: who holds the Lease of Grove's operator."""
+    try:
+        known = with_published(wiring, published, writes=True)
+    except MissingRequirement as refusal:
+        # What else is found is worth knowing as well.
+        is_usable = published.state is not PublicationState.UNUSABLE and wiring.options.config is None
+        known = with_published(wiring, published, writes=False) if is_usable else KnownConfiguration(wiring, source_of_options(wiring))
+        return known, (*_refused(published, str(refusal)), *_grove_checks(known.wiring, grove))
+    return known, (*_installed(published, known.remarks), *_grove_checks(known.wiring, grove))
+
+
+def _refused(published: PublishedConfiguration, refusal: str) -> Iterator[Check]:
+    """The check of an installation under which nothing may be written."""
+    if published.state is PublicationState.FORBIDDEN:
+        yield unknown(Severity.WARNING, INSTALLATION, f"{CALLED} may not be read: {published.faults[0]}", OTHERWISE)
+    elif published.state is PublicationState.UNUSABLE:
+        yield from (
+            Check(Severity.HARD, INSTALLATION, CheckResult.BAD, line, f"install it again: {INSTALL}") for line in fault_lines(published)
+        )
+    else:
+        yield Check(
+            Severity.HARD, INSTALLATION, CheckResult.BAD, refusal, "see docs/configuration.md, section What an installation publishes"
+        )
+
+
+def _installed(published: PublishedConfiguration, notes: tuple[str, ...]) -> Iterator[Check]:
+    """The checks of an installation, or of its absence."""
+    if published.state is PublicationState.ABSENT:
+        yield Check(Severity.INFO, INSTALLATION, CheckResult.GOOD, f"none: there is no {CALLED}")
+        return
+    if published.state is not PublicationState.FOUND:
+        yield from (unknown(Severity.WARNING, INSTALLATION, note) for note in notes)
+        return
+    called = installation_called(published.publication)
+    yield Check(Severity.INFO, INSTALLATION, CheckResult.GOOD, called)
+    for note in notes:
+        yield Check(
+            Severity.WARNING, INSTALLATION, CheckResult.BAD, note, f"use version {VERSION} and one configuration everywhere: {INSTALL}"
+        )
+
+
+def _grove_checks(wiring: Wiring, grove: OtherWriter) -> Iterator[Check]:
+    """The check that Grove's operator does not run. Under the Lease of this configuration it only keeps the engine from writing."""
+    if grove.unknown:
+        yield unknown(Severity.WARNING, OPERATOR, grove.note)
+    elif grove.holder is None or (grove.is_engine and _is_ours(wiring)):
+        yield Check(Severity.INFO, OPERATOR, CheckResult.GOOD, f"the Lease {GROVE_OPERATOR} names none")
+    else:
+        level = Severity.WARNING if _is_ours(wiring) else Severity.HARD
+        yield Check(level, OPERATOR, CheckResult.BAD, grove.fault, MIGRATING)
+
+
+def _is_ours(wiring: Wiring) -> bool:
+    return str(place_of(wiring.settings.leader_election)) == str(GROVE_OPERATOR)

@@ -13,8 +13,7 @@ from engine.focus import EVERYTHING, Focus
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
-from engine.intent import Intent
-from engine.record import NO_REMOVALS, Record, RootRemovals
+from engine.intent import NO_REMOVALS, Intent, Record, RootRemovals
 from engine.report.model import Report
 from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Engine, Pass

@@ -15,7 +15,7 @@ from engine.runtime.passes import Pass
 from engine.runtime.provider import Client
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.other_writers import operator_has_started
-from enginectl.wiring.published import (
+from enginectl.wiring.published_configuration import (
     INSTALL,
     PublicationState,
     PublishedConfiguration,

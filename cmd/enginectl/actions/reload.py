@@ -13,11 +13,10 @@ from engine.runtime.loop import Reload
 from engine.runtime.passes import Engine
 from engine.runtime.provider import Provider
 from enginectl.actions.requirements import require_configured
-from enginectl.base.errors import MissingRequirement
+from enginectl.base.exit_codes import MissingRequirement
 from enginectl.wiring.configuration import Wiring, configuration_of
-from enginectl.wiring.configuration_file import ConfigurationFile
-from enginectl.wiring.configuration_watch import ConfigurationWatch, can_be_followed
-from enginectl.wiring.published import with_leases_of
+from enginectl.wiring.configuration_file import ConfigurationFile, ConfigurationWatch, can_be_followed
+from enginectl.wiring.published_configuration import with_leases_of
 from enginectl.wiring.scope import Selection, scope_of
 from resources.ports.configuration import Configuration, required_kinds
 from resources.reports.events import event_builder

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from engine.errors import InputError
 from engine.ids import ResourceId
 from engine.proposal import proposed_root
+from engine.report.model import COMMENT, LINK, SMALLEST, SUMMARY, TITLE, FileLine
 from engine.report.printable import clipped
-from engine.report.review import COMMENT, LINK, SMALLEST, SUMMARY, TITLE, FileLine
 from engine.report.text import text
 from enginectl.base import terminal
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 from enginectl.base.files import append_text, write_text
 from enginectl.base.options import ReportFormat
 from enginectl.input.roots import Roots

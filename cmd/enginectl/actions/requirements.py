@@ -6,7 +6,7 @@ from engine.errors import ClusterError, InputError
 from engine.ids import Kind
 from engine.runtime.provider import Provider
 from enginectl.base import terminal
-from enginectl.base.errors import MissingRequirement
+from enginectl.base.exit_codes import MissingRequirement
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection
 from resources.ports.configuration import Configuration, required_kinds

@@ -1,12 +1,13 @@
 """`engine review`: answers a stream of AdmissionReviews, each as soon as it is read."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
 from engine.report.json import one_line
-from engine.report.printable import printable
+from engine.report.printable import Line, clipped, printable
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.files import STDIN, open_stream
@@ -14,16 +15,15 @@ from enginectl.base.options import OutputFormat
 from enginectl.base.runner import run_cancellable
 from enginectl.input.admission import NO_REFERENCES, list_references
 from enginectl.input.document_stream import StreamDocument, read_stream
-from enginectl.output.reviews import decision_lines
 from enginectl.wiring.cluster import EMPTY, LIVE, open_baseline
 from enginectl.wiring.configuration import Wiring, protection
-from enginectl.wiring.published import with_configuration
+from enginectl.wiring.published_configuration import with_configuration
 from enginectl.wiring.scope import select
 from resources.admission.admit import admit
 from resources.admission.consent_rules import listed_access, new_references, with_consent
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Decision, Request
-from resources.admission.review import MAX_BYTES, Decide, MalformedReview, answer, error_answer, request_of, uid_of
+from resources.admission.review import MAX_BYTES, Decide, MalformedReview, answer, error_answer, json_patch, refusal, request_of, uid_of
 from resources.model.gang_scheduling import gang_kinds, on_cluster
 from resources.ports.references import KnownReferences
 
@@ -102,3 +102,24 @@ def write(answer: Any) -> None:
     """Write one answer and flush: the sender may wait for it before it sends the next review."""
     terminal.print_text(f"{one_line(answer)}\n")
     terminal.flush()
+
+
+MAX_VALUE = 400
+"""Characters of a path, value or warning that are shown."""
+
+
+def decision_lines(request: Request, decision: Decision) -> Iterator[Line]:
+    """The request, whether it is allowed, and every field that is wrong or changed."""
+    head = f"{request.act} {printable(str(request.id))}"
+    if decision.allowed:
+        yield Line(f"{head}: allowed", "good")
+        steps = json_patch(request.body, decision.body) if request.body is not None and decision.body is not None else []
+        for step in steps:
+            value = f" {one_line(step['value'])}" if "value" in step else ""
+            yield Line(f"  {step['op']} {clipped(step['path'], MAX_VALUE)}{clipped(value, MAX_VALUE)}", "faint")
+    else:
+        yield Line(f"{head}: denied ({refusal(request.id, decision)['reason']})", "bad")
+        for fault in (decision.denial,) if decision.denial else decision.issues:
+            yield Line(f"  {clipped(str(fault), 2 * MAX_VALUE)}")
+    for warning in (*decision.warnings, *filter(None, [decision.gangs])):
+        yield Line(f"  warning: {clipped(warning, MAX_VALUE)}", "later")

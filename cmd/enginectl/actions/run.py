@@ -17,8 +17,7 @@ from enginectl.actions import requirements
 from enginectl.actions.planning import first_pass_of, shown_of_pass, shown_pass
 from enginectl.actions.publishing import Publisher
 from enginectl.actions.reload import reload_of
-from enginectl.base.errors import MissingRequirement
-from enginectl.base.exit_codes import Exit
+from enginectl.base.exit_codes import Exit, MissingRequirement
 from enginectl.serving.debug import ShownPass
 from enginectl.serving.loop_views import LoopViews
 from enginectl.serving.observability import Observability
@@ -26,9 +25,8 @@ from enginectl.serving.serving import serving_of
 from enginectl.wiring.cluster import engine_of, with_events
 from enginectl.wiring.configuration import Wiring, pod_namespace
 from enginectl.wiring.connection import connect
-from enginectl.wiring.leases import lease_of, purpose_of, shard_count
-from enginectl.wiring.published import KnownConfiguration, known_configuration, log_configuration
-from enginectl.wiring.renewal import renewing
+from enginectl.wiring.leases import lease_of, purpose_of, renewing, shard_count
+from enginectl.wiring.published_configuration import KnownConfiguration, known_configuration, log_configuration
 from enginectl.wiring.scope import Selection, select
 from providers.cluster import Cluster
 from providers.metrics.process import memory_limit

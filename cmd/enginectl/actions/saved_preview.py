@@ -18,13 +18,15 @@ from enginectl.base.exit_codes import Exit
 from enginectl.base.files import private_file
 from enginectl.input.applysets import Prune
 from enginectl.wiring.configuration import Wiring
-from resources.approval.recognition import RECOGNITION
 from resources.preview.forecasting import forecast_of
+from resources.preview.pod_recognition import RECOGNITION
 from resources.preview.shown import shown
 from resources.registry import BLUEPRINTS
 
 MAX_PASSES = 20_000
 """How many passes are simulated at most, of large sets too."""
+
+
 UNKNOWN_CLUSTER = "the namespace kube-system may not be read, so the plan does not say which cluster it is for"
 
 

@@ -1,9 +1,16 @@
 """`engine schema`: the shape of a document for programs."""
 
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from engine.approval.wire import WirePlan
+from engine.report.shapes import DiffDocument, SyncDocument
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import DocumentName
-from enginectl.output.schemas import schema
+from resources.schema.plan_policy import PlanPolicy
 
 
 def print_schema(name: DocumentName) -> Exit:
@@ -11,3 +18,58 @@ def print_schema(name: DocumentName) -> Exit:
     terminal.print_json(schema(name))
     terminal.flush()
     return Exit.DONE
+
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+SHAPES: Final[Mapping[DocumentName, Any]] = {
+    DocumentName.DIFF: DiffDocument,
+    DocumentName.PLAN: WirePlan,
+    DocumentName.SYNC: SyncDocument,
+}
+"""The documents that programs read."""
+
+
+TITLES: Final[Mapping[DocumentName, str]] = {
+    DocumentName.DIFF: "engine diff -o json",
+    DocumentName.PLAN: "engine diff --out PLAN",
+    DocumentName.SYNC: "engine sync -o json",
+}
+"""What writes each of them."""
+PUBLISHED: Final[Mapping[str, str]] = {
+    "WireOperation": "Operation",
+    "WireRootPlan": "Plan",
+    "WireRootReport": "RootReport",
+    "WireStep": "Step",
+    "WireTrial": "Trial",
+}
+"""Type of a saved plan -> the name that its schema has had since the first version."""
+
+
+def schema(name: DocumentName) -> dict[str, Any]:
+    """The schema of a document. It allows keys that it does not know: later releases add some within a version.
+
+    What the engine reads, it reads strictly: the schemas of policies and of the maps of a saved plan allow only the fields that there are.
+    """
+    if name is DocumentName.POLICY:
+        return {"$schema": DIALECT, **PlanPolicy.model_json_schema(by_alias=True)}
+    (shape,), definitions = msgspec.json.schema_components([SHAPES[name]], schema_hook=_of_other_types, ref_template="#/$defs/{name}")
+    return {"$schema": DIALECT, "title": TITLES[name], **shape, "$defs": dict(sorted(_published(definitions).items()))}
+
+
+def _published(value: Any) -> Any:
+    """The definitions with the names that they are published under, in keys, titles and references."""
+    if isinstance(value, dict):
+        return {PUBLISHED.get(key, key): _published(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_published(each) for each in value]
+    if not isinstance(value, str):
+        return value
+    before, slash, name = value.rpartition("/")
+    return f"{before}{slash}{PUBLISHED.get(name, name)}"
+
+
+def _of_other_types(type_: type) -> dict[str, Any]:
+    """The schema of a type that documents do not contain: an error is written as its text, elsewhere."""
+    if issubclass(type_, Exception):
+        return {"type": "null"}
+    raise NotImplementedError

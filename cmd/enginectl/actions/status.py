@@ -8,7 +8,7 @@ from engine.errors import ClusterError
 from engine.focus import EVERYTHING, Focus, within
 from engine.observed import unlisted_texts
 from engine.report.printable import Line, printable
-from engine.report.refusals import objection_text
+from engine.report.text import objection_text
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Client
 from engine.runtime.shard_leases import ShardHolder, shard_holders
@@ -21,8 +21,7 @@ from enginectl.input.roots import NO_ROOTS, select_for
 from enginectl.input.targets import require_matches, where_of
 from enginectl.output.cluster_status import cluster_status
 from enginectl.output.graphs import graph_entry, graph_lines
-from enginectl.output.shards import shard_entry, shard_lines
-from enginectl.output.status import binding_entry, binding_lines, workload_entry, workload_lines
+from enginectl.output.status import binding_entry, binding_lines, shard_entry, shard_lines, workload_entry, workload_lines
 from enginectl.wiring.cluster import engine_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.connection import connect

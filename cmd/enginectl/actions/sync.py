@@ -23,9 +23,8 @@ from enginectl.actions import requirements
 from enginectl.actions.approved import foreign_circumstances, refuse
 from enginectl.actions.consent import Consent, arrange
 from enginectl.actions.diff import Saving, diff
-from enginectl.actions.gates import Gate, refused
+from enginectl.actions.gates import Gate, policy_gates, refused
 from enginectl.actions.planning import first_pass_of, report_errors, report_of_pass, write_notices
-from enginectl.actions.policy_gate import policy_gates
 from enginectl.actions.preview import PreviewRequest, preview_of
 from enginectl.actions.reporting import Outputs
 from enginectl.base import terminal
@@ -42,8 +41,7 @@ from enginectl.output.sync_report import change_lines, changes, error_texts, syn
 from enginectl.wiring.cluster import DEFAULT_LIMITS, LIVE, engine_of, with_events
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.connection import connect
-from enginectl.wiring.leases import lease_of, purpose_of
-from enginectl.wiring.renewal import renewing
+from enginectl.wiring.leases import lease_of, purpose_of, renewing
 from enginectl.wiring.scope import Selection
 from providers.read_only import ReadOnlyProvider
 from resources.ports.configuration import Configuration
@@ -176,7 +174,7 @@ def with_stuck(result: SyncReport[Configuration], *, assume_nodes: bool) -> Sync
     """The report; if the time was over although nothing failed, with the roots that more time would not settle."""
     if result.ending is not Ending.TIMED_OUT or result.mid_pass:
         return result
-    from resources.preview.stuck import stuck_roots
+    from resources.preview.forecasting import stuck_roots
 
     written = {root for each in changes(result) if (root := result.roots.get(each.operation.key)) is not None}
     return replace(result, stuck=stuck_roots(first_pass_of(result.last_pass), written, assume_nodes=assume_nodes))

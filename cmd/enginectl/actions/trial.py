@@ -12,7 +12,7 @@ from engine.plan import Wait
 from engine.report.alike import steps_alike
 from engine.report.model import Report
 from engine.runtime.provider import Provider, TryingProvider
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 from resources.preview.facts import TrialResult
 
 MAX_CALLS: Final = 50

@@ -1,7 +1,9 @@
-"""Exit codes and their meanings. They are part of the interface and do not change."""
+"""Exit codes, their meanings, and the errors that have one of their own. They are part of the interface and do not change."""
 
 from collections.abc import Iterable
 from enum import IntEnum
+
+from engine.errors import InputError
 
 
 class Exit(IntEnum):
@@ -69,3 +71,11 @@ def worst(codes: Iterable[Exit]) -> Exit:
 def meaning(code: Exit) -> str:
     """The last line of text output, e.g. `exit 1: failed`."""
     return f"exit {code.value}: {MEANINGS[code]}"
+
+
+class UsageError(InputError):
+    """The command line cannot be used: an option names something that does not exist, or two options exclude each other. Exit code 64."""
+
+
+class MissingRequirement(InputError):
+    """The cluster lacks what the configuration needs, or what is installed in it does not allow what was asked. Exit code 7."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.report.printable import printable
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """The files that make a directory a kustomization."""

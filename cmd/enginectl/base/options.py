@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from engine.version import VERSION
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 
 KEY = "enginectl.options"
 """Where the parsed options are kept in Typer's context."""

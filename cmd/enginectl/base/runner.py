@@ -11,10 +11,9 @@ import anyio
 
 from engine.errors import EngineError, LeaseLost, LeaseTaken
 from engine.report.printable import printable
-from engine.runtime.collector import resume_gc
+from engine.runtime.garbage_collection import resume_gc
 from enginectl.base import terminal
-from enginectl.base.errors import MissingRequirement, UsageError
-from enginectl.base.exit_codes import MEANINGS, Exit, SignalReceived, meaning, worst
+from enginectl.base.exit_codes import MEANINGS, Exit, MissingRequirement, SignalReceived, UsageError, meaning, worst
 from enginectl.base.options import OutputFormat, ReportFormat
 
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}

@@ -1,12 +1,14 @@
-"""The terminal: results go to stdout, everything else to stderr; colour only where a person reads."""
+"""The terminal: results go to stdout, everything else and questions to stderr; colour only where a person reads."""
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
+
+import anyio
 
 from engine.errors import EngineError
 from engine.report.printable import Line, clipped, printable
@@ -179,3 +181,27 @@ def formatted(line: Line | str, stream: TextIO) -> str:
     text, tone = (line.text, line.tone) if isinstance(line, Line) else (line, "")
     code = TONES.get(tone) if has_colour(stream) else None
     return f"\x1b[{code}m{encodable(text, stream)}\x1b[0m\n" if code else f"{encodable(text, stream)}\n"
+
+
+ATTENTION: Final = 0.1
+"""Seconds between two looks at whether the command has been cancelled."""
+LONGEST_ANSWER: Final = 1000
+"""Bytes that are read of an answer."""
+
+
+def can_ask() -> bool:
+    """Whether somebody can read a question and answer it: standard input and stderr are terminals."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+async def ask(question: str, is_cancelled: Callable[[], bool]) -> bool:
+    """Whether the answer is yes. Everything else is no: the end of the input, and that the command is cancelled."""
+    flush()
+    with suppress(OSError):
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+    while not is_cancelled():
+        with anyio.move_on_after(ATTENTION):
+            await anyio.wait_readable(sys.stdin.fileno())
+            return os.read(sys.stdin.fileno(), LONGEST_ANSWER).decode(errors="replace").strip().lower() in ("y", "yes")
+    return False

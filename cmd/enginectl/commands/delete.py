@@ -54,14 +54,14 @@ def delete(
     from enginectl.actions.delete import preview_deletion, require_consent
     from enginectl.actions.diff import Saving
     from enginectl.actions.sync import Patience
-    from enginectl.base.errors import UsageError
+    from enginectl.base.exit_codes import UsageError
     from enginectl.base.files import STDIN
     from enginectl.base.options import parse_seconds
     from enginectl.base.runner import conclude, run, run_cancellable
     from enginectl.input.deletion import deletion_of
     from enginectl.input.plan_policies import load_all
     from enginectl.wiring.configuration import Wiring, wire
-    from enginectl.wiring.published import with_configuration
+    from enginectl.wiring.published_configuration import with_configuration
 
     patience = Patience(wait, parse_seconds(timeout, "--timeout"))
     if out is not None and yes:

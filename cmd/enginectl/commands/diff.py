@@ -96,7 +96,7 @@ def diff(
     from enginectl.actions.diff import diff as write_diff
     from enginectl.actions.preview import PreviewRequest
     from enginectl.actions.reporting import faults_reported, outputs_of
-    from enginectl.base.errors import UsageError
+    from enginectl.base.exit_codes import UsageError
     from enginectl.base.files import STDIN
     from enginectl.base.options import parse_seconds
     from enginectl.base.runner import conclude, run_cancellable
@@ -158,6 +158,6 @@ def diff(
 
     if base or against != LIVE:
         return conclude(run_cancellable(lambda: work(wiring)), format)
-    from enginectl.wiring.published import with_configuration
+    from enginectl.wiring.published_configuration import with_configuration
 
     return conclude(run_cancellable(lambda: with_configuration(wiring, work)), format)

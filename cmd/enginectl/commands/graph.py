@@ -20,7 +20,7 @@ def graph(
     are many. Needs no cluster; equal input gives equal bytes.
     """
     from enginectl.actions.graph import draw
-    from enginectl.base.errors import UsageError
+    from enginectl.base.exit_codes import UsageError
     from enginectl.wiring.configuration import wire
 
     if not files:

@@ -109,7 +109,7 @@ def everything(
 
 def _images(image: str, init_image: str, tag: str, pull_secrets: list[str] | None) -> dict[str, Any]:
     """The choices about images, as fields of an `EngineInstallation`."""
-    from enginectl.base.errors import UsageError
+    from enginectl.base.exit_codes import UsageError
     from resources.ports.configuration import tagged
 
     for option, name in (("--image", image), ("--init-image", init_image)):

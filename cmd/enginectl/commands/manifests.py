@@ -24,8 +24,8 @@ def crds(
     folder: Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="Write each definition to a YAML file in DIR.")] = None,
 ) -> Exit:
     """Print the CustomResourceDefinitions of our kinds, for `kubectl apply --server-side -f -`."""
-    from enginectl.actions.crds import print_crds, write_crds
-    from enginectl.base.errors import UsageError
+    from enginectl.actions.manifests import print_crds, write_crds
+    from enginectl.base.exit_codes import UsageError
 
     if folder and format is ObjectFormat.JSON:
         raise UsageError("--dir writes YAML files; leave out -o json")
@@ -47,7 +47,7 @@ def policies(
 
     They depend on the configuration (--config). What CEL cannot express is listed in comments, with -o json in `notStated`.
     """
-    from enginectl.actions.policies import print_policies
+    from enginectl.actions.manifests import print_policies
     from enginectl.wiring.configuration import wire
 
     return print_policies(wire(options(ctx)), service_account, mutating=mutating, as_json=format is ObjectFormat.JSON)
@@ -69,7 +69,7 @@ def rbac(
 
     They depend on the configuration (--config). --namespace is where the engine runs: grove-system by default.
     """
-    from enginectl.actions.rbac import narrowed, print_rbac
+    from enginectl.actions.manifests import narrowed, print_rbac
     from enginectl.wiring.configuration import wire
     from resources.install.roles import Account
 

@@ -23,7 +23,7 @@ def render(
     its uid.
     """
     from enginectl.actions.render import render_roots
-    from enginectl.base.errors import UsageError
+    from enginectl.base.exit_codes import UsageError
     from enginectl.input.roots import load_roots
     from enginectl.wiring.cluster import EMPTY
     from enginectl.wiring.configuration import wire

@@ -26,7 +26,7 @@ def review(
     are allowed, 3 if one is denied, 1 if one cannot be read. Who may change managed objects comes from --config.
     """
     from enginectl.actions.review import review_file
-    from enginectl.base.errors import UsageError
+    from enginectl.base.exit_codes import UsageError
     from enginectl.base.runner import conclude
     from enginectl.wiring.configuration import wire
 

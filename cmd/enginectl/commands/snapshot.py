@@ -20,7 +20,7 @@ def snapshot(
     from enginectl.actions.snapshot import take_snapshot
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.wiring.configuration import wire
-    from enginectl.wiring.published import with_configuration
+    from enginectl.wiring.published_configuration import with_configuration
 
     wiring = wire(options(ctx))
     return conclude(run_cancellable(lambda: with_configuration(wiring, lambda known: take_snapshot(known, out))), OutputFormat.JSON)

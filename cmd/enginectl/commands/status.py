@@ -29,7 +29,7 @@ def status(
     from enginectl.input.roots import NO_ROOTS
     from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import Wiring, wire
-    from enginectl.wiring.published import with_configuration
+    from enginectl.wiring.published_configuration import with_configuration
 
     wiring = wire(options(ctx))
     _, focus = focus_on(NO_ROOTS, Words(targets or (), selectors or (), excluded or ()))

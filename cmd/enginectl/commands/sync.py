@@ -125,7 +125,7 @@ def sync(
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
     from enginectl.base import terminal
-    from enginectl.base.errors import UsageError
+    from enginectl.base.exit_codes import UsageError
     from enginectl.base.options import parse_seconds
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
     from enginectl.input.plan_policies import load_all
@@ -134,7 +134,7 @@ def sync(
     from enginectl.input.saved_plans import load_plan, removing_of, roots_of
     from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import Wiring, wire
-    from enginectl.wiring.published import with_configuration
+    from enginectl.wiring.published_configuration import with_configuration
 
     outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
     if outputs.beside and not dry_run:

@@ -23,10 +23,10 @@ def why(
     set or graph.
     """
     from enginectl.actions.explain import explain_object
-    from enginectl.base.errors import UsageError
+    from enginectl.base.exit_codes import UsageError
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.wiring.configuration import wire
-    from enginectl.wiring.published import with_configuration
+    from enginectl.wiring.published_configuration import with_configuration
 
     wiring = wire(options(ctx))
     kind, slash, name = object.partition("/")

@@ -10,14 +10,14 @@ from engine.observed import Live
 from engine.proposal import proposed_root
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 from enginectl.input.removals import RemovalScope, Removing, roots_in, widened
 from enginectl.input.roots import NAME, Roots
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection
 from resources.base import applyset
 from resources.base.applyset import recorded_extent
-from resources.removal.pruning import Pruning, left_out_of_base, pruned, remaining_extent
+from resources.blueprints.pruning import Pruning, left_out_of_base, pruned, remaining_extent
 
 
 def members_and_removals(

@@ -9,20 +9,20 @@ from msgspec import Struct
 from engine.errors import InputError
 from engine.focus import LabelSelector, parse_selector
 from engine.ids import ResourceId
+from engine.intent import Removal, RootRemovals
 from engine.observed import Live
 from engine.proposal import proposed_root
-from engine.record import Removal, RootRemovals
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
 from enginectl.base import terminal
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 from enginectl.input.manifest_files import read_manifests
 from enginectl.input.removals import RemovalScope, roots_in, widened
 from enginectl.input.roots import NAME, no_faults, select_roots
 from enginectl.input.targets import kinds_by_word
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS, Selection
-from resources.removal.pruning import removal_objections
+from resources.blueprints.pruning import removal_objections
 
 WHY: Final = "asked for by engine delete"
 LISTED: Final = 10

@@ -10,7 +10,7 @@ from typing import Final
 
 from engine.errors import InputError
 from engine.report.printable import clipped, printable
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 
 PROGRAMS: Final = (("kustomize", "build"), ("kubectl", "kustomize"))
 """What can build a directory, with the words before its path."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from engine.errors import InputError
 from engine.report.printable import printable
 from engine.resource import Body
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 from enginectl.base.files import KUSTOMIZATIONS, STDIN, is_kustomization, read_bytes
 from providers.documents import Document, read_documents
 

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from engine.errors import InputError
 from engine.report.printable import clipped, printable
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 from enginectl.input.manifest_files import Manifest, read_manifests, refuse
 from enginectl.input.roots import faults_by_line
 from resources.schema.issues import ErrorType, Issue, Rejected

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from engine.focus import ANY
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 from enginectl.input.removals import Removing
 from enginectl.input.roots import Roots
 from enginectl.input.targets import Words

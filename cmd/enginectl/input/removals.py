@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.errors import InputError
-from engine.record import NO_REMOVALS, Record, RootRemovals
+from engine.intent import NO_REMOVALS, Record, RootRemovals
 from engine.report.printable import printable
 from engine.runtime.provider import Observation, Provider
 from enginectl.base import terminal

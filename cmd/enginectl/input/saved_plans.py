@@ -9,7 +9,7 @@ from engine.approval.document import read
 from engine.approval.saved_plan import SavedPlan
 from engine.errors import InputError
 from engine.ids import ResourceId
-from engine.record import Removal, RootRemovals
+from engine.intent import Removal, RootRemovals
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
 from enginectl.base.files import read_bytes
@@ -22,7 +22,7 @@ from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
 from enginectl.wiring.scope import ROOTS, Selection
 from providers.documents import Document
 from resources.base.applyset import PARENTS
-from resources.removal.pruning import removal_objections
+from resources.blueprints.pruning import removal_objections
 
 MAX_BYTES = 512 << 20
 """The largest saved plan that is read: one for ten thousand pods is smaller."""

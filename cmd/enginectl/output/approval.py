@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from engine.approval.deviation import Deviation
+from engine.approval.approval import Deviation
 from engine.report.printable import Line, clipped
 
 MAX_DEVIATIONS = 30

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from engine.observed import Observed, unlisted_texts
 from engine.plan import Plan
 from engine.runtime.passes import Pass
-from enginectl.output.graph_summaries import graph_summaries
+from enginectl.output.graphs import graph_summaries
 from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
 from resources.domains.status import domain_statuses
 from resources.ports.configuration import Configuration

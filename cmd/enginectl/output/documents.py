@@ -7,8 +7,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from engine.ids import ResourceId
-from engine.report.model import Report
-from engine.report.review import COMMENT, FileLine
+from engine.report.model import COMMENT, FileLine, Report
 from enginectl.base.options import ReportFormat
 
 
@@ -79,30 +78,30 @@ def sarif_faults(text: str, style: Style) -> str:
 
 def markdown_faults(text: str, style: Style) -> str:
     """The same as a comment."""
-    from engine.report.markdown.faults import markdown_of_faults
+    from engine.report.markdown.document import markdown_of_faults
 
     return markdown_of_faults(text, title=style.title, limit=style.max_bytes)
 
 
 def html_faults(text: str, style: Style) -> str:
     """The same as a page."""
-    from engine.report.html.faults import html_of_faults
+    from engine.report.html.document import html_of_faults
 
     return html_of_faults(text)
 
 
 def mermaid_document(material: Material, style: Style) -> str:
     """The operations in their order, drawn where Markdown is."""
-    from engine.report.diagram.mermaid import mermaid
-    from engine.report.diagram.sources import of_report
+    from engine.report.diagram.languages import mermaid
+    from engine.report.diagram.model import of_report
 
     return mermaid(of_report(material.report))
 
 
 def dot_document(material: Material, style: Style) -> str:
     """The same for Graphviz."""
-    from engine.report.diagram.dot import dot
-    from engine.report.diagram.sources import of_report
+    from engine.report.diagram.languages import dot
+    from engine.report.diagram.model import of_report
 
     return dot(of_report(material.report))
 

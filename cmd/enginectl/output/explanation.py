@@ -5,27 +5,29 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import Operation
 from engine.paths import spell
-from engine.report.advice import needed
+from engine.report.alike import blurred, grouped
 from engine.report.fields import changed_fields, field_text, shown_fields
 from engine.report.json import change_entry, moment_text, wait_entry
+from engine.report.meaning import needed
 from engine.report.printable import Line, clipped, printable
 from engine.report.shapes import identity
 from engine.resource import Stance
 from enginectl.output.domains import describe, domain_entry
 from enginectl.output.graphs import graph_entry, service_lines
-from enginectl.output.obstacles import obstacle_entry, standstill_lines
-from enginectl.output.status import MAX_ADVICE, TONES, gang_lines, wait_entries, wait_lines, workload_entry
+from enginectl.output.status import MAX_ADVICE, MAX_NAMES, TONES, gang_lines, wait_entries, wait_lines, workload_entry
 from enginectl.output.tables import age
+from resources.domains.domain_users import DomainUser
 from resources.domains.status import DomainStatus
-from resources.domains.usage import DomainUser
 from resources.ports.checks import Diagnosis
 from resources.reports.explanation import DesiredBy, Explanation
 from resources.reports.graph_summary import GraphSummary
+from resources.reports.obstacle import RunObstacle
 from resources.reports.obstacles import Standstill
 from resources.reports.provenance import Sources
 from resources.reports.summary import WorkloadSummary
@@ -262,4 +264,49 @@ def diagnosis_entry(diagnosis: Diagnosis) -> dict[str, Any]:
         "cause": diagnosis.cause,
         "advice": diagnosis.advice,
         "bad": diagnosis.bad,
+    }
+
+
+def standstill_lines(standstill: Standstill, id: ResourceId, now: datetime, *, verbose: bool) -> Iterator[Line]:
+    """What is deferred or pending for the parts of the object, and what keeps pods from running.
+
+    Pods with the same reason share a line unless `verbose`.
+    """
+    advice = {obstacle.advice for obstacle in standstill.obstacles}
+    waits = (wait for wait in standstill.waits if wait.id != id)
+    yield from wait_lines(tuple(replace(wait, advice="") if wait.advice in advice else wait for wait in waits), now, verbose)
+    groups = grouped(standstill.obstacles, lambda each: (each.reason, each.about.kind, blurred(each.text), verbose and each))
+    for group in groups if verbose else groups[:MAX_LISTED]:
+        yield from _obstacle_lines(group, id, now)
+    if len(groups) > MAX_LISTED and not verbose:
+        yield Line(f"  … {len(groups) - MAX_LISTED} more; -v shows all", "faint")
+
+
+def _obstacle_lines(group: Sequence[RunObstacle], id: ResourceId, now: datetime) -> Iterator[Line]:
+    """One reason, the objects that have it, since when the first of them has it, and what to do."""
+    first, onset = group[0], min((obstacle.since for obstacle in group if obstacle.since), default=None)
+    since = f", since {age(now, onset)}" if onset else ""
+    who = _names(group) if any(obstacle.about != id for obstacle in group) else "it"
+    verb = "does" if len(group) == 1 else "do"
+    yield Line(f"  {who} {verb} not run ({first.reason}): {clipped(first.text, MAX_TEXT)}{since}", "pending")
+    if first.advice:
+        yield Line(f"    do: {clipped(first.advice, MAX_ADVICE)}", "faint")
+
+
+def _names(group: Sequence[RunObstacle]) -> str:
+    """The first objects by name, and how many others there are."""
+    first, *others = (obstacle.about for obstacle in group[:MAX_NAMES])
+    listed = ", ".join((printable(str(first)), *(printable(other.name) for other in others)))
+    rest = len(group) - MAX_NAMES
+    return f"{listed} and {rest} more" if rest > 0 else listed
+
+
+def obstacle_entry(obstacle: RunObstacle) -> dict[str, Any]:
+    """An obstacle in the JSON document."""
+    return {
+        "object": identity(obstacle.about),
+        "reason": obstacle.reason,
+        "message": obstacle.text,
+        "since": moment_text(obstacle.since),
+        "advice": obstacle.advice,
     }

@@ -1,14 +1,21 @@
 """The state of graphs: a table with details for people, and entries of the JSON document."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from engine.ids import ResourceId
+from engine.memo import Memo, blueprint_memo
+from engine.observed import Observed
+from engine.plan import Plan
 from engine.report.json import moment_text
 from engine.report.printable import Line, clipped, printable
 from engine.report.shapes import identity
+from engine.runtime.passes import Pass
 from enginectl.output.status import TONES, wait_entries, wait_lines
 from enginectl.output.tables import age, table
+from resources.base.kinds import DYNAMO_GRAPH
+from resources.ports.configuration import Configuration
 from resources.reports.graph_summary import GraphSummary, ServiceSummary
 
 HEADERS = ("NAMESPACE", "NAME", "STATE", "GRAPH STATE", "ORCHESTRATOR", "SERVICES READY", "AGE")
@@ -91,3 +98,19 @@ def service_entry(service: ServiceSummary) -> dict[str, Any]:
         "ready": state.is_ready,
         "why": state.reason,
     }
+
+
+def graph_summaries(result: Pass[Configuration], configuration: Configuration) -> tuple[GraphSummary, ...]:
+    """The summaries of all graphs, sorted by namespace and name."""
+    plans = {plan.root: plan for plan in result.planned.plans}
+    graphs = (observed for observed in result.world.roots if observed.root.id.kind == DYNAMO_GRAPH.name)
+    return tuple(_summary(observed, plans, configuration, blueprint_memo(result.memo, observed.root.id)) for observed in graphs)
+
+
+def _summary(observed: Observed, plans: Mapping[ResourceId, Plan], configuration: Configuration, memo: Memo) -> GraphSummary:
+    from resources.blueprints.graph_meaning import admitted_graph  # Most clusters have no graph.
+    from resources.reports.summarized_graph import graph_summary, nested_plans
+
+    root, sets = observed.root, nested_plans(observed, plans.values())
+    graph = admitted_graph(root.id, root.body, configuration, memo).graph
+    return graph_summary(observed, graph, plans[root.id], sets)

@@ -1,4 +1,4 @@
-"""The state of workloads and topology bindings: tables with details for people, and entries of the JSON document."""
+"""The state of workloads, topology bindings and shards: tables with details for people, and entries of the JSON document."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -11,6 +11,8 @@ from engine.report.json import moment_text
 from engine.report.printable import Line, clipped, printable
 from engine.report.shapes import identity
 from engine.report.text import group_name
+from engine.runtime.lease_holder import MAX_IDENTITY, MAX_PURPOSE, readable
+from engine.runtime.shard_leases import ShardHolder
 from enginectl.output.domains import domain_entry, domain_lines, listed_domains
 from enginectl.output.tables import age, table
 from resources.reports.binding_summary import BindingSummary
@@ -196,3 +198,36 @@ def wait_entries(waits: Iterable[WaitSince]) -> list[dict[str, Any]]:
         }
         for wait in waits
     ]
+
+
+SHARD_HEADERS = ("SHARD", "HOLDER", "SINCE", "RENEWED", "FOR")
+
+
+def shard_lines(shards: Sequence[ShardHolder]) -> Iterator[Line]:
+    """The table of shards and their holders."""
+    head, *rows = table(SHARD_HEADERS, [shard_row(shard, len(shards)) for shard in shards])
+    yield Line(head, "head")
+    for shard, row in zip(shards, rows, strict=True):
+        yield Line(row, "" if shard.holder.identity else "blocked")
+
+
+def shard_row(shard: ShardHolder, count: int) -> tuple[str, ...]:
+    """The cells of one shard."""
+    holder = shard.holder
+    if not holder.identity:
+        return (f"{shard.index} of {count}", "nobody", "", "", "")
+    who, purpose = clipped(readable(holder.identity), MAX_IDENTITY), clipped(holder.purpose, MAX_PURPOSE)
+    return (f"{shard.index} of {count}", who, printable(holder.acquired_at), printable(shard.renewed_at), purpose)
+
+
+def shard_entry(shard: ShardHolder) -> dict[str, Any]:
+    """A shard in the JSON document; `holder` is null if nobody holds it."""
+    holder = shard.holder
+    return {
+        "shard": shard.index,
+        "lease": shard.lease,
+        "holder": holder.identity or None,
+        "since": holder.acquired_at or None,
+        "renewed": shard.renewed_at or None,
+        "purpose": holder.purpose or None,
+    }

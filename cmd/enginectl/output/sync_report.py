@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from engine.ids import ResourceId
 from engine.operation import Outcome, Result, WriteStatus
-from engine.report.advice import explained_by
 from engine.report.json import VERSION, document
+from engine.report.meaning import explained_by
 from engine.report.model import Report
 from engine.report.printable import DONE, Line, clipped, counted, printable, totals
 from engine.report.shapes import ResultEntry, SyncDocument, identity

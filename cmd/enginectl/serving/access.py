@@ -17,10 +17,9 @@ from engine.report.printable import clipped
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Client
 from enginectl.serving.debug import HEADERS
-from providers.serving.message import Handler, HttpResponse, IncomingRequest, Routes
-from providers.serving.routing import refusal
+from providers.serving.message import Handler, HttpResponse, IncomingRequest, Routes, refusal
 from resources.base.fields import mapping
-from resources.install.endpoint_permissions import ACCESS_REVIEW, TOKEN_REVIEW
+from resources.install.permissions import ACCESS_REVIEW, TOKEN_REVIEW
 from resources.install.roles import PLAN_URL
 
 LOCAL_HOST: Final = re.compile(r"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]+)?", re.IGNORECASE)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import anyio
 import orjson
@@ -14,9 +14,7 @@ from engine.ids import ResourceId
 from enginectl.serving.template_access import TemplateReader
 from providers.reference_caches import NO_READS, CachedReferences, Reads, ReferenceCaches
 from providers.serving.address import AddressLimits
-from providers.serving.message import JSON, Handler, HttpResponse, IncomingRequest, Routes
-from providers.serving.review_observer import ReviewObserver
-from providers.serving.routing import refusal
+from providers.serving.message import JSON, Handler, HttpResponse, IncomingRequest, Routes, refusal
 from resources.admission.admit import admit
 from resources.admission.consent_rules import TemplateAccess, new_references, with_consent
 from resources.admission.managed_rules import Protection
@@ -24,6 +22,23 @@ from resources.admission.request import Decision, Request
 from resources.admission.review import MAX_BYTES, MalformedReview, answered
 from resources.install.webhooks import WEBHOOKS, Webhook
 from resources.ports.configuration import Configuration
+
+
+class ReviewObserver(Protocol):
+    """Called in the serving thread; a call must return at once and raise nothing. `webhook` is the path of a webhook that is served."""
+
+    def began(self, webhook: str) -> None:
+        """A request has been received."""
+        ...
+
+    def ended(self, webhook: str, code: int, seconds: float) -> None:
+        """The request has been answered with that HTTP status after that many seconds."""
+        ...
+
+    def decided(self, webhook: str, *, allowed: bool) -> None:
+        """A review in the request has been answered."""
+        ...
+
 
 REVIEW_LIMITS: Final = AddressLimits(body_bytes=MAX_BYTES)
 """The limits of the address of the webhooks. A request beyond them is refused with 503 after a wait, which the API server reports to

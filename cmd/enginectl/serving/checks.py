@@ -1,6 +1,7 @@
-"""Checks: what `/healthz` and `/readyz` ask, each with an answer for people."""
+"""Checks: what `/healthz` and `/readyz` ask, each with an answer for people; the heartbeat of the main loop is one of them."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -8,9 +9,27 @@ from engine.operation import Result
 from engine.plan import Plan
 from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
-from enginectl.serving.heartbeat import LONGEST_PAUSE, Heartbeat
 from providers.cache_state import CacheState
 from resources.ports.configuration import Configuration
+
+
+class Heartbeat:
+    """The time of the last beat. `run` beats in the main loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._beaten_at = clock.monotonic()
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            self._beaten_at = self._clock.monotonic()
+            await self._clock.sleep(INTERVAL)
+
+    def age(self) -> float:
+        """Seconds since the last beat. May be called in any thread."""
+        return self._clock.monotonic() - self._beaten_at
+
 
 MAX_KINDS = 10
 """Kinds that an answer names; of others the number is given."""
@@ -108,3 +127,13 @@ class LeadershipCheck:
     def check(self) -> HealthCheck:
         """Says whether this process leads. It is always good: a replica that waits for the lease serves reviews."""
         return HealthCheck("leader-election", lambda: Health(message="leads" if self.leads else "does not lead"))
+
+
+INTERVAL: Final = 5.0
+"""Seconds between two beats."""
+
+LONGEST_PAUSE: Final = 180.0
+"""Seconds without a beat after which the process does not work any more.
+
+Large plans are computed in a thread of their own. What is left in the loop takes a few seconds for 100,000 objects.
+"""

@@ -15,8 +15,7 @@ from enginectl.serving.admission import AdmissionRules, Judge, admission_routes
 from enginectl.serving.checks import caches as caches_check
 from enginectl.serving.checks import ready
 from enginectl.serving.loop_views import LoopViews
-from enginectl.serving.metrics import measured
-from enginectl.serving.observability import Observability
+from enginectl.serving.observability import Observability, measured
 from enginectl.serving.servers import Served, addresses
 from enginectl.serving.template_access import TemplateReader
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, pod_namespace, protection

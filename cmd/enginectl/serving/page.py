@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from engine.report.html.elements import Content, code, element, folded
 from engine.report.html.forecast import assumptions
-from engine.report.html.page import page
+from engine.report.html.page import POLICY, page
 from engine.report.html.plan import refusals, report_sections, root_section
-from engine.report.html.style import POLICY
 from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
 from enginectl.output.cluster_status import cluster_status
@@ -19,8 +18,7 @@ from enginectl.serving import page_tables as tables
 from enginectl.serving.debug import Foresee, ReadState, Show, ShownPass, WhoLeads, asks_for_forecast, narrowed, why_no_plan
 from enginectl.serving.last_pass import LoopState
 from providers.cache_state import CacheState
-from providers.serving.message import HTML, HttpResponse, IncomingRequest, Routes
-from providers.serving.routing import refusal
+from providers.serving.message import HTML, HttpResponse, IncomingRequest, Routes, refusal
 from resources.base.kinds import PODCLIQUESET
 from resources.install.roles import PLAN_URL
 from resources.ports.configuration import Configuration

@@ -14,7 +14,7 @@ from resources.admission.consent_rules import TemplateAccess
 from resources.admission.request import Request
 from resources.base import kinds
 from resources.base.fields import mapping
-from resources.install.endpoint_permissions import ACCESS_REVIEW
+from resources.install.permissions import ACCESS_REVIEW
 from resources.schema.formats import label_faults, subdomain_faults
 
 LONGEST: Final = 3.0

@@ -11,7 +11,7 @@ from engine.report.printable import printable
 from engine.runtime.clock import Clock
 from engine.runtime.passes import Engine
 from engine.runtime.provider import Provider
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import Selection, scope_of
 from providers.snapshot import Snapshot, read

@@ -15,7 +15,7 @@ from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.logs import Format, Log, logger
 from engine.runtime.provider import Client
 from enginectl.base import terminal
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import UsageError
 from enginectl.base.options import FieldValidation, Options
 from providers.kubernetes.kubeconfig import SERVICE_ACCOUNT, Source, cluster_access
 from providers.registry import SCHEDULERS, fabrics
@@ -23,8 +23,7 @@ from providers.schedulers.kube import KUBE, kube_scheduler
 from resources import settings
 from resources.admission.managed_rules import Protection
 from resources.children.table import CHILDREN
-from resources.ports.configuration import WAITER_IMAGE, Configuration, DynamoSettings, pinned
-from resources.ports.limits import SizeLimits, WorkloadLimits
+from resources.ports.configuration import WAITER_IMAGE, Configuration, DynamoSettings, SizeLimits, WorkloadLimits, pinned
 from resources.ports.scheduler import Scheduler
 from resources.settings import Settings
 

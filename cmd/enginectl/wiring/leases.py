@@ -1,18 +1,23 @@
-"""Leases: the lease that every writer holds, under which name, and for what."""
+"""Leases: the lease that every writer holds, under which name and for what, and where it is renewed."""
 
 import os
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from engine.focus import EVERYTHING, Focus
 from engine.runtime.lease import Durations, Lease
 from engine.runtime.lease_holder import identify
+from engine.runtime.logs import Log
 from engine.runtime.provider import Client
 from engine.runtime.renewal import IN_THE_SAME_LOOP, Renewal
-from enginectl.base.errors import UsageError
+from enginectl.base.exit_codes import Exit, UsageError
 from enginectl.wiring.configuration import Wiring, pod_namespace
+from enginectl.wiring.connection import connect
 from enginectl.wiring.scope import Selection
+from providers.kubernetes.request_observer import RequestObserver
 from resources import settings
 from resources.install.publication import place_of
 
@@ -65,3 +70,34 @@ def _first(words: Sequence[str], separator: str) -> str:
     """At most `MAX_NAMES` of the words, and how many more there are."""
     more = f" and {len(words) - MAX_NAMES} more" if len(words) > MAX_NAMES else ""
     return f"{separator.join(words[:MAX_NAMES])}{more}"
+
+
+LOGGING_TIME = 2.0
+"""Seconds for which a process that ends because it hangs tries to log it: what reads its log may be what hangs."""
+
+
+@asynccontextmanager
+async def renewing(wiring: Wiring, log: Log, *, requests: RequestObserver | None = None) -> AsyncGenerator[Renewal]:
+    """A thread with a connection of its own, while the block runs. With a connection that the wiring has: the event loop of the block.
+
+    If work hangs, the process ends with the exit code of a lost lease, once its Lease has been released. `requests` is told of every
+    request.
+    """
+    if wiring.client is not None:
+        yield IN_THE_SAME_LOOP
+        return
+    from engine.runtime.renewal_thread import renewal_thread
+
+    @asynccontextmanager
+    async def connected() -> AsyncGenerator[Client]:
+        async with connect(wiring, log, requests=requests) as (client, _):
+            yield client
+
+    def end_process(message: str) -> None:
+        logging = threading.Thread(target=log.error, args=("the work hangs: this process ends",), kwargs={"error": message}, daemon=True)
+        logging.start()
+        logging.join(LOGGING_TIME)
+        os._exit(Exit.NOT_LEADER)  # What hangs cannot be asked to end in order.
+
+    async with renewal_thread(connected, end_process) as thread:
+        yield thread

@@ -15,7 +15,7 @@ from engine.runtime.clock import Clock
 from engine.runtime.lease import LEASE
 from engine.runtime.lease_holder import HELD_BY, LeaseHolder, holder_of, is_gone, renewed_at
 from engine.runtime.provider import Client
-from enginectl.base.errors import MissingRequirement
+from enginectl.base.exit_codes import MissingRequirement
 from resources.base.fields import annotations_of, mapping
 from resources.install.publication import GROVE_OPERATOR, LeasePlace
 

@@ -1,4 +1,4 @@
-"""A report as one self-contained HTML document: no script, nothing to load, bounded in size."""
+"""Documents of HTML, self-contained and bounded in size: a report, or the faults of manifests that cannot be planned."""
 
 from datetime import datetime
 
@@ -18,4 +18,18 @@ def html(report: Report, at: datetime | None, *, values: bool = False) -> str:
         "Plan",
         element("header", element("h1", "Plan"), element("p", about, class_="faint")),
         element("main", list(report_sections(report, values=values))),
+    )
+
+
+def html_of_faults(text: str) -> str:
+    """The document: the lines of the text of the error, as a list."""
+    lines = text.splitlines()
+    return page(
+        "Plan",
+        element(
+            "header",
+            element("h1", "Plan"),
+            element("p", f"Nothing was planned: {len(lines)} fault{'' if len(lines) == 1 else 's'}", class_="faint"),
+        ),
+        element("main", [element("p", element("strong", "fault: "), line, class_="alert") for line in lines]),
     )

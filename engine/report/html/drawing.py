@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from engine.report.diagram.model import Box, Diagram, Relation
-from engine.report.diagram.sources import of_root
+from engine.report.diagram.model import Box, Diagram, Relation, of_root
 from engine.report.html.elements import Content, Markup, element
-from engine.report.html.style import STYLE
+from engine.report.html.page import STYLE
 from engine.report.model import RootReport
 from engine.report.printable import clipped
 

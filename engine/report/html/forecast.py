@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from engine.forecast.forecast import End, Forecast
-from engine.report.advice import general_advice
 from engine.report.forecast_text import LEFT, LEVELS, STAGES, conclusion, stage_text, stages_of, total_text, totals_text
 from engine.report.html.elements import Markup, code, element, table
+from engine.report.meaning import general_advice
 from engine.report.model import RootReport
 
 

@@ -12,9 +12,8 @@ from engine.report.html.elements import Content, Markup, code, element, folded, 
 from engine.report.html.forecast import forecast_conclusion, forecast_section
 from engine.report.model import SEVERITY, Report, RootReport, Step
 from engine.report.printable import clipped
-from engine.report.published import manifest_lines, published_fields, published_manifest
-from engine.report.refusals import judgement_lines
-from engine.report.text import MARKS, group_name, others_lines
+from engine.report.shareable import manifest_lines, published_fields, published_manifest
+from engine.report.text import MARKS, group_name, judgement_lines, others_lines
 from engine.verb import Verb
 
 MAX_ROOTS: Final = 300

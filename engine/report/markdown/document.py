@@ -1,19 +1,35 @@
 """A report as Markdown of a bounded size: what does not fit is left out block by block, the mildest first, and counted."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
 from functools import partial
 from typing import Final
 
 from msgspec import Struct, field
 
-from engine.report.forecast_text import duration_lines, room_lines
-from engine.report.markdown.inert import prose
+from engine.operation import Cause, Operation, WriteStatus
+from engine.plan import Wait
+from engine.report.alike import spread, steps_alike, waits_alike
+from engine.report.forecast_text import duration_lines, room_lines, stage_text, stages_of, totals_text
+from engine.report.markdown.inert import code, fenced, html_code, html_prose, prose
 from engine.report.markdown.overview import blocker_line, heading, marker, table_head, table_row, totals, warning_line
-from engine.report.markdown.section import Detail, section
-from engine.report.model import Report, RootReport
-from engine.report.review import COMMENT, LINK, SMALLEST
-from engine.report.severity import impediments_of, worst_first
-from engine.report.text import others_lines
+from engine.report.model import COMMENT, LINK, SEVERITY, SMALLEST, Report, RootReport, Step
+from engine.report.severity import Impediment, ImpedimentKind, impediments_of, level_text, levels_of, root_name, worst_first
+from engine.report.shareable import published_fields
+from engine.report.text import MARKS, group_name, others_lines
+from engine.verb import Verb
+
+
+class Detail(IntEnum):
+    """How much of a workload is written; each level has less than the one before."""
+
+    ALL = 0
+    SINGLE_FIELDS = 1
+    """Without the fields of operations that are alike."""
+    NO_FIELDS = 2
+    NONE = 3
+    """Nothing but its row in the table."""
+
 
 KEPT: Final = 20
 """Number of blockers that are never left out."""
@@ -174,3 +190,124 @@ def _last_line(report: Report, parts: _Parts, link: str) -> str:
 
 def _counted(lost: dict[str, int]) -> str:
     return ", ".join(COUNTED.get(what, f"{{}} {what}").format(count) for what, count in lost.items())
+
+
+def markdown_of_faults(text: str, *, title: str = "", limit: int = SMALLEST) -> str:
+    """The comment, in at most `limit` bytes of UTF-8: a heading, and the lines of the text of the error as a fault each.
+
+    Raises `ValueError` for an unsuitable title.
+    """
+    lines = text.splitlines()
+    where = f" in {code(title)}" if title else ""
+    top = f"{marker(title)}\n### engine: {len(lines)} fault{'' if len(lines) == 1 else 's'}, nothing was planned{where}"
+    blocks, room = [top], limit - len(top.encode()) - 100
+    for line in lines[:LISTED]:
+        block = blocker_line(Impediment(ImpedimentKind.FAULT, line))
+        room -= len(block.encode()) + 2
+        if room < 0 and len(blocks) > KEPT:
+            break
+        blocks.append(block)
+    left_out = len(lines) - len(blocks) + 1
+    if left_out:
+        blocks.append(f"<sub>{prose(f'Left out: {left_out} faults; standard error has them.')}</sub>")
+    return "\n\n".join(blocks) + "\n"
+
+
+GROUPS: Final = 40
+"""Maximum number of groups of operations of one workload, and of groups of objects that wait."""
+FIELDS: Final = 12
+"""Maximum number of changed fields of one operation."""
+STAGES: Final = 8
+LEVELS: Final = 6
+REMARKS: Final = 10
+"""Maximum number of notes of one workload."""
+
+
+def section(report: Report, root: RootReport, detail: Detail, *, values: bool) -> str:
+    """The workload as a block that folds. `values`: with the values of environment variables."""
+    lines = [f"<details><summary>{html_code(root_name(root.root))}: {html_prose(headline(root))}</summary>", ""]
+    lines += _operations(root, detail, values)
+    lines += _waits(root)
+    lines += _forecast(report, root)
+    lines += [f"- note: {prose(note)}" for note in root.notes[:REMARKS]]
+    lines += _more(len(root.notes) - REMARKS, "notes")
+    return "\n".join([*lines, "", "</details>"])
+
+
+def headline(root: RootReport) -> str:
+    """What is done and what waits, in numbers."""
+    verbs = [step.operation.verb for step in root.steps]
+    counts = [(verbs.count(verb), str(verb)) for verb in sorted(set(verbs), key=SEVERITY.__getitem__)]
+    counts += [(len(root.later), "later"), (len(root.blocked), "blocked"), (len(root.pending), "pending")]
+    return ", ".join(f"{count} {word}" for count, word in counts if count) or "no operations"
+
+
+def _operations(root: RootReport, detail: Detail, values: bool) -> Iterator[str]:
+    """A list of the operations, alike ones in one entry, each with its fields. Statuses only report: they are counted."""
+    steps = [step for step in root.steps if not isinstance(step.operation, WriteStatus)]
+    groups = sorted(steps_alike(steps), key=lambda group: SEVERITY[group[0].operation.verb])
+    for group in groups[:GROUPS]:
+        yield _entry(root, group)
+        if detail is Detail.ALL or (detail is Detail.SINGLE_FIELDS and len(group) == 1):
+            yield from _fields([step.operation for step in group], values)
+    yield from _more(sum(map(len, groups[GROUPS:])), "operations")
+    if statuses := len(root.steps) - len(steps):
+        yield f"- `{MARKS[Verb.STATUS]}` status {statuses}"
+
+
+def _entry(root: RootReport, group: Sequence[Step]) -> str:
+    operation = group[0].operation
+    name = group_name(root.root, [step.operation.id for step in group])
+    remarks = f"{', drift' if operation.cause is Cause.DRIFT else ''}{'' if operation.intended else ', **unintended**'}"
+    return f"- `{MARKS[operation.verb]}` {operation.verb} {code(name)}: {prose(spread(step.operation.why for step in group))}{remarks}"
+
+
+def _fields(operations: Sequence[Operation], values: bool) -> Iterator[str]:
+    """The changed fields of operations that are alike as a difference, below their entry."""
+    fields = published_fields(operations, values=values)
+    lines: list[str] = []
+    for change in fields[:FIELDS]:
+        name = f"{change.path}:{' order' if change.order else ''}"
+        sides = (("-", change.old, change.is_new), ("+", change.new, change.is_removed))
+        lines += [f"{mark} {name} {side}" for mark, side, is_absent in sides if not is_absent]
+    if len(fields) > FIELDS:
+        lines.append(f"  {len(fields) - FIELDS} more fields")
+    if lines:
+        yield ""
+        yield "\n".join(f"  {line}" for line in fenced(lines).splitlines())
+        yield ""
+
+
+def _waits(root: RootReport) -> Iterator[str]:
+    for word, waits in (("blocked", root.blocked), ("later", root.later), ("pending", root.pending)):
+        groups = waits_alike(waits)
+        yield from (_wait(root, word, group) for group in groups[:GROUPS])
+        yield from _more(sum(map(len, groups[GROUPS:])), f"objects are {word}")
+
+
+def _wait(root: RootReport, word: str, waits: Sequence[Wait]) -> str:
+    until = min((wait.until for wait in waits if wait.until), default=None)
+    end = f" (until {until:%Y-%m-%d %H:%M:%S} UTC)" if until else ""
+    name = code(group_name(root.root, [wait.id for wait in waits]))
+    return f"- `{MARKS[word]}` {word} {name}: {prose(spread(wait.why for wait in waits))}{end}"
+
+
+def _forecast(report: Report, root: RootReport) -> Iterator[str]:
+    """The stages that follow, the fewest ready members, the totals."""
+    if report.forecast is None:
+        return
+    stages = stages_of(report.forecast, root.root, (step.operation for step in root.steps))
+    levels = levels_of(report, root)
+    yield from (f"- then {prose(stage_text(stage))}" for stage in stages[:STAGES])
+    yield from _more(len(stages) - STAGES, "stages")
+    for level in levels[:LEVELS]:
+        below = ", **below its minimum**" if level.falls_below else ""
+        yield f"- lowest {code(level.id.name)}: {level_text(level)}{below}"
+    yield from _more(len(levels) - LEVELS, "objects have fewer ready members for a time")
+    if stages or levels or root.root in report.forecast.effects:
+        yield f"- in all {prose(totals_text(report.forecast, root.root))}"
+
+
+def _more(count: int, what: str) -> Iterator[str]:
+    if count > 0:
+        yield f"- {count} more {what}"

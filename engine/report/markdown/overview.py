@@ -10,8 +10,7 @@ from engine.operation import WriteStatus
 from engine.report.forecast_text import total_text
 from engine.report.markdown.inert import PROSE, cell, code, prose
 from engine.report.meaning import change_of
-from engine.report.model import Report, RootReport
-from engine.report.review import TITLE
+from engine.report.model import TITLE, Report, RootReport
 from engine.report.severity import Impediment, ImpedimentKind, end_of, levels_of, root_name
 
 BYTES: Final = 500

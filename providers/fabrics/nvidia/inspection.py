@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.observed import Live
+from engine.paths import get
+from engine.resource import Body
 from providers.fabrics.nvidia import channels
-from providers.fabrics.nvidia.crd import ComputeDomainCrd, read_crd
 from providers.fabrics.nvidia.driver import (
     PLUGINS,
     Installed,
@@ -24,9 +27,42 @@ from providers.fabrics.nvidia.names import (
     NVLINK_CLIQUE_LABEL,
 )
 from resources.base import kinds
+from resources.base.fields import mappings
 from resources.domains.capacity import NodeCapacity
 from resources.domains.requests import RequestedDomain
 from resources.ports.checks import Installation, Query, QueryResult, Severity
+
+
+class ComputeDomainCrd(Struct, frozen=True):
+    """The parts of the CRD that differ between releases of the driver."""
+
+    established: bool
+    """Whether its condition Established is True."""
+    served: tuple[str, ...]
+    """The versions that it serves."""
+    has_template_name: bool
+    """Whether our version has the field `spec.channel.resourceClaimTemplate.name`."""
+    num_nodes_required: bool
+    """Whether `spec.numNodes` is required."""
+    num_nodes_default: Any
+    """The default of `spec.numNodes`; None if it has none."""
+    has_allocation_mode: bool
+    """Whether a domain can say how many channels its pods get."""
+
+    @property
+    def driver(self) -> str:
+        """The releases of the driver that install such a CRD, for messages."""
+        if not self.has_allocation_mode:
+            return "25.3"
+        return "25.8 to 25.12" if self.num_nodes_required else "0.4 or later"
+
+    @property
+    def summary(self) -> str:
+        """The differences in one line."""
+        default = "" if self.num_nodes_default is None else f", default {self.num_nodes_default}"
+        number = "required" if self.num_nodes_required else f"optional{default}"
+        return f"numNodes {number}; allocationMode {'known' if self.has_allocation_mode else 'unknown'}: driver {self.driver}"
+
 
 CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
 CLIQUES_CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN_CLIQUE.plural}.{COMPUTE_DOMAIN_CLIQUE.group}")
@@ -123,3 +159,25 @@ def capacity(installation: Installation) -> NodeCapacity | None:
     nodes = installation.results.of(NVLINK_NODES)
     cliques = {live.id.name: clique for live in nodes.objects if (clique := live.labels.get(NVLINK_CLIQUE_LABEL))} if nodes.known else None
     return NodeCapacity(channels.eligible_nodes(slices.objects), taken, cliques)
+
+
+CHANNEL_SCHEMA: Final = ("properties", "spec", "properties", "channel", "properties")
+TEMPLATE_NAME: Final = (*CHANNEL_SCHEMA, "resourceClaimTemplate", "properties", "name")
+
+
+def read_crd(crd: Body) -> ComputeDomainCrd:
+    """What the body of a CRD says. Fields of the wrong type count as absent."""
+    versions = [version for version in mappings(get(crd, ("spec", "versions"))) if version.get("served") is True]
+    ours = next((version for version in versions if version.get("name") == COMPUTE_DOMAIN.version), {})
+    schema = get(ours, ("schema", "openAPIV3Schema"), {})
+    spec = get(schema, ("properties", "spec"), {})
+    required = get(spec, ("required",), ())
+    conditions = mappings(get(crd, ("status", "conditions")))
+    return ComputeDomainCrd(
+        any(condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions),
+        tuple(str(version.get("name")) for version in versions),
+        get(schema, TEMPLATE_NAME) is not None,
+        isinstance(required, list | tuple) and "numNodes" in required,
+        get(spec, ("properties", "numNodes", "default")),
+        get(schema, (*CHANNEL_SCHEMA, "allocationMode")) is not None,
+    )

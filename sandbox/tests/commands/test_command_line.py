@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from enginectl.base.command_tree import PLUG_INS, SANDBOX
 from enginectl.base.exit_codes import MEANINGS, Exit
+from enginectl.main import PLUG_INS, SANDBOX
 from tests.enginectl.calling import ROOT, Engine, started
 
 EXAMPLE = ROOT / "examples" / "01-first-gang"

@@ -9,10 +9,8 @@ import pytest
 from engine.graph import graph, part
 from engine.ids import Owner, ResourceId
 from engine.plan import Plan, Wait
-from engine.report.diagram.dot import dot, quoted
-from engine.report.diagram.mermaid import MAX_ARROWS, MAX_CHARACTERS, label, mermaid
-from engine.report.diagram.model import MOST, Diagram, Relation
-from engine.report.diagram.sources import of_graph, of_report, of_root
+from engine.report.diagram.languages import MAX_ARROWS, MAX_CHARACTERS, dot, label, mermaid, quoted
+from engine.report.diagram.model import MOST, Diagram, Relation, of_graph, of_report, of_root
 from engine.report.html.drawing import MAX_DIAGRAMS, svg
 from engine.report.model import compose
 from engine.resource import Drop, Hold, Resource, Want

@@ -23,8 +23,7 @@ from engine.reason import Reason
 from engine.report.markdown.document import KEPT, markdown
 from engine.report.markdown.inert import cell, code, fenced, html_code, prose
 from engine.report.markdown.overview import marker
-from engine.report.model import Report, compose
-from engine.report.review import SMALLEST
+from engine.report.model import SMALLEST, Report, compose
 from engine.verb import Verb
 from tests.engine.report.hostile import HOSTILE
 from tests.engine.report.plans import ROOT, change, operation, patch, pod, replica_of, report_of

@@ -9,8 +9,7 @@ import pytest
 from engine.judgement import Enforcement, Judgement, Violation
 from engine.plan import Plan, Wait
 from engine.report.json import printed
-from engine.report.model import Report, compose
-from engine.report.review import FileLine
+from engine.report.model import FileLine, Report, compose
 from engine.report.sarif import MAX_RESULTS, ScanResult, faults, findings, located, sarif
 from tests.engine.report.plans import ROOT, pod, replica_of, report_of
 from tests.engine.report.sarif_schema import SARIF

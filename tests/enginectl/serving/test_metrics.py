@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from enginectl.serving.metrics import accepts_gzip, measured, metrics_routes
+from enginectl.serving.observability import accepts_gzip, measured, metrics_routes
 from grove_sandbox.clock import VirtualClock
 from providers.metrics.metrics import EngineMetrics
 from providers.serving.message import HttpResponse, IncomingRequest

@@ -14,7 +14,7 @@ from engine.errors import Forbidden, Unreachable
 from providers.certificates.bundles import ServedService
 from providers.certificates.making import AUTHORITY_LIFE, SERVER_LIFE, pem_of
 from providers.certificates.secret import CERT_MANAGER, LABELS
-from providers.certificates.trust import SETTLED
+from providers.certificates.self_made import SETTLED
 from resources.base.kinds import SECRET
 from tests.providers.certificates.fleet import NAME, PLACE, SYSTEM, TARGETS, Fleet, fleet, handshake_fault
 

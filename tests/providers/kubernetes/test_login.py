@@ -16,7 +16,6 @@ from aiohttp import web
 
 from engine.errors import InputError, Unauthorized, Unreachable
 from engine.ids import Kind
-from providers.kubernetes import credential_plugin
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import ClusterAccess, Source
 from providers.kubernetes.login import login
@@ -230,7 +229,7 @@ async def test_a_plugin_that_cannot_be_started_is_reported(tmp_path: Path) -> No
 
 
 async def test_a_plugin_that_does_not_answer_is_ended_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(credential_plugin, "TIMEOUT", 0.01)
+    monkeypatch.setattr("providers.kubernetes.login.TIMEOUT", 0.01)
 
     with pytest.raises(InputError, match="plugin did not answer within 0 s"):
         await get(kubeconfig(tmp_path, "http://127.0.0.1:1", user=plugin(tmp_path, "exec sleep 60")))

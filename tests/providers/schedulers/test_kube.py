@@ -9,7 +9,7 @@ from providers.schedulers.kube import KUBE, kube_scheduler
 from resources.base import kinds
 from resources.install.preflight import checks
 from resources.ports.checks import CheckResult, Installation, QueryResults, ServedApis, Severity
-from resources.ports.gang_mode import GangMode
+from resources.ports.configuration import GangMode
 from resources.settings import valid_settings
 
 TREES = (kinds.POD_GROUP, kinds.WORKLOAD, kinds.COMPOSITE_POD_GROUP)

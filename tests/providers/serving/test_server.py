@@ -10,8 +10,7 @@ import pytest
 from engine.runtime.clock import SystemClock
 from providers.serving.address import ALL_INTERFACES, Address
 from providers.serving.message import HttpResponse, IncomingRequest
-from providers.serving.server import serve
-from providers.serving.sockets import CannotBind
+from providers.serving.server import CannotBind, serve
 from providers.serving.thread import Stopped, in_thread
 from tests.ports import free_port
 from tests.providers.serving.talking import HOST, Answer, Events, elsewhere, limited, read_answer, read_answers, request, served

@@ -10,7 +10,7 @@ from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base.kinds import PODCLIQUESET
 from resources.base.set_size import size_of
-from resources.ports.limits import NAMESPACE_LIMITS, SET_LIMITS, WorkloadLimits
+from resources.ports.configuration import NAMESPACE_LIMITS, SET_LIMITS, WorkloadLimits
 from tests.resources.admission.requests import GONE, SETUP, Body, clique, created, issues_of, put, references_to, small, updated
 
 HUGE = 2**31 - 1

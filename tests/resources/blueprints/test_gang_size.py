@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from engine.plan import Plan
 from engine.verb import Verb
 from resources.base import kinds
-from resources.ports.limits import SET_LIMITS, WorkloadLimits
+from resources.ports.configuration import SET_LIMITS, WorkloadLimits
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import CONFIGURATION, Toy
 

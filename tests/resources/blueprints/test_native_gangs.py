@@ -8,8 +8,7 @@ from engine.operation import body_of
 from engine.verb import Verb
 from providers.schedulers.kube import kube_scheduler
 from resources.base import kinds
-from resources.ports.configuration import Configuration
-from resources.ports.gang_mode import GangMode
+from resources.ports.configuration import Configuration, GangMode
 from resources.preview.shown import gang_notices
 from tests.builders import clique, group, podcliqueset
 from tests.laws.native import NATIVE, NOT_LISTED, Native, group_of, node_of

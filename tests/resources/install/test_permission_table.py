@@ -6,13 +6,19 @@ from pathlib import Path
 from providers.registry import SCHEDULERS, fabrics
 from providers.schedulers.kube import KUBE, kube_scheduler
 from resources.admission.look_ups import look_ups
-from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
 from resources.install.modes import Use
-from resources.install.permissions import VERBS, Permission, installation_permissions, permissions, without_implied
+from resources.install.permissions import (
+    VERBS,
+    Permission,
+    ServedEndpoints,
+    endpoint_permissions,
+    installation_permissions,
+    permissions,
+    without_implied,
+)
 from resources.install.publication import LeasePlace
 from resources.install.webhooks import WEBHOOKS
-from resources.ports.configuration import Configuration
-from resources.ports.gang_mode import GangMode
+from resources.ports.configuration import Configuration, GangMode
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import asdict
 
 from enginectl.wiring.configuration import configuration_of
-from enginectl.wiring.published import PublicationState, published_in
+from enginectl.wiring.published_configuration import PublicationState, published_in
 from providers.snapshot import as_yaml
 from resources.install.operator_configuration import publication_object
 from resources.install.publication import differences, published

@@ -5,9 +5,15 @@ from typing import Any
 
 from providers.registry import fabrics
 from resources.base import kinds, labels
-from resources.install.endpoint_permissions import ServedEndpoints, endpoint_permissions
 from resources.install.modes import Use
-from resources.install.permissions import Permission, installation_permissions, permissions, without_implied
+from resources.install.permissions import (
+    Permission,
+    ServedEndpoints,
+    endpoint_permissions,
+    installation_permissions,
+    permissions,
+    without_implied,
+)
 from resources.install.publication import LeasePlace
 from resources.install.roles import Account, account_objects, public_objects, reader_roles, role_rules, writer_roles
 from resources.ports.configuration import Configuration

@@ -9,8 +9,7 @@ from providers.schedulers.kube import KUBE, kube_scheduler
 from resources.base import kinds
 from resources.base.set_size import least_pods
 from resources.model.gang_scheduling import on_cluster, placed_one_by_one, without_gangs
-from resources.ports.configuration import Configuration
-from resources.ports.gang_mode import GangMode
+from resources.ports.configuration import Configuration, GangMode
 from tests.builders import clique, group, podcliqueset
 
 PLAIN = Configuration(SCHEDULERS, "default-scheduler")

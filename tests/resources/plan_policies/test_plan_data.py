@@ -21,8 +21,7 @@ from engine.tick import plan_all
 from engine.verb import Verb
 from resources.base.kinds import PODCLIQUESET
 from resources.forecast.cluster import ModelledCluster
-from resources.plan_policies.plan_data import PlanData, plan_data
-from resources.plan_policies.root_facts import images
+from resources.plan_policies.plan_data import PlanData, images, plan_data
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
 from tests.engine.report.plans import operation, report_of

@@ -10,7 +10,7 @@ from engine.observed import Observed, live, slice_of
 from engine.operation import Cause, Create, WriteStatus
 from engine.plan import Objection, Plan, Wait
 from engine.reason import BLOCKERS, Reason
-from engine.report.advice import SAID
+from engine.report.meaning import SAID
 from resources.reports.summary import GangSummary, WaitSince, summary
 
 ROOT = ResourceId("grove.io", "PodCliqueSet", "a", "x")

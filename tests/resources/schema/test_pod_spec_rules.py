@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from resources.base.kinds import OURS, PODCLIQUE, PODCLIQUESET
 from resources.schema.issues import ErrorType, Issue
 from resources.schema.pod_spec_rules import below, findings, issues, new_parts, object_findings, warnings
-from resources.schema.published_parts import pod_specs
+from resources.schema.published import pod_specs
 from tests.resources.manifests import JSON, clique, paths, pcs, put, whole_pod_spec
 
 WHOLE = whole_pod_spec()

@@ -20,8 +20,7 @@ from engine.resource import Body
 from engine.runtime.clock import Clock, SystemClock
 from engine.runtime.provider import Client, Listing, PatchType
 from enginectl.base import terminal
-from enginectl.base.errors import UsageError
-from enginectl.base.exit_codes import Exit
+from enginectl.base.exit_codes import Exit, UsageError
 from enginectl.base.options import Options, OutputFormat, options
 from enginectl.base.runner import conclude, run, run_cancellable
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, protection, wire

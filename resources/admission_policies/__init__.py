@@ -1,1 +1,0 @@
-"""ValidatingAdmissionPolicies and MutatingAdmissionPolicies: the admission rules that an API server can evaluate itself."""

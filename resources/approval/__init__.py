@@ -1,1 +1,0 @@
-"""How approvals recognise the objects of workloads."""
