@@ -28,6 +28,9 @@ E2E_WORKERS ?= 2
 # The release of Kubernetes that is built for `make e2e`: 1.37, whose scheduler schedules gangs, or 1.35.
 export KUBERNETES ?= 1.37
 
+# Whether every control plane of `make e2e` serves PodGroups, so that gangs are scheduled by them: on or off. Stories of gangs always have it.
+export GANGS ?= off
+
 # Additional arguments for pytest, as in `make test ARGS='-k sync -x'`.
 ARGS ?=
 

@@ -23,7 +23,6 @@ PLACES = (
     "resources/admission/annotation_rules.py",
     "resources/blueprints/desired_graph.py",
     "resources/blueprints/dynamo_graph.py",
-    "resources/blueprints/graph_meaning.py",
     "resources/install/operator_configuration.py",
     "resources/install/preflight.py",
     "cmd/enginectl/commands/why.py",

@@ -2,6 +2,7 @@
 
     export KUBEBUILDER_ASSETS=$(tests/controlplane/build)
     python -m benchmarks.cluster b1 --set replicas=50
+    python -m benchmarks.cluster b1 --gangs
     python -m benchmarks.cluster b1 --cmd 'other-operator --config FILE' --name other --crds FOLDER
 
 Prints one JSON line for each phase, and at the end the table. A workload that fails is reported; the figures of the others stay.
@@ -28,7 +29,7 @@ from benchmarks.cluster.profile import Profile
 from benchmarks.cluster.requests import AuditLog
 from benchmarks.cluster.runs import Run, most_replicas
 from benchmarks.cluster.subjects import ROOT, Bare, Operator, Subject, engine_command, engine_variables, words
-from benchmarks.cluster.table import BARE, ENGINE, markdown, profile_table, writes_table
+from benchmarks.cluster.table import BARE, ENGINE, WITH_GANGS, gang_ratios, markdown, profile_table, writes_table
 from benchmarks.cluster.workloads import WORKLOADS, Workload, changed
 from benchmarks.sections import between_markers
 from engine.runtime.clock import SystemClock
@@ -66,7 +67,8 @@ def main() -> None:
                         print(json.dumps(line), file=out, flush=True)
                 continue
             workload = changed(WORKLOADS[name], sizes)
-            for subject in given.only or (ENGINE, BARE, *([other.name] if other else [])):
+            subjects = (ENGINE, WITH_GANGS) if given.gangs else (ENGINE, BARE)
+            for subject in given.only or (*subjects, *([other.name] if other else [])):
                 try:
                     for each in measured(workload, sizes, subject, other, with_profile=given.profile, keep=given.keep):
                         figures.append(each)
@@ -75,7 +77,7 @@ def main() -> None:
                     failed.append(f"{name} of {subject}")
                     traceback.print_exc()
     table = markdown(figures)
-    sys.stderr.write(f"\n{table}\n{writes_table(figures)}\n{profile_table(figures)}")
+    sys.stderr.write(f"\n{table}\n{writes_table(figures)}\n{profile_table(figures)}\n{gang_ratios(figures)}")
     if given.document:
         publish(figures, given.document)
     if failed:
@@ -98,9 +100,9 @@ def measured(
 ) -> Iterator[Figures]:
     """The figures of one workload for one subject, on a control plane of its own."""
     contender = other if other is not None and name == other.name else None
-    with cluster(workload, contender.crds if contender else [CRDS], keep=keep) as plane:
+    with cluster(workload, contender.crds if contender else [CRDS], keep=keep, gangs=name == WITH_GANGS) as plane:
         census = Census(plane)
-        profile = Profile(plane.folder / "profile.jsonl") if with_profile and name == ENGINE else None
+        profile = Profile(plane.folder / "profile.jsonl") if with_profile and name in (ENGINE, WITH_GANGS) else None
         options = ("--profile", str(plane.folder / "profile.jsonl")) if profile else ()
         subject: Subject
         if name == BARE:
@@ -118,12 +120,15 @@ def measured(
 
 
 @contextmanager
-def cluster(workload: Workload, crds: Sequence[Path], *, keep: bool) -> Iterator[ControlPlane]:
-    """A fresh control plane with these definitions and enough nodes; its folder is removed unless it is to be kept."""
+def cluster(workload: Workload, crds: Sequence[Path], *, keep: bool, gangs: bool = False) -> Iterator[ControlPlane]:
+    """A fresh control plane with these definitions and enough nodes; its folder is removed unless it is to be kept.
+
+    `gangs`: whether it serves PodGroups, so that kube-scheduler schedules gangs.
+    """
     with _folder(keep) as folder:
         parts = ("kcm", "scheduler", "kwok")
         flags = ("--audit-log-mode=batch", "--audit-log-maxsize=20000")
-        with running(Path(folder), parts, nodes=workload.nodes, audit=True, flags=flags) as plane:
+        with running(Path(folder), parts, nodes=workload.nodes, audit=True, flags=flags, gangs=gangs) as plane:
             define(plane, crds)
             grant(plane, operator_permissions())
             grant_everything(plane, ADMINISTRATOR)
@@ -161,6 +166,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=NUMBER", help="another size, e.g. replicas=50")
     parser.add_argument("--only", action="append", metavar="SUBJECT", help=f"{ENGINE}, {BARE} or the name of the other operator")
     parser.add_argument("--profile", action="store_true", help="tell where the engine's seconds went")
+    parser.add_argument("--gangs", action="store_true", help=f"with gangs of kube-scheduler beside without, instead of the {BARE}")
     parser.add_argument("--cmd", default="", metavar="COMMAND", help="another operator to measure, which is given KUBECONFIG")
     parser.add_argument("--name", default="other", help="what to call it")
     parser.add_argument("--crds", action="append", type=Path, metavar="PATH", help="its definitions, instead of ours")

@@ -6,6 +6,8 @@ from benchmarks.cluster.figures import Figures, ratio
 from benchmarks.cluster.workloads import WORKLOADS
 
 ENGINE, BARE = "engine", "bare client"
+WITH_GANGS = "engine with gangs"
+"""The engine on a control plane whose kube-scheduler schedules gangs."""
 HEAD = ("ratio", "phase", "engine", "bare client", "writes", "bare writes", "CPU", "peak memory")
 
 
@@ -24,6 +26,19 @@ def markdown(figures: Sequence[Figures]) -> str:
         of = {subject: by_phase.get((workload_name, phase, subject)) for subject in (ENGINE, BARE, *others)}
         lines.append(_row([*_cells(phase, of[ENGINE], of[BARE]), *(_other(of[name]) for name in others)]))
     return "\n".join(lines) + "\n"
+
+
+def gang_ratios(figures: Sequence[Figures]) -> str:
+    """How many times as long each phase takes with gangs of kube-scheduler, one line each; empty without such figures."""
+    ends = {(each.workload, each.phase, each.subject): each for each in figures}
+    lines: list[str] = []
+    for (workload, phase, subject), gangs in ends.items():
+        plain = ends.get((workload, phase, ENGINE))
+        factor = ratio(gangs.end, plain.end if plain else None)
+        if subject == WITH_GANGS and plain is not None and factor is not None:
+            writes = f"{gangs.writes:,} writes, {plain.writes:,} without"
+            lines.append(f"{workload.upper()} {phase}: {factor:.2f} x with gangs ({gangs.end:.1f} s, {plain.end:.1f} s without; {writes})")
+    return "\n".join([*lines, ""])
 
 
 def _cells(phase: str, engine: Figures | None, bare: Figures | None) -> list[str]:
@@ -65,9 +80,10 @@ def writes_table(figures: Sequence[Figures]) -> str:
     """The writes of the engine by verb and resource: a row for each phase."""
     lines = [_row(("phase", "writes, Events and Leases included")), _row(("---", "---"))]
     for each in figures:
-        if each.subject == ENGINE and each.by_kind:
+        if each.subject in (ENGINE, WITH_GANGS) and each.by_kind:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in each.by_kind.items())
-            lines.append(_row((f"{each.workload.upper()} {each.phase}", kinds)))
+            how = "" if each.subject == ENGINE else ", with gangs"
+            lines.append(_row((f"{each.workload.upper()} {each.phase}{how}", kinds)))
     return "\n".join(lines) + "\n"
 
 

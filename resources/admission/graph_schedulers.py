@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from resources.admission.computable_rules import NOT_ENABLED
 from resources.admission.graph_rules import quote, service_path
 from resources.dynamo.model.graph import InferenceGraph
-from resources.dynamo.objects.leader_worker_set import VOLCANO
+from resources.dynamo.objects.group_scheduler import VOLCANO
 from resources.ports.configuration import KAI_SCHEDULER, Configuration
 from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.unknown_fields import instead

@@ -86,6 +86,9 @@ IN_PROGRESS = "in-progress"
 GANG_FORM = f"{ENGINE_PREFIX}gang-form"
 """The annotation of a PodGang whose pods kube-scheduler places together: by which of its objects (`flat` or `hierarchy`)."""
 
+GROUP_PROTECTION = "scheduling.k8s.io/podgroup-protection"
+"""The finalizer by which Kubernetes keeps a PodGroup of its own until its pods are gone."""
+
 LONGEST_VALUE = 63
 """Kubernetes' limit for the value of a label, in characters."""
 

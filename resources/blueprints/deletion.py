@@ -18,9 +18,9 @@ from engine.reason import Because, Reason, earliest
 from engine.resource import PLAIN, Drop, EventGroup, Hold, Policy
 from engine.resource_plan import keepers
 from resources.base import kinds
+from resources.base.labels import GROUP_PROTECTION
 from resources.children.child_kind import OTHER, ChildKind, ChildRows, ChildTable, DeletionGroup, KindName
 from resources.domains.release import DomainRelease, claims_on, owned_domains, release_domains
-from resources.model.pod_facts import GROUP_PROTECTION
 from resources.model.view import ROOT, SET, View
 from resources.ports.configuration import Configuration
 

@@ -18,7 +18,6 @@ from resources.admission.request import Act, Request
 from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
-from resources.blueprints.graph_records import recorded_orchestrator
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
 from resources.dynamo import orchestrator
 from resources.dynamo.model.graph import KAI_QUEUE, InferenceGraph, Orchestrator
@@ -26,8 +25,8 @@ from resources.dynamo.model.names import clique_names
 from resources.dynamo.model.state import ServiceState
 from resources.dynamo.objects import pvc, ssh_secret
 from resources.dynamo.objects.components import component_notes, component_resources, component_warnings
+from resources.dynamo.objects.group_scheduler import TEMPLATES, GroupSchedulers, group_schedulers, notes_on_groups
 from resources.dynamo.objects.ingress import ingress_notes, ingresses
-from resources.dynamo.objects.leader_worker_set import TEMPLATES
 from resources.dynamo.objects.obsolete_components import obsolete_components
 from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
 from resources.dynamo.objects.scaling import scale_targets
@@ -61,7 +60,10 @@ class GraphPlan(Struct, frozen=True, eq=False):
 def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GraphPlan:
     """The plan of a valid graph. Raises `PodFault` and `GraphError` if its objects cannot be computed."""
     may_replace = _may_replace(graph, configuration)
-    choice = orchestrator.choose(graph, observed.unserved, recorded_orchestrator(observed), may_replace=may_replace)
+    schedulers = _schedulers(observed, graph, configuration)
+    groups = tuple(dict.fromkeys(scheduler.kind for scheduler in schedulers.values()))
+    recorded = orchestrator.recorded_orchestrator(observed)
+    choice = orchestrator.choose(graph, observed.unserved, recorded, may_replace=may_replace, groups=groups)
     if choice.orchestrator is None:
         return GraphPlan(_kept(observed), failure=choice.error)  # What exists stays: it may still serve.
     configuration = _with_existing_secrets(observed, graph, configuration)
@@ -84,6 +86,11 @@ def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configu
         ),
     )
     return plan if plan.gate.closed is None else _held_back(observed, graph, plan)
+
+
+def _schedulers(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GroupSchedulers:
+    """Which scheduler places the pods of a replica together, for each service on several nodes that runs without Grove."""
+    return group_schedulers(graph, observed.slice(ONLY), configuration.schedulers, observed.unserved)
 
 
 def _held_back(observed: Observed, graph: InferenceGraph, plan: GraphPlan) -> GraphPlan:
@@ -182,13 +189,18 @@ def _on_components(observed: Observed, graph: InferenceGraph, configuration: Con
     root, lives = observed.root, observed.slice(ONLY)
     was_ready = observed.proposal is None and completed_generation(root.body) == root.generation
     blockers = _blockers(observed, graph, configuration)
-    components = tuple(component_resources(graph, configuration.dynamo, lives, blockers, was_ready=was_ready))
+    schedulers = _schedulers(observed, graph, configuration)
+    components = tuple(component_resources(graph, configuration.dynamo, lives, blockers, schedulers, was_ready=was_ready))
     return GraphPlan(
         (*components, *_removed_sets(observed, "components run the graph now")),
         gate=gate_of_components(observed, components),
         replaces=replaces_runners(observed, components),
         states=component_states(graph, lives.objects.get),
-        notes=(*component_notes(graph), *component_warnings(graph, configuration.dynamo)),
+        notes=(
+            *component_notes(graph, schedulers),
+            *notes_on_groups(graph, lives),
+            *component_warnings(graph, configuration.dynamo),
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from engine.resource import Body
 from resources.base import kinds, labels
 from resources.base.kinds import WRITES
 from resources.ports.configuration import KAI_SCHEDULER, ONLY, Configuration
+from resources.ports.scheduler import has_built_in_gangs
 
 CHILDREN = {
     kinds.SECRET: WRITES,
@@ -34,8 +35,8 @@ class DynamoGraphBlueprint(Blueprint[Configuration]):
     selector: str = labels.GRAPH_SELECTOR
 
     def children(self, configuration: Configuration) -> Mapping[Kind, tuple[str, ...]]:
-        """The kinds of objects that a graph can own."""
-        return CHILDREN
+        """The kinds of objects that a graph can own: also PodGroups of Kubernetes, if kube-scheduler may schedule gangs."""
+        return CHILDREN | {kinds.POD_GROUP: WRITES} if has_built_in_gangs(configuration.schedulers) else CHILDREN
 
     def references(self, configuration: Configuration) -> tuple[Kind, ...]:
         """KAI's queues, which also tell whether the cluster has KAI."""
@@ -43,7 +44,7 @@ class DynamoGraphBlueprint(Blueprint[Configuration]):
 
     def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:
         """Kind -> the kinds that must be listed completely first: the status of a graph reports on what runs it."""
-        return {self.kind.key: frozenset({kinds.PODCLIQUESET.key, *(kind.key for kind in CHILDREN)})}
+        return {self.kind.key: frozenset({kinds.PODCLIQUESET.key, *(kind.key for kind in self.children(configuration))})}
 
     def root_of(self, child: Live) -> ResourceId | None:
         """The graph that the labels of the child name; None if they name none."""

@@ -24,10 +24,12 @@ from resources.base import kinds, labels
 from resources.base.fields import annotations_of
 from resources.blueprints.deletion import orphans_its_children
 from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups
-from resources.blueprints.graph_records import is_new, own_notes, recorded_orchestrator, records, unrecorded_form
+from resources.blueprints.graph_records import is_new, own_notes, records, unrecorded_form
 from resources.blueprints.replacement_trials import alarms
 from resources.dynamo.model.form import PodForm, with_form
 from resources.dynamo.model.graph import InferenceGraph
+from resources.dynamo.objects.obsolete_components import is_kept_for_pods, removal
+from resources.dynamo.orchestrator import recorded_orchestrator
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.status import FAILED, INVALID, Failure, status_of
 from resources.model import withdrawn
@@ -209,14 +211,15 @@ def _teardown(observed: Observed) -> Desired:
         why = f"{why} with --cascade=orphan; waits for the garbage collector to release what it owns"
         return Desired(graph_of([part(ONLY, [Hold(root.id, why), *_held(observed, why)])]))
     lives = list(observed.slice(ONLY).objects.values())
-    removed = [Drop(live.id, why, after=_first(live, lives), reason=Reason.SET_DELETED) for live in lives]
+    ids = {live.id for live in lives}
+    removed = [removal(live, why, ids, Reason.SET_DELETED) for live in lives]
     nested = [Drop(id, why, policy=Policy(nested=True), reason=Reason.SET_DELETED) for id in observed.nested]
     remaining = len(removed) + len(nested)
     if remaining:
         last: Resource = Hold(root.id, f"{why}; waits for {remaining} object{'s' if remaining > 1 else ''} to be gone")
     else:
         last = Drop(root.id, why, policy=KNOWN, reason=Reason.SET_DELETED)
-    terminating = tuple(map(_terminating, (live for live in lives if live.deleting_since is not None)))
+    terminating = tuple(map(_terminating, (live for live in lives if live.deleting_since is not None and not is_kept_for_pods(live))))
     return Desired(graph_of([part(ONLY, [last, *removed, *nested])]), pending=terminating)
 
 
@@ -224,13 +227,6 @@ def _terminating(live: Live) -> Wait:
     """What is said of an object that is being deleted, with the finalizers of others that keep it."""
     wait = kept(live, PLAIN)
     return Wait(live.id, wait.why if wait is not None else "is being deleted")
-
-
-def _first(live: Live, lives: list[Live]) -> frozenset[ResourceId]:
-    """What is removed after an object: the PodGroup of a LeaderWorkerSet."""
-    gang = kinds.VOLCANO_POD_GROUP.id(live.id.namespace, live.id.name)
-    is_gang = live.id.kind == kinds.LEADER_WORKER_SET.name and any(other.id == gang for other in lives)
-    return frozenset({gang}) if is_gang else frozenset()
 
 
 def _camel(reason: str) -> str:

@@ -12,11 +12,9 @@ from resources.base.fields import annotations_of
 from resources.dynamo.model.form import PROVIDER, PodForm, form_of
 from resources.dynamo.model.graph import ENABLE_GROVE, InferenceGraph, Orchestrator
 from resources.dynamo.objects.spread import spread_notes
+from resources.dynamo.orchestrator import PROVIDERS
 from resources.model import withdrawn
 from resources.ports.configuration import ONLY
-
-PROVIDERS: Final = {"grove": Orchestrator.GROVE, "component": Orchestrator.COMPONENTS}
-COMPONENTS: Final = (kinds.LEADER_WORKER_SET, kinds.DEPLOYMENT)
 
 _KEPT: Final = {
     ENABLE_GROVE: "; what runs the graph stays: another orchestrator replaces all of its pods, which sync does with --allow-replace only",
@@ -38,17 +36,6 @@ def unrecorded_form(observed: Observed) -> PodForm:
         return PodForm.CURRENT
     runners = (*(nested.root for nested in observed.nested.values()), *observed.slice(ONLY).of(kinds.LEADER_WORKER_SET.name))
     return PodForm.CURRENT if any(form_of(annotations_of(live.body)) is PodForm.CURRENT for live in runners) else PodForm.FIRST
-
-
-def recorded_orchestrator(observed: Observed) -> Orchestrator | None:
-    """What was chosen to run a graph: what it records, else what runs it. None if nothing does, or both while one replaces the other."""
-    provider = annotations_of(observed.root.body).get(PROVIDER)
-    if provider in PROVIDERS:
-        return PROVIDERS[provider]
-    own = observed.slice(ONLY)
-    runs = {Orchestrator.GROVE: bool(observed.nested), Orchestrator.COMPONENTS: any(any(own.of(kind.name)) for kind in COMPONENTS)}
-    running = [orchestrator for orchestrator, is_running in runs.items() if is_running]
-    return running[0] if len(running) == 1 else None
 
 
 def records(graph: InferenceGraph, orchestrator: Orchestrator | None) -> Mapping[str, str]:

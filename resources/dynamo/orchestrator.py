@@ -1,19 +1,27 @@
 """Orchestrator choice: what runs a graph, given what the cluster serves."""
 
 from collections.abc import Collection
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.ids import Kind
+from engine.observed import Observed
 from resources.base import kinds
+from resources.base.fields import annotations_of
+from resources.dynamo.model.form import PROVIDER
 from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, InferenceGraph, Orchestrator
-from resources.ports.configuration import KAI_SCHEDULER
+from resources.ports.configuration import KAI_SCHEDULER, ONLY
 
 NOT_AVAILABLE = "no multinode orchestrator available"
 NAMES = {Orchestrator.GROVE: "Grove's objects", Orchestrator.COMPONENTS: "LeaderWorkerSets and Deployments"}
 """What the objects are called by which an orchestrator runs a graph."""
 DEFAULT_QUEUE = "dynamo"
 """The KAI queue of graphs that name none."""
+
+PROVIDERS: Final = {"grove": Orchestrator.GROVE, "component": Orchestrator.COMPONENTS}
+COMPONENTS: Final = (kinds.LEADER_WORKER_SET, kinds.DEPLOYMENT)
 
 
 class Choice(Struct, frozen=True):
@@ -27,29 +35,36 @@ class Choice(Struct, frozen=True):
     """What the graph asks for by its annotation although another one runs it and is kept; None if there is no such thing."""
 
 
-def choose(graph: InferenceGraph, unserved: Collection[str], recorded: Orchestrator | None = None, *, may_replace: bool = False) -> Choice:
+def choose(
+    graph: InferenceGraph,
+    unserved: Collection[str],
+    recorded: Orchestrator | None = None,
+    *,
+    may_replace: bool = False,
+    groups: Collection[Kind] = (kinds.VOLCANO_POD_GROUP,),
+) -> Choice:
     """The orchestrator of a graph; `unserved` are the keys of the kinds that the cluster does not serve.
 
     Grove runs every graph if it is served and the graph does not disable it. Otherwise services on several nodes need LeaderWorkerSet and
-    Volcano, and services on one node need nothing. What is recorded is kept, whatever the cluster serves besides and the annotation says:
-    another choice replaces all pods, and must be allowed (`may_replace`).
+    their kinds of PodGroup (`groups`), and services on one node need nothing. What is recorded is kept, whatever the cluster serves besides
+    and the annotation says: another choice replaces all pods, and must be allowed (`may_replace`).
     """
-    wished = _wished(graph, unserved, is_new=recorded is not Orchestrator.COMPONENTS)
+    wished = _wished(graph, unserved, groups, is_new=recorded is not Orchestrator.COMPONENTS)
     if recorded is None or wished.orchestrator in (recorded, None) or may_replace:
         return wished
-    missing = _unserved_groups(recorded, graph, unserved)
+    missing = _unserved_groups(recorded, graph, unserved, groups)
     if missing:
         return Choice(None, f"{NOT_AVAILABLE}: {NAMES[recorded]} run the graph, and the cluster does not serve {' and '.join(missing)}")
     why = f"{NAMES[recorded]} run the graph and stay: {NAMES[wished.orchestrator]} instead would replace all of its pods"
     return replace(wished, orchestrator=recorded, note=why, asked=wished.orchestrator if ENABLE_GROVE in graph.annotations else None)
 
 
-def _wished(graph: InferenceGraph, unserved: Collection[str], *, is_new: bool) -> Choice:
+def _wished(graph: InferenceGraph, unserved: Collection[str], groups: Collection[Kind], *, is_new: bool) -> Choice:
     """What would run the graph if nothing did. A new one whose annotation excludes the only orchestrator that there is has that one."""
     has_grove = kinds.PODCLIQUESET.key not in unserved
     if graph.may_use_grove and has_grove:
         return Choice(Orchestrator.GROVE)
-    missing = _unserved_groups(Orchestrator.COMPONENTS, graph, unserved)
+    missing = _unserved_groups(Orchestrator.COMPONENTS, graph, unserved, groups)
     if not missing:
         return Choice(Orchestrator.COMPONENTS)
     needs = f"LeaderWorkerSets need {' and '.join(missing)}, which it does not serve"
@@ -59,11 +74,22 @@ def _wished(graph: InferenceGraph, unserved: Collection[str], *, is_new: bool) -
     return Choice(None, f"{NOT_AVAILABLE}: {unserved_grove if graph.may_use_grove else disabled}; {needs}")
 
 
-def _unserved_groups(orchestrator: Orchestrator, graph: InferenceGraph, unserved: Collection[str]) -> list[str]:
+def _unserved_groups(orchestrator: Orchestrator, graph: InferenceGraph, unserved: Collection[str], groups: Collection[Kind]) -> list[str]:
     """The API groups that an orchestrator needs for a graph and that the cluster does not serve."""
-    needed = (kinds.LEADER_WORKER_SET, kinds.VOLCANO_POD_GROUP) if graph.is_multinode else ()
+    needed = (kinds.LEADER_WORKER_SET, *groups) if graph.is_multinode else ()
     of_orchestrator = (kinds.PODCLIQUESET,) if orchestrator is Orchestrator.GROVE else needed
     return [kind.group for kind in of_orchestrator if kind.key in unserved]
+
+
+def recorded_orchestrator(observed: Observed) -> Orchestrator | None:
+    """What was chosen to run a graph: what it records, else what runs it. None if nothing does, or both while one replaces the other."""
+    provider = annotations_of(observed.root.body).get(PROVIDER)
+    if provider in PROVIDERS:
+        return PROVIDERS[provider]
+    own = observed.slice(ONLY)
+    runs = {Orchestrator.GROVE: bool(observed.nested), Orchestrator.COMPONENTS: any(any(own.of(kind.name)) for kind in COMPONENTS)}
+    running = [orchestrator for orchestrator, is_running in runs.items() if is_running]
+    return running[0] if len(running) == 1 else None
 
 
 def queue_of(graph: InferenceGraph) -> str:

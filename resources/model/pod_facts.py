@@ -18,8 +18,6 @@ CLAIM_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 VOLUME_PROTECTION: Final = "kubernetes.io/pvc-protection"
 PROTECTIONS: Final = frozenset({CLAIM_PROTECTION, VOLUME_PROTECTION})
 """The finalizers that Kubernetes removes as soon as no pod uses the claim."""
-GROUP_PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
-"""The finalizer that Kubernetes removes as soon as no pod refers to the PodGroup."""
 
 
 class PodFacts(Struct, frozen=True, eq=False):

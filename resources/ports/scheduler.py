@@ -312,3 +312,8 @@ class Scheduler(PlugIn):
         None by default.
         """
         return ()
+
+
+def has_built_in_gangs(schedulers: Mapping[str, Scheduler]) -> bool:
+    """Whether one of these back ends schedules gangs by objects of Kubernetes itself."""
+    return any(scheduler.gangs is not None and scheduler.gangs.are_built_in for scheduler in schedulers.values())

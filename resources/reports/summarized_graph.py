@@ -1,6 +1,7 @@
 """Summarized graph: the summary of one graph, from what was observed and planned. Imported for the first graph."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,8 +14,11 @@ from resources.base.fields import mapping
 from resources.dynamo import orchestrator
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
 from resources.dynamo.model.state import ServiceState
+from resources.dynamo.objects.group_scheduler import group_schedulers
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
+from resources.ports.configuration import ONLY
+from resources.ports.scheduler import Scheduler
 from resources.reports.graph_summary import GraphSummary, ServiceSummary
 from resources.reports.summary import WaitSince, problems_of, state_of, unchanged_since
 
@@ -24,12 +28,19 @@ NOT_RUN: Final = "nothing runs it"
 """Why a service is not ready while nothing can run its graph."""
 
 
-def graph_summary(observed: Observed, graph: InferenceGraph | None, plan: Plan, sets: Sequence[Plan] = ()) -> GraphSummary:
+def graph_summary(
+    observed: Observed,
+    graph: InferenceGraph | None,
+    plan: Plan,
+    sets: Sequence[Plan] = (),
+    schedulers: Mapping[str, Scheduler] = MappingProxyType({}),
+) -> GraphSummary:
     """The summary of a stored graph. `graph`: the graph as specified, None if it is not valid.
 
-    `plan` is the plan of the next pass for the graph, `sets` are those for the PodCliqueSets that it consists of.
+    `plan` is the plan of the next pass for the graph, `sets` are those for the PodCliqueSets that it consists of; `schedulers` are the
+    enabled back ends.
     """
-    choice = orchestrator.choose(graph, observed.unserved).orchestrator if graph else None
+    choice = _orchestrator(observed, graph, schedulers) if graph else None
     deferred = [*plan.deferred, *(wait for each in sets for wait in each.blocked)]
     first = {wait.id: wait for wait in reversed((*deferred, *plan.pending))}
     return GraphSummary(
@@ -44,6 +55,13 @@ def graph_summary(observed: Observed, graph: InferenceGraph | None, plan: Plan, 
         plan.notes,
         tuple(sorted({*observed.nested, *(each.root for each in sets)})),
     )
+
+
+def _orchestrator(observed: Observed, graph: InferenceGraph, schedulers: Mapping[str, Scheduler]) -> Orchestrator | None:
+    """What runs the graph; None if nothing can."""
+    groups = group_schedulers(graph, observed.slice(ONLY), schedulers, observed.unserved).values()
+    kinds_of_groups = tuple(dict.fromkeys(scheduler.kind for scheduler in groups))
+    return orchestrator.choose(graph, observed.unserved, orchestrator.recorded_orchestrator(observed), groups=kinds_of_groups).orchestrator
 
 
 def _with_sets(plan: Plan, sets: Sequence[Plan]) -> Plan:

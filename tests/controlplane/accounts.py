@@ -7,12 +7,13 @@ from typing import Any
 
 from engine.ids import Kind
 from providers.registry import SCHEDULERS, fabrics
+from providers.schedulers.kube import KUBE, kube_scheduler
 from resources.base import kinds
 from resources.install.modes import Use
 from resources.install.permissions import ACCESS_REVIEW, Permission, installation_permissions, permissions
 from resources.install.publication import LeasePlace
 from resources.install.roles import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, Account, account_objects, public_objects
-from resources.ports.configuration import Configuration
+from resources.ports.configuration import Configuration, GangMode
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
 from tests.controlplane.cluster import SYSTEM, ControlPlane, kubeconfig, write_secret
@@ -21,7 +22,8 @@ from tests.waiting import until
 OPERATOR = "operator"
 """The name of the kubeconfig of the engine's own account."""
 LEASE = "grove-operator-leader-election"
-EVERYTHING = Configuration(SCHEDULERS, "default-scheduler", topology=True, fabrics=fabrics(Settings()))
+BACK_ENDS = {**SCHEDULERS, KUBE: kube_scheduler(GangMode.AUTO)}
+EVERYTHING = Configuration(BACK_ENDS, KUBE, topology=True, fabrics=fabrics(Settings()))
 """The configuration with every scheduler back end and every feature."""
 PLACES = (LeasePlace(SYSTEM, LEASE), LeasePlace("default", LEASE))
 """The Lease of an installation, and that of a command without a configuration."""

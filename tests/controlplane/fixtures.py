@@ -18,8 +18,6 @@ RACKS = {f"node-{number:04d}": f"rack-{number // 5}" for number in range(10)}
 """Node -> rack, for the nodes of `scheduling_plane`."""
 NATIVE_GANGS = 37
 """The first minor version of Kubernetes whose PodGroups the engine speaks."""
-GANG_GATES = ("GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup")
-"""The feature gates with which kube-scheduler schedules gangs."""
 
 
 @pytest.fixture(scope="session")
@@ -51,9 +49,7 @@ def scheduling_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contr
     with started(tmp_path_factory, [], audit=True) as plane:
         install_volcano_crds(plane)
         with lws(plane), kai(plane):
-            # After the CRDs: the garbage collector looks for new kinds only every 30 seconds.
-            for part in ("kcm", "scheduler", "kwok"):
-                start(plane.folder, binary(PARTS[part]), part_flags(plane, part))
+            start_parts(plane)
             for node, rack in RACKS.items():
                 register(plane, node, {RACK: rack})
             yield plane
@@ -61,25 +57,33 @@ def scheduling_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contr
 
 @pytest.fixture(scope="session")
 def gang_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster of Kubernetes 1.37 or newer with controllers, and a scheduler that schedules gangs, hierarchies and topologies.
+    """A cluster with controllers, and a scheduler that schedules gangs, hierarchies and topologies.
 
     It has no nodes: each test registers those that it needs, and deletes them.
     """
+    with scheduling_gangs(tmp_path_factory, ["kcm", "scheduler", "kwok"]) as plane:
+        yield plane
+
+
+@contextmanager
+def scheduling_gangs(folders: pytest.TempPathFactory, parts: Sequence[str]) -> Iterator[ControlPlane]:
+    """A control plane that serves PodGroups. Skips the test before Kubernetes 1.37."""
     version = minor_version()
     if version < NATIVE_GANGS:
         pytest.skip(f"Kubernetes 1.{version} does not schedule gangs by PodGroups")
-    gates = f"--feature-gates={','.join(f'{gate}=true' for gate in GANG_GATES)}"
-    served = "--runtime-config=scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
-    with started(tmp_path_factory, [], audit=True, flags=[gates, served]) as plane:
-        more = {"kcm": [gates, "--controllers=podgroup-protection-controller"], "scheduler": [gates], "kwok": []}
-        for part, part_gates in more.items():
-            start(plane.folder, binary(PARTS[part]), [*part_flags(plane, part), *part_gates])
+    with started(folders, parts, audit=True, gangs=True) as plane:
         yield plane
 
 
 def release() -> str:
     """The release of Kubernetes that is tested, e.g. `1.37`. Skips the test without one."""
     return f"1.{minor_version()}"
+
+
+def start_parts(plane: ControlPlane) -> None:
+    """Start controllers, scheduler and kwok. After the CRDs: the garbage collector looks for new kinds only every 30 seconds."""
+    for part in ("kcm", "scheduler", "kwok"):
+        start(plane.folder, binary(PARTS[part]), part_flags(plane, part))
 
 
 def minor_version() -> int:
@@ -100,11 +104,20 @@ def enforcing_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contro
 
 @contextmanager
 def started(
-    folders: pytest.TempPathFactory, parts: Sequence[str], *, nodes: int = 0, audit: bool = False, flags: Sequence[str] = ()
+    folders: pytest.TempPathFactory,
+    parts: Sequence[str],
+    *,
+    nodes: int = 0,
+    audit: bool = False,
+    flags: Sequence[str] = (),
+    gangs: bool | None = None,
 ) -> Iterator[ControlPlane]:
-    """A control plane in a new folder, on which the engine's account has its roles. Skips the test with the missing binary."""
+    """A control plane in a new folder, on which the engine's account has its roles. Skips the test with the missing binary.
+
+    `gangs`: whether it serves PodGroups; by default as the environment variable GANGS says.
+    """
     try:
-        with running(folders.mktemp("controlplane"), parts, nodes=nodes, audit=audit, flags=flags) as plane:
+        with running(folders.mktemp("controlplane"), parts, nodes=nodes, audit=audit, flags=flags, gangs=gangs) as plane:
             grant(plane, operator_permissions())
             yield plane
     except Missing as missing:

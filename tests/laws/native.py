@@ -10,7 +10,7 @@ from engine.paths import get
 from engine.plan import Plan
 from providers.schedulers.kube import kube_scheduler
 from resources.base import kinds
-from resources.model.pod_facts import GROUP_PROTECTION
+from resources.base.labels import GROUP_PROTECTION
 from resources.ports.configuration import Configuration, GangMode
 from tests.laws.toy import Body, Toy, running
 

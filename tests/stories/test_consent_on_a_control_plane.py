@@ -21,8 +21,7 @@ from resources.reports.events import event_builder
 from tests.builders import claim_template, clique, podcliqueset, share
 from tests.controlplane.accounts import LEASE, user_of
 from tests.controlplane.cluster import SYSTEM, ControlPlane
-from tests.stories.stage import SETUP
-from tests.stories.test_control_plane import connection, define
+from tests.stories.test_control_plane import SETUP, connection, define
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 

@@ -18,10 +18,11 @@ from enginectl.wiring.scope import scope_of
 from providers.kubernetes.client import KubernetesClient
 from providers.kubernetes.connect import connected
 from providers.kubernetes.kubeconfig import Source
+from providers.schedulers.kube import KUBE, kube_scheduler
 from providers.watching import WatchingCluster
 from resources.base import kinds
 from resources.install.modes import Use
-from resources.ports.configuration import Configuration
+from resources.ports.configuration import Configuration, GangMode
 from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from resources.schema.crds import crds
@@ -29,12 +30,22 @@ from tests.builders import clique, podcliqueset
 from tests.controlplane.accounts import LEASE, user_of
 from tests.controlplane.audit import AuditLog
 from tests.controlplane.cluster import SYSTEM, ControlPlane
+from tests.controlplane.gangs import are_asked_for
+from tests.stories import stage
 from tests.stories.forecasts import assert_as_forecast, forecast_on
-from tests.stories.stage import SETUP
 from tests.waiting import PATIENCE, eventually, until_objects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
+
+def as_asked(setup: Configuration) -> Configuration:
+    """The configuration with gangs of kube-scheduler, if control planes are asked to serve PodGroups (`make e2e GANGS=on`)."""
+    if not are_asked_for() or KUBE not in setup.schedulers:
+        return setup
+    return replace(setup, schedulers={**setup.schedulers, KUBE: kube_scheduler(GangMode.AUTO)})
+
+
+SETUP = as_asked(stage.SETUP)
 REPLICAS = 50
 NAMESPACE = "stories"
 NOT_FOUND = (("get", 404), ("list", 404), ("watch", 404))
@@ -81,19 +92,19 @@ async def connection(plane: ControlPlane, user: str) -> AsyncIterator[Kubernetes
 
 
 async def synced(
-    plane: ControlPlane, namespace: str = NAMESPACE, setup: Configuration = SETUP, *, rivalled: bool = False
+    plane: ControlPlane, namespace: str = NAMESPACE, setup: Configuration = SETUP, *, rivalled: bool = False, patience: float = PATIENCE
 ) -> SyncReport[object]:
     """`engine sync` with connections and a memory of its own, by an account that may do exactly what that needs.
 
     If all of it succeeds, it has done what `engine diff` forecast just before. `rivalled`: somebody else does the same meanwhile, so that
     less may be left to do.
     """
-    clock = SystemClock()
+    clock, setup = SystemClock(), as_asked(setup)
     async with connection(plane, user_of(plane, setup, Use.SYNC)) as client:
         forecast = await forecast_on(client, setup, namespace)
         where = replace(scope_of(setup), namespaces=(namespace,))
         engine = Engine(WatchingCluster(client, clock), clock, where, BLUEPRINTS, setup, events_of=event_builder(setup))
-        report = await sync(engine, Lease(client, clock, SYSTEM, LEASE, identify()), patience=PATIENCE)
+        report = await sync(engine, Lease(client, clock, SYSTEM, LEASE, identify()), patience=patience)
     assert_as_forecast(forecast, report, rivalled=rivalled)
     return report
 

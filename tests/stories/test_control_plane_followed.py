@@ -27,8 +27,7 @@ from tests.controlplane.accounts import LEASE, user_of
 from tests.controlplane.audit import AuditLog
 from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.stories.pods import is_ready
-from tests.stories.stage import SETUP
-from tests.stories.test_control_plane import Audit, connection, define
+from tests.stories.test_control_plane import SETUP, Audit, connection, define
 from tests.waiting import until_objects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]

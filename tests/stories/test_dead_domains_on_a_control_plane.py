@@ -25,13 +25,15 @@ from tests.controlplane.cluster import SYSTEM, ControlPlane
 from tests.controlplane.fixtures import started
 from tests.laws.test_vacating_laws import image
 from tests.mnnvl.sets import auto, gpu
+from tests.stories import fabric as simulated
 from tests.stories.domains import assert_invariants
-from tests.stories.fabric import FABRIC
 from tests.stories.pods import is_ready
-from tests.stories.test_control_plane import connection, synced
+from tests.stories.test_control_plane import as_asked, connection, synced
 from tests.stories.test_domains_on_a_control_plane import NAMESPACE, fabric
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+FABRIC = as_asked(simulated.FABRIC)
 
 
 @pytest.fixture(scope="module")

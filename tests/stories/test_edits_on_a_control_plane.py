@@ -45,8 +45,7 @@ from tests.controlplane.fixtures import started
 from tests.stories.edit_series import ALL_SERIES
 from tests.stories.edits import Edit, EditSeries, User
 from tests.stories.forecasts import stable_name
-from tests.stories.stage import SETUP
-from tests.stories.test_control_plane import connection, define
+from tests.stories.test_control_plane import SETUP, connection, define
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]

@@ -14,8 +14,7 @@ from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.forecasts import forecast_on, patched_fields, signature
 from tests.stories.pods import running
-from tests.stories.stage import SETUP
-from tests.stories.test_control_plane import connection, define, synced
+from tests.stories.test_control_plane import SETUP, connection, define, synced
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 

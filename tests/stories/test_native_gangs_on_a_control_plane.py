@@ -1,112 +1,52 @@
 """Gangs of a real kube-scheduler: whole or not at all, in one rack, through updates, lost nodes and crashes, and gone with their set."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
-import yaml
 
-from engine.errors import AlreadyExists
 from enginectl.base.exit_codes import Exit
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
-from tests.controlplane.cluster import ControlPlane, register
-from tests.enginectl.calling import CommandResult, finished
+from tests.controlplane.cluster import ControlPlane
 from tests.mnnvl.sets import gpus
 from tests.stories.engine_processes import engine_run
-from tests.stories.test_control_plane import connection, define
+from tests.stories.gang_cluster import (
+    GROUPS,
+    HALL,
+    IN_ONE_RACK,
+    NAMESPACE,
+    RACK,
+    RACKS,
+    Body,
+    add_node,
+    commands,
+    empty,
+    fill,
+    nodes_in_racks,
+    placed,
+    prepare,
+    removed,
+    run_on,
+    says,
+    whole_nodes,
+    written,
+)
+from tests.stories.test_control_plane import connection
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "12-native-gangs"
-NAMESPACE = "gangs"
-RACK = "example.com/rack"
-RACKS = {"node-a": "r1", "node-b": "r1", "node-c": "r2", "node-d": "r2"}
-GROUPS = (kinds.POD_GROUP, kinds.COMPOSITE_POD_GROUP, kinds.WORKLOAD)
-TOPOLOGY = """
-apiVersion: operator.config.grove.io/v1alpha1
-kind: OperatorConfiguration
-topologyAwareScheduling: {enabled: true}
-"""
-HALL = {
-    "apiVersion": kinds.TOPOLOGY_BINDING.api_version,
-    "kind": kinds.TOPOLOGY_BINDING.name,
-    "metadata": {"name": "hall"},
-    "spec": {"levels": [{"domain": "rack", "key": RACK}, {"domain": "host", "key": "kubernetes.io/hostname"}]},
-}
-Run = Callable[..., Awaitable[CommandResult]]
 
 
 @pytest.fixture(scope="module")
 def four_nodes(gang_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The cluster with four nodes, each with room for one pod of these tests, in two racks."""
-    for node, rack in RACKS.items():
-        register(gang_plane, node, {RACK: rack, "rack": rack})
-    yield gang_plane
-
-
-def commands(plane: ControlPlane, folder: Path, configuration: Path | None = None) -> Run:
-    """Runs a command in a process of its own."""
-    config = configuration or folder / "operator.yaml"
-    if configuration is None:
-        config.write_text(TOPOLOGY)
-
-    async def run(*words: str | Path) -> CommandResult:
-        fixed = ("--kubeconfig", plane.kubeconfig("admin"), "-n", NAMESPACE, "--config", config)
-        return await anyio.to_thread.run_sync(partial(finished, *words, *fixed))
-
-    return run
-
-
-def written(folder: Path, manifest: Mapping[str, Any]) -> Path:
-    """A file with a manifest."""
-    file = folder / f"{manifest['metadata']['name']}.yaml"
-    file.write_text(yaml.safe_dump(dict(manifest)))
-    return file
-
-
-def whole_nodes(name: str, *, extra: int = 0, image: str = "x") -> dict[str, Any]:
-    """A set whose gang needs three nodes: a leader and two workers, and maybe workers beyond that."""
-    spec = gpus("8")
-    spec["containers"][0]["image"] = image
-    return podcliqueset(name, clique("l", 1, pod_spec=spec), clique("w", 2 + extra, pod_spec=spec, minAvailable=2), namespace=NAMESPACE)
-
-
-async def prepare(admin: KubernetesClient) -> None:
-    """Create the namespace of the tests, unless another test has."""
-    with suppress(AlreadyExists):
-        await define(admin, NAMESPACE)
-
-
-async def placed(admin: KubernetesClient, name: str) -> dict[str, str]:
-    """The pods of a set, each with its node; empty if it has none yet."""
-    pods = (await admin.list(kinds.POD, NAMESPACE, labels=f"app.kubernetes.io/part-of={name}")).items
-    return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods if "deletionTimestamp" not in pod["metadata"]}
-
-
-async def left(admin: KubernetesClient) -> list[str]:
-    """The groups and pods that are left in the namespace."""
-    return [
-        f"{kind.name} {body['metadata']['name']}" for kind in (*GROUPS, kinds.POD) for body in (await admin.list(kind, NAMESPACE)).items
-    ]
-
-
-async def removed(admin: KubernetesClient, run: Run, *names: str) -> None:
-    """Delete sets; nothing of them is left."""
-    for name in names:
-        await admin.delete(kinds.PODCLIQUESET, NAMESPACE, name)
-    assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
-    await eventually(partial(_is_empty, admin))
-
-
-async def _is_empty(admin: KubernetesClient) -> bool:
-    return not await left(admin)
+    with nodes_in_racks(gang_plane) as plane:
+        yield plane
 
 
 async def test_of_two_gangs_one_runs_whole_and_the_other_not_at_all(four_nodes: ControlPlane, tmp_path: Path) -> None:
@@ -160,7 +100,7 @@ async def test_the_example_does_what_its_readme_says(four_nodes: ControlPlane, t
 async def test_a_gang_that_no_rack_has_room_for_is_forecast_to_wait_and_waits(four_nodes: ControlPlane, tmp_path: Path) -> None:
     run = commands(four_nodes, tmp_path)
     manifest = whole_nodes("wide")
-    manifest["spec"]["template"]["topologyConstraint"] = {"topologyName": "hall", "pack": {"required": "rack"}}
+    manifest["spec"]["template"] |= IN_ONE_RACK
     async with connection(four_nodes, "admin") as admin:
         await prepare(admin)
         await admin.create(kinds.TOPOLOGY_BINDING, "", HALL)
@@ -175,23 +115,42 @@ async def test_a_gang_that_no_rack_has_room_for_is_forecast_to_wait_and_waits(fo
         await admin.delete(kinds.TOPOLOGY_BINDING, "", "hall")
 
 
+def tree() -> Body:
+    """A set of a small pod and a scaling group of two pods on nodes of one rack."""
+    small = {"containers": [{"name": "main", "image": "x"}]}
+    cliques = (clique("front", 1, pod_spec=small), clique("l", 1, pod_spec=gpus("8")), clique("w", 1, pod_spec=gpus("8")))
+    return podcliqueset("tree", *cliques, groups=(group("g", "l", "w") | IN_ONE_RACK,), namespace=NAMESPACE)
+
+
+async def test_a_hierarchy_that_no_rack_has_room_for_waits_whole_and_runs_whole(four_nodes: ControlPlane, tmp_path: Path) -> None:
+    run = commands(four_nodes, tmp_path)
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        await admin.create(kinds.TOPOLOGY_BINDING, "", HALL)
+        await fill(admin, "node-a", "node-c")  # Two nodes are free, one in each rack.
+        waiting = await run("sync", "-f", written(tmp_path, tree()), "--yes", "--timeout", "8s")
+        assert waiting.code == Exit.STUCK, waiting.out
+        nodes = await placed(admin, "tree")
+        assert len(nodes) == 3 and set(nodes.values()) == {""}
+        assert "the scheduler says: " in (await run("status")).out
+
+        await empty(admin, "node-c")
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        nodes = await placed(admin, "tree")
+        assert {nodes[name] for name in nodes if name.startswith("tree-0-g-")} == {"node-c", "node-d"} and "" not in nodes.values()
+        await removed(admin, run, "tree")
+        await admin.delete(kinds.TOPOLOGY_BINDING, "", "hall")
+
+
 async def test_a_hierarchy_keeps_a_scaling_group_in_one_rack_and_goes_from_the_pods_upwards(
     four_nodes: ControlPlane, tmp_path: Path
 ) -> None:
-    run, small = commands(four_nodes, tmp_path), {"containers": [{"name": "main", "image": "x"}]}
-    pack = {"topologyConstraint": {"topologyName": "hall", "pack": {"required": "rack"}}}
-    manifest = podcliqueset(
-        "tree",
-        clique("front", 1, pod_spec=small),
-        clique("l", 1, pod_spec=gpus("8")),
-        clique("w", 1, pod_spec=gpus("8")),
-        groups=(group("g", "l", "w") | pack,),
-        namespace=NAMESPACE,
-    )
+    run = commands(four_nodes, tmp_path)
     async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
         await admin.create(kinds.TOPOLOGY_BINDING, "", HALL)
         for round_number in range(3):
-            code = (await run("sync", "-f", written(tmp_path, manifest), "--yes", "--timeout", "60s")).code
+            code = (await run("sync", "-f", written(tmp_path, tree()), "--yes", "--timeout", "60s")).code
             assert code == Exit.DONE, round_number
             nodes = {name: node for name, node in (await placed(admin, "tree")).items() if name.startswith("tree-0-g-")}
             assert len(nodes) == 2 and len({RACKS[node] for node in nodes.values()}) == 1
@@ -210,7 +169,7 @@ async def test_an_update_a_lost_node_and_a_killed_engine_end_well(four_nodes: Co
             await eventually(partial(_exists, admin, "life-0"))
             killed.kill()
         with engine_run(log, *words) as engine:
-            await eventually(partial(_has_nodes, admin, 4))
+            await eventually(partial(run_on, admin, "life", 4))
             groups = (await admin.list(kinds.POD_GROUP, NAMESPACE)).items
             pods = (await admin.list(kinds.POD, NAMESPACE)).items
             assert [body["metadata"]["name"] for body in groups] == ["life-0"] and len(pods) == 4
@@ -226,10 +185,10 @@ async def test_an_update_a_lost_node_and_a_killed_engine_end_well(four_nodes: Co
             lost = leader["spec"]["nodeName"]
             await admin.delete(kinds.NODE, "", lost)
             await admin.delete(kinds.POD, NAMESPACE, leader["metadata"]["name"], grace=0)
-            await eventually(partial(_says, admin, "life-0", "MembersMissing"))
-            register(four_nodes, lost, {RACK: RACKS[lost]})
-            await eventually(partial(_has_nodes, admin, 4))
-            await eventually(partial(_says, admin, "life-0", "Scheduled"))
+            await eventually(partial(says, admin, "life-0", "MembersMissing"))
+            add_node(four_nodes, lost)
+            await eventually(partial(run_on, admin, "life", 4))
+            await eventually(partial(says, admin, "life-0", "Scheduled"))
             engine.end()
         await removed(admin, commands(four_nodes, tmp_path), "life")
 
@@ -238,16 +197,6 @@ async def _exists(admin: KubernetesClient, name: str) -> bool:
     return any(body["metadata"]["name"] == name for body in (await admin.list(kinds.POD_GROUP, NAMESPACE)).items)
 
 
-async def _has_nodes(admin: KubernetesClient, number: int) -> bool:
-    nodes = await placed(admin, "life")
-    return len(nodes) == number == len(set(nodes.values()) - {""})
-
-
 async def _has_image(admin: KubernetesClient, image: str) -> bool:
     pods = (await admin.list(kinds.POD, NAMESPACE)).items
     return len(pods) == 4 and all(pod["spec"]["containers"][0]["image"] == image and pod["spec"].get("nodeName") for pod in pods)
-
-
-async def _says(admin: KubernetesClient, gang: str, reason: str) -> bool:
-    status = (await admin.get(kinds.PODGANG, NAMESPACE, gang)).get("status") or {}
-    return any(each["type"] == "Scheduled" and each["reason"] == reason for each in status.get("conditions", ()))

@@ -22,8 +22,7 @@ from resources.registry import BLUEPRINTS
 from tests.controlplane.accounts import user_of
 from tests.controlplane.cluster import ControlPlane
 from tests.stories.pods import is_bound, is_ready
-from tests.stories.stage import SETUP
-from tests.stories.test_control_plane import Audit, connection, define, synced
+from tests.stories.test_control_plane import SETUP, Audit, connection, define, synced
 from tests.takeover.epochs import POD_GANG_MAP, EpochGrove, definition
 from tests.takeover.grove_operator import Grove
 from tests.takeover.stored_set import Options

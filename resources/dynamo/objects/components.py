@@ -1,7 +1,8 @@
-"""Components: the objects of a graph on the component path. Multinode services become LeaderWorkerSets with Volcano PodGroups, others
-Deployments."""
+"""Components: the objects of a graph on the component path: LeaderWorkerSets with PodGroups for multinode services, else Deployments."""
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -16,9 +17,10 @@ from resources.dynamo.model.names import instance
 from resources.dynamo.objects.component_names import instance_name, name_fault
 from resources.dynamo.objects.component_service import component_services, service_names
 from resources.dynamo.objects.deployment import deployment
+from resources.dynamo.objects.group_scheduler import BY_VOLCANO, GroupScheduler, GroupSchedulers
 from resources.dynamo.objects.labels import pod_annotations
-from resources.dynamo.objects.leader_worker_set import VOLCANO, GroupTemplates, group_templates, leader_worker_set
-from resources.dynamo.objects.obsolete_components import obsolete_components
+from resources.dynamo.objects.leader_worker_set import GroupTemplates, group_templates, leader_worker_set
+from resources.dynamo.objects.obsolete_components import is_kept_for_pods, obsolete_components
 from resources.dynamo.objects.pod_group import pod_group
 from resources.dynamo.objects.pod_template import COMPONENT, INSTANCE
 from resources.dynamo.objects.service import service_name
@@ -29,31 +31,45 @@ MOST_INSTANCES = 10_000
 """The highest number of LeaderWorkerSets of one graph."""
 
 AUTOMATIC_NVLINK = "grove.io/auto-mnnvl"
+VOLCANO_FOR_ALL: Final[GroupSchedulers] = MappingProxyType({})
+"""The group schedulers where nothing is known of the cluster."""
 
 
 def component_resources(
-    graph: InferenceGraph, settings: DynamoSettings, lives: Slice, blockers: Mapping[str, str], *, was_ready: bool
+    graph: InferenceGraph,
+    settings: DynamoSettings,
+    lives: Slice,
+    blockers: Mapping[str, str],
+    schedulers: GroupSchedulers = VOLCANO_FOR_ALL,
+    *,
+    was_ready: bool,
 ) -> list[Resource]:
     """The objects of all services, then the removal of live ones that no service needs any more.
 
     `lives` are the graph's objects. `blockers`: service -> why its pods must not be created yet; a workload that exists already is
-    still updated. `was_ready`: whether the graph was ready as it is specified now: then no service has been scaled since. Raises
-    `GraphError` for more replicas of multinode services than `MOST_INSTANCES`.
+    still updated. `schedulers`: those of services on several nodes, where it is not Volcano. `was_ready`: whether the graph was ready as it
+    is specified now: then no service has been scaled since. Raises `GraphError` for more replicas of multinode services than
+    `MOST_INSTANCES`.
     """
     count = sum(service.replicas for service in graph.services if service.is_multinode)
     if count > MOST_INSTANCES:
         raise GraphError(f"spec.services: {count} replicas of multinode services are more than {MOST_INSTANCES}")
     desired = [
-        resource for service in graph.services for resource in _of_service(graph, service, settings, lives, blockers.get(service.name, ""))
+        resource
+        for service in graph.services
+        for resource in _of_service(
+            graph, service, settings, lives, blockers.get(service.name, ""), schedulers.get(service.name, BY_VOLCANO)
+        )
     ]
     if was_ready:
         desired = [replace(resource, reason=None) if resource.reason is Reason.SCALED_OUT else resource for resource in desired]
     return [*desired, *obsolete_components(graph, lives, {resource.id for resource in desired})]
 
 
-def component_notes(graph: InferenceGraph) -> tuple[str, ...]:
+def component_notes(graph: InferenceGraph, schedulers: GroupSchedulers = VOLCANO_FOR_ALL) -> tuple[str, ...]:
     """What the author of a graph should know on this path: what it asks for and does not get, and names that are shortened."""
-    return (*_graph_notes(graph), *(note for service in graph.services for note in _service_notes(graph, service)))
+    named = ((service, schedulers.get(service.name, BY_VOLCANO)) for service in graph.services)
+    return (*_graph_notes(graph), *(note for service, scheduler in named for note in _service_notes(graph, service, scheduler)))
 
 
 def component_warnings(graph: InferenceGraph, settings: DynamoSettings) -> tuple[str, ...]:
@@ -70,43 +86,56 @@ def _warnings(graph: InferenceGraph, service: GraphService, role: Role, settings
 
 
 def _of_service(
-    graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str
+    graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str, scheduler: GroupScheduler
 ) -> Iterator[Want | Hold]:
     if service.is_multinode:
-        yield from _multinode(graph, service, settings, lives, blocker)
+        yield from _multinode(graph, service, settings, lives, blocker, scheduler)
     else:
         yield from _single_node(graph, service, settings, lives, blocker)
 
 
-def _multinode(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str) -> Iterator[Want | Hold]:
+def _multinode(
+    graph: InferenceGraph, service: GraphService, settings: DynamoSettings, lives: Slice, blocker: str, scheduler: GroupScheduler
+) -> Iterator[Want | Hold]:
     try:
-        templates, fault = group_templates(graph, service, settings), ""
+        templates, fault = group_templates(graph, service, settings, scheduler), ""
     except PodFault as error:
         templates, fault = None, str(error)
     for index in range(service.replicas):
-        yield from _instance(graph, service, index, templates, lives, fault or blocker)
+        yield from _instance(graph, service, index, templates, lives, fault or blocker, scheduler)
     yield from component_services(graph, service, templates.leader if templates else {})
 
 
 def _instance(
-    graph: InferenceGraph, service: GraphService, index: int, templates: GroupTemplates | None, lives: Slice, blocker: str
+    graph: InferenceGraph,
+    service: GraphService,
+    index: int,
+    templates: GroupTemplates | None,
+    lives: Slice,
+    blocker: str,
+    scheduler: GroupScheduler,
 ) -> Iterator[Want | Hold]:
     """The PodGroup and the LeaderWorkerSet of one replica.
 
     A gang without its pods would wait in Volcano's queue for nothing, so both are held together, each unless it exists. Without
-    templates a live LeaderWorkerSet is held as well.
+    templates a live LeaderWorkerSet is held as well. New pods would keep a PodGroup that is being deleted: they wait until it is gone.
     """
     name = instance_name(graph, service, index)
     id = kinds.LEADER_WORKER_SET.id(graph.namespace, name)
-    live, gang = lives.objects.get(id), replace(pod_group(graph, service, index), reason=_why_absent(service, index, lives))
+    priority = str(templates.leader["spec"].get("priorityClassName") or "") if templates else ""
+    gang = replace(pod_group(graph, service, index, scheduler, priority), reason=_why_absent(service, index, lives))
+    live, live_gang = lives.objects.get(id), lives.objects.get(gang.id)
     reason = _name_fault(graph, name) or blocker
     is_held = bool(reason) and live is None
-    yield held(gang, reason, blocked=True) if is_held and gang.id not in lives.objects else gang
+    yield held(gang, reason, blocked=True) if is_held and live_gang is None else gang
     if templates is None:
         yield Hold(id, reason, (graph.owner,), blocked=True)
     else:
-        workload = replace(leader_worker_set(graph, service, index, templates, live), reason=gang.reason)
-        yield held(workload, reason, blocked=True) if is_held else workload
+        workload = replace(leader_worker_set(graph, service, index, templates, live, scheduler), reason=gang.reason)
+        if not is_held and live is None and live_gang is not None and is_kept_for_pods(live_gang):
+            yield held(workload, f"PodGroup {name} is being deleted; it is created again once its pods are gone")
+        else:
+            yield held(workload, reason, blocked=True) if is_held else workload
 
 
 def _why_absent(service: GraphService, index: int, lives: Slice) -> Reason | None:
@@ -154,14 +183,14 @@ def _asks_for_nvlink(annotations: Mapping[str, object]) -> bool:
     return annotations.get(AUTOMATIC_NVLINK) == "enabled"
 
 
-def _service_notes(graph: InferenceGraph, service: GraphService) -> Iterator[str]:
+def _service_notes(graph: InferenceGraph, service: GraphService, by: GroupScheduler) -> Iterator[str]:
     if not service.is_multinode:
         return
     field = f"spec.services[{service.name}]"
     scheduler = service.scheduler
-    if scheduler and scheduler != VOLCANO and graph.is_current:
-        yield f"{field}.extraPodSpec.schedulerName: {scheduler} schedules the pods one by one: only {VOLCANO} knows their gang"
-    elif scheduler and scheduler != VOLCANO:
-        yield f"{field}.extraPodSpec.schedulerName: {scheduler} is replaced by {VOLCANO}, which schedules the gangs of LeaderWorkerSets"
+    if scheduler and scheduler != by.name and graph.is_current:
+        yield f"{field}.extraPodSpec.schedulerName: {scheduler} schedules the pods one by one: only {by.name} knows their gang"
+    elif scheduler and scheduler != by.name:
+        yield f"{field}.extraPodSpec.schedulerName: {scheduler} is replaced by {by.name}, which schedules the gangs of LeaderWorkerSets"
     if service.replicas > 0 and (name := instance_name(graph, service, 0)) != (full := instance(graph, service, 0)):
         yield f"{field}: names of LeaderWorkerSets are shortened to fit pod labels: {full} becomes {name}"

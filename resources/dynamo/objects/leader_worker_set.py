@@ -1,4 +1,4 @@
-"""LeaderWorkerSets: one for each replica of a multinode service, with one group: a leader and its workers, gang-scheduled by Volcano."""
+"""LeaderWorkerSets: one for each replica of a multinode service, with one group: a leader and its workers, scheduled as a gang."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,10 +10,18 @@ from engine.resource import Body, Policy, Want
 from resources.base import kinds
 from resources.base.affinity import with_anti_affinity
 from resources.base.fields import manifest, mapping, mappings
-from resources.base.labels import POD_FORM
+from resources.base.labels import GANG_FORM, POD_FORM
 from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.objects.component_names import instance_name
+from resources.dynamo.objects.group_scheduler import (
+    BY_VOLCANO,
+    FORM,
+    GROUP_FIELD,
+    TEMPLATES,
+    GroupScheduler,
+    keeps_no_group,
+)
 from resources.dynamo.objects.labels import GRAPH_NAME, own_labels
 from resources.dynamo.objects.pod_template import (
     COMPONENT,
@@ -29,11 +37,9 @@ from resources.dynamo.objects.spread import is_spread
 from resources.dynamo.pods.builder import PodFault
 from resources.ports.configuration import DynamoSettings
 
-VOLCANO = "volcano"
 GROUP_NAME = "scheduling.k8s.io/group-name"
 """The annotation of a pod with the name of its PodGroup."""
 
-TEMPLATES = ("leaderTemplate", "workerTemplate")
 POLICY = Policy(
     exact=tuple(("spec", "leaderWorkerTemplate", template) for template in TEMPLATES),
     seal=TEMPLATE_HASH,
@@ -48,26 +54,42 @@ class GroupTemplates(Struct, frozen=True):
     worker: Body
 
 
-def group_templates(graph: InferenceGraph, service: GraphService, settings: DynamoSettings) -> GroupTemplates:
+def group_templates(
+    graph: InferenceGraph, service: GraphService, settings: DynamoSettings, scheduler: GroupScheduler = BY_VOLCANO
+) -> GroupTemplates:
     """The templates of a service. Raises `PodFault` for what the manifest shows to be wrong."""
-    return GroupTemplates(*(_template(graph, service, role, settings) for role in (Role.LEADER, Role.WORKER)))
+    return GroupTemplates(*(_template(graph, service, role, settings, scheduler) for role in (Role.LEADER, Role.WORKER)))
 
 
-def leader_worker_set(graph: InferenceGraph, service: GraphService, index: int, templates: GroupTemplates, live: Live | None) -> Want:
+def leader_worker_set(
+    graph: InferenceGraph,
+    service: GraphService,
+    index: int,
+    templates: GroupTemplates,
+    live: Live | None,
+    scheduler: GroupScheduler = BY_VOLCANO,
+) -> Want:
     """The LeaderWorkerSet of one replica, created after its PodGroup."""
     name = instance_name(graph, service, index)
     identity = {COMPONENT: service.name, GRAPH_NAME: graph.name, INSTANCE: str(index)} if is_spread(graph, service) else {}
-    marked = [_marked(template, index, name, identity) for template in (templates.leader, templates.worker)]
+    marked: list[Body] = [_marked(template, index, name, identity, scheduler) for template in (templates.leader, templates.worker)]
+    template_digest = template_hash(*marked)
+    if live is not None and keeps_no_group(live) and live.labels.get(TEMPLATE_HASH) == template_digest:
+        marked = [_without_group(template) for template in marked]  # Sent again, it would be dropped again.
     live_templates = mapping(mapping(live.body.get("spec")).get("leaderWorkerTemplate")) if live else {}
     forms = {field: server_form(template, live_templates.get(field)) for field, template in zip(TEMPLATES, marked, strict=True)}
-    own_hash = hash_label(template_hash(*marked), [(form, live_templates.get(field)) for field, form in forms.items()], live)
+    own_hash = hash_label(template_digest, [(form, live_templates.get(field)) for field, form in forms.items()], live)
     group: dict[str, Any] = {"size": service.nodes, **forms}
     body = manifest(
         kinds.LEADER_WORKER_SET,
         graph.namespace,
         name,
         {**object_labels(graph, service), INSTANCE: str(index), TEMPLATE_HASH: own_hash, **own_labels(graph)},
-        annotations={**object_annotations(service), **({POD_FORM: PodForm.CURRENT.value} if graph.is_current else {})},
+        annotations={
+            **{key: value for key, value in object_annotations(service).items() if key != GANG_FORM},
+            **({POD_FORM: PodForm.CURRENT.value} if graph.is_current else {}),
+            **({GANG_FORM: FORM} if scheduler.is_native else {}),
+        },
         spec={"replicas": 1, "startupPolicy": "LeaderCreated", "leaderWorkerTemplate": group},
     )
     return Want(
@@ -75,27 +97,34 @@ def leader_worker_set(graph: InferenceGraph, service: GraphService, index: int, 
         f"replica {index} of {service.name}: a leader and {_workers(service)}",
         (graph.owner,),
         body=body,
-        after=frozenset({kinds.VOLCANO_POD_GROUP.id(graph.namespace, name)}),
+        after=frozenset({scheduler.kind.id(graph.namespace, name)}),
         policy=POLICY,
     )
 
 
-def _marked(template: Body, index: int, name: str, spread: Mapping[str, str]) -> dict[str, Any]:
+def _marked(template: Body, index: int, name: str, spread: Mapping[str, str], scheduler: GroupScheduler) -> Body:
     """The template with the marks of one replica: its index, and the name of its PodGroup. No node may have two pods with the labels in
     `spread`, if there are any."""
     metadata = template["metadata"]
     labels = {**metadata["labels"], INSTANCE: str(index)}
-    annotations = {**metadata.get("annotations", {}), GROUP_NAME: name}
+    own = metadata.get("annotations", {})
+    annotations = own if scheduler.is_native else {**own, GROUP_NAME: name}
     spec = with_anti_affinity(template["spec"], spread) if spread else template["spec"]
-    return {**template, "metadata": {"labels": labels, "annotations": annotations}, "spec": spec}
+    if scheduler.is_native and spec["schedulerName"] == scheduler.name:
+        spec = {**spec, GROUP_FIELD: {"podGroupName": name}}
+    return {**template, "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})}, "spec": spec}
 
 
-def _template(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings) -> Body:
-    """The pod template of a role. Volcano schedules it, for only Volcano knows the PodGroup, unless the service names another scheduler; in
+def _without_group(template: Body) -> Body:
+    return {**template, "spec": {key: value for key, value in template["spec"].items() if key != GROUP_FIELD}}
+
+
+def _template(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings, scheduler: GroupScheduler) -> Body:
+    """The pod template of a role. The group scheduler places it, for no other knows the PodGroup, unless the service names another one; in
     the first form of pods whatever it names."""
     template = pod_template(graph, service, role, settings)
     own = service.scheduler if graph.is_current else ""
-    spec = {**template["spec"], "schedulerName": own or VOLCANO}
+    spec = {**template["spec"], "schedulerName": own or scheduler.name}
     _check(service, spec)
     return {**template, "spec": spec}
 

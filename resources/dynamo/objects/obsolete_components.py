@@ -5,13 +5,17 @@ from collections.abc import Collection, Iterator
 from engine.ids import Kind, ResourceId
 from engine.observed import Live, Slice
 from engine.reason import Because, Reason
-from engine.resource import Drop, Resource
+from engine.resource import PLAIN, Drop, Hold, Resource
+from engine.resource_plan import keepers
 from resources.base import kinds, labels
+from resources.base.labels import GROUP_PROTECTION
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.objects.component_service import COMPONENT_SERVICE
 from resources.dynamo.objects.pod_template import COMPONENT, INSTANCE
 
-REMOVED: tuple[Kind, ...] = (kinds.LEADER_WORKER_SET, kinds.VOLCANO_POD_GROUP, kinds.DEPLOYMENT, kinds.SERVICE)
+POD_GROUPS: tuple[Kind, ...] = (kinds.VOLCANO_POD_GROUP, kinds.POD_GROUP)
+"""The kinds of the PodGroups of LeaderWorkerSets."""
+REMOVED: tuple[Kind, ...] = (kinds.LEADER_WORKER_SET, *POD_GROUPS, kinds.DEPLOYMENT, kinds.SERVICE)
 """The kinds of the component path, in the order of removal."""
 
 
@@ -20,11 +24,24 @@ def obsolete_components(graph: InferenceGraph, lives: Slice, desired: Collection
     obsolete = [live for kind in REMOVED for live in _of_kind(lives, kind) if live.id not in desired]
     ids = {live.id for live in obsolete}
     for live in obsolete:
-        gang = kinds.VOLCANO_POD_GROUP.id(live.id.namespace, live.id.name)
-        is_last = live.id.kind != kinds.LEADER_WORKER_SET.name or gang not in ids
-        after = frozenset[ResourceId]() if is_last else frozenset({gang})
         because = Because(Reason.TEMPLATE_CHANGED, why) if why else _because(graph, live)
-        yield Drop(live.id, because.text, after=after, reason=because.reason)
+        yield removal(live, because.text, ids, because.reason)
+
+
+def removal(live: Live, why: str, removed: Collection[ResourceId], reason: Reason | None) -> Resource:
+    """The removal of an object: a LeaderWorkerSet is deleted before its PodGroup, if that is among those `removed`.
+
+    Kubernetes keeps a PodGroup of its own until its pods are gone: that is waited for.
+    """
+    if is_kept_for_pods(live):
+        return Hold(live.id, f"{why}; it goes once Kubernetes has seen that its pods are gone")
+    gangs = {kind.id(live.id.namespace, live.id.name) for kind in POD_GROUPS} if live.id.kind == kinds.LEADER_WORKER_SET.name else set()
+    return Drop(live.id, why, after=frozenset(gangs.intersection(removed)), reason=reason)
+
+
+def is_kept_for_pods(live: Live) -> bool:
+    """Whether an object is a PodGroup that is being deleted and that Kubernetes keeps for its pods."""
+    return live.deleting_since is not None and keepers(live, PLAIN) == (GROUP_PROTECTION,)
 
 
 def _of_kind(lives: Slice, kind: Kind) -> Iterator[Live]:

@@ -1,0 +1,118 @@
+"""Gangs of a real kube-scheduler beside what was there before: pods placed one by one, PodGroups of others, clusters without any."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.paths import get
+from enginectl.base.exit_codes import Exit
+from resources.base import kinds
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.fixtures import started
+from tests.stories.gang_cluster import (
+    NAMESPACE,
+    commands,
+    is_member,
+    minimums,
+    mode,
+    nodes_in_racks,
+    placed,
+    pods_of,
+    prepare,
+    removed,
+    uids,
+    whole_nodes,
+    written,
+)
+from tests.stories.test_control_plane import connection
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+NOT_SERVED = "gangScheduling of default-scheduler is Require, and the cluster does not serve PodGroup of scheduling.k8s.io/v1beta1"
+
+
+@pytest.fixture(scope="module")
+def four_nodes(gang_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The cluster with four nodes, each with room for one pod of these tests."""
+    with nodes_in_racks(gang_plane) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def without_gangs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster that does not serve PodGroups."""
+    with started(tmp_path_factory, ["kcm"], gangs=False) as plane:
+        yield plane
+
+
+async def test_a_fleet_that_runs_stays_as_it_is_and_new_replicas_are_gangs(four_nodes: ControlPlane, tmp_path: Path) -> None:
+    before, after = commands(four_nodes, tmp_path, mode("Off")), commands(four_nodes, tmp_path)
+    manifest = whole_nodes("old")
+    manifest["spec"]["template"]["cliques"][1]["spec"] |= {"replicas": 1, "minAvailable": 1}
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        assert (await before("sync", "-f", written(tmp_path, manifest), "--yes", "--timeout", "60s")).code == Exit.DONE
+        running = await uids(admin, kinds.POD)
+        assert await minimums(admin) == {} and len(running) == 2
+
+        shown = await after("diff")
+        note = f"the pods of {NAMESPACE}/old-0 are placed one by one until they are created anew"
+        assert shown.code == Exit.DONE and shown.out.startswith("No changes.") and note in shown.out + shown.err, shown
+        status = await after("status")
+        assert note in status.out + status.err
+        assert (await after("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert await uids(admin, kinds.POD) == running and await minimums(admin) == {}
+
+        manifest["spec"]["replicas"] = 2
+        assert (await after("sync", "-f", written(tmp_path, manifest), "--yes", "--timeout", "60s")).code == Exit.DONE
+        pods = await pods_of(admin, "old")
+        assert running.items() <= (await uids(admin, kinds.POD)).items() and await minimums(admin) == {"old-1": 2}
+        assert {name for name, pod in pods.items() if is_member(pod)} == pods.keys() - running.keys()
+        assert note in (shown := await after("diff")).out + shown.err
+
+        # A member that is lost in the old gang comes back as its others are: by itself.
+        lost = next(iter(running))
+        await admin.delete(kinds.POD, NAMESPACE, lost, grace=0)
+        assert (await after("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert await minimums(admin) == {"old-1": 2} and "" not in (await placed(admin, "old")).values()
+        await removed(admin, after, "old")
+
+
+async def test_a_pod_group_of_others_under_the_name_of_a_gang_blocks_it_with_the_way_out(four_nodes: ControlPlane, tmp_path: Path) -> None:
+    run = commands(four_nodes, tmp_path)
+    foreign = {
+        "apiVersion": kinds.POD_GROUP.api_version,
+        "kind": kinds.POD_GROUP.name,
+        "metadata": {"name": "taken-0", "namespace": NAMESPACE},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 7}}},
+    }
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        await admin.create(kinds.POD_GROUP, NAMESPACE, foreign)
+        blocked = await run("sync", "-f", written(tmp_path, whole_nodes("taken")), "--yes", "--timeout", "20s")
+        assert blocked.code == Exit.STUCK and await placed(admin, "taken") == {}
+        why = f"PodGroup {NAMESPACE}/taken-0 already exists but is not controlled by PodGang {NAMESPACE}/taken-0"
+        status = await run("status")
+        assert why in blocked.out and why in status.out, (blocked.out, status.out)
+        group = await admin.get(kinds.POD_GROUP, NAMESPACE, "taken-0")
+        assert get(group, ("spec", "schedulingPolicy", "gang", "minCount")) == 7 and "ownerReferences" not in group["metadata"]
+
+        await admin.delete(kinds.POD_GROUP, NAMESPACE, "taken-0")
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert await minimums(admin) == {"taken-0": 3} and len(set((await placed(admin, "taken")).values())) == 3
+        await removed(admin, run, "taken")
+
+
+async def test_required_gangs_refuse_a_cluster_that_does_not_serve_them(without_gangs: ControlPlane, tmp_path: Path) -> None:
+    run = commands(without_gangs, tmp_path, mode("Require"))
+    async with connection(without_gangs, "admin") as admin:
+        await prepare(admin)
+        file = written(tmp_path, whole_nodes("never"))
+        refused = await run("sync", "-f", file, "--yes", "--timeout", "20s")
+        assert refused.code == Exit.PREFLIGHT and NOT_SERVED in refused.err
+        checked = await run("preflight")
+        assert checked.code == Exit.PREFLIGHT and "PodGroups of default-scheduler" in checked.out
+        assert (await admin.list(kinds.PODCLIQUESET, NAMESPACE)).items == []
+        shown = await commands(without_gangs, tmp_path)("diff", "-f", file)
+        assert "default-scheduler does not schedule gangs" in shown.out + shown.err

@@ -1,0 +1,228 @@
+"""Gangs of a real kube-scheduler while they change: scaled, edited, recycled, short of room; nothing is created twice and nothing left."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from engine.conditions import is_true
+from engine.observed import moment
+from engine.runtime.sync_report import Ending
+from enginectl.base.exit_codes import Exit
+from providers.kubernetes.client import KubernetesClient
+from providers.schedulers.kube import kube_scheduler
+from resources.base import kinds
+from resources.policies.availability import FIRST_MOMENTS, SCHEDULED
+from resources.ports.configuration import GangMode
+from tests.builders import clique, group, podcliqueset
+from tests.controlplane.cluster import ControlPlane
+from tests.mnnvl.sets import gpus
+from tests.stories.engine_processes import engine_run
+from tests.stories.gang_cluster import (
+    NAMESPACE,
+    Body,
+    add_node,
+    commands,
+    empty,
+    fill,
+    is_gated,
+    is_member,
+    left,
+    minimums,
+    nodes_in_racks,
+    placed,
+    pods_of,
+    prepare,
+    removed,
+    run_on,
+    uids,
+    whole_nodes,
+    written,
+)
+from tests.stories.stage import DEFAULT, SETUP
+from tests.stories.test_control_plane import Audit, connection, synced
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
+
+NATIVE = replace(SETUP, schedulers={DEFAULT: kube_scheduler(GangMode.AUTO)})
+SMALL = {"containers": [{"name": "main", "image": "x"}]}
+
+
+@pytest.fixture(scope="module")
+def four_nodes(gang_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The cluster with four nodes, each with room for one whole-node pod of these tests."""
+    with nodes_in_racks(gang_plane) as plane:
+        yield plane
+
+
+def grouped() -> Body:
+    """A set of a clique with pods beyond its minimum, and a scaling group each further replica of which is a gang of two whole nodes."""
+    cliques = (clique("a", 4, pod_spec=SMALL, minAvailable=2), clique("l", pod_spec=gpus("8")), clique("w", pod_spec=gpus("8")))
+    return podcliqueset("web", *cliques, groups=(group("g", "l", "w"),), namespace=NAMESPACE)
+
+
+async def scale(admin: KubernetesClient, kind: Any, name: str, replicas: int) -> None:
+    """`kubectl scale`, as an autoscaler does it."""
+    await admin.patch(kind, NAMESPACE, name, {"spec": {"replicas": replicas}}, subresource="scale")
+
+
+async def test_gangs_follow_autoscalers_with_few_writes_and_as_forecast(four_nodes: ControlPlane) -> None:
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        audit = Audit(four_nodes)
+
+        async def settled() -> Audit:
+            report = await synced(four_nodes, NAMESPACE, NATIVE)
+            assert (report.ending, report.failures) == (Ending.DONE, ()), [(wait.id.name, wait.why) for wait in report.pending]
+            assert audit.read().refused == []
+            return audit
+
+        await admin.create(kinds.PODCLIQUESET, NAMESPACE, grouped())
+        writes = (await settled()).writes
+        assert (writes["create podgroups"], writes["create pods"]) == (1, 6) and await minimums(admin) == {"web-0": 4}
+        assert (await settled()).writes.total() == 0
+
+        await scale(admin, kinds.SCALING_GROUP, "web-0-g", 2)
+        writes = (await settled()).writes
+        assert (writes["create podgroups"], writes["create pods"], writes["delete pods"]) == (1, 2, 0)
+        assert await minimums(admin) == {"web-0": 4, "web-0-g-0": 2}
+        await scale(admin, kinds.SCALING_GROUP, "web-0-g", 1)
+        writes = (await settled()).writes
+        assert (writes["create pods"], writes["delete pods"]) == (0, 2) and await minimums(admin) == {"web-0": 4}
+
+        # Below its minimum the clique needs the pods that it has; above it the new pods of the minimum are members again.
+        await scale(admin, kinds.PODCLIQUE, "web-0-a", 1)
+        writes = (await settled()).writes
+        assert (writes["patch podgroups"], writes["delete pods"]) == (1, 3) and await minimums(admin) == {"web-0": 3}
+        await scale(admin, kinds.PODCLIQUE, "web-0-a", 5)
+        writes = (await settled()).writes
+        assert (writes["create pods"], writes["delete pods"]) == (4, 0) and await minimums(admin) == {"web-0": 4}
+        pods = (await pods_of(admin, "web")).values()
+        assert (len(pods), sum(map(is_member, pods)), any(map(is_gated, pods))) == (7, 4, False)
+        assert (await settled()).writes.total() == 0
+
+        await admin.delete(kinds.PODCLIQUESET, NAMESPACE, "web", propagation="Background")
+        await settled()
+        assert await left(admin) == []
+
+
+async def test_a_scaled_gang_without_room_takes_no_node_and_an_update_creates_nothing_twice(four_nodes: ControlPlane) -> None:
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        await fill(admin, "node-d")
+        await admin.create(kinds.PODCLIQUESET, NAMESPACE, grouped())
+        assert (await synced(four_nodes, NAMESPACE, NATIVE)).ending is Ending.DONE
+
+        await scale(admin, kinds.SCALING_GROUP, "web-0-g", 2)  # One node is free, and it needs two.
+        assert (await synced(four_nodes, NAMESPACE, NATIVE, patience=8)).ending is not Ending.DONE
+        scaled = {name: node for name, node in (await placed(admin, "web")).items() if name.startswith("web-0-g-1-")}
+        assert len(scaled) == 2 and set(scaled.values()) == {""}
+        await empty(admin, "node-d")
+        assert (await synced(four_nodes, NAMESPACE, NATIVE)).ending is Ending.DONE
+        groups, audit = await uids(admin, kinds.POD_GROUP), Audit(four_nodes)
+
+        changed = grouped()
+        for each in changed["spec"]["template"]["cliques"]:
+            each["spec"]["podSpec"] = {"containers": [{**each["spec"]["podSpec"]["containers"][0], "image": "example/model:2"}]}
+        await admin.patch(kinds.PODCLIQUESET, NAMESPACE, "web", {"spec": changed["spec"]}, how="merge")
+        assert (await synced(four_nodes, NAMESPACE, NATIVE)).ending is Ending.DONE
+        writes = audit.read().writes
+        pods = (await pods_of(admin, "web")).values()
+        assert {pod["spec"]["containers"][0]["image"] for pod in pods} == {"example/model:2"} and len(pods) == 8
+        assert (writes["create pods"], writes["delete pods"], writes["create podgroups"]) == (8, 8, 0)
+        assert (await uids(admin, kinds.POD_GROUP), sum(map(is_member, pods))) == (groups, 6)
+
+        await admin.delete(kinds.PODCLIQUESET, NAMESPACE, "web", propagation="Background")
+        await synced(four_nodes, NAMESPACE, NATIVE)
+        assert await left(admin) == []
+
+
+async def test_pods_beyond_the_minimum_are_gated_until_it_has_nodes(four_nodes: ControlPlane, tmp_path: Path) -> None:
+    run = commands(four_nodes, tmp_path)
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        await fill(admin, "node-c", "node-d")
+        assert (await run("sync", "-f", written(tmp_path, whole_nodes("more", extra=2)), "--yes", "--timeout", "8s")).code == Exit.STUCK
+        pods = (await pods_of(admin, "more")).values()
+        assert [is_gated(pod) for pod in pods if not is_member(pod)] == [True, True]
+        assert [is_gated(pod) for pod in pods if is_member(pod)] == [False] * 3
+        assert set((await placed(admin, "more")).values()) == {""}
+
+        await empty(admin, "node-c")
+        await run("sync", "--yes", "--timeout", "8s")
+        pods = (await pods_of(admin, "more")).values()
+        assert [bool(pod["spec"].get("nodeName")) for pod in pods if is_member(pod)] == [True] * 3
+        assert [(bool(pod["spec"].get("nodeName")), is_gated(pod)) for pod in pods if not is_member(pod)] == [(False, False)] * 2
+
+        await empty(admin, "node-d")
+        await eventually(partial(run_on_nodes, admin, "more", 4))
+        await removed(admin, run, "more")
+
+
+async def run_on_nodes(admin: KubernetesClient, name: str, number: int) -> bool:
+    """Whether so many pods of a set are on nodes; others may wait."""
+    return sum(map(bool, (await placed(admin, name)).values())) == number
+
+
+async def test_a_gang_that_has_lost_a_member_for_too_long_is_recycled_and_takes_no_node_until_all_fit(
+    four_nodes: ControlPlane, tmp_path: Path
+) -> None:
+    words = ("-n", NAMESPACE, "--kubeconfig", four_nodes.kubeconfig("admin"))
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        await fill(admin, "node-d")
+        with engine_run(tmp_path / "engine.log", *words) as engine:
+            await admin.create(kinds.PODCLIQUESET, NAMESPACE, whole_nodes("frail", terminationDelay="8s"))
+            await eventually(partial(run_on, admin, "frail", 3))
+            await eventually(partial(_has_run, admin))
+            before = await uids(admin, kinds.PODCLIQUE)
+
+            leader, pod = next((name, pod) for name, pod in (await pods_of(admin, "frail")).items() if name.startswith("frail-0-l-"))
+            lost = pod["spec"]["nodeName"]
+            await admin.delete(kinds.NODE, "", lost)
+            await admin.delete(kinds.POD, NAMESPACE, leader, grace=0)
+            await eventually(partial(_is_recycled, admin, before))
+            await eventually(partial(run_on_nodes, admin, "frail", 0))
+            assert set(await minimums(admin)) == {"frail-0"}
+
+            add_node(four_nodes, lost)
+            await eventually(partial(run_on, admin, "frail", 3))
+            engine.end()
+        await removed(admin, commands(four_nodes, tmp_path), "frail")
+
+
+async def _has_run(admin: KubernetesClient) -> bool:
+    """Whether all cliques are known to have been scheduled, and are so old that what becomes of them now is no part of their creation."""
+    cliques = (await admin.list(kinds.PODCLIQUE, NAMESPACE)).items
+    ages = [datetime.now(UTC) - moment(body["metadata"]["creationTimestamp"]) for body in cliques]
+    return min(ages) > FIRST_MOMENTS + timedelta(seconds=1) and all(is_true(body["status"]["conditions"], SCHEDULED) for body in cliques)
+
+
+async def _is_recycled(admin: KubernetesClient, before: dict[str, str]) -> bool:
+    """Whether all cliques are others, and all of their pods exist again."""
+    now = await uids(admin, kinds.PODCLIQUE)
+    return now.keys() == before.keys() and not set(now.values()) & set(before.values()) and len(await placed(admin, "frail")) == 3
+
+
+async def test_pods_that_start_in_order_are_members_from_the_beginning(four_nodes: ControlPlane, tmp_path: Path) -> None:
+    run = commands(four_nodes, tmp_path)
+    manifest = whole_nodes("ordered", cliqueStartupType="CliqueStartupTypeInOrder")
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        await fill(admin, "node-c", "node-d")
+        file = written(tmp_path, manifest)
+        assert (await run("sync", "-f", file, "--yes", "--timeout", "8s")).code == Exit.STUCK
+        pods = await pods_of(admin, "ordered")
+        assert len(pods) == 3 and all(map(is_member, pods.values())) and not any(map(is_gated, pods.values()))
+        waiters = {name.rsplit("-", 1)[0]: len(pod["spec"].get("initContainers", ())) for name, pod in pods.items()}
+        assert waiters == {"ordered-0-l": 0, "ordered-0-w": 1} and set((await placed(admin, "ordered")).values()) == {""}
+
+        await empty(admin, "node-c")
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert await run_on(admin, "ordered", 3) and await minimums(admin) == {"ordered-0": 3}
+        await removed(admin, run, "ordered")
