@@ -40,10 +40,10 @@ from enginectl.serving.admission import REVIEW_LIMITS, AdmissionRules, Judge, ad
 from enginectl.serving.endpoints import SWITCH_INTERVAL
 from enginectl.serving.template_access import TemplateReader
 from providers.certificates.live_context import server_context
+from providers.http.address import Address
+from providers.http.server import serve
+from providers.http.thread import in_thread
 from providers.reference_caches import ReferenceCaches
-from providers.serving.address import Address
-from providers.serving.server import serve
-from providers.serving.thread import in_thread
 from resources.admission.managed_rules import Protection
 from resources.install.webhooks import VALIDATE_SET
 from resources.registry import BLUEPRINTS

@@ -37,7 +37,7 @@ from tests.test_layout import (
         (imports_only_folders_below, "resources/model/view.py", "from resources import settings"),
         (imports_only_folders_below, "resources/attic/old.py", "x = 1"),
         (imports_only_folders_below, "engine/forecast/simulation.py", "from engine.report.text import lines"),
-        (imports_only_folders_below, "providers/serving/server.py", "from providers.key_pair import KeyPair"),
+        (imports_only_folders_below, "providers/http/server.py", "from providers.key_pair import KeyPair"),
         (imports_only_folders_below, "sandbox/src/grove_sandbox/kinds/pod.py", "from grove_sandbox.api.store import Store"),
         (imports_only_layers_below, "sandbox/src/grove_sandbox/process.py", "from engine.ids import Kind"),
         (imports_only_layers_below, "cmd/enginectl/main.py", "def late():\n    from grove_sandbox.process import sandbox"),
@@ -72,7 +72,7 @@ def test_a_violation_is_found(rule: Rule, path: str, text: str) -> None:
     [
         ("engine/planner.py", "from datetime import UTC, datetime, timedelta\nepoch = datetime.fromtimestamp(0, UTC)"),
         ("engine/leaves.py", "from deepdiff import DeepDiff"),
-        ("providers/policies/cel.py", "from google.protobuf import descriptor_pool"),
+        ("providers/plan_policies/cel.py", "from google.protobuf import descriptor_pool"),
         ("engine/runtime/clock.py", "import time, anyio, datetime\nnow = datetime.datetime.now(datetime.UTC)"),
         ("engine/runtime/loop.py", "from engine.tick import tick\nasync def run(clock):\n    await clock.sleep(clock.now())"),
         ("resources/children/pod.py", "from engine.graph import Graph\nfrom resources.model.view import View"),

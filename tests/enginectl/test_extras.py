@@ -91,7 +91,9 @@ def modules() -> list[str]:
     """Every module of the product outside of policies."""
     files = [path for root in ("engine", "resources", "providers", "cmd") for path in (ROOT / root).rglob("*.py")]
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removeprefix("cmd.").removesuffix(".__init__") for path in files]
-    return sorted(name for name in names if not name.startswith(("grove_sandbox", "providers.policies")) and not name.endswith("__main__"))
+    return sorted(
+        name for name in names if not name.startswith(("grove_sandbox", "providers.plan_policies")) and not name.endswith("__main__")
+    )
 
 
 def test_every_other_module_is_imported_without_the_extras() -> None:
@@ -102,7 +104,7 @@ def test_every_other_module_is_imported_without_the_extras() -> None:
 
 def test_a_defect_of_our_own_is_not_reported_as_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(name: str) -> None:
-        raise ModuleNotFoundError("No module named 'providers.policies.gone'", name="providers.policies.gone")
+        raise ModuleNotFoundError("No module named 'providers.plan_policies.gone'", name="providers.plan_policies.gone")
 
     monkeypatch.setattr(extras, "import_module", broken)
 

@@ -9,7 +9,7 @@ import yaml
 from enginectl.actions.schema import schema
 from enginectl.base.options import DocumentName
 from enginectl.input.plan_policies import load_policies
-from providers.policies.cel import CelExpressions
+from providers.plan_policies.cel import CelExpressions
 from resources.plan_policies.judge import judge, rule_names
 from resources.plan_policies.plan_data import PlanData
 from tests.enginectl.calling import ROOT

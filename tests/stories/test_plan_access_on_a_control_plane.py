@@ -14,7 +14,7 @@ from tests.controlplane.fixtures import started as plane_started
 from tests.controlplane.installed_accounts import install_account
 from tests.enginectl.calling import started
 from tests.enginectl.serving.test_endpoints import Installed, Running
-from tests.providers.serving.talking import HOST
+from tests.providers.http.talking import HOST
 from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.e2e

@@ -25,7 +25,7 @@ from tests.controlplane.installed_accounts import install_account
 from tests.enginectl.calling import started
 from tests.enginectl.serving.test_endpoints import Installed, Running
 from tests.laws.toy import CONFIGURATION as TOY
-from tests.providers.serving.talking import HOST
+from tests.providers.http.talking import HOST
 from tests.resources.admission.graphs import graph, wide
 from tests.resources.admission.requests import binding, put, small
 from tests.waiting import PATIENCE, until

@@ -218,7 +218,7 @@ async def judged(report: Report, observed: Pass[Configuration], policies: Polici
 
 
 def _judged(report: Report, observed: Pass[Configuration], policies: Policies) -> Report:
-    from providers.policies.process import expressions_of_child  # Needs an extra, as everything of that folder does.
+    from providers.plan_policies.process import expressions_of_child  # Needs an extra, as everything of that folder does.
     from resources.plan_policies.judge import judge
     from resources.plan_policies.plan_data import plan_data
 

@@ -13,7 +13,8 @@ INSTALL = "pip install '.[policy]', in a checkout of the project"
 def require_policies() -> None:
     """Raise `InputError` if the libraries of the extra `policy` are not installed."""
     _require(
-        "providers.policies.cel", "--policy needs a library that is not installed: pip install '.[policy]', in a checkout of the project"
+        "providers.plan_policies.cel",
+        "--policy needs a library that is not installed: pip install '.[policy]', in a checkout of the project",
     )
 
 

@@ -101,7 +101,7 @@ def _refuse_repeated(loaded: Iterable[tuple[Manifest, PlanPolicy]]) -> None:
 
 def _faults(policy: PlanPolicy) -> Iterator[Issue]:
     """An issue for each expression that is not valid."""
-    from providers.policies.cel import check  # Needs the extra, as everything of that folder does.
+    from providers.plan_policies.cel import check  # Needs the extra, as everything of that folder does.
 
     for path, scope, expression, type in _expressions(policy):
         fault = check(scope, expression, type) if expression else None

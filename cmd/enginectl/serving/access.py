@@ -17,7 +17,7 @@ from engine.report.printable import clipped
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Client
 from enginectl.serving.debug import HEADERS
-from providers.serving.message import Handler, HttpResponse, IncomingRequest, Routes, refusal
+from providers.http.message import Handler, HttpResponse, IncomingRequest, Routes, refusal
 from resources.base.fields import mapping
 from resources.install.permissions import ACCESS_REVIEW, TOKEN_REVIEW
 from resources.install.roles import PLAN_URL

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from enginectl.serving.template_access import TemplateReader
+from providers.http.address import AddressLimits
+from providers.http.message import JSON, Handler, HttpResponse, IncomingRequest, Routes, refusal
 from providers.reference_caches import NO_READS, CachedReferences, Reads, ReferenceCaches
-from providers.serving.address import AddressLimits
-from providers.serving.message import JSON, Handler, HttpResponse, IncomingRequest, Routes, refusal
 from resources.admission.admit import admit
 from resources.admission.consent_rules import TemplateAccess, new_references, with_consent
 from resources.admission.managed_rules import Protection

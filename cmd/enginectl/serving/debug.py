@@ -13,7 +13,7 @@ from engine.report.json import document, moment_text, printed
 from engine.report.model import Report
 from engine.runtime.passes import Pass
 from enginectl.serving.last_pass import LoopState
-from providers.serving.message import JSON, HttpResponse, IncomingRequest, Routes, refusal
+from providers.http.message import JSON, HttpResponse, IncomingRequest, Routes, refusal
 from resources.install.roles import PLAN_URL
 from resources.ports.configuration import Configuration
 

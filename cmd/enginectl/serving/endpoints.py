@@ -25,9 +25,9 @@ from providers.certificates.bundles import ServedService, targets_of
 from providers.certificates.given import GivenCertificate
 from providers.certificates.self_made import CertificatePlace, SelfMadeCertificate
 from providers.certificates.server_certificate import ServerCertificate
+from providers.http.server import serve
+from providers.http.thread import Started, in_thread
 from providers.reference_caches import ReferenceCaches
-from providers.serving.server import serve
-from providers.serving.thread import Started, in_thread
 from resources.admission.look_ups import LookUp, look_ups
 from resources.install.webhooks import SERVICE, could_be_installed
 

@@ -14,7 +14,7 @@ from enginectl.serving.debug import Show, ShownPass, WhoLeads, debug_routes
 from enginectl.serving.last_pass import LastPass, LoopState
 from enginectl.wiring.configuration import Wiring
 from providers.cache_state import CacheState
-from providers.serving.message import Routes
+from providers.http.message import Routes
 from resources.install.publication import place_of
 from resources.ports.configuration import Configuration
 

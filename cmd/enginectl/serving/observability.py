@@ -11,8 +11,8 @@ from enginectl.serving import checks
 from enginectl.serving.admission import ReviewObserver
 from enginectl.serving.checks import Health, HealthCheck, Heartbeat, LeadershipCheck
 from providers.cache_state import CachingProvider
+from providers.http.message import Handler, HttpResponse, IncomingRequest, Routes
 from providers.metrics.metrics import EngineMetrics, compressed
-from providers.serving.message import Handler, HttpResponse, IncomingRequest, Routes
 from resources.ports.configuration import Configuration
 
 

@@ -18,7 +18,7 @@ from enginectl.serving import page_tables as tables
 from enginectl.serving.debug import Foresee, ReadState, Show, ShownPass, WhoLeads, asks_for_forecast, narrowed, why_no_plan
 from enginectl.serving.last_pass import LoopState
 from providers.cache_state import CacheState
-from providers.serving.message import HTML, HttpResponse, IncomingRequest, Routes, refusal
+from providers.http.message import HTML, HttpResponse, IncomingRequest, Routes, refusal
 from resources.base.kinds import PODCLIQUESET
 from resources.install.roles import PLAN_URL
 from resources.ports.configuration import Configuration

@@ -7,8 +7,8 @@ from msgspec import Struct, field
 
 from enginectl.serving.admission import REVIEW_LIMITS
 from enginectl.wiring.configuration import pod_namespace
-from providers.serving.address import Address
-from providers.serving.message import Routes
+from providers.http.address import Address
+from providers.http.message import Routes
 from resources.settings import Settings
 
 

@@ -9,7 +9,7 @@ from engine.errors import Forbidden, Unreachable
 from engine.ids import Kind
 from enginectl.serving.access import KEPT_ANSWERS, KEPT_SECONDS, TokenReviewer, for_loopback, with_token
 from grove_sandbox.clock import VirtualClock
-from providers.serving.message import HttpResponse, IncomingRequest, Routes
+from providers.http.message import HttpResponse, IncomingRequest, Routes
 
 pytestmark = pytest.mark.anyio
 

@@ -20,9 +20,9 @@ from enginectl.serving.template_access import TemplateReader
 from grove_sandbox.api.verbs import Api
 from grove_sandbox.clients.inprocess import InProcessClient
 from grove_sandbox.clock import VirtualClock
+from providers.http.message import HttpResponse, IncomingRequest
 from providers.reference_caches import ReferenceCaches
 from providers.registry import SCHEDULERS
-from providers.serving.message import HttpResponse, IncomingRequest
 from resources.admission.admit import UNPROTECTED, admit
 from resources.admission.look_ups import look_ups
 from resources.admission.managed_rules import DISABLE_PROTECTION, Protection
@@ -32,7 +32,7 @@ from resources.children.table import CHILDREN
 from resources.install.webhooks import AUTHORIZER, DEFAULT_GRAPH, DEFAULT_SET, VALIDATE_BINDING, VALIDATE_GRAPH, VALIDATE_SET, Webhook
 from resources.ports.configuration import Configuration
 from resources.schema.crds import crds
-from tests.providers.serving.talking import Events, elsewhere, read_answers, request, served
+from tests.providers.http.talking import Events, elsewhere, read_answers, request, served
 from tests.resources.admission import test_create_rules as creation
 from tests.resources.admission import test_sharing_rules as sharing
 from tests.resources.admission import test_update_rules as update

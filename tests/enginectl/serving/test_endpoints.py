@@ -21,7 +21,7 @@ from resources.install.webhooks import VALIDATE_SET
 from tests.enginectl.box import Box
 from tests.enginectl.calling import finished, started
 from tests.ports import free_port
-from tests.providers.serving.talking import HOST
+from tests.providers.http.talking import HOST
 from tests.resources.admission.requests import put, small
 from tests.resources.admission.test_review import review
 from tests.waiting import PATIENCE

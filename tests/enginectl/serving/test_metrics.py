@@ -8,8 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from enginectl.serving.observability import accepts_gzip, measured, metrics_routes
 from grove_sandbox.clock import VirtualClock
+from providers.http.message import HttpResponse, IncomingRequest
 from providers.metrics.metrics import EngineMetrics
-from providers.serving.message import HttpResponse, IncomingRequest
 
 pytestmark = pytest.mark.anyio
 

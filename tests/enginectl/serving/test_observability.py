@@ -10,8 +10,8 @@ from enginectl.serving.checks import LONGEST_PAUSE, Health, HealthCheck, Heartbe
 from enginectl.serving.observability import probe_routes
 from grove_sandbox.clock import VirtualClock
 from providers.cache_state import FRESH_FOR, CacheState
+from providers.http.message import IncomingRequest
 from providers.kubernetes.connection_pool import DEFAULT_REQUEST_LIMITS
-from providers.serving.message import IncomingRequest
 from resources.base.kinds import POD, SERVICE
 
 pytestmark = pytest.mark.anyio

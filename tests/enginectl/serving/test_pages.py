@@ -16,7 +16,7 @@ from tests.builders import clique, podcliqueset
 from tests.engine.report.test_html import Document
 from tests.enginectl.box import Box
 from tests.enginectl.serving.test_endpoints import Installed, installed, running
-from tests.providers.serving.talking import HOST
+from tests.providers.http.talking import HOST
 from tests.stories.refusing import Quota
 from tests.waiting import PATIENCE
 from tests.waiting import until as eventually

@@ -20,7 +20,7 @@ from grove_sandbox.http.faults import InjectedFault
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, command, environment
 from tests.ports import free_port
-from tests.providers.serving.talking import HOST
+from tests.providers.http.talking import HOST
 from tests.waiting import PATIENCE, until
 
 FIRST = ROOT / "examples" / "01-first-gang"

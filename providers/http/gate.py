@@ -6,7 +6,7 @@ from types import TracebackType
 
 import anyio
 
-from providers.serving.address import AddressLimits
+from providers.http.address import AddressLimits
 
 
 class Evicted(ConnectionAbortedError):

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from providers.serving.message import Routes
+from providers.http.message import Routes
 
 ALL_INTERFACES: Final = ""
 """The host of an address that listens on every interface, IPv4 and IPv6."""

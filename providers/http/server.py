@@ -13,9 +13,9 @@ from engine.errors import InputError
 from engine.report.printable import printable
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
-from providers.serving.address import ALL_INTERFACES, Address
-from providers.serving.connection import ClientConnection
-from providers.serving.gate import Gate
+from providers.http.address import ALL_INTERFACES, Address
+from providers.http.connection import ClientConnection
+from providers.http.gate import Gate
 
 GRACE: Final = 10.0
 """Seconds in which requests in progress are answered after the stop."""

@@ -8,7 +8,7 @@ import json
 import sys
 from typing import Any
 
-from providers.policies.cel import CelExpressions
+from providers.plan_policies.cel import CelExpressions
 from resources.plan_policies.expressions import RuleSubject
 from resources.schema.plan_policy import RuleScope
 

@@ -8,12 +8,12 @@ import anyio
 import pytest
 
 from engine.runtime.clock import SystemClock
-from providers.serving.address import ALL_INTERFACES, Address
-from providers.serving.message import HttpResponse, IncomingRequest
-from providers.serving.server import CannotBind, serve
-from providers.serving.thread import Stopped, in_thread
+from providers.http.address import ALL_INTERFACES, Address
+from providers.http.message import HttpResponse, IncomingRequest
+from providers.http.server import CannotBind, serve
+from providers.http.thread import Stopped, in_thread
 from tests.ports import free_port
-from tests.providers.serving.talking import HOST, Answer, Events, elsewhere, limited, read_answer, read_answers, request, served
+from tests.providers.http.talking import HOST, Answer, Events, elsewhere, limited, read_answer, read_answers, request, served
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio

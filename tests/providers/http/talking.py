@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from engine.runtime.clock import SystemClock
 from providers.certificates.live_context import server_context
-from providers.serving.address import DEFAULT_LIMITS, Address, AddressLimits
-from providers.serving.message import JSON, HttpResponse, IncomingRequest, Routes
-from providers.serving.server import serve
-from providers.serving.thread import in_thread
+from providers.http.address import DEFAULT_LIMITS, Address, AddressLimits
+from providers.http.message import JSON, HttpResponse, IncomingRequest, Routes
+from providers.http.server import serve
+from providers.http.thread import in_thread
 from tests.ports import free_port
 from tests.waiting import PATIENCE
 

@@ -20,7 +20,7 @@ STARTING: Final = 60.0
 """The seconds in which the process must start."""
 MEMORY: Final = 2 << 30
 """The most bytes of memory of the process: an expression of a few hundred characters can ask for any amount."""
-COMMAND: Final = (sys.executable, "-P", "-m", "providers.policies.child")
+COMMAND: Final = (sys.executable, "-P", "-m", "providers.plan_policies.child")
 """`-P`: no module of the working directory is taken for one of ours."""
 MOST_ENDED: Final = 3
 """After so many expressions that had to be ended, the others are not evaluated: the command must come to its end."""

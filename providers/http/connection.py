@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
-from providers.serving.address import Address
-from providers.serving.gate import Buffer, Gate
-from providers.serving.message import BadTarget, Handler, HttpResponse, IncomingRequest, busy, handler_of, refusal, target_of
+from providers.http.address import Address
+from providers.http.gate import Buffer, Gate
+from providers.http.message import BadTarget, Handler, HttpResponse, IncomingRequest, busy, handler_of, refusal, target_of
 
 LINGER: Final = 2.0
 """Seconds in which what a client still sends is discarded, so that it can read the refusal before the connection is closed."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from providers.serving.message import HttpResponse, handler_of
-from tests.providers.serving.talking import echo
+from providers.http.message import HttpResponse, handler_of
+from tests.providers.http.talking import echo
 
 
 @pytest.mark.parametrize(("path", "status"), [("/sets/a/b", 200), ("/sets/", 200), ("/sets", 404), ("/setsa/b", 404), ("/a/sets/", 404)])

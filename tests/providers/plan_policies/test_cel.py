@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from providers.policies.cel import CelExpressions, check, message_of
-from providers.policies.process import ENDED, NOT_EVALUATED, ChildExpressions, expressions_of_child
+from providers.plan_policies.cel import CelExpressions, check, message_of
+from providers.plan_policies.process import ENDED, NOT_EVALUATED, ChildExpressions, expressions_of_child
 from resources.plan_policies.data_types import DATA_TYPES
 from resources.plan_policies.expressions import Answer, Fault, RuleSubject
 from resources.schema.plan_policy import RuleScope
