@@ -10,10 +10,10 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from engine.errors import EngineError
 from engine.ids import ResourceId
-from engine.operation import Creation, Outcome, Result
+from engine.operation import Creation, Operation, Outcome, Result
 from engine.plan import Plan
 from engine.runtime.call_limit import MOST, CallLimit
-from engine.runtime.calls import Calls, always
+from engine.runtime.calls import Calls, always, ignore_call
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Provider
 from engine.runtime.refusals import Refusals
@@ -63,7 +63,7 @@ class Sending:
     """Sends the operations of plans, each after those named in its `after`, while `run` runs. Plans may be added meanwhile.
 
     As many are sent at a time as `call_limit` allows, at most `concurrency`; it learns from their answers. `may_write` is called before
-    each call. Operations after one that was not done are skipped with the reason; the others continue.
+    each call, `on_call` when it is sent. Operations after one that was not done are skipped with the reason; the others continue.
 
     Namespaces take turns, and in them roots (`Turns`). Of one root, what follows an operation is sent before other operations: the pods of
     a replica before the next replica. Plans are begun in their order, long ones last. Those that are not begun in time are left, as a
@@ -79,6 +79,7 @@ class Sending:
         *,
         concurrency: int = MOST,
         call_limit: CallLimit | None = None,
+        on_call: Callable[[Operation], None] = ignore_call,
         on_result: Callable[[Result], None] = ignore_result,
         may_write: Callable[[], bool] = always,
         refusals: Refusals | None = None,
@@ -93,7 +94,7 @@ class Sending:
         """Those that have ended since they were last taken."""
         self._results: list[tuple[SentPlan, Result]] = []
         self._refusals = refusals or Refusals()
-        self._calls = Calls(provider, clock, self.call_limit, may_write)
+        self._calls = Calls(provider, clock, self.call_limit, may_write, on_call)
         self._changed = anyio.Event()
         """Set, and replaced, when a plan ends."""
         self._defect: Exception | None = None

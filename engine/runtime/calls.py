@@ -47,6 +47,10 @@ def always() -> bool:
     return True
 
 
+def ignore_call(_: Operation) -> None:
+    """The default for `on_call`."""
+
+
 class _Call(Struct, eq=False):
     """A call in progress, shielded from cancellation until its grace period is over."""
 
@@ -55,10 +59,20 @@ class _Call(Struct, eq=False):
 
 
 class Calls:
-    """The calls in progress. `may_write` is called before each of them; `call_limit` learns from their answers."""
+    """The calls in progress.
 
-    def __init__(self, provider: Provider, clock: Clock, call_limit: CallLimit, may_write: Callable[[], bool] = always) -> None:
-        self._provider, self._clock, self._call_limit, self._may_write = provider, clock, call_limit, may_write
+    `may_write` is called before each of them, `on_call` when it is sent; `call_limit` learns from their answers.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        clock: Clock,
+        call_limit: CallLimit,
+        may_write: Callable[[], bool] = always,
+        on_call: Callable[[Operation], None] = ignore_call,
+    ) -> None:
+        self._provider, self._clock, self._call_limit, self._may_write, self._on_call = provider, clock, call_limit, may_write, on_call
         self._calls: set[_Call] = set()
         self._unanswered = 0
         """How many calls in a row had no answer."""
@@ -115,6 +129,7 @@ class Calls:
         try:
             with call.scope:
                 began, busy = self._clock.monotonic(), is_busy()
+                self._on_call(operation)
                 result = await self._execute(operation, uids)
                 self._call_limit.answered(began, self._clock.monotonic(), result.error, busy=busy)
                 self._unanswered = self._unanswered + 1 if isinstance(result.error, Unreachable) else 0

@@ -148,6 +148,7 @@ def sender(
         engine.clock,
         concurrency=engine.concurrency or MOST,
         call_limit=memory.call_limit,
+        on_call=memory.foreign.note_call,
         on_result=note,
         may_write=may_write,
         refusals=memory.refusals,

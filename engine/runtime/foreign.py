@@ -11,7 +11,7 @@ from engine.errors import ClusterError, Unauthorized
 from engine.ids import ResourceId
 from engine.memo import differences
 from engine.observed import Live, Observed, World, by_root
-from engine.operation import Create, Delete, Replace, Result
+from engine.operation import Create, Delete, Operation, Replace, Result
 from engine.plan import Plan
 from engine.runtime.provider import TRANSIENT, Provider, TakenNames
 from engine.runtime.rejections import is_name_conflict
@@ -116,9 +116,12 @@ class ForeignObjects:
 
     def __init__(self) -> None:
         self._known: dict[ResourceId, dict[ResourceId, Live]] = {}
-        self._deleted: frozenset[str] = frozenset()
+        self._deleted: set[str] = set()
+        """The uids of the objects that were deleted or replaced before the last observation, and after the one before it."""
         self._deleted_since: set[str] = set()
-        """The uids of the objects that were deleted or replaced since results were noted last."""
+        """Those that were since."""
+        self._deleting: set[str] = set()
+        """Those whose deletion or replacement is being sent: a watch may report it before the call is answered."""
 
     @property
     def known(self) -> Mapping[ResourceId, Sequence[Live]]:
@@ -127,18 +130,26 @@ class ForeignObjects:
 
     @property
     def deleted(self) -> Set[str]:
-        """The uids of the objects that were deleted or replaced by the calls that were made last."""
-        return self._deleted | self._deleted_since if self._deleted_since else self._deleted
+        """The uids of the objects that are gone since the observation before because we deleted or replaced them, among others."""
+        return self._deleted.union(self._deleted_since, self._deleting)
+
+    def note_call(self, operation: Operation) -> None:
+        """Remember what is being deleted."""
+        if isinstance(operation, Delete | Replace):
+            self._deleting.add(operation.expect.uid)
 
     def note_deleted(self, result: Result) -> None:
-        """Remember what was deleted, before the results of a pass are noted."""
+        """Remember what was deleted."""
         if isinstance(result.operation, Delete | Replace):
+            self._deleting.discard(result.operation.expect.uid)
             self._deleted_since.add(result.operation.expect.uid)
 
+    def note_observed(self) -> None:
+        """Forget what was deleted before the observation that has just been compared with the one before it."""
+        self._deleted, self._deleted_since = self._deleted_since, set()
+
     def note(self, plans: Sequence[Plan], results: Sequence[Result]) -> None:
-        """Remember what was deleted, and the objects of those results that are name conflicts."""
-        deleted = (result.operation.expect.uid for result in results if isinstance(result.operation, Delete | Replace))
-        self._deleted, self._deleted_since = frozenset(self._deleted_since.union(deleted)), set()
+        """Remember the objects of those results that are name conflicts."""
         roots = {id(operation): plan.root for plan in plans for operation in plan.operations}
         for result in results:
             if is_name_conflict(result) and result.existing is not None:

@@ -145,6 +145,7 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
     result, asked = await planned(), set[Candidate]()
     while await _look_up(engine, memory, previous, result, asked):
         result = await planned_again(result)
+    memory.foreign.note_observed()
     if engine.reads_namespaces and await _look_up_namespaces(engine, memory, result):
         result = await planned_again(result)
     asked_at = engine.clock.monotonic()

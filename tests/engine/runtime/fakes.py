@@ -37,6 +37,8 @@ class FakeProvider:
         self.ended: list[str] = []
         self.got: list[ResourceId] = []
         """The objects that were read one by one."""
+        self.asked: set[ResourceId] = set()
+        """The objects of which it was asked whether they exist."""
         self.get_errors: dict[ResourceId, ClusterError] = {}
         """Object -> what reading it raises."""
         self.events: list[Event] = []
@@ -118,6 +120,7 @@ class FakeProvider:
 
     async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
         """The objects that exist."""
+        self.asked |= set(ids)
         return TakenNames(frozenset(self.objects.keys() & ids))
 
     async def record(self, event: Event) -> None:

@@ -1,14 +1,16 @@
 """ForeignObjects: a taken name stays known while its object exists, and never longer."""
 
+import anyio
 import pytest
 from msgspec.structs import replace
 
 from engine.errors import AlreadyExists, Forbidden, Unauthorized, Unreachable
 from engine.observed import Observed, Unlisted, World, live, slice_of
-from engine.operation import Cause, Create, Outcome, Result
-from engine.runtime.execution import WriterMemory, choose, execute
+from engine.operation import Cause, Create, Outcome, Result, operation_key
+from engine.runtime.execution import WriterMemory, choose, execute, note_sent, sender
 from engine.runtime.foreign import ForeignObjects
 from engine.runtime.passes import observe_and_plan
+from engine.verb import Verb
 from tests.engine.runtime.fakes import LEAF, FakeProvider, body, create, leaf, plan, root
 from tests.engine.runtime.stage import Stage
 from tests.engine.runtime.toy import root_body
@@ -97,3 +99,46 @@ def test_a_root_that_somebody_else_created_first_is_not_foreign_to_itself() -> N
     foreign.forget_listed(World((Observed(live(existing), {}),)))
 
     assert foreign.known == {}
+
+
+def with_surplus() -> Stage:
+    """A root that wants one leaf and has two."""
+    stage = Stage(root_body(leaves=1))
+    owner = {"kind": "Root", "name": "root", "uid": stage.provider.objects[root()]["metadata"]["uid"], "controller": True}
+    for name in ("root-0", "root-1"):
+        owned = body(LEAF, name, labels={"app": "ours", "root": "root"})
+        owned["metadata"]["ownerReferences"] = [owner]
+        stage.provider.put(owned)
+    return stage
+
+
+async def test_an_object_that_is_gone_before_its_deletion_is_answered_is_not_looked_up() -> None:
+    stage, memory = with_surplus(), WriterMemory()
+    first = await observe_and_plan(stage.engine, memory)
+    key = operation_key(Verb.DELETE, leaf("root-1"))
+    gate = stage.provider.gates[key] = anyio.Event()
+    sending = sender(stage.engine, memory)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(sending.run)
+        sending.add(choose(first, memory, 0.0), 1.0)
+        await anyio.wait_all_tasks_blocked()
+        assert key in stage.provider.started
+        del stage.provider.objects[leaf("root-1")]
+
+        await observe_and_plan(stage.engine, memory)
+
+        gate.set()
+        tasks.cancel_scope.cancel()
+    assert stage.provider.asked == set()
+
+
+async def test_an_object_that_we_have_deleted_is_not_looked_up_however_often_results_are_noted_before_the_next_pass() -> None:
+    stage, memory = with_surplus(), WriterMemory()
+    first = await observe_and_plan(stage.engine, memory)
+    await execute(stage.engine, memory, first, choose(first, memory, 0.0))
+    assert leaf("root-1") not in stage.provider.objects
+    await note_sent(stage.engine, memory, first, sender(stage.engine, memory))
+
+    await observe_and_plan(stage.engine, memory)
+
+    assert stage.provider.asked == set()
