@@ -55,7 +55,8 @@ class Policy(Struct, frozen=True):
     create_only: bool = False
     """Created once, then never patched."""
     until_gone: bool = False
-    """It still has its effect while it is being deleted, and is changed until then: the cluster keeps it as long as it is used."""
+    """It still has its effect while it is being deleted, and is changed until then: the cluster keeps it as long as it is used, and nothing
+    waits until it is gone."""
     shared: bool = False
     """Several roots use it: each adds and removes its own owner reference only, and the last one deletes the object."""
     unlabelled: bool = False

@@ -30,8 +30,6 @@ Action = Operation | Wait
 
 LABELS_RESTORED = "its labels were removed or changed: they are restored"
 
-UNTIL_GONE = "is being deleted; it is created again once nothing uses it any more"
-
 COLLECTED = frozenset({"foregroundDeletion", "orphan"})
 """The finalizers that Kubernetes' garbage collector removes, from objects of any kind."""
 
@@ -46,7 +44,7 @@ def actions_on(resource: Resource, live: Live | None, context: PartContext) -> I
     if not context.incomplete.isdisjoint(resource.id.keys()):
         return (Wait(resource.id, f"{kind} objects could not be listed completely", blocked=True, reason=Reason.NOT_LISTED),)
     if live is None:
-        return (_create(resource, context),) if isinstance(resource, Want) else ()
+        return _create(resource, context) if isinstance(resource, Want) else ()
     unlisted = context.unlisted(resource.id)
     if isinstance(resource, Drop):
         if unlisted:
@@ -57,8 +55,6 @@ def actions_on(resource: Resource, live: Live | None, context: PartContext) -> I
     if is_terminating and not resource.policy.until_gone:
         return (_terminating(resource, live),)
     operations = _update(resource, live, context)
-    if is_terminating and not operations:
-        return (Wait(resource.id, UNTIL_GONE, reason=Reason.TERMINATING),)
     if operations and unlisted:
         why = f"is changed once {unlisted} objects can be listed completely"
         return (Wait(resource.id, why, blocked=True, reason=Reason.NOT_LISTED),)
@@ -94,20 +90,29 @@ def keepers(live: Live, policy: Policy) -> tuple[str, ...]:
     return tuple(each for each in finalizers if each not in policy.finalizers and each not in COLLECTED)
 
 
-def _create(resource: Want, context: PartContext) -> Action:
+def _create(resource: Want, context: PartContext) -> tuple[Action, ...]:
     """Create the object, or wait because the cluster does not serve its kind, or because a foreign object has its name.
 
-    That is blocked, unless the foreign object is being deleted.
+    That is blocked, unless the foreign object is being deleted. One that still has its effect, and is deleted with an earlier owner of the
+    same name, is not waited for.
     """
     if context.is_unserved(resource.id):
-        return not_served(resource.id, resource.body)
+        return (not_served(resource.id, resource.body),)
     foreign = context.foreign.get(resource.id)
     if foreign is not None:
+        if resource.policy.until_gone and any(is_of_predecessor(foreign, owner.id) for owner in resource.owners):
+            return ()
         why = _name_taken(resource, foreign, context.root)
-        return Wait(resource.id, why, blocked=foreign.deleting_since is None, reason=Reason.NAME_CONFLICT)
+        return (Wait(resource.id, why, blocked=foreign.deleting_since is None, reason=Reason.NAME_CONFLICT),)
     owners, reason = context.bound_owners(resource), context.reason_to_create(resource)
     cause = Cause.DRIFT if reason is Reason.MISSING else Cause.INTENT
-    return Create(resource.id, resource.why, cause, manifest=resource.body, owners=owners, reason=reason, seal=resource.policy.seal)
+    return (Create(resource.id, resource.why, cause, manifest=resource.body, owners=owners, reason=reason, seal=resource.policy.seal),)
+
+
+def is_of_predecessor(foreign: Live, owner: ResourceId) -> bool:
+    """Whether a foreign object is deleted with an earlier object that had the identity of this owner."""
+    controller = foreign.controller
+    return foreign.deleting_since is not None and controller is not None and (controller.kind, controller.name) == (owner.kind, owner.name)
 
 
 def not_served(id: ResourceId, body: Body) -> Wait:

@@ -44,6 +44,7 @@ TOPOLOGY_DIFFERS: Final = (
     "PodGroup {group} {has} although {wanted} required: it stays as it was created, without constraints where the API server does not have "
     "the feature gate TopologyAwareWorkloadScheduling"
 )
+TERMINATING: Final = "PodGroup {group} is being deleted: it works until its last pod is gone, and is created again then"
 MINIMUM_DIFFERS: Final = "PodGroup {group} needs {minimum} of {wanted} pods: others cannot join it until they are replaced"
 GROUP_FIELD: Final = "schedulingGroup"
 MINIMUM: Final = ("spec", "schedulingPolicy", "gang", "minCount")
@@ -228,6 +229,8 @@ def _notes_on_groups(groups: Sequence[KubeGroup], gang: GangFacts) -> Iterator[s
     for group in groups:
         if (live := gang.objects.get(group.id)) is None:
             continue
+        if live.deleting_since is not None:
+            yield TERMINATING.format(group=group.id.name)
         if (key := _key_of(live)) != group.key:
             has = f"keeps its pods to one {key}" if key else "has no topology constraint"
             wanted = f"one {group.key} is" if group.key else "none is"

@@ -15,6 +15,7 @@ from engine.paths import get
 from engine.plan import Alarm
 from engine.reason import Verdict, earliest
 from engine.resource import Hold, Want
+from engine.resource_plan import is_of_predecessor
 from resources.base import kinds
 from resources.children import absence, podgang
 from resources.children.child_kind import DeletionGroup, unexpected
@@ -142,10 +143,16 @@ def _pod_blocker(view: View, each: GangObject, resource: Want | Hold) -> Blocker
 
 def _blocker(view: View, gang: GangView, id: ResourceId) -> Blocker | None:
     """Why an object of a gang is neither created nor changed now, whatever its contents."""
-    if blocker := view.gang_blockers.of(id):
+    if (blocker := view.gang_blockers.of(id)) and not _is_predecessor(view, gang, id):
         return blocker
     is_terminating = gang.live is not None and gang.live.deleting_since is not None
     return Blocker(f"PodGang {gang.id.name} is being deleted", blocked=False) if is_terminating else None
+
+
+def _is_predecessor(view: View, gang: GangView, id: ResourceId) -> bool:
+    """Whether that object is being deleted with an earlier PodGang of this name: like one of the gang it works until it is gone."""
+    taken = view.gang_blockers.foreign.get(id)
+    return taken is not None and is_of_predecessor(taken, gang.id)
 
 
 def obsolete(view: View, live: Live) -> DeletionGroup | str:

@@ -38,6 +38,8 @@ class GangBlockers(Struct, frozen=True):
     """Group and name of a kind -> what concerns all objects of that kind."""
     of_gangs: Mapping[ResourceId, Blocker] = field(default_factory=dict)
     """The object of a gang -> its own blocker."""
+    foreign: Mapping[ResourceId, Live] = field(default_factory=dict)
+    """The foreign objects that have names of objects of gangs."""
     set_exists: bool = True
     """Whether the set exists: of one that is only proposed, everything is shown at once."""
 
@@ -185,8 +187,9 @@ def _blockers(observed: Observed, used: Sequence[Kind]) -> GangBlockers:
             of_kinds[kind.group, kind.name] = Blocker(f"the cluster does not serve {kind.name} of {kind.api_version}")
         elif kind.key in observed.incomplete:
             of_kinds[kind.group, kind.name] = Blocker(f"{kind.name} objects of {kind.api_version} could not be listed completely")
-    foreign = (live for live in observed.foreign.values() if any(_is_of(live.id, kind) for kind in used))
-    return GangBlockers(of_kinds, {live.id: Blocker(_name_taken(live.id), blocked=live.deleting_since is None) for live in foreign})
+    foreign = {id: live for id, live in observed.foreign.items() if any(_is_of(id, kind) for kind in used)}
+    taken = {id: Blocker(_name_taken(id), blocked=live.deleting_since is None) for id, live in foreign.items()}
+    return GangBlockers(of_kinds, taken, foreign)
 
 
 def _name_taken(id: ResourceId) -> str:

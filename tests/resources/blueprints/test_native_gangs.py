@@ -281,13 +281,28 @@ def test_a_deleted_group_works_until_its_last_pod_is_gone_and_is_created_again_t
     old = cluster.objects[group_id]["metadata"]["uid"]
     cluster.lose(cluster.pods_of("web-0-a")[0])
     plan = cluster.make_pass()
-    assert [wait.blocked for wait in plan.deferred if wait.id == group_id] == [False]
-    assert cluster.members() == {"web-0": 2, "": 2}
+    assert "PodGroup web-0 is being deleted: it works until its last pod is gone, and is created again then" in plan.notes
+    cluster.settle()
+    assert cluster.members() == {"web-0": 2, "": 2} and not (plan := cluster.plan()).deferred and not plan.pending
 
     cluster.lose(*cluster.pods_of("web-0-a"))
     cluster.live()
     cluster.settle()
     assert cluster.objects[group_id]["metadata"]["uid"] != old and cluster.members() == {"web-0": 2, "": 2}
+
+
+def test_a_podgang_that_a_user_deletes_comes_back_and_new_pods_join_the_group_that_its_deletion_has_left() -> None:
+    cluster = cluster_with(web())
+    cluster.settle()
+    group_id = kinds.POD_GROUP.id("default", "web-0")
+    del cluster.objects[kinds.PODGANG.id("default", "web-0")]
+    cluster.delete(group_id)  # By the garbage collector; Kubernetes keeps it for its pods.
+    old = cluster.objects[group_id]["metadata"]["uid"]
+    cluster.lose(*cluster.pods_of("web-0-a"))
+    cluster.settle()
+
+    assert cluster.members() == {"web-0": 5, "web-0-g-0": 3} and cluster.objects[group_id]["metadata"]["uid"] == old
+    assert not (plan := cluster.plan()).deferred and not plan.pending and not plan.operations
 
 
 def test_a_set_that_is_deleted_takes_its_pods_first_then_its_groups() -> None:
