@@ -31,13 +31,14 @@ def is_true(conditions: Iterable[Condition], type: str) -> bool:
 def completed_generation(root: Mapping[str, Any]) -> int | None:
     """The last generation of a root that its status says was carried out completely; None if it names none.
 
-    `status.observedGeneration`; of a kind without that field, the generation at which it was `Ready`.
+    Of a kind with the condition `Ready` the generation at which it was that; of another one `status.observedGeneration`.
     """
     status = root.get("status") or {}
-    generation = status.get("observedGeneration")
     ready = find(status.get("conditions") or (), READY)
-    if generation is None and ready is not None and ready.get("status") == "True":
-        generation = ready.get("observedGeneration")
+    if ready is None:
+        generation = status.get("observedGeneration")
+    else:
+        generation = ready.get("observedGeneration") if ready.get("status") == "True" else None
     return generation if isinstance(generation, int) else None
 
 

@@ -15,7 +15,7 @@ from engine.operation import Create, Creation, Delete, Operation, Patch, Release
 from engine.runtime.clock import Clock
 from engine.runtime.provider import Client, Observation, Scope, TakenNames
 from providers.key_pair import with_key_pair
-from providers.listing import is_older, list_lives, serves
+from providers.listing import is_newer, is_older, list_lives, serves
 from providers.recorder import Recorder
 from providers.snapshot import Target, in_scope, observation, targets
 from providers.taken_names import taken_names
@@ -54,15 +54,15 @@ class PagingClient(Protocol):
 class Cluster:
     """`engine.runtime.provider.Provider` over a client."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, known: Mapping[tuple[str, str], Kind] = KINDS) -> None:
         self._client, self._clock = client, clock
-        self._kinds = dict(KINDS)
+        self._kinds = dict(known)
         self._recorder = Recorder(client, clock)
 
     async def observe(self, scope: Scope) -> Observation:
         """List all kinds of the scope at once. Raises `Unauthorized`, and `Unreachable` when no list at all is answered."""
         self.register(scope)
-        lists = _Lists(self._client, scope)
+        lists = _Lists(self._client, scope, self.use_version)
         async with anyio.create_task_group() as tasks:
             for target in targets(scope):
                 tasks.start_soon(lists.add, target)
@@ -71,6 +71,10 @@ class Cluster:
     def register(self, scope: Scope) -> None:
         """Add the kinds of a scope to those that can be written: plug-ins bring kinds of their own."""
         self._kinds.update({(kind.group, kind.name): kind for kind in (*scope.children, *scope.references)})
+
+    def use_version(self, kind: Kind) -> None:
+        """Write objects of a kind in this version from now on."""
+        self._kinds[kind.group, kind.name] = kind
 
     async def execute(self, operation: Operation, uids: Mapping[ResourceId, str]) -> Mapping[str, Any] | None:
         """Make the operation's API call and return its answer, Secrets masked; None if the object is gone, which is a success of DELETE."""
@@ -143,7 +147,7 @@ class Cluster:
 
     def trying(self) -> "Cluster | None":
         """The same cluster, every write a dry run; None if the client cannot do that."""
-        return Cluster(self._client.trying(), self._clock) if isinstance(self._client, TryingClient) else None
+        return Cluster(self._client.trying(), self._clock, self._kinds) if isinstance(self._client, TryingClient) else None
 
     async def openapi(self, version: str) -> Mapping[str, Any]:
         """The types that the server publishes of a group and version; empty if it publishes none, or the client cannot ask."""
@@ -163,14 +167,14 @@ class Cluster:
 
     async def serves(self, kind: Kind) -> bool:
         """Whether the cluster serves that kind."""
-        return await serves(self._client, kind)
+        return any([await serves(self._client, version) for version in (kind, *kinds.NEWER.get(kind, ()))])
 
 
 class _Lists:
     """The lists of one observation, made concurrently, and their results."""
 
-    def __init__(self, client: Client, scope: Scope) -> None:
-        self._client, self._scope = client, scope
+    def __init__(self, client: Client, scope: Scope, use_version: Callable[[Kind], None]) -> None:
+        self._client, self._scope, self._use_version = client, scope, use_version
         self.results: list[tuple[Kind, Sequence[Live]]] = []
         self.errors: dict[str, ClusterError] = {}
         self.unserved: set[str] = set()
@@ -187,6 +191,9 @@ class _Lists:
             self.results.append((target.kind, in_scope(target.kind, listed.lives, self._scope)))
             if is_older(listed.kind, self._scope):
                 self.unserved.add(target.kind.key)
+            if target.kind in kinds.NEWER:
+                self._use_version(listed.kind)
+                self.unserved |= {kinds.unread(target.kind)} if is_newer(listed.kind, target.kind) else set()
 
     def observation(self) -> Observation:
         """All results together. Raises `Unauthorized`, and `Unreachable` if no list was answered."""

@@ -60,13 +60,26 @@ async def list_lives(client: Client, target: Target, compressor: Compressor | No
 
 
 async def _list_any_version(client: Client, target: Target, keep: Keep) -> ListedLives:
-    """The objects in the first version that the server serves: ours, else an older one. Raises `NotFound` if it serves none."""
-    versions = (target.kind.version, *kinds.OLDER.get(target.kind, ()))
-    *newer, oldest = (replace(target.kind, version=version) for version in versions)
-    for kind in newer:
-        with suppress(NotFound):
+    """The objects in the first version that the server serves: ours, else another one. Raises `NotFound` if it serves none.
+
+    A kind that we also write in another version is listed in that one as well if the server cannot convert its objects.
+    """
+    *others, last = versions_of(target.kind)
+    for kind in others:
+        with suppress(NotFound, *((ServerFault,) if target.kind in kinds.NEWER else ())):
             return await _list(client, target._replace(kind=kind), keep)
-    return await _list(client, target._replace(kind=oldest), keep)
+    return await _list(client, target._replace(kind=last), keep)
+
+
+def versions_of(kind: Kind) -> tuple[Kind, ...]:
+    """The kind in all versions in which it may be listed: ours first."""
+    older = (replace(kind, version=version) for version in kinds.OLDER.get(kind, ()))
+    return (kind, *older, *kinds.NEWER.get(kind, ()))
+
+
+def is_newer(kind: Kind, target: Kind) -> bool:
+    """Whether a kind was listed in a newer version than that of the target, in which it is written as well."""
+    return kind != target and kind in kinds.NEWER.get(target, ())
 
 
 async def _list(client: Client, target: Target, keep: Keep) -> ListedLives:
@@ -109,7 +122,7 @@ def typed(kind: Kind, body: dict[str, Any]) -> Live:
 async def _is_known_unserved(client: Client, kind: Kind) -> bool:
     """Whether discovery answers that the kind is not served; false if discovery fails."""
     try:
-        return not await serves(client, kind)
+        return not any([await serves(client, version) for version in versions_of(kind)])
     except ClusterError:
         return False
 

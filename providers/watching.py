@@ -18,10 +18,11 @@ from engine.world_update import LiveChange
 from providers.cache_state import CacheState, InformerObserver, NoInformerObserver
 from providers.cluster import Cluster, raise_if_nothing_observed
 from providers.informer import Informer
-from providers.listing import is_older
+from providers.listing import is_newer, is_older
 from providers.live_store import LiveStore
 from providers.observed_changes import ObservedChanges
 from providers.snapshot import observation, targets
+from resources.base import kinds
 
 DOUBTFUL = (Unreachable, ServerFault, Conflict, AlreadyExists, NotFound)
 """Errors of writes after which a store may be wrong: the write may have been done, or was planned from outdated objects."""
@@ -191,6 +192,7 @@ class WatchingCluster:
         stores = [feed.store for feed in self._feeds]
         unserved = {feed.store.target.kind.key for feed in self._feeds if not feed.served}
         unserved |= {store.target.kind.key for store in stores if store.kind is not store.target.kind and is_older(store.kind, scope)}
+        unserved |= self._newer_versions(stores)
         if (later := self._history.later(scope, stores, incomplete, unserved)) is not None:
             return later
         whole = observation(scope, ((store.target.kind, store.lives.values()) for store in stores), incomplete, unserved)
@@ -221,6 +223,13 @@ class WatchingCluster:
             store.correct(before, current)
         self._doubtful.discard(id)
         return current
+
+    def _newer_versions(self, stores: Sequence[LiveStore]) -> set[str]:
+        """The kinds that are listed, and therefore written, in a newer version than their own."""
+        versioned = [store for store in stores if store.target.kind in kinds.NEWER]
+        for store in versioned:
+            self._cluster.use_version(store.kind)
+        return {kinds.unread(store.target.kind) for store in versioned if is_newer(store.kind, store.target.kind)}
 
     def _stores(self, id: ResourceId) -> list[LiveStore]:
         """The stores in which an object of that id would be."""

@@ -76,6 +76,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
     "resources/dynamo": {
         "model": (),
         "backends": ("model",),
+        "versions": ("backends",),
         "pods": ("model", "backends"),
         "objects": ("model", "pods"),
     },

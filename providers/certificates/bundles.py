@@ -15,11 +15,16 @@ from engine.resource import Body
 from providers.certificates.judging import authorities_in
 from providers.certificates.making import pem_of
 from resources.base.fields import annotations_of, mapping, mappings
+from resources.base.kinds import CRD
 from resources.install.permissions import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from resources.install.webhooks import Webhook
 
 INJECTORS: Final = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca")
 """Annotations by which cert-manager writes `caBundle` itself."""
+
+
+CONVERSION: Final = "conversion"
+"""What the webhook of a definition is called here."""
 
 
 class WebhookTarget(Struct, frozen=True):
@@ -33,13 +38,14 @@ class WebhookTarget(Struct, frozen=True):
         return f"{self.kind.name}/{self.name}"
 
 
-def targets_of(webhooks: Iterable[Webhook]) -> tuple[WebhookTarget, ...]:
-    """The configurations of these webhooks."""
+def targets_of(webhooks: Iterable[Webhook], definitions: Iterable[str] = ()) -> tuple[WebhookTarget, ...]:
+    """The configurations of these webhooks, and the definitions whose objects we convert."""
     names: dict[tuple[str, str], set[str]] = {}
     for webhook in webhooks:
         names.setdefault((webhook.kind, webhook.configuration), set()).add(webhook.name)
     kinds = {kind.name: kind for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)}
-    return tuple(WebhookTarget(kinds[kind], name, frozenset(each)) for (kind, name), each in names.items())
+    converted = (WebhookTarget(CRD, name, frozenset({CONVERSION})) for name in definitions)
+    return (*(WebhookTarget(kinds[kind], name, frozenset(each)) for (kind, name), each in names.items()), *converted)
 
 
 class ServedService(Struct, frozen=True):
@@ -82,7 +88,7 @@ def bundles_of(body: Body, target: WebhookTarget, service: ServedService) -> Bun
     if injectors := [key for key in INJECTORS if key in annotations]:
         return f"cert-manager writes its caBundle ({injectors[0]})"
     texts = []
-    for webhook in mappings(body.get("webhooks")):
+    for webhook in _webhooks(body, target):
         if webhook.get("name") not in target.webhooks:
             continue
         client = mapping(webhook.get("clientConfig"))
@@ -92,11 +98,24 @@ def bundles_of(body: Body, target: WebhookTarget, service: ServedService) -> Bun
     return Bundles(target, str(get(body, ("metadata", "resourceVersion"), "")), tuple(texts))
 
 
+def _webhooks(body: Body, target: WebhookTarget) -> Iterator[Body]:
+    """The webhooks in a configuration; of a definition the one that converts its objects, if it has one."""
+    if target.kind != CRD:
+        yield from mappings(body.get("webhooks"))
+    elif webhook := mapping(get(body, ("spec", "conversion", "webhook"))):
+        yield {**webhook, "name": CONVERSION}
+
+
 def change_of(bundles: Bundles, authorities: Iterable[x509.Certificate]) -> Body | None:
     """The strategic merge patch after which our webhooks trust exactly these authorities, bound to the revision; None if they do."""
     wanted = _text(authorities)
     changed = [{"name": name, "clientConfig": {"caBundle": wanted}} for name, text in bundles.texts if text != wanted]
-    return {"metadata": {"resourceVersion": bundles.revision}, "webhooks": changed} if changed else None
+    if not changed:
+        return None
+    frame = {"metadata": {"resourceVersion": bundles.revision}}
+    if bundles.target.kind == CRD:
+        return {**frame, "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": wanted}}}}}
+    return {**frame, "webhooks": changed}
 
 
 def _other_service(client: Any, service: ServedService) -> str:

@@ -27,7 +27,7 @@ from resources.admission.defaults import defaulted
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Decision, Request, unknown_field
 from resources.admission.set_version import STORED, VERSION, SetVersion, read_set, read_version, spec_of
-from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING
+from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING, version_of_kind
 from resources.model.domain import specified
 from resources.model.gang_scheduling import placed_one_by_one, without_gangs
 from resources.ports.configuration import Configuration
@@ -274,7 +274,7 @@ def _decide_graph(request: Request, configuration: Configuration, _: References,
     """The decision on a DynamoGraphDeployment. Objects that it refers to, for example queues, may be created later: none is looked up."""
     if request.act is Act.DELETE or _is_terminating(request.old):
         return Decision(body=request.body)
-    if malformed := _shape_issues(DYNAMO_GRAPH, request.body):
+    if malformed := _shape_issues(version_of_kind(DYNAMO_GRAPH, request.body), request.body):
         return Decision(malformed, body=request.body)
     from resources.admission import graph_decision
 

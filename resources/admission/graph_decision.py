@@ -9,10 +9,12 @@ from msgspec.structs import replace
 from engine.memo import Memo
 from engine.resource import Body
 from resources.admission import (
+    graph_field_rules,
     graph_objects,
     graph_rules,
     graph_schedulers,
     graph_update_rules,
+    graph_v1beta1,
     graph_warnings,
     json_rules,
     metadata_rules,
@@ -26,6 +28,7 @@ from resources.admission.set_version import VERSION, spec_of
 from resources.base.kinds import PODCLIQUESET
 from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import InferenceGraph
+from resources.dynamo.versions.api_versions import ALPHA, BETA, is_beta
 from resources.ports.configuration import Configuration
 from resources.schema import pod_spec_rules
 from resources.schema.dynamo import DynamoGraphDeployment
@@ -46,7 +49,24 @@ class _Stored(Struct, frozen=True):
 
 
 def decide(request: Request, configuration: Configuration, memo: Memo, judge_set: JudgeSet) -> Decision:
-    """The decision on a creation or an update. The body of the request is JSON, and its `apiVersion` and `kind` are right.
+    """The decision on a creation or an update of a graph of either version.
+
+    The body of the request is JSON, and its `apiVersion` and `kind` are right.
+    """
+    body, old = cast(Body, request.body), request.old
+    if is_beta(old):
+        request = replace(request, old=graph_v1beta1.alpha_of(old))
+    if not is_beta(body):
+        return _decide(request, configuration, memo, judge_set, ALPHA)
+
+    def decide_alpha(alpha: Body) -> Decision:
+        return _decide(replace(request, body=alpha), configuration, memo, judge_set, BETA)
+
+    return graph_v1beta1.decided(body, decide_alpha)
+
+
+def _decide(request: Request, configuration: Configuration, memo: Memo, judge_set: JudgeSet, api_version: str) -> Decision:
+    """The decision on a graph as it is in v1alpha1; `api_version` is that of its object.
 
     All issues are reported together, with these exceptions: if the graph does not have its shape, only that is reported; pods are not
     built from malformed parts; and only a graph without issues is judged by the PodCliqueSet that it would have, and compared with the
@@ -65,11 +85,17 @@ def decide(request: Request, configuration: Configuration, memo: Memo, judge_set
     warnings = (*unknown, *(Located(str(correction), correction.path) for correction in corrections(request.body)))
     if model is None:
         return Decision((*without_repeats(misshapen, malformed), *malformed), warnings, body=request.body, pods=of_graph)
-    graph = version.graph_of(model.metadata, PodForm.FIRST if old else PodForm.CURRENT)
+    graph = version.graph_of(model.metadata, PodForm.FIRST if old else PodForm.CURRENT, api_version)
     pods = _pod_findings(graph, configuration) if not malformed else NO_FINDINGS
     issues = (*malformed, *_own_issues(request.act, model, graph, configuration))
     issues = (*issues, *graph_objects.without_repeats(pods.issues, issues))
-    warnings = (*warnings, *graph_warnings.warnings(graph), *graph_warnings.mistyped(model, configuration), *pods.warnings)
+    warnings = (
+        *warnings,
+        *graph_warnings.warnings(graph),
+        *graph_field_rules.warnings(graph),
+        *graph_warnings.mistyped(model, configuration),
+        *pods.warnings,
+    )
     if issues:
         return Decision(issues, warnings, body=body, pods=of_graph)
     decision = _decide_valid(old.graph if old else None, graph, configuration, judge_set)
@@ -135,6 +161,7 @@ def _own_issues(act: Act, model: DynamoGraphDeployment, graph: InferenceGraph, c
 
 def _graph_issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:
     yield from graph_rules.issues(graph)
+    yield from graph_field_rules.issues(graph)
     yield from graph_schedulers.issues(graph, configuration)
     yield from graph_objects.count_issues(graph)
 

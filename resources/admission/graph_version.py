@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from engine.ids import ResourceId
 from engine.memo import Memo, is_equal
 from engine.resource import Body
+from resources.admission import graph_v1beta1, json_rules
 from resources.admission.graph_defaults import defaulted
 from resources.admission.metadata_rules import GENERATED_BASE, GENERATED_SUFFIX
 from resources.admission.set_version import VERSION, SetVersion, read_object, spec_of, version_of
@@ -17,6 +18,9 @@ from resources.base.kinds import DYNAMO_GRAPH
 from resources.dynamo.model.form import PodForm, with_form
 from resources.dynamo.model.graph import InferenceGraph, read_graph
 from resources.dynamo.objects.podcliqueset import PlannedSet
+from resources.dynamo.versions.api_versions import ALPHA, is_beta
+from resources.dynamo.versions.converted import as_alpha
+from resources.dynamo.versions.paths import component_paths
 from resources.schema.dynamo import DynamoGraphDeployment, DynamoGraphSpec
 from resources.schema.issues import ErrorType, Issue, rejection
 from resources.schema.meta import ObjectMeta
@@ -52,18 +56,19 @@ class GraphVersion(Struct, frozen=True, eq=False, dict=True):
         new = new_parts(DYNAMO_GRAPH, {"spec": self.spec}, {"spec": old.spec})
         return below(new, self.all_findings) if new else ()
 
-    def graph(self, id: ResourceId, annotations: Mapping[str, str]) -> InferenceGraph:
+    def graph(self, id: ResourceId, annotations: Mapping[str, str], api_version: str = ALPHA) -> InferenceGraph:
         """The graph of this name; the same object for the same annotations. The spec has its shape."""
         assert self.parsed is not None
         parsed = self.parsed
-        return self.memo.recall("graph", (id, annotations), lambda: read_graph(id, annotations, parsed))
+        return self.memo.recall("graph", (id, annotations, api_version), lambda: read_graph(id, annotations, parsed, api_version))
 
-    def graph_of(self, metadata: ObjectMeta, unrecorded: PodForm) -> InferenceGraph:
+    def graph_of(self, metadata: ObjectMeta, unrecorded: PodForm, api_version: str = ALPHA) -> InferenceGraph:
         """The graph with these metadata; `unrecorded` is the form of its pods if none is recorded. A name that is to be generated counts
         with its generated suffix."""
         base = (metadata.generate_name or "")[:GENERATED_BASE]
         name = metadata.name or (f"{base}{'x' * GENERATED_SUFFIX}" if base else "")
-        return self.graph(DYNAMO_GRAPH.id(metadata.namespace or "", name), with_form(metadata.annotations or {}, unrecorded))
+        id = DYNAMO_GRAPH.id(metadata.namespace or "", name)
+        return self.graph(id, with_form(metadata.annotations or {}, unrecorded), api_version)
 
 
 def read_graph_version(spec: Any, *known: GraphVersion | None) -> GraphVersion:
@@ -89,14 +94,36 @@ def read_deployment(body: Any, version: GraphVersion) -> tuple[DynamoGraphDeploy
 
 
 def version_of_graph(body: Body, memo: Memo) -> GraphVersion:
-    """The version of a manifest of a graph; it is remembered as that of the graph."""
+    """The version of a manifest of a graph of v1alpha1; it is remembered as that of the graph."""
     version = read_graph_version(spec_of(defaulted(body)), memo.last(VERSION))
     memo.remember(VERSION, version)
     return version
 
 
+def pod_findings_of(body: Body, memo: Memo) -> tuple[Issue, ...]:
+    """What an API server would say of the pods of a manifest of a graph that can be read."""
+    if not is_beta(body):
+        return version_of_graph(body, memo).all_findings
+    return tuple(graph_v1beta1.located(version_of_graph(as_alpha(body), memo).all_findings, component_paths(body)))
+
+
 def graph_faults(body: Body, memo: Memo) -> tuple[Issue, ...]:
     """Why a manifest of a graph cannot be read; its unknown fields are faults. What is read is remembered as that of the graph."""
+    if not is_beta(body):
+        return _alpha_faults(body, memo)
+    if not_json := tuple(json_rules.issues(body)):
+        return not_json
+    unknown = tuple(Issue(path, ErrorType.UNKNOWN) for path in unknown_paths(body, graph_v1beta1.MODEL))
+    complete = graph_v1beta1.defaulted_components(body)
+    model, malformed = graph_v1beta1.shape(complete)
+    if model is None:
+        return (*unknown, *malformed)
+    known = {issue.path for issue in unknown}
+    others = graph_v1beta1.located(_alpha_faults(as_alpha(complete), memo), component_paths(complete))
+    return (*unknown, *(issue for issue in others if issue.path not in known))
+
+
+def _alpha_faults(body: Body, memo: Memo) -> tuple[Issue, ...]:
     if wrong_kind := tuple(kind_issues(DYNAMO_GRAPH, body)):
         return wrong_kind
     version = version_of_graph(body, memo)

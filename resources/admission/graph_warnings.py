@@ -8,7 +8,7 @@ from resources.admission import annotation_rules
 from resources.admission.graph_rules import service_field, service_path
 from resources.base import names
 from resources.base.fields import mapping
-from resources.base.labels import POD_FORM, SPREAD
+from resources.base.labels import OTHER_VERSION, POD_FORM, SPREAD
 from resources.dynamo.backends.parallelism import mismatch
 from resources.dynamo.model.form import PROVIDER
 from resources.dynamo.model.framework import Framework
@@ -19,12 +19,15 @@ from resources.dynamo.objects.pod_template import DISCOVERY_OFF, STRATEGY
 from resources.dynamo.objects.podcliqueset import set_notes
 from resources.dynamo.objects.service import service_notes
 from resources.dynamo.pods.defaults import PLANNER_ACCOUNT
+from resources.dynamo.versions.api_versions import ALPHA_ONLY
 from resources.ports.configuration import Configuration
 from resources.schema.dynamo import DynamoGraphDeployment, ExtraPodMetadata, GraphServiceSpec
 from resources.schema.issues import Located, Path
 from resources.schema.meta import ObjectMeta
 
-KEYS: Final = frozenset({ENABLE_GROVE, KAI_QUEUE, ENABLE_METRICS, STRATEGY, DISCOVERY_OFF, POD_FORM, SPREAD, PROVIDER})
+KEYS: Final = frozenset(
+    {ENABLE_GROVE, KAI_QUEUE, ENABLE_METRICS, STRATEGY, DISCOVERY_OFF, POD_FORM, SPREAD, PROVIDER, ALPHA_ONLY, OTHER_VERSION}
+)
 """The annotations that are read from graphs alone."""
 AUTOSCALING = (
     "is deprecated and ignored. Use DynamoGraphDeploymentScalingAdapter with HPA, KEDA, or Planner for autoscaling instead. "
@@ -86,7 +89,7 @@ def _service(service: GraphService) -> Iterator[str]:
         yield f"{field}: planners run as the ServiceAccount {PLANNER_ACCOUNT}; neither it nor its roles are created, so it must exist"
     if spec.autoscaling is not None:
         yield f"{field}.autoscaling {AUTOSCALING}"
-    if spec.scaling_adapter is not None:
+    if spec.scaling_adapter is not None and not spec.scaling_adapter.enabled:
         yield f"{field}.scalingAdapter is ignored: there are no scaling adapters; the number of replicas is {field}.replicas"
     if spec.global_dynamo_namespace is not None:
         yield f"{field}.globalDynamoNamespace is ignored: the Dynamo namespace is that of dynamoNamespace"

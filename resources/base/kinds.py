@@ -1,6 +1,7 @@
 """Kinds: every kind of object that the engine reads or writes."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from engine.ids import NAMESPACE as NAMESPACE
 from engine.ids import RESOURCE_QUOTA as RESOURCE_QUOTA
@@ -40,6 +41,8 @@ LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 CRD: Final = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, status=True)
 
 DYNAMO_GRAPH: Final = Kind("nvidia.com", "v1alpha1", "DynamoGraphDeployment", "dynamographdeployments", status=True)
+DYNAMO_GRAPH_V1BETA1: Final = Kind("nvidia.com", "v1beta1", "DynamoGraphDeployment", "dynamographdeployments", status=True)
+"""The same kind in its newer version. The engine reads and writes the version that it can list first."""
 LEADER_WORKER_SET: Final = Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", status=True)
 VOLCANO_POD_GROUP: Final = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", ambiguous=True)
 VOLCANO_QUEUE: Final = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False, status=True, ambiguous=True)
@@ -101,6 +104,21 @@ KINDS: Final = (
 
 ON_REQUEST: Final = frozenset(kind.key for kind in (POD_GROUP, WORKLOAD, COMPOSITE_POD_GROUP))
 """The keys of the kinds of Kubernetes that it serves only if an administrator asks for them."""
+
+NEWER: Final = {DYNAMO_GRAPH: (DYNAMO_GRAPH_V1BETA1,)}
+"""Kind -> the same kind in the other versions that the engine reads and writes, where a server does not serve the first one."""
+
+
+def version_of_kind(kind: Kind, body: Any) -> Kind:
+    """The kind in the version that an object names, if the engine reads it; else the kind itself."""
+    version = body.get("apiVersion") if isinstance(body, Mapping) else None
+    return next((newer for newer in NEWER.get(kind, ()) if newer.api_version == version), kind)
+
+
+def unread(kind: Kind) -> str:
+    """What is in the set of unserved kinds if a kind is read and written in a newer version than its own."""
+    return f"{kind.key}/{kind.version}"
+
 
 WRITES: Final = ("create", "patch", "delete")
 """The verbs with which most objects are written."""

@@ -60,6 +60,8 @@ ALLOW_REPLACE = f"{ENGINE_PREFIX}allow-replace"
 
 POD_FORM = f"{ENGINE_PREFIX}pod-form"
 """The annotation of a graph, and of what runs its services, that records the form of its pods (`resources.dynamo.model.form`)."""
+OTHER_VERSION = f"{ENGINE_PREFIX}other-version"
+"""The annotation of a converted graph with what its version has no field for (`resources.dynamo.versions.converted`)."""
 SPREAD = f"{ENGINE_PREFIX}spread"
 """The annotation of a graph's service whose replicas may have several pods on one node: `disabled`."""
 SPREAD_GROUPS = f"{ENGINE_PREFIX}spread-groups"

@@ -162,9 +162,14 @@ def _with_existing_secrets(observed: Observed, graph: InferenceGraph, configurat
     return replace(configuration, dynamo=settings) if settings.ssh_names else configuration
 
 
+def _pods(observed: Observed) -> Iterator[Live]:
+    """The pods of the graph's set."""
+    return (pod for nested in observed.nested.values() for part in nested.slices.values() for pod in part.of(kinds.POD.name))
+
+
 def _mounted_secrets(observed: Observed) -> Iterator[str]:
     """The names of the Secrets that pods of a graph, or the templates of its LeaderWorkerSets, mount."""
-    pods = (pod.body for nested in observed.nested.values() for part in nested.slices.values() for pod in part.of(kinds.POD.name))
+    pods = (pod.body for pod in _pods(observed))
     groups = (live.body for live in observed.slice(ONLY).of(kinds.LEADER_WORKER_SET.name))
     templates = (get(body, ("spec", "leaderWorkerTemplate", field), {}) for body in groups for field in TEMPLATES)
     for body in (*pods, *templates):
@@ -209,7 +214,7 @@ def _on_grove(observed: Observed, graph: InferenceGraph, configuration: Configur
     resources = (*services, *obsolete_components(graph, observed.slice(ONLY), {each.id for each in services}, "Grove runs the graph now"))
     notes = tuple(_kai_notes(observed, graph, configuration))
     queue = orchestrator.queue_of(graph) if _uses_kai(observed, configuration) else None
-    states = service_states(graph, observed.elsewhere)
+    states = service_states(graph, observed.elsewhere, lambda: _pods(observed))
     id = set_id(graph)
     if queue is not None and observed.looked_up.get(kinds.KAI_QUEUE.id("", queue), observed.root) is None:
         why = orchestrator.queue_missing(queue)

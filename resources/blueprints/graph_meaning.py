@@ -32,6 +32,8 @@ from resources.dynamo.objects.obsolete_components import is_kept_for_pods, remov
 from resources.dynamo.orchestrator import recorded_orchestrator
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.status import FAILED, INVALID, Failure, status_of
+from resources.dynamo.versions.api_versions import is_beta, served_as
+from resources.dynamo.versions.paths import in_beta
 from resources.model import withdrawn
 from resources.model.epochs import allows_take_over, epoch_objection, left_alone
 from resources.ports.configuration import ONLY, Configuration
@@ -67,7 +69,7 @@ def admitted_graph(id: ResourceId, body: Body, configuration: Configuration, mem
     if decision.issues or version is None:
         return AdmittedGraph(decision, None, version)
     annotations = with_form(annotations_of(decision.body or {}), PodForm.CURRENT if is_new(body) else PodForm.FIRST)
-    return AdmittedGraph(decision, version.graph(id, annotations), version)
+    return AdmittedGraph(decision, version.graph(id, annotations, served_as(body)), version)
 
 
 def lookups_of(id: ResourceId, body: Body, configuration: Configuration, memo: Memo) -> tuple[ResourceId, ...]:
@@ -102,7 +104,7 @@ def desire(observed: Observed, configuration: Configuration, memo: Memo) -> Desi
     try:
         planned = _planned(observed, graph, configuration, memo)
     except (PodFault, GraphError) as error:
-        return _invalid(observed, body, (str(error),))
+        return _invalid(observed, body, (_in_its_words(body, str(error)),))
     return _desired(observed, body, graph, planned)
 
 
@@ -153,10 +155,15 @@ def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: Gra
         graph_of([part(ONLY, [_root(observed, body, status, records(graph, planned.orchestrator)), *planned.resources])]),
         pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
         deferred=deferred,
-        notes=(*own_notes(observed, graph), *planned.notes),
+        notes=tuple(_in_its_words(body, note) for note in (*own_notes(observed, graph), *planned.notes)),
         alarms=(*((Alarm(_camel(FAILED), planned.failure, blocking=True),) if failure else ()), *alarms(planned.gate)),
         trials=planned.gate.trials,
     )
+
+
+def _in_its_words(body: Body, text: str) -> str:
+    """A text about a graph in the words of its version."""
+    return in_beta(text) if is_beta(body) else text
 
 
 def _pending(graph: InferenceGraph, planned: GraphPlan) -> Iterator[Wait]:
@@ -187,7 +194,7 @@ def _root(observed: Observed, body: Body, status: Body | None, records: Mapping[
     """The graph itself with its records; its spec is written only if a manifest proposes it."""
     root, proposal = observed.root, observed.proposal
     metadata = {"name": root.id.name, "namespace": root.id.namespace}
-    frame = {"apiVersion": kinds.DYNAMO_GRAPH.api_version, "kind": kinds.DYNAMO_GRAPH.name, "metadata": metadata}
+    frame = {"apiVersion": served_as(body or root.body), "kind": kinds.DYNAMO_GRAPH.name, "metadata": metadata}
     if proposal is None:
         own = {**frame, "metadata": {**metadata, **({"annotations": records} if records else {})}}
         return Want(root.id, "managed", body=own, policy=KNOWN, status=status)

@@ -40,6 +40,17 @@ def _of_sets(graph: InferenceGraph, service: GraphService, find: FindLive) -> Se
         updated_replicas=sum(_count(status, "updatedReplicas") for status in statuses),
         ready_replicas=sum(_count(status, "readyReplicas") for status in statuses),
         reason=f"{SETS_NOT_READY}: {', '.join(details)}" if details else "",
+        exists=bool(statuses),
+        has_room=not details or not any(_is_unplaced(find(kinds.VOLCANO_POD_GROUP.id(id.namespace, id.name))) for id in ids),
+    )
+
+
+def _is_unplaced(gang: Live | None) -> bool:
+    """Whether Volcano has found no nodes for a gang."""
+    status = mapping(gang.body.get("status")) if gang is not None else {}
+    conditions = mappings(status.get("conditions"))
+    return status.get("phase") != "Running" and any(
+        each.get("type") == "Unschedulable" and each.get("status") == "True" for each in conditions
     )
 
 
@@ -72,6 +83,7 @@ def _of_deployment(graph: InferenceGraph, service: GraphService, find: FindLive)
         ready_replicas=_count(status, "readyReplicas"),
         available_replicas=_count(status, "availableReplicas"),
         reason=f"{DEPLOYMENT_NOT_READY}: {detail}" if detail else "",
+        exists=live is not None,
     )
 
 
@@ -82,7 +94,7 @@ def _deployment_detail(service: GraphService, id: ResourceId, live: Live | None,
     if live is None:
         return f"{subject}: {NOT_FOUND}"
     spec = mapping(live.body.get("spec"))
-    desired = service.replicas if service.spec.replicas is not None else _count(spec, "replicas")
+    desired = service.replicas if not service.is_scaled_by_others else _count(spec, "replicas")
     if desired == 0:
         return ""
     for field, word in (("updatedReplicas", "updated"), ("availableReplicas", "available")):

@@ -1,25 +1,49 @@
 """Readiness on the Grove path: the state of each service, from the object that Grove makes of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Live
+from engine.paths import get
 from engine.resource import Body
-from resources.base.fields import mapping
+from resources.base import labels
+from resources.base.fields import mapping, mappings
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.model.state import NOT_FOUND, ServiceState
 from resources.dynamo.objects.scaling import target_id
 
 Find = Callable[[ResourceId], Live | None]
 
+UNSCHEDULABLE: Final = "Unschedulable"
+"""The reason with which a scheduler reports that it has found no node."""
 PREFIXES: Final = {True: "pcsg", False: "podclique"}
 """How reasons name the object of a service on several nodes, and of another."""
 
 
-def service_states(graph: InferenceGraph, find: Find) -> tuple[ServiceState, ...]:
-    """The state of every service, in the order of the graph. `find` returns the live object of an identity, None if it does not exist."""
-    return tuple(_state(service, id, find(id)) for service in graph.services for id in (target_id(graph, service),))
+def service_states(graph: InferenceGraph, find: Find, pods: Callable[[], Iterable[Live]] = tuple) -> tuple[ServiceState, ...]:
+    """The state of every service, in the order of the graph. `find` returns the live object of an identity, None if it does not exist.
+
+    `pods` returns the pods of the graph; they are read only while a service is not ready.
+    """
+    states = tuple(_state(service, id, find(id)) for service in graph.services for id in (target_id(graph, service),))
+    if all(state.is_ready or not state.exists for state in states):
+        return states
+    unplaced = _without_nodes(pods())
+    return tuple(replace(state, has_room=state.is_ready or state.component_name not in unplaced) for state in states)
+
+
+def _without_nodes(pods: Iterable[Live]) -> frozenset[str]:
+    """The names of the PodCliques and scaling groups of pods for which the scheduler has found no node."""
+    waiting = [pod for pod in pods if not get(pod.body, ("spec", "nodeName")) and _is_unschedulable(pod)]
+    return frozenset(pod.labels[key] for pod in waiting for key in (labels.PODCLIQUE, labels.SCALING_GROUP) if key in pod.labels)
+
+
+def _is_unschedulable(pod: Live) -> bool:
+    conditions = mappings(mapping(pod.body.get("status")).get("conditions"))
+    return any(each.get("status") == "False" and each.get("reason") == UNSCHEDULABLE for each in conditions)
 
 
 def _state(service: GraphService, id: ResourceId, live: Live | None) -> ServiceState:
@@ -36,6 +60,7 @@ def _state(service: GraphService, id: ResourceId, live: Live | None) -> ServiceS
         ready_replicas=None if service.is_multinode else usable,
         available_replicas=usable if service.is_multinode else None,
         reason=_reason(service, id, body, usable),
+        exists=live is not None,
     )
 
 
@@ -53,7 +78,7 @@ def _reason(service: GraphService, id: ResourceId, body: Body, usable: int) -> s
 
 def _desired(service: GraphService, body: Body) -> int:
     """The replicas that the graph names, else those of the object, which autoscalers and people may set."""
-    return service.replicas if service.spec.replicas is not None else _count(mapping(body.get("spec")), "replicas")
+    return service.replicas if not service.is_scaled_by_others else _count(mapping(body.get("spec")), "replicas")
 
 
 def _count(fields: Body, field: str) -> int:

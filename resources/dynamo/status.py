@@ -9,7 +9,9 @@ from engine.conditions import READY, condition, merge
 from engine.observed import Live
 from engine.resource import Body
 from resources.base.fields import mapping
-from resources.dynamo.model.state import ServiceState
+from resources.dynamo.model.state import NotReady, ServiceState
+from resources.dynamo.versions.api_versions import is_beta
+from resources.dynamo.versions.status import beta_entry
 
 ALL_READY = "All resources are ready"
 INVALID = "ValidationFailed"
@@ -27,20 +29,28 @@ class Failure(Struct, frozen=True):
 def status_of(root: Live, states: Sequence[ServiceState], failure: Failure | None) -> Body:
     """The desired status. Services that the graph no longer has are removed from it."""
     state, ready, reason, message = _verdict(states, failure)
+    is_new_form = is_beta(root.body)
+    field = "components" if is_new_form else "services"
     old = mapping(root.body.get("status"))
     known = old.get("conditions")
-    services: dict[str, Any] = dict.fromkeys(mapping(old.get("services")))
-    services.update((service.service, service.status) for service in states)
+    services: dict[str, Any] = dict.fromkeys(mapping(old.get(field)))
+    services.update((each.service, beta_entry(each.status) if is_new_form else each.status) for each in states)
     desired = [condition(READY, ready, reason, message, generation=root.generation)]
     body: dict[str, Any] = {"state": state, "conditions": merge(known if isinstance(known, list) else [], desired, owned=(READY,))}
-    return {**body, "services": services} if services else body
+    # A definition of v1alpha1 may lack the field: a server would drop it, and every pass would write it again.
+    body |= {"observedGeneration": root.generation} if is_new_form else {}
+    return {**body, field: services} if services else body
 
 
 def _verdict(states: Sequence[ServiceState], failure: Failure | None) -> tuple[str, bool, str, str]:
     """The state, and the status, reason and message of the condition."""
     if failure is not None:
         return "failed", False, failure.reason, failure.message
-    waiting = [f"{state.component_name}: {state.reason}" for state in states if not state.is_ready]
+    waiting = [state for state in states if not state.is_ready]
     if waiting:
-        return "pending", False, "some_resources_are_not_ready", f"Resources not ready: {'; '.join(waiting)}"
+        causes = {state.cause for state in waiting}
+        message = "; ".join(f"{state.component_name}: {state.reason}" for state in waiting)
+        reason = causes.pop() if len(causes) == 1 else NotReady.SEVERAL
+        state = "pending" if any(state.exists for state in states) else "initializing"
+        return state, False, reason.value, f"Resources not ready: {message}"
     return "successful", True, "all_resources_are_ready", ALL_READY

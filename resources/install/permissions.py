@@ -257,6 +257,8 @@ class ServedEndpoints(Struct, frozen=True):
     """The kinds of objects that its reviews look up."""
     checks_callers: bool = False
     """Whether it asks what users may do: callers with a bearer token, and those who refer to claim templates of other namespaces."""
+    definitions: tuple[str, ...] = ()
+    """The names of the CustomResourceDefinitions into which it writes its CA."""
 
 
 def endpoint_permissions(endpoints: ServedEndpoints) -> Iterator[Permission]:
@@ -264,7 +266,8 @@ def endpoint_permissions(endpoints: ServedEndpoints) -> Iterator[Permission]:
     if endpoints.certificate:
         yield Permission(kinds.SECRET, ("create",), namespace=endpoints.namespace)
         yield Permission(kinds.SECRET, ("get", "patch"), namespace=endpoints.namespace, names=(endpoints.certificate,))
-        for kind, names in ((MUTATING_WEBHOOKS, endpoints.mutating), (VALIDATING_WEBHOOKS, endpoints.validating)):
+        named = ((MUTATING_WEBHOOKS, endpoints.mutating), (VALIDATING_WEBHOOKS, endpoints.validating), (kinds.CRD, endpoints.definitions))
+        for kind, names in named:
             if names:
                 yield Permission(kind, ("get", "patch"), names=names)
     for kind in endpoints.look_ups:

@@ -86,8 +86,10 @@ def _own_crds(installation: Installation, defined: Iterable[Kind]) -> Iterator[C
         if why := installation.apis.why_unknown(kind):
             yield unknown(level, subject, why)
         else:
-            fault = "" if installation.apis.serves(kind) else f"{kind.version} is not served"
-            yield judged(level, subject, fault, f"{kind.version} is served", INSTALL)
+            versions = (kind, *kinds.NEWER.get(kind, ()))
+            served = [each.version for each in versions if installation.apis.serves(each)]
+            fault = "" if served else f"{kind.version} is not served"
+            yield judged(level, subject, fault, f"{' and '.join(served)} is served", INSTALL)
 
 
 def _matters(kind: Kind, installation: Installation) -> bool:

@@ -87,7 +87,8 @@ class Webhook(Struct, frozen=True):
 
 def _written(kind: Kind) -> tuple[WebhookRule, ...]:
     """The creation and the change of objects of a kind."""
-    return (WebhookRule(kind.group, (kind.version,), (kind.plural,), CREATE_AND_UPDATE, kind.namespaced),)
+    versions = (kind.version, *(newer.version for newer in kinds.NEWER.get(kind, ())))
+    return (WebhookRule(kind.group, versions, (kind.plural,), CREATE_AND_UPDATE, kind.namespaced),)
 
 
 def _scaled(*kinds: Kind) -> WebhookRule:
@@ -145,6 +146,10 @@ VALIDATE_GRAPH: Final = Webhook(
     "/webhooks/validate-dynamographdeployment",
     _written(kinds.DYNAMO_GRAPH),
 )
+CONVERT: Final = "/convert"
+"""The path at which graphs are converted between their versions."""
+GRAPH_DEFINITION: Final = f"{kinds.DYNAMO_GRAPH.plural}.{kinds.DYNAMO_GRAPH.group}"
+"""The definition that names this path."""
 WEBHOOKS: Final = (DEFAULT_SET, VALIDATE_SET, VALIDATE_BINDING, DEFAULT_GRAPH, VALIDATE_GRAPH, AUTHORIZER)
 """Every webhook that is served."""
 
@@ -159,6 +164,11 @@ def installed(protected: Mapping[Kind, frozenset[Act]], *, graphs: bool = True) 
     authorizer = replace(AUTHORIZER, rules=tuple(_protecting(protected)))
     webhooks = (authorizer if webhook is AUTHORIZER else webhook for webhook in could_be_installed(graphs=graphs))
     return tuple(webhook for webhook in webhooks if webhook.rules)
+
+
+def convert_service(namespace: str, port: int) -> dict[str, Any]:
+    """The reference to the Service at which graphs are converted between their versions."""
+    return {"name": NAME, "namespace": namespace, "path": CONVERT, "port": port}
 
 
 def webhook_configurations(installation: EngineInstallation, protected: Mapping[Kind, frozenset[Act]]) -> Iterator[dict[str, Any]]:

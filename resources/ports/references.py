@@ -61,6 +61,8 @@ class KnownReferences(Struct, frozen=True, dict=True):
     objects: Mapping[ResourceId, Live] = field(default_factory=dict)
     kinds: frozenset[str] = frozenset()
     """The kinds that were listed completely."""
+    versions: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Group and kind -> the version in which new objects of it are written, of kinds that are written in several."""
 
     def find(self, id: ResourceId) -> Live | None:
         """The object with this id, if it was listed."""

@@ -12,7 +12,7 @@ from engine.proposal import propose
 from engine.resource import Body, Hold, Path, Want
 from engine.world import empty
 from resources.base import kinds, labels
-from resources.base.fields import mapping
+from resources.base.fields import mapping, mappings
 from resources.domains import requests
 from resources.ports.configuration import Configuration
 
@@ -131,5 +131,5 @@ def _labels_of(subject: Live | Want | Hold) -> Mapping[str, str]:
 def _cost(manifest: Body) -> int:
     """The cost of rendering the root of a manifest: of a set, the number of pods of all its replicas."""
     if manifest["kind"] == kinds.DYNAMO_GRAPH.name:
-        return SERVICE_COST * len(mapping(manifest["spec"].get("services")))
+        return SERVICE_COST * len(mapping(manifest["spec"].get("services")) or mappings(manifest["spec"].get("components")))
     return requests.replicas(manifest) * requests.pods_per_replica(manifest, requests.cliques_by_name(manifest))

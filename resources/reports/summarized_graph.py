@@ -100,7 +100,7 @@ def _states(observed: Observed, graph: InferenceGraph, choice: Orchestrator | No
 
 
 def _replicas(service: GraphService, state: ServiceState) -> int:
-    return service.replicas if service.spec.replicas is not None else max(state.replicas, service.replicas)
+    return service.replicas if not service.is_scaled_by_others else max(state.replicas, service.replicas)
 
 
 def _wait_since(observed: Observed, wait: Wait) -> WaitSince:

@@ -8,9 +8,10 @@ import orjson
 from msgspec import Struct
 
 from engine.ids import Kind
-from resources.base.kinds import CRD, DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.base.kinds import CRD, DYNAMO_GRAPH, DYNAMO_GRAPH_V1BETA1, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema.child_kinds import PodClique, PodCliqueScalingGroup, PodGang
 from resources.schema.dynamo import DynamoGraphDeployment
+from resources.schema.dynamo_v1beta1 import DynamoGraphDeploymentV1Beta1
 from resources.schema.meta import ApiObject
 from resources.schema.podcliqueset import PodCliqueSet
 from resources.schema.structural import structural
@@ -48,6 +49,13 @@ class Definition(Struct, frozen=True):
 AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 BREACHED: Final = Column("MinBreached", '.status.conditions[?(@.type=="MinAvailableBreached")].status', "string", wide=True)
 
+GRAPH_COLUMNS: Final = (
+    Column("State", ".status.state", "string"),
+    Column("Ready", _READY + ".status", "string"),
+    Column("Backend", ".spec.backendFramework", "string", wide=True),
+    Column("Reason", _READY + ".reason", "string", wide=True),
+    AGE,
+)
 DEFINITIONS: Final = (
     Definition(
         PODCLIQUE,
@@ -101,28 +109,30 @@ DEFINITIONS: Final = (
     ),
     Definition(TOPOLOGY_BINDING, ClusterTopologyBinding, "ct", (Column("Domains", ".spec.levels[*].domain", "string"), AGE)),
     Definition(PODGANG, PodGang, "pg", (Column("Phase", ".status.phase", "string"), AGE)),
-    Definition(
-        DYNAMO_GRAPH,
-        DynamoGraphDeployment,
-        "dgd",
-        (
-            Column("State", ".status.state", "string"),
-            Column("Ready", _READY + ".status", "string"),
-            Column("Backend", ".spec.backendFramework", "string", wide=True),
-            Column("Reason", _READY + ".reason", "string", wide=True),
-            AGE,
-        ),
-    ),
+    Definition(DYNAMO_GRAPH, DynamoGraphDeployment, "dgd", GRAPH_COLUMNS),
 )
 """Every CRD, in the order of installation."""
+NEWER: Final[Mapping[Kind, Definition]] = {
+    DYNAMO_GRAPH: Definition(DYNAMO_GRAPH_V1BETA1, DynamoGraphDeploymentV1Beta1, "dgd", GRAPH_COLUMNS)
+}
+"""Kind -> its newer version, which is served where something converts the objects."""
 
 
-def crds() -> tuple[dict[str, Any], ...]:
+class Conversion(Struct, frozen=True):
+    """Who converts objects between the versions of a kind, and which version is stored."""
+
+    service: Mapping[str, Any]
+    """The reference to the Service of the webhook, with path and port."""
+    storage: str = DYNAMO_GRAPH.version
+
+
+def crds(conversion: Conversion | None = None) -> tuple[dict[str, Any], ...]:
     """The CustomResourceDefinitions, in the order of `DEFINITIONS`, as bodies for server-side apply.
 
-    Every call returns equal bodies of its own: whoever changes one changes no other.
+    With a conversion, kinds with a newer version have both; without one, each has one. Every call returns equal bodies of its own: whoever
+    changes one changes no other.
     """
-    return tuple(_crd(definition) for definition in DEFINITIONS)
+    return tuple(_crd(definition, conversion) for definition in DEFINITIONS)
 
 
 def schema(model: type[ApiObject]) -> dict[str, Any]:
@@ -138,8 +148,10 @@ def _encoded_schema(model: type[ApiObject]) -> bytes:
     return orjson.dumps(structural(raw, raw.get("$defs", {})))
 
 
-def _crd(definition: Definition) -> dict[str, Any]:
-    kind = definition.kind
+def _crd(definition: Definition, conversion: Conversion | None) -> dict[str, Any]:
+    kind, newer = definition.kind, NEWER.get(definition.kind)
+    both = [definition, newer] if newer is not None and conversion is not None else [definition]
+    stored = conversion.storage if len(both) > 1 and conversion is not None else kind.version
     return {
         "apiVersion": CRD.api_version,
         "kind": CRD.name,
@@ -154,16 +166,22 @@ def _crd(definition: Definition) -> dict[str, Any]:
                 "shortNames": [definition.short_name],
             },
             "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": [_version(definition)],
+            "versions": [_version(each, stored) for each in both],
+            **(_converted_by(conversion) if len(both) > 1 and conversion is not None else {}),
         },
     }
 
 
-def _version(definition: Definition) -> dict[str, Any]:
+def _converted_by(conversion: Conversion) -> dict[str, Any]:
+    webhook = {"clientConfig": {"service": dict(conversion.service)}, "conversionReviewVersions": ["v1"]}
+    return {"conversion": {"strategy": "Webhook", "webhook": webhook}}
+
+
+def _version(definition: Definition, stored: str) -> dict[str, Any]:
     return {
         "name": definition.kind.version,
         "served": True,
-        "storage": True,
+        "storage": definition.kind.version == stored,
         "additionalPrinterColumns": [column.body() for column in definition.columns],
         "schema": {"openAPIV3Schema": schema(definition.model)},
         "subresources": {"status": {}} | _scale_subresource(definition.selector),

@@ -7,8 +7,18 @@ values of the types that the API has.
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
+from resources.schema.dynamo_parts import (
+    ComponentKind,
+    ComponentTopology,
+    EnvVar,
+    GraphRole,
+    GraphTopology,
+    ModelReference,
+    ProviderOverride,
+    Restart,
+    as_map,
+)
 from resources.schema.graph_values import NODE_COUNT, quoted, unquoted
 from resources.schema.meta import ApiObject, Condition
 from resources.schema.pod_spec_form import ExtraPodSpec
@@ -18,7 +28,6 @@ MOST_SERVICES: Final = 25
 MOST_PVCS: Final = 100
 
 BackendFramework = Literal["sglang", "vllm", "trtllm"]
-ComponentKind = Literal["PodClique", "PodCliqueScalingGroup", "Deployment", "LeaderWorkerSet"]
 PVC_RULE: Final = Rule(
     cel="!has(self.create) || !self.create || (has(self.size) && has(self.storageClass) && has(self.volumeAccessMode))",
     message="When create is true, size, storageClass, and volumeAccessMode are required",
@@ -29,23 +38,14 @@ PVC_RULE: Final = Rule(
 )
 
 
-def _map(value: Any) -> Any:
-    """The value itself. `pod_spec_rules` validates its fields."""
-    if not isinstance(value, dict):
-        raise PydanticCustomError("dict_type", "must be an object")
-    return value
-
-
 WholeNumber = Annotated[Int32, BeforeValidator(unquoted)]
 """A number that may be in quotes."""
 NodeCount = Annotated[WholeNumber, Field(ge=NODE_COUNT, json_schema_extra={"minimum": NODE_COUNT})]
 Amount = Annotated[str, BeforeValidator(quoted)]
 """An amount of a resource as text, such as 500m or 4Gi; a number may be without quotes."""
-EnvVar = Annotated[dict[str, Any], PlainValidator(_map), WithJsonSchema({PUBLISHED: "EnvVar"})]
-"""A core/v1 EnvVar."""
-Claim = Annotated[dict[str, Any], PlainValidator(_map), WithJsonSchema({PUBLISHED: "ResourceClaim"})]
+Claim = Annotated[dict[str, Any], PlainValidator(as_map), WithJsonSchema({PUBLISHED: "ResourceClaim"})]
 """A core/v1 ResourceClaim: the reference of a container to a claim of its pod."""
-Probe = Annotated[dict[str, Any], PlainValidator(_map), WithJsonSchema({PUBLISHED: "Probe"})]
+Probe = Annotated[dict[str, Any], PlainValidator(as_map), WithJsonSchema({PUBLISHED: "Probe"})]
 """A core/v1 Probe."""
 
 
@@ -150,15 +150,6 @@ class ServiceIngress(Wire):
     """The class of the Ingress."""
 
 
-class ModelReference(Wire):
-    """The model that a service serves."""
-
-    name: str
-    """The name of the model."""
-    revision: str | None = None
-    """The revision of the model."""
-
-
 class SharedMemory(Wire):
     """The volume at /dev/shm."""
 
@@ -185,10 +176,10 @@ class Multinode(Wire):
 
 
 class ScalingAdapter(Wire):
-    """Without effect: this operator manages no scaling adapters."""
+    """Whether something else scales the service. This operator makes no adapters."""
 
     enabled: bool | None = None
-    """Without effect."""
+    """Whether the number of replicas belongs to an autoscaler once the service runs."""
     disable: bool | None = None
     """Without effect."""
 
@@ -238,8 +229,30 @@ class GraphServiceSpec(Wire):
     """The number of replicas, each on all its nodes; by default 1."""
     multinode: Multinode | None = None
     """The nodes of one replica; without it, one node."""
+    min_available: Int32 | None = None
+    """The number of replicas that are scheduled together at least, and kept by termination; by default 1. On Grove only."""
+    roles: Seq[GraphRole] = ()
+    """The leader and the workers of a service on several nodes."""
+    topology_constraint: ComponentTopology | None = None
+    """The domain within which the pods of one replica are placed. On Grove only."""
+    provider_override: ProviderOverride | None = None
+    """Fields of the object of Grove that is made of the service."""
+    runtime_version_override: str | None = None
+    """The version of Dynamo in the image, if its tag does not say it."""
     scaling_adapter: ScalingAdapter | None = None
-    """Without effect."""
+    """With enabled: true, the number of replicas belongs to an autoscaler once the service runs."""
+    frontend_sidecar: Opaque | None = None
+    """Not supported."""
+    epp_config: Opaque | None = None
+    """Not supported."""
+    gpu_memory_service: Opaque | None = None
+    """Not supported."""
+    failover: Opaque | None = None
+    """Not supported."""
+    checkpoint: Opaque | None = None
+    """Not supported."""
+    experimental: Opaque | None = None
+    """Not supported."""
 
 
 class DynamoGraphSpec(Wire):
@@ -253,6 +266,20 @@ class DynamoGraphSpec(Wire):
     """Variables of the main containers of all services."""
     backend_framework: BackendFramework | None = None
     """The inference framework of the workers whose command does not show it. Immutable."""
+    annotations: dict[str, str] = {}
+    """Annotations of all objects and pods; those of a service win."""
+    labels: dict[str, str] = {}
+    """Labels of all objects and pods; those of a service win."""
+    priority_class_name: str | None = None
+    """The priority class of all pods that name none."""
+    topology_constraint: GraphTopology | None = None
+    """The topology of the graph. On Grove only."""
+    restart: Restart | None = None
+    """Without effect."""
+    provider_override: ProviderOverride | None = None
+    """Fields of the PodCliqueSet."""
+    experimental: Opaque | None = None
+    """Without effect, or not supported."""
 
 
 class ServiceReplicaStatus(Wire):

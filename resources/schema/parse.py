@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from engine.ids import Kind
-from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.base.kinds import DYNAMO_GRAPH, DYNAMO_GRAPH_V1BETA1, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
 from resources.schema import pod_spec_rules
 from resources.schema.child_kinds import PodClique, PodCliqueScalingGroup, PodGang
 from resources.schema.issues import ErrorType, Issue, Rejected, rejection, shown
@@ -26,6 +26,10 @@ MODELS: Final[Mapping[Kind, type[ApiObject]]] = {
 
 def model_of(kind: Kind) -> type[ApiObject]:
     """The model of a kind that we define."""
+    if kind == DYNAMO_GRAPH_V1BETA1:
+        from resources.schema.dynamo_v1beta1 import DynamoGraphDeploymentV1Beta1
+
+        return DynamoGraphDeploymentV1Beta1
     if kind != DYNAMO_GRAPH:
         return MODELS[kind]
     from resources.schema.dynamo import DynamoGraphDeployment

@@ -36,6 +36,7 @@ UNIONS: Final[Mapping[frozenset[str], Schema]] = {
 """The structural schema of each union of types."""
 EXTENDED: Final[Mapping[str, tuple[str, Schema]]] = {
     "MainContainer": ("Container", {}),
+    "ComponentPodSpec": ("PodSpec", {}),
     "ExtraPodSpec": ("PodSpec", {"mainContainer": {"$ref": "MainContainer"}}),
 }
 """Types of our own: the type of Kubernetes without its required fields, and further fields."""

@@ -10,10 +10,22 @@ from msgspec.structs import replace
 from engine.errors import ClusterError, Forbidden, NotFound, ServerFault, Unauthorized, Unreachable
 from engine.ids import Kind
 from engine.observed import Unlisted
+from engine.operation import Cause, Expect, Patch
 from engine.runtime.clock import SystemClock
 from engine.runtime.provider import Listing, Observation, Scope
 from providers.cluster import Cluster
-from resources.base.kinds import POD, PODCLIQUE, PODCLIQUESET, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, SERVICE, TOPOLOGY_BINDING
+from resources.base.kinds import (
+    DYNAMO_GRAPH,
+    DYNAMO_GRAPH_V1BETA1,
+    POD,
+    PODCLIQUE,
+    PODCLIQUESET,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    SERVICE,
+    TOPOLOGY_BINDING,
+    unread,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -140,3 +152,33 @@ async def test_cluster_scoped_roots_are_listed_once_for_any_namespaces_and_also_
         assert sorted(client.asked) == asked
         assert sorted(live.id.kind for live in seen.roots) == ["ClusterTopologyBinding", "PodCliqueSet", "PodCliqueSet"]
         assert [live.id.kind for live in seen.references] == [kind.name for kind in references]
+
+
+# Graphs, which are written in two versions
+
+
+@pytest.mark.parametrize("trouble", [NotFound("no such kind"), ServerFault("conversion webhook for nvidia.com/v1beta1 failed")])
+async def test_graphs_that_the_server_has_in_the_newer_version_only_are_listed_and_written_in_it(trouble: ClusterError) -> None:
+    patched: list[Kind] = []
+
+    class Writing(Lists):
+        async def patch(self, kind: Kind, namespace: str, name: str, patch: Any, **options: Any) -> dict[str, Any]:
+            patched.append(kind)
+            return {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": name, "uid": "u"}}
+
+    client: Any = Writing({DYNAMO_GRAPH: trouble})
+    cluster = Cluster(client, SystemClock())
+
+    seen = await cluster.observe(Scope((DYNAMO_GRAPH,), (), "a=b"))
+    (root,) = seen.roots
+    await cluster.execute(Patch(root.id, "", Cause.DRIFT, patch={}, expect=Expect(root.uid, root.revision)), {})
+
+    assert (root.body["apiVersion"], seen.unserved) == ("nvidia.com/v1beta1", frozenset({unread(DYNAMO_GRAPH)}))
+    assert not seen.incomplete
+    assert patched == [DYNAMO_GRAPH_V1BETA1]
+
+
+async def test_graphs_are_listed_in_the_first_version_if_the_server_has_it() -> None:
+    seen, _ = await look({}, Scope((DYNAMO_GRAPH,), (), "a=b"))
+
+    assert ([root.body["apiVersion"] for root in seen.roots], seen.unserved) == (["nvidia.com/v1alpha1"], frozenset())

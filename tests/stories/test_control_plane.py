@@ -110,14 +110,18 @@ async def synced(
 
 
 async def define(admin: KubernetesClient, namespace: str = NAMESPACE, *more: dict[str, Any]) -> None:
-    """A namespace in which pods can be created, and our kinds, with more if a story needs them, until they are served and discovered."""
+    """A namespace in which pods can be created, and our kinds, until they are served and discovered.
+
+    `more` are further definitions, or others in place of ours.
+    """
+    definitions = tuple({each["metadata"]["name"]: each for each in (*crds(), *more)}.values())
     await admin.create(kinds.NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    for definition in (*crds(), *more):
+    for definition in definitions:
         await admin.patch(kinds.CRD, "", definition["metadata"]["name"], definition, how="apply", force=True)
     await until_objects(admin, kinds.CRD, "", lambda definitions: all(map(_is_established, definitions.values())))
     for kind in kinds.OURS:
         await admin.list(kind)  # The first answer may be "too early", which the client waits out.
-    defined = {(each["spec"]["group"], each["spec"]["names"]["kind"]) for each in (*crds(), *more)}
+    defined = {(each["spec"]["group"], each["spec"]["names"]["kind"]) for each in definitions}
 
     async def are_discovered() -> bool:
         return defined <= {(kind.group, kind.name) for kind in await admin.kinds()}

@@ -13,10 +13,12 @@ import pytest
 from resources.base.kinds import PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE
 from resources.base.labels import SHARED_WITH
 from resources.children.table import CHILDREN
+from resources.dynamo.versions.api_versions import ALPHA_ONLY
 from resources.install.permissions import Permission
 from resources.install.roles import Account
+from resources.install.webhooks import CONVERT
 from resources.install.webhooks import installed as webhooks_of
-from resources.schema.crds import crds
+from resources.schema.crds import Conversion, crds
 from tests.builders import claim_template, share
 from tests.controlplane.accounts import grant
 from tests.controlplane.cluster import SYSTEM, ControlPlane, binary
@@ -28,6 +30,7 @@ from tests.laws.toy import CONFIGURATION as TOY
 from tests.providers.http.talking import HOST
 from tests.resources.admission.graphs import graph, wide
 from tests.resources.admission.requests import binding, put, small
+from tests.resources.dynamo.versions.beta_graphs import beta, component
 from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.e2e
@@ -42,6 +45,10 @@ CONFIGURATION: dict[str, Any] = {
     "network": {"autoMNNVLEnabled": False},
     "leaderElection": {"resourceNamespace": "default"},
 }
+
+
+CONVERTERS: list[Installed] = []
+"""The installation whose webhooks are called."""
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +74,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 def register(plane: ControlPlane, installed: Installed) -> None:
     """Register every webhook by its URL, and wait until the server calls them."""
+    CONVERTERS.append(installed)
     authority = base64.b64encode(installed.authority.cert_pem.bytes()).decode()
     for webhook in webhooks_of(CHILDREN.protected(TOY)):
         url = f"https://{HOST}:{installed.ports['webhooks']}{webhook.path}"
@@ -220,3 +228,30 @@ def test_a_template_of_another_namespace_needs_a_user_who_may_read_it_and_its_an
     assert edited.returncode == 0, edited.stderr
     assert access_reviews(plane) - before == 7
     assert call(plane, f"{SETS}/shares", method="DELETE")[0] == 200
+
+
+def test_graphs_are_converted_between_their_versions(plane: ControlPlane) -> None:
+    (definition,) = (each for each in crds(Conversion({})) if each["spec"]["names"]["kind"] == "DynamoGraphDeployment")
+    url = f"https://{HOST}:{CONVERTERS[0].ports['webhooks']}{CONVERT}"
+    authority = base64.b64encode(CONVERTERS[0].authority.cert_pem.bytes()).decode()
+    definition["spec"]["conversion"]["webhook"]["clientConfig"] = {"url": url, "caBundle": authority}
+    crd = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition['metadata']['name']}"
+    patched = call(plane, crd, {"spec": {key: definition["spec"][key] for key in ("versions", "conversion")}}, method="PATCH")
+    assert patched[0] == 200, patched
+    newer = GRAPHS.replace("v1alpha1", "v1beta1")
+    until(lambda: plane.call(newer)[0] == 200)
+    body = beta(component("decode", "decode", compilationCache={"pvcName": "cache"}))
+
+    refused = call(plane, f"{newer}?dryRun=All", beta(component("A"), component("a")))
+    created = call(plane, newer, body)
+    old = call(plane, f"{GRAPHS}/g")[1]
+    old["spec"]["pvcs"] = [{"name": "cache"}]
+    changed = call(plane, f"{GRAPHS}/g", old, method="PUT")
+    read = call(plane, f"{newer}/g")[1]
+
+    assert (refused[0], "component names must be unique case-insensitively" in refused[1]["message"]) == (422, True)
+    assert (created[0], changed[0]) == (201, 200), (created, changed)
+    assert (old["apiVersion"], old["spec"]["services"]["decode"]["subComponentType"]) == ("nvidia.com/v1alpha1", "decode")
+    assert read["spec"]["components"] == created[1]["spec"]["components"]
+    assert orjson.loads(read["metadata"]["annotations"][ALPHA_ONLY]) == {"pvcs": [{"name": "cache"}]}
+    assert call(plane, crd)[1]["status"]["storedVersions"] == ["v1alpha1"]

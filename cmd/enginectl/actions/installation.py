@@ -22,9 +22,9 @@ from resources.install.modes import NAMESPACE, AdmissionMode, Mode, Use
 from resources.install.network import network_policy, service, service_monitor
 from resources.install.operator_configuration import config_map, extent, installed, merged
 from resources.install.roles import Account
-from resources.install.webhooks import webhook_configurations
+from resources.install.webhooks import convert_service, webhook_configurations
 from resources.install.workloads import cronjob, deployment, disruption_budget, filled_objects
-from resources.schema.crds import crds
+from resources.schema.crds import Conversion, crds
 from resources.settings import valid_settings
 
 ADMISSION_BY_MODE: Final = {Mode.DEPLOYMENT: AdmissionMode.WEBHOOKS, Mode.CRONJOB: AdmissionMode.POLICIES}
@@ -93,7 +93,8 @@ def _namespace(wiring: Wiring, installation: EngineInstallation, mutating: bool)
 
 
 def _definitions(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
-    yield from crds()
+    serves_both = installation.serves_webhooks and installation.graphs
+    yield from crds(Conversion(convert_service(installation.namespace, installation.port("webhooks"))) if serves_both else None)
 
 
 def _rbac(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:

@@ -14,15 +14,16 @@ from providers.snapshot import as_yaml
 from resources.admission.look_ups import look_ups
 from resources.admission.managed_rules import Protection
 from resources.install.admission_policies import policies, unstated_rules
+from resources.install.installation import EngineInstallation
 from resources.install.modes import Use
-from resources.install.operator_configuration import extent, merged, publication_object
+from resources.install.operator_configuration import DEFAULTS, extent, merged, publication_object
 from resources.install.permissions import Permission, ServedEndpoints, endpoint_permissions, installation_permissions, permissions
 from resources.install.publication import place_of, published
 from resources.install.roles import Account, account_objects, public_objects, reader_roles, writer_roles
-from resources.install.webhooks import could_be_installed
+from resources.install.webhooks import GRAPH_DEFINITION, convert_service, could_be_installed
 from resources.ports.configuration import WAITER_IMAGE
 from resources.registry import managed_blueprints
-from resources.schema.crds import crds
+from resources.schema.crds import Conversion, crds
 from resources.schema.formats import label_faults, subdomain_faults
 from resources.settings import valid_settings
 
@@ -87,13 +88,15 @@ def endpoints_of(wiring: Wiring, account: Account) -> ServedEndpoints:
     server = wiring.settings.server.webhooks
     if server.port == 0:
         return ServedEndpoints(account.namespace)
-    webhooks = could_be_installed(graphs=wiring.configuration.dynamo.enabled)
+    has_graphs = wiring.configuration.dynamo.enabled
+    webhooks = could_be_installed(graphs=has_graphs)
     return ServedEndpoints(
         account.namespace,
         certificate=server.secret_name if server.cert_provision_mode == "auto" else "",
         # It looks for all of them, for any may be installed later.
         mutating=tuple(webhook.configuration for webhook in webhooks if webhook.mutates),
         validating=tuple(webhook.configuration for webhook in webhooks if not webhook.mutates),
+        definitions=(GRAPH_DEFINITION,) if has_graphs else (),
         look_ups=tuple(look_up.kind for look_up in look_ups(wiring.configuration)),
         checks_callers=True,
     )
@@ -103,13 +106,23 @@ VERSION = 1
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
 
 
-def print_crds(*, as_json: bool) -> Exit:
-    """Write the definitions to stdout, as one JSON document or as a YAML stream."""
+def print_crds(converter: str, storage: str, *, as_json: bool) -> Exit:
+    """Write the definitions to stdout, as one JSON document or as a YAML stream.
+
+    `converter`: the namespace of the engine that converts graphs between their versions; empty: they have one. `storage`: the version in
+    which graphs are stored then.
+    """
+    definitions = crds(_conversion(converter, storage) if converter else None)
     if as_json:
-        terminal.print_json({"version": VERSION, "objects": list(crds())})
+        terminal.print_json({"version": VERSION, "objects": list(definitions)})
     else:
-        terminal.print_text(yaml_stream(crds()))
+        terminal.print_text(yaml_stream(definitions))
     return Exit.DONE
+
+
+def _conversion(namespace: str, storage: str) -> Conversion:
+    installation = EngineInstallation(namespace=namespace, configuration=DEFAULTS)
+    return Conversion(convert_service(namespace, installation.port("webhooks")), storage)
 
 
 def write_crds(folder: Path) -> Exit:

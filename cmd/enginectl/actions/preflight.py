@@ -82,7 +82,7 @@ async def rights(wiring: Wiring, client: Client, installation: Installation, use
     """The permissions that this use needs, each with the verbs that we are not allowed. Without the kind of graphs none for graphs."""
     roots, configuration = select(wiring).roots, wiring.configuration
     apis, graph = installation.apis, kinds.DYNAMO_GRAPH
-    has_graphs = apis.serves(graph) or bool(apis.why_unknown(graph))
+    has_graphs = any(map(apis.serves, (graph, *kinds.NEWER[graph]))) or bool(apis.why_unknown(graph))
     blueprints = [each for each in managed_blueprints(configuration) if each.kind in roots and (has_graphs or each.kind != graph)]
     place = place_of(wiring.settings.leader_election)
     needed = (*permissions(blueprints, configuration, place, use), *installation_permissions(use))

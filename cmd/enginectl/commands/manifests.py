@@ -1,5 +1,6 @@
 """`engine manifests`: what must be installed in a cluster before the engine can work in it, computed from the models."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,14 @@ from enginectl.base.exit_codes import Exit
 from enginectl.base.options import ObjectFormat, options
 from enginectl.commands import installation
 from resources.install.modes import Use
+
+
+class GraphStorage(StrEnum):
+    """The version in which a server stores graphs."""
+
+    V1ALPHA1 = "v1alpha1"
+    V1BETA1 = "v1beta1"
+
 
 manifests = typer.Typer(name="manifests", help="Print what must be installed in a cluster first.", no_args_is_help=True)
 
@@ -22,14 +31,20 @@ def group() -> None:
 def crds(
     format: Annotated[ObjectFormat, typer.Option("--output", "-o", help="A YAML stream, or one JSON document.")] = ObjectFormat.YAML,
     folder: Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="Write each definition to a YAML file in DIR.")] = None,
+    converter: Annotated[
+        str, typer.Option("--converter", metavar="NAMESPACE", help="Serve graphs in both versions: the engine in NAMESPACE converts them.")
+    ] = "",
+    storage: Annotated[
+        GraphStorage, typer.Option("--graph-storage", help="With --converter: how graphs are stored. Keep what an existing definition has.")
+    ] = GraphStorage.V1ALPHA1,
 ) -> Exit:
     """Print the CustomResourceDefinitions of our kinds, for `kubectl apply --server-side -f -`."""
     from enginectl.actions.manifests import print_crds, write_crds
     from enginectl.base.exit_codes import UsageError
 
-    if folder and format is ObjectFormat.JSON:
-        raise UsageError("--dir writes YAML files; leave out -o json")
-    return write_crds(folder) if folder else print_crds(as_json=format is ObjectFormat.JSON)
+    if folder and (format is ObjectFormat.JSON or converter):
+        raise UsageError("--dir writes YAML files with one version of each kind; leave out -o json and --converter")
+    return write_crds(folder) if folder else print_crds(converter, storage.value, as_json=format is ObjectFormat.JSON)
 
 
 @manifests.command()

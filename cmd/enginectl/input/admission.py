@@ -1,6 +1,6 @@
 """Admission: what the admission rules decide about the roots in a user's manifests, before anything is planned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from enginectl.wiring.scope import ROOTS, Selection, scope_of
 from resources.admission.admit import admit
 from resources.admission.request import Act, Decision, Request
 from resources.base import kinds, labels
+from resources.base.fields import annotations_of
 from resources.model.domain import specified_in
 from resources.model.membership import effective_body
 from resources.model.withdrawn import proposed_metadata
@@ -59,7 +60,16 @@ async def list_references(wiring: Wiring, provider: Provider, against: str, sele
     in_scope = [kind for kind in (*scope.roots, *scope.references) if kind.key not in observation.unserved]
     present = {key for live in objects for key in live.id.keys()}
     known = {kind.key for kind in in_scope if against == LIVE or kind.key in present}
-    return known_references(objects, known - observation.incomplete.keys())
+    references = known_references(objects, known - observation.incomplete.keys())
+    return replace(references, versions=_written_versions(observation.unserved)) if against == LIVE else references
+
+
+def _written_versions(unserved: Collection[str]) -> Mapping[tuple[str, str], str]:
+    """Group and kind -> the version in which new objects are written, of the kinds that are written in several."""
+    return {
+        (kind.group, kind.name): newer[0].api_version if kinds.unread(kind) in unserved else kind.api_version
+        for kind, newer in kinds.NEWER.items()
+    }
 
 
 async def recorded_sets(
@@ -132,7 +142,7 @@ async def admit_against(
     judged = _judged(wiring, roots, references, recorded, {proposed_root(body).id: body for body in kept.bodies})
     asks = against == LIVE and wiring.validation is not FieldValidation.IGNORE
     served = await fields_served(provider, judged) if asks else None
-    return _concluded(wiring, roots, judged, served)
+    return _concluded(wiring, roots, judged, served, references)
 
 
 def admit_roots(
@@ -143,7 +153,7 @@ def admit_roots(
     `recorded` has the stored sets that count as their objects record them (N25). The roots themselves count as references too: a set may
     refer to a topology binding in the same files.
     """
-    return _concluded(wiring, roots, _judged(wiring, roots, references, recorded), None)
+    return _concluded(wiring, roots, _judged(wiring, roots, references, recorded), None, references)
 
 
 class _Judged(Struct, frozen=True):
@@ -190,8 +200,10 @@ async def fields_served(provider: Provider, judged: Sequence[_Judged]) -> Served
         return None
 
 
-def _concluded(wiring: Wiring, roots: Roots, judged: Sequence[_Judged], served: ServedFields | None) -> AdmittedRoots:
-    """The roots that are accepted and the faults of the others. Warnings go to stderr."""
+def _concluded(
+    wiring: Wiring, roots: Roots, judged: Sequence[_Judged], served: ServedFields | None, references: KnownReferences
+) -> AdmittedRoots:
+    """The roots that are accepted, in the version in which they are written, and the faults of the others. Warnings go to stderr."""
     accepted: list[tuple[Body, Manifest]] = []
     rejected: dict[ResourceId, tuple[str, ...]] = {}
     for body, manifest, each in zip(roots.bodies, roots.manifests, judged, strict=True):
@@ -206,14 +218,26 @@ def _concluded(wiring: Wiring, roots: Roots, judged: Sequence[_Judged], served: 
             rejected[each.request.id] = tuple(faults_by_line(manifest, issues))
         else:
             defaulted = each.decision.body if each.request.act is Act.CREATE else None
-            accepted.append((defaulted if defaulted is not None else corrected, manifest))
+            accepted.append((_as_written(each.request, defaulted if defaulted is not None else corrected, references), manifest))
     bodies, manifests = tuple(body for body, _ in accepted), tuple(manifest for _, manifest in accepted)
     return AdmittedRoots(replace(roots, bodies=bodies, manifests=manifests), rejected)
 
 
+def _as_written(request: Request, body: Body, references: KnownReferences) -> Body:
+    """A root in the version of the stored one, or in that in which new ones are written; in its own if that is not known."""
+    stored = request.old.get("apiVersion") if request.old is not None else references.versions.get((request.id.group, request.id.kind))
+    if stored is None or stored == body.get("apiVersion") or body.get("kind") != kinds.DYNAMO_GRAPH.name:
+        return body
+    from resources.dynamo.versions.api_versions import ALPHA_ONLY
+    from resources.dynamo.versions.converted import as_version, without_saved
+
+    converted = as_version(body, stored)
+    return without_saved(converted) if ALPHA_ONLY in annotations_of(request.old or {}) else converted
+
+
 def _corrected(body: Body) -> Body:
-    """A graph with its numbers and amounts in the types of the API; anything else as it is."""
-    if body.get("kind") != kinds.DYNAMO_GRAPH.name:
+    """A graph of v1alpha1 with its numbers and amounts in the types of the API; anything else as it is."""
+    if (body.get("apiVersion"), body.get("kind")) != (kinds.DYNAMO_GRAPH.api_version, kinds.DYNAMO_GRAPH.name):
         return body
     from resources.admission.graph_defaults import corrected
 

@@ -9,7 +9,7 @@ from engine.resource import Body
 from enginectl.base.options import FieldValidation
 from enginectl.wiring.configuration import Wiring
 from resources.admission.set_version import certain_issues, set_faults, version_of
-from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET
+from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, version_of_kind
 from resources.schema.issues import ErrorType, Issue
 from resources.schema.parse import faults, model_of
 from resources.schema.pod_spec_rules import is_fault
@@ -57,7 +57,7 @@ def manifest_faults(kind: Kind, body: Body, memo: Memo) -> tuple[Issue, ...]:
 
     Each unknown field has the nearest name of one that the kind has at that place.
     """
-    issues = malformed(kind, body, memo)
+    issues, kind = malformed(kind, body, memo), version_of_kind(kind, body)
     return (*(_with_nearest(kind, issue) for issue in issues[:MOST_COMPARED]), *issues[MOST_COMPARED:])
 
 
@@ -76,9 +76,9 @@ def further_faults(kind: Kind, body: Body, memo: Memo, *, wiring: Wiring, is_cre
     elif kind == PODCLIQUESET:
         issues, pods = certain_issues(body, memo), version_of(body, memo).pods.findings
     elif kind == DYNAMO_GRAPH:
-        from resources.admission.graph_version import version_of_graph
+        from resources.admission.graph_version import pod_findings_of
 
-        issues, pods = (), version_of_graph(body, memo).all_findings
+        issues, pods = (), pod_findings_of(body, memo)
     else:
         issues, pods = (), ()
     return (*issues, *judge_pods([finding for finding in pods if not is_fault(finding)], wiring.validation)[0])

@@ -23,7 +23,7 @@ from enginectl.input.pod_findings import further_faults, manifest_faults
 from enginectl.wiring.cluster import EMPTY, LIVE
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS, Selection, select
-from resources.base.kinds import DEFINED, DYNAMO_GRAPH, GROVE_GROUP, PODCLIQUESET, SCHEDULER_GROUP
+from resources.base.kinds import DEFINED, DYNAMO_GRAPH, GROVE_GROUP, NEWER, PODCLIQUESET, SCHEDULER_GROUP
 from resources.schema.issues import Issue, shown
 
 ENGINE_GROUP: Final = "engine.grove.io"
@@ -67,13 +67,18 @@ def unknown_kind(group: str, kind: str, api_version: str) -> str:
     version. Empty for kinds that exist, and those of other groups."""
     if group not in GROUPS and not (group in PREFIXES and kind.startswith(PREFIXES[group])):
         return mistyped(group, kind, api_version)
-    versions = {defined.api_version for defined in DEFINED if (defined.group, defined.name) == (group, kind)}
+    versions = {version for defined in DEFINED if (defined.group, defined.name) == (group, kind) for version in api_versions(defined)}
     if (group, kind) in OTHERS or api_version in versions:
         return ""
     if versions:
         return f"{kind} is supported as {', '.join(sorted(versions))} only"
     known = sorted({defined.name for defined in DEFINED if defined.group == group} | {name for other, name in OTHERS if other == group})
     return f"there is no kind {clipped(kind, WIDTH)} in {clipped(api_version, WIDTH)}; there are {', '.join(known)}"
+
+
+def api_versions(kind: Kind) -> tuple[str, ...]:
+    """The versions in which a kind is read, the first one first."""
+    return (kind.api_version, *(newer.api_version for newer in NEWER.get(kind, ())))
 
 
 def mistyped(group: str, kind: str, api_version: str) -> str:
@@ -254,8 +259,8 @@ def faults_by_line(manifest: Manifest, issues: Iterable[Issue]) -> list[str]:
 def with_namespace(manifest: Manifest, kind: Kind, namespace: str, forced: bool) -> Body:
     """The manifest with its namespace. Raises `InputError` if its version, name or namespace cannot be used."""
     body = manifest.body
-    if body["apiVersion"] != kind.api_version:
-        raise InputError(f"{manifest.place('apiVersion')}: {kind.name} is supported as {kind.api_version} only")
+    if body["apiVersion"] not in api_versions(kind):
+        raise InputError(f"{manifest.place('apiVersion')}: {kind.name} is supported as {' and '.join(api_versions(kind))} only")
     metadata = body.get("metadata")
     if not isinstance(metadata, Mapping):
         raise InputError(f"{manifest.place('metadata')}: metadata is missing or not a map")

@@ -20,7 +20,7 @@ from resources.admission.consent_rules import TemplateAccess, new_references, wi
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Decision, Request
 from resources.admission.review import MAX_BYTES, MalformedReview, answered
-from resources.install.webhooks import WEBHOOKS, Webhook
+from resources.install.webhooks import CONVERT, WEBHOOKS, Webhook
 from resources.ports.configuration import Configuration
 
 
@@ -146,7 +146,24 @@ def of_webhook(webhook: Webhook, decision: Decision, request: Request) -> Decisi
 
 def admission_routes(judge: Judge) -> Routes:
     """A route for each webhook."""
-    return {("POST", webhook.path): _handler(judge, webhook) for webhook in WEBHOOKS}
+    return {("POST", webhook.path): _handler(judge, webhook) for webhook in WEBHOOKS} | {("POST", CONVERT): convert}
+
+
+async def convert(request: IncomingRequest) -> HttpResponse:
+    """The answer to a ConversionReview: the same graphs in another version. A large one is converted in a worker thread."""
+    try:
+        answer = await to_thread.run_sync(_converted, request.body) if len(request.body) >= LARGE else _converted(request.body)
+    except orjson.JSONDecodeError as error:
+        return refusal(400, f"the body is not JSON: {error}")
+    except MalformedReview as error:
+        return refusal(400, str(error))
+    return HttpResponse(body=answer, content_type=JSON)
+
+
+def _converted(body: bytes) -> bytes:
+    from resources.admission.conversion_review import converted  # Most clusters have no graph.
+
+    return orjson.dumps(converted(orjson.loads(body)))
 
 
 def _handler(judge: Judge, webhook: Webhook) -> Handler:

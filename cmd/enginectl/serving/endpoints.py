@@ -29,7 +29,7 @@ from providers.http.server import serve
 from providers.http.thread import Started, in_thread
 from providers.reference_caches import ReferenceCaches
 from resources.admission.look_ups import LookUp, look_ups
-from resources.install.webhooks import SERVICE, could_be_installed
+from resources.install.webhooks import GRAPH_DEFINITION, SERVICE, could_be_installed
 
 SWITCH_INTERVAL: Final = 0.0005
 """Seconds after which a computing thread lets another one run, while endpoints are served (Python's default: 0.005).
@@ -121,6 +121,7 @@ def certificate_of(wiring: Wiring, client: Client, log: Log) -> ServerCertificat
         return GivenCertificate(Path(webhooks.server_cert_dir), wiring.clock, log)
     namespace = pod_namespace() or DEFAULT_NAMESPACE
     service = ServedService(namespace, SERVICE)
-    targets = targets_of(could_be_installed(graphs=wiring.configuration.dynamo.enabled))
+    has_graphs = wiring.configuration.dynamo.enabled
+    targets = targets_of(could_be_installed(graphs=has_graphs), (GRAPH_DEFINITION,) if has_graphs else ())
     place = CertificatePlace(namespace, webhooks.secret_name, service, targets, webhooks.bind_address)
     return SelfMadeCertificate(client, wiring.clock, log, place)

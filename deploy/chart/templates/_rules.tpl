@@ -146,6 +146,10 @@
   resources: [validatingwebhookconfigurations]
   resourceNames: [dynamographdeployment-validating-webhook]
   verbs: [get, patch]
+- apiGroups: ["apiextensions.k8s.io"]
+  resources: [customresourcedefinitions]
+  resourceNames: [dynamographdeployments.nvidia.com]
+  verbs: [get, patch]
 {{- end }}
 {{- if and $graphs $kai }}
 - apiGroups: ["scheduling.run.ai"]
@@ -341,6 +345,10 @@
 - apiGroups: ["admissionregistration.k8s.io"]
   resources: [validatingwebhookconfigurations]
   resourceNames: [dynamographdeployment-validating-webhook]
+  verbs: [get, patch]
+- apiGroups: ["apiextensions.k8s.io"]
+  resources: [customresourcedefinitions]
+  resourceNames: [dynamographdeployments.nvidia.com]
   verbs: [get, patch]
 {{- end }}
 {{- if and $graphs $kai }}

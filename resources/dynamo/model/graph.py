@@ -12,6 +12,7 @@ from engine.quantity import amount
 from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import mapping
+from resources.base.labels import OTHER_VERSION
 from resources.dynamo.model.form import PodForm, form_of
 from resources.dynamo.model.framework import Framework, FrameworkError, distributed_framework_of, framework_of
 from resources.schema.dynamo import DynamoGraphSpec, GraphServiceSpec, GraphVolumeClaim
@@ -79,6 +80,12 @@ class GraphService:
         return 1 if self.spec.replicas is None else self.spec.replicas
 
     @property
+    def is_scaled_by_others(self) -> bool:
+        """Whether the number of replicas belongs to an autoscaler, or a user, once the service runs."""
+        adapter = self.spec.scaling_adapter
+        return self.spec.replicas is None or (adapter is not None and bool(adapter.enabled))
+
+    @property
     def gpus(self) -> int | None:
         """The GPUs of one node, from `resources.limits.gpu`; None if there is no such number."""
         return whole_amount(self.gpu_amount("limits"))
@@ -129,6 +136,8 @@ class InferenceGraph:
     spec: DynamoGraphSpec
     services: tuple[GraphService, ...]
     """Sorted by their names in lower case."""
+    api_version: str = kinds.DYNAMO_GRAPH.api_version
+    """The version in which the object is read and written."""
     faults: tuple[tuple[str, str], ...] = ()
     """Service -> why its framework cannot be determined. Such a service counts as one without framework."""
     memo: Memo = field(default_factory=Memo)
@@ -147,7 +156,7 @@ class InferenceGraph:
     @property
     def owner(self) -> Owner:
         """The owner reference of its objects."""
-        return Owner(self.id, kinds.DYNAMO_GRAPH.api_version)
+        return Owner(self.id, self.api_version)
 
     @property
     def may_use_grove(self) -> bool:
@@ -158,6 +167,11 @@ class InferenceGraph:
     def is_current(self) -> bool:
         """Whether its pods have the current form, and not the first one."""
         return form_of(self.annotations) is PodForm.CURRENT
+
+    @property
+    def is_written_as_v1beta1(self) -> bool:
+        """Whether its author wrote it as v1beta1, in whichever version it is read: a converted graph has an annotation."""
+        return (self.api_version == kinds.DYNAMO_GRAPH_V1BETA1.api_version) is not (OTHER_VERSION in self.annotations)
 
     @property
     def pvcs(self) -> Sequence[GraphVolumeClaim]:
@@ -186,8 +200,10 @@ class InferenceGraph:
         return any(service.is_multinode for service in self.services)
 
 
-def read_graph(id: ResourceId, annotations: Mapping[str, str], spec: DynamoGraphSpec) -> InferenceGraph:
-    """The graph of this spec."""
+def read_graph(
+    id: ResourceId, annotations: Mapping[str, str], spec: DynamoGraphSpec, api_version: str = kinds.DYNAMO_GRAPH.api_version
+) -> InferenceGraph:
+    """The graph of this spec, whose object has that version."""
     is_current = form_of(annotations) is PodForm.CURRENT
     services: list[GraphService] = []
     faults: list[tuple[str, str]] = []
@@ -197,8 +213,16 @@ def read_graph(id: ResourceId, annotations: Mapping[str, str], spec: DynamoGraph
         except FrameworkError as error:
             faults.append((name, str(error)))
             framework = Framework.NONE
-        services.append(GraphService(name, service, framework, merged_envs(spec.envs, service.envs)))
-    return InferenceGraph(id, annotations, spec, tuple(services), tuple(faults))
+        services.append(GraphService(name, _with_shared(service, spec), framework, merged_envs(spec.envs, service.envs)))
+    return InferenceGraph(id, annotations, spec, tuple(services), api_version, tuple(faults))
+
+
+def _with_shared(service: GraphServiceSpec, spec: DynamoGraphSpec) -> GraphServiceSpec:
+    """The service with the labels and annotations of the graph below its own."""
+    if not spec.labels and not spec.annotations:
+        return service
+    shared = {"labels": {**spec.labels, **service.labels}, "annotations": {**spec.annotations, **service.annotations}}
+    return service.model_copy(update=shared)
 
 
 def merged_envs(*lists: Sequence[Body]) -> tuple[Body, ...]:

@@ -1,11 +1,26 @@
 """ServiceState: how many replicas of a service exist, are updated and can be used, on either path."""
 
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
 
 NOT_FOUND = "resource not found"
 """The reason of a service whose object does not exist (yet)."""
+
+
+class NotReady(StrEnum):
+    """Why a service is not ready, as the reason of the condition of its graph."""
+
+    OTHER = "some_resources_are_not_ready"
+    """Its object does not exist yet, or something else is missing."""
+    STARTING = "pods_not_ready"
+    UPDATING = "updating"
+    """Replicas with the current template are missing."""
+    NO_ROOM = "insufficient_capacity"
+    """The scheduler has found no node for a pod."""
+    SEVERAL = "mixed_not_ready_reasons"
+    """Services are not ready for different reasons."""
 
 
 class ServiceState(Struct, frozen=True):
@@ -27,11 +42,24 @@ class ServiceState(Struct, frozen=True):
     """The replicas that are available; None for kinds that do not count them."""
     reason: str = ""
     """Why the service is not ready, as the condition of the graph names it; empty if it is ready."""
+    exists: bool = True
+    """Whether its object exists."""
+    has_room: bool = True
+    """Whether the scheduler has found nodes for its pods, as far as it has reported."""
 
     @property
     def is_ready(self) -> bool:
         """Whether all replicas that are specified can be used."""
         return not self.reason
+
+    @property
+    def cause(self) -> NotReady:
+        """Why the service is not ready."""
+        if not self.exists:
+            return NotReady.OTHER
+        if not self.has_room:
+            return NotReady.NO_ROOM
+        return NotReady.UPDATING if self.updated_replicas < self.replicas else NotReady.STARTING
 
     @property
     def status(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ POLICY = Policy(
     exact=_TEMPLATE_AND_STRATEGY, seal=TEMPLATE_HASH, immutable=(("spec", "selector"),), omitted=omitted_fields(kinds.DEPLOYMENT)
 )
 SCALED_BY_OTHERS = replace(POLICY, seeded=(_SCALE,))
-"""The policy for a service without `replicas`: whoever scales the Deployment owns its number."""
+"""The policy for a service without `replicas`, or with a scaling adapter: whoever scales the Deployment owns its number."""
 
 
 def _rolling(surge: int | str, unavailable: int | str) -> dict[str, Any]:
@@ -68,6 +68,6 @@ def deployment(graph: InferenceGraph, service: GraphService, settings: DynamoSet
             "template": form,
         },
     )
-    policy = SCALED_BY_OTHERS if service.spec.replicas is None else POLICY
+    policy = SCALED_BY_OTHERS if service.is_scaled_by_others else POLICY
     why = f"{service.name}: {'1 replica' if service.replicas == 1 else f'{service.replicas} replicas'} on one node each"
     return Want(kinds.DEPLOYMENT.id(graph.namespace, name), why, (graph.owner,), body=body, policy=policy)

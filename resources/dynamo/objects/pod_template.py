@@ -54,6 +54,8 @@ def pod_template(graph: InferenceGraph, service: GraphService, role: Role, setti
     """
     spec = dict(built_pod(graph, service, role, Orchestrator.COMPONENTS, settings).spec)
     spec["serviceAccountName"] = spec.get("serviceAccountName") or "default"
+    if graph.spec.priority_class_name:
+        spec["priorityClassName"] = spec.get("priorityClassName") or graph.spec.priority_class_name
     metadata: dict[str, Any] = {"labels": {**_labels(graph, service, role), ROLE: str(role)}}
     if annotations := _annotations(service):
         metadata["annotations"] = annotations

@@ -15,6 +15,7 @@ from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.model.names import SUFFIXES, clique_names
+from resources.dynamo.model.overrides import min_available, role_constraint, service_constraint, set_constraint
 from resources.dynamo.objects.labels import own_labels, pod_annotations, pod_labels
 from resources.dynamo.objects.spread import is_spread
 from resources.dynamo.pods.builder import BuiltPod, built_pod
@@ -58,13 +59,15 @@ def _podcliqueset(graph: InferenceGraph, settings: DynamoSettings, queue: str | 
         "headlessServiceConfig": {"publishNotReadyAddresses": True},
         **_termination_delay(settings),
         **_scaling_groups(graph, services),
+        **set_constraint(graph),
+        **({"priorityClassName": graph.spec.priority_class_name} if graph.spec.priority_class_name else {}),
     }
     body = manifest(
         kinds.PODCLIQUESET,
         graph.namespace,
         graph.name,
-        own_labels(graph),
-        annotations={**inherited_annotations(graph), **_own_annotations(graph)},
+        {**graph.spec.labels, **own_labels(graph)},
+        annotations={**graph.spec.annotations, **inherited_annotations(graph), **_own_annotations(graph)},
         spec={"replicas": 1, "template": template},
     )
     warnings = (*set_notes(graph), *(warning for pod in pods.values() for warning in pod.warnings))
@@ -127,7 +130,7 @@ def _clique(graph: InferenceGraph, service: GraphService, role: Role, pod_spec: 
     spec: dict[str, Any] = {
         "roleName": names.clique(role),
         "replicas": replicas,
-        "minAvailable": replicas if service.is_multinode else 1,
+        "minAvailable": replicas if service.is_multinode else min_available(service),
         "podSpec": {**pod_spec, "schedulerName": KAI_SCHEDULER} if uses_kai else pod_spec,
     }
     if role is Role.LEADER and _waits_for_workers(service):
@@ -136,7 +139,9 @@ def _clique(graph: InferenceGraph, service: GraphService, role: Role, pod_spec: 
     if uses_kai and queue is not None:
         labels[KAI_QUEUE] = queue
     annotations = pod_annotations(service)
-    return {"name": names.clique(role), "labels": labels, **({"annotations": annotations} if annotations else {}), "spec": spec}
+    constraint = role_constraint(service, role) if service.is_multinode else service_constraint(graph, service)
+    more = {**({"annotations": annotations} if annotations else {}), **constraint}
+    return {"name": names.clique(role), "labels": labels, **more, "spec": spec}
 
 
 def _waits_for_workers(service: GraphService) -> bool:
@@ -156,7 +161,8 @@ def _scaling_group(graph: InferenceGraph, service: GraphService) -> dict[str, An
         "name": names.base,
         "cliqueNames": [names.clique(role) for role in service.roles],
         "replicas": service.replicas,
-        "minAvailable": 1,
+        "minAvailable": min_available(service),
+        **service_constraint(graph, service),
     }
 
 

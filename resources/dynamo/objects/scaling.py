@@ -11,11 +11,11 @@ from resources.dynamo.model.names import grove_target
 def scale_targets(graph: InferenceGraph) -> Iterator[tuple[ResourceId, int]]:
     """The object that Grove makes of each service with a number of replicas, and that number for its `spec.replicas`.
 
-    Grove takes the replicas of the template only when it creates the object. A service that names no number is left to autoscalers and
-    people; one with 0 replicas has no object. The object may not exist yet.
+    Grove takes the replicas of the template only when it creates the object. A service that names no number, or has a scaling adapter, is
+    left to autoscalers and people; one with 0 replicas has no object. The object may not exist yet.
     """
     for service in graph.services:
-        if service.spec.replicas is not None and service.replicas > 0:
+        if not service.is_scaled_by_others and service.replicas > 0:
             yield target_id(graph, service), service.replicas
 
 

@@ -65,10 +65,18 @@ WARNINGS = [
     ),
     pytest.param(worker(autoscaling={"enabled": True}), [AUTOSCALING], id="autoscaling"),
     pytest.param(
-        worker(scalingAdapter={"enabled": True}),
+        worker(scalingAdapter={}),
         [
             "spec.services[decode].scalingAdapter is ignored: there are no scaling adapters; "
             "the number of replicas is spec.services[decode].replicas"
+        ],
+        id="scaling adapters that are off",
+    ),
+    pytest.param(
+        worker(scalingAdapter={"enabled": True}),
+        [
+            "spec.services[decode].scalingAdapter: replicas is used when the service is made and then left to an autoscaler; "
+            "no DynamoGraphDeploymentScalingAdapter is made, so scale the object that runs the service"
         ],
         id="scaling adapters",
     ),

@@ -120,3 +120,26 @@ def test_a_status_of_the_wrong_shape_counts_as_nothing(status: Any) -> None:
     body = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "metadata": {"name": "g-0-web", "namespace": "ai"}, "status": status}
 
     assert states(graph(web=frontend(replicas=1)), {"": live(body)})["web"].reason == "podclique/g-0-web: desired=1, ready=0"
+
+
+def test_a_service_whose_pods_find_no_node_lacks_room() -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    pods = [
+        live({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"{owner}-0", "namespace": "ai", "labels": {label: owner}},
+            "spec": {},
+            "status": {"conditions": [condition] if is_refused else []},
+        })
+        for label, owner, is_refused in (
+            ("grove.io/podcliquescalinggroup", "g-0-decode", True),
+            ("grove.io/podclique", "g-0-frontend", False),
+        )
+    ]  # fmt: skip
+    objects = observed("PodCliqueScalingGroup", "g-0-decode", 1) | observed("PodClique", "g-0-frontend", 1)
+    by_id = {item.id: item for item in objects.values()}
+
+    found = service_states(graph(Frontend=frontend(), Decode=worker(nodes=2)), by_id.get, lambda: pods)
+
+    assert {state.service: state.cause.value for state in found} == {"Decode": "insufficient_capacity", "Frontend": "pods_not_ready"}

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.observed import live
 from engine.resource import NOW
@@ -32,7 +33,7 @@ def root(**status: Any) -> Any:
             (
                 "pending",
                 "False",
-                "some_resources_are_not_ready",
+                "pods_not_ready",
                 "Resources not ready: g-0-decode: pcsg/g-0-decode: desired=2, available=1",
             ),
         ),
@@ -46,6 +47,34 @@ def test_state_and_condition(states: tuple[ServiceState, ...], failure: Failure 
     (condition,) = status["conditions"]
     assert (status["state"], condition["status"], condition["reason"], condition["message"]) == expected
     assert (condition["type"], condition["observedGeneration"], condition["lastTransitionTime"]) == ("Ready", 4, NOW)
+
+
+@pytest.mark.parametrize(
+    ("states", "state", "reason"),
+    [
+        ((replace(WAITING, exists=False),), "initializing", "some_resources_are_not_ready"),
+        ((READY, replace(WAITING, exists=False)), "pending", "some_resources_are_not_ready"),
+        ((READY, replace(WAITING, has_room=False)), "pending", "insufficient_capacity"),
+        ((WAITING, replace(WAITING, has_room=False)), "pending", "mixed_not_ready_reasons"),
+        ((replace(WAITING, updated_replicas=1),), "pending", "updating"),
+    ],
+)
+def test_why_a_graph_is_not_ready(states: tuple[ServiceState, ...], state: str, reason: str) -> None:
+    status = status_of(root(), states, None)
+
+    assert (status["state"], status["conditions"][0]["reason"]) == (state, reason)
+
+
+def test_a_graph_of_v1beta1_has_components_and_the_observed_generation() -> None:
+    stored = root(components={"old": {}})
+    newer = live({**stored.body, "apiVersion": "nvidia.com/v1beta1"})
+
+    status = status_of(newer, (READY,), None)
+
+    entry = {"componentKind": "PodClique", "componentNames": ["g-0-frontend"], "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}
+    assert status["components"] == {"old": None, "Frontend": entry}
+    assert (status["observedGeneration"], "services" in status) == (4, False)
+    assert "observedGeneration" not in status_of(stored, (READY,), None)
 
 
 def test_services_have_their_counts_and_those_that_are_gone_are_removed() -> None:

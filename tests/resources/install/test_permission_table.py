@@ -17,7 +17,7 @@ from resources.install.permissions import (
     without_implied,
 )
 from resources.install.publication import LeasePlace
-from resources.install.webhooks import WEBHOOKS
+from resources.install.webhooks import GRAPH_DEFINITION, WEBHOOKS
 from resources.ports.configuration import Configuration, GangMode
 from resources.registry import BLUEPRINTS
 from resources.settings import Settings
@@ -41,6 +41,7 @@ def needed(use: Use) -> Iterator[Permission]:
                 validating=tuple(webhook.configuration for webhook in WEBHOOKS if not webhook.mutates),
                 look_ups=tuple(look_up.kind for look_up in look_ups(CONFIGURATION)),
                 checks_callers=True,
+                definitions=(GRAPH_DEFINITION,),
             )
         )
 

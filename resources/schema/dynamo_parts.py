@@ -1,0 +1,90 @@
+"""Dynamo parts: what both versions of DynamoGraphDeployment have alike: topology, restarts, roles, and overrides for Grove."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from resources.schema.wire import OPAQUE, PUBLISHED, Int32, Opaque, Seq, Wire
+
+ComponentKind = Literal["PodClique", "PodCliqueScalingGroup", "Deployment", "LeaderWorkerSet"]
+
+
+def as_map(value: Any) -> Any:
+    """The value itself. `pod_spec_rules` validates its fields."""
+    if not isinstance(value, dict):
+        raise PydanticCustomError("dict_type", "must be an object")
+    return value
+
+
+EnvVar = Annotated[dict[str, Any], PlainValidator(as_map), WithJsonSchema({PUBLISHED: "EnvVar"})]
+"""A core/v1 EnvVar."""
+Template = Annotated[dict[str, Any], PlainValidator(as_map), WithJsonSchema(OPAQUE)]
+"""A core/v1 PodTemplateSpec whose fields are read later."""
+
+
+class ModelReference(Wire):
+    """The model that a service serves."""
+
+    name: str
+    """The name of the model."""
+    revision: str | None = None
+    """The revision of the model."""
+
+
+class GraphTopology(Wire):
+    """The topology of a graph, and the domain that all its pods share."""
+
+    cluster_topology_name: Annotated[str, Field(min_length=1)]
+    """The name of the ClusterTopologyBinding."""
+    pack_domain: str | None = None
+    """The domain within which all pods of the graph are placed; without it, only components have domains."""
+
+
+class ComponentTopology(Wire):
+    """The domain within which the pods of one replica are placed."""
+
+    pack_domain: Annotated[str, Field(min_length=1)]
+    """The domain: equal to that of the graph, or narrower."""
+
+
+class ProviderOverride(Wire):
+    """Fields of an object of Grove, as Grove defines them."""
+
+    api_version: str
+    """Only grove.io/v1alpha1."""
+    target: str
+    """The type whose fields these are, e.g. PodCliqueSet."""
+    value: Opaque
+    """The fields; which ones are allowed depends on the target."""
+
+
+class RestartStrategy(Wire):
+    """How components are restarted."""
+
+    type: Literal["Sequential", "Parallel"] | None = None
+    """One after another, or all at once."""
+    order: Seq[str] = ()
+    """The order of the components."""
+
+
+class Restart(Wire):
+    """A request to restart the components. Without effect."""
+
+    id: Annotated[str, Field(min_length=1)]
+    """The identifier of the request."""
+    strategy: RestartStrategy | None = None
+    """How components are restarted."""
+
+
+class GraphRole(Wire):
+    """The leader or the workers of a component on several nodes."""
+
+    name: str
+    """What its pods are: leader or worker."""
+    replicas: Int32 | None = None
+    """The number of pods: 1 leader, and a worker for each other node."""
+    pod_template: Template | None = None
+    """The pod template of the role, instead of that of the component."""
+    provider_override: ProviderOverride | None = None
+    """Fields of the PodClique of the role."""

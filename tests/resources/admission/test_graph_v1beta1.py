@@ -1,0 +1,246 @@
+"""Admission of graphs of v1beta1: judged as those of v1alpha1, told about in their own fields; and the rules for what v1beta1 adds."""
+
+from typing import Any
+
+import pytest
+
+from resources.dynamo.objects.podcliqueset import podcliqueset
+from resources.dynamo.versions.api_versions import ALPHA_ONLY
+from resources.dynamo.versions.converted import as_alpha
+from resources.ports.configuration import Configuration, DynamoSettings
+from tests.resources.admission.graphs import WITHOUT_GROVE, created_graph, updated_graph
+from tests.resources.admission.requests import SETUP, TOPOLOGY, issues_of
+from tests.resources.dynamo.reading import graph_in
+from tests.resources.dynamo.versions.beta_graphs import PAIRS, Body, alpha, beta, component, pods, wide
+
+WITH_TOPOLOGY = {"clusterTopologyName": "racks", "packDomain": "rack"}
+OVERRIDE = {"apiVersion": "grove.io/v1alpha1"}
+
+
+def refused(*components: Body, setup: Configuration = SETUP, **spec: Any) -> list[str]:
+    """The issues of a graph."""
+    return issues_of(created_graph(beta(*components, **spec), setup))
+
+
+def template(graph: Body) -> Any:
+    """`spec.template` of the set of a graph of v1beta1."""
+    read = as_alpha(graph)
+    planned = podcliqueset(graph_in(read["metadata"], read["spec"]), DynamoSettings(), None)
+    assert planned is not None
+    return planned.body["spec"]["template"]
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS, ids=["vllm", "sglang", "trtllm"])
+def test_the_same_graph_in_either_version_is_admitted_with_the_same_set(old: Body, new: Body) -> None:
+    assert issues_of(created_graph(new)) == issues_of(created_graph(old)) == []
+    assert template(new) == template(old)
+
+
+def test_a_worker_of_the_sub_type_decode_is_a_decode_component() -> None:
+    container = {"image": "example/engine:1", "command": ["python3", "-m", "dynamo.vllm"], "args": []}
+    old = alpha({"d": {"componentType": "worker", "subComponentType": "decode", "extraPodSpec": {"mainContainer": container}}})
+
+    assert template(beta(component("d", "decode"))) == template(old)
+
+
+def test_claims_that_are_only_in_the_annotation_are_mounted() -> None:
+    saved = '{"pvcs":[{"name":"models","create":false}],"services":{"A":{"dynamoNamespace":"n"}}}'
+    graph = beta(component("A", compilationCache={"pvcName": "models", "mountPath": "/cache"}), annotations={ALPHA_ONLY: saved})
+
+    assert as_alpha(graph)["spec"]["pvcs"] == [{"name": "models", "create": False}]
+    (pod,) = (clique["spec"]["podSpec"] for clique in template(graph)["cliques"])
+    assert {"name": "models", "persistentVolumeClaim": {"claimName": "models"}} in pod["volumes"]
+    assert {"name": "DYN_NAMESPACE", "value": "n"} in pod["containers"][0]["env"]
+    assert issues_of(created_graph(graph)) == []
+
+
+def test_an_annotation_that_cannot_be_read_is_refused() -> None:
+    (issue,) = issues_of(created_graph(beta(component("A"), annotations={ALPHA_ONLY: "{"})))
+
+    assert issue.startswith("metadata.annotations[nvidia.com/dgd-spec]: Invalid value: must be a spec of v1alpha1 in JSON")
+
+
+@pytest.mark.parametrize(
+    ("components", "expected"),
+    [
+        ((), "spec.components must have at least one component"),
+        (
+            (component("A", template={"spec": {"containers": [{"name": "engine", "image": "i"}]}}),),
+            "spec.components[A].podTemplate.spec.containers: must have a container named main, which runs the engine",
+        ),
+        ((component("A", template={"spec": {"containers": [{"name": "main"}]}}),), "containers[0].image: Required value"),
+        ((component("A"), component("a")), "spec.components[a]: component names must be unique case-insensitively"),
+        ((component("A", "epp"), component("b", "epp")), "at most one component may have type epp"),
+        (tuple(component(f"a{n}") for n in range(26)), "spec.components: Invalid value: a list: must have at most 25 entries"),
+        ((component("A", "lpx"),), 'spec.components[0].type: Unsupported value: "lpx"'),
+        ((component("A", sharedMemorySize="-1"),), "spec.components[A].sharedMemorySize must be non-negative"),
+        ((wide("A", "planner"),), "multinode is supported only for worker, prefill, or decode components"),
+        ((component("A", minAvailable=3, replicas=2),), "minAvailable: Invalid value: 3: must not be greater than replicas"),
+        ((component("A", frontendSidecar="side"),), "spec.components[0].frontendSidecar: Forbidden: is not supported"),
+        ((component("A", eppConfig={"a": 1}),), "spec.components[0].eppConfig: Forbidden: is not supported"),
+        ((component("A", experimental={"gpuMemoryService": {"mode": "x"}}),), "[0].experimental.gpuMemoryService: Forbidden"),
+        ((component("A", experimental={"failover": {"mode": "x"}}),), "spec.components[0].experimental.failover: Forbidden"),
+        ((component("A", experimental={"checkpoint": {"mode": "x"}}),), "spec.components[0].experimental.checkpoint: Forbidden"),
+        ((component("A", experimental={"grove": {"forceScalingGroup": True}}),), "spec.components[0].experimental: Forbidden"),
+        (
+            (component("A", template=pods("--enable-elastic-ep"), multinode={"nodeCount": 2}),),
+            "spec.components[A]: --enable-elastic-ep is not supported",
+        ),
+        ((wide("A", roles=[{"name": "leader"}]),), 'spec.components[A].roles must contain the "worker" role'),
+        (
+            (wide("A", roles=[{"name": "leader"}, {"name": "worker", "replicas": 3}]),),
+            'spec.components[A].roles[worker].replicas must equal 1 for multinode role "worker"',
+        ),
+        ((component("A", roles=[{"name": "leader"}]),), "spec.components[0].roles: Forbidden: needs multinode"),
+        ((component("A", topologyConstraint={"packDomain": "host"}),), "spec.topologyConstraint is required when any component topology"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(components: tuple[Body, ...], expected: str) -> None:
+    assert any(expected in issue for issue in refused(*components)), refused(*components)
+
+
+def test_a_native_sidecar_is_refused_on_several_nodes_only() -> None:
+    sidecar = {"initContainers": [{"name": "runtime", "image": "i", "restartPolicy": "Always"}]}
+    for body, count in ((wide("A"), 1), (component("A"), 0)):
+        body["podTemplate"]["spec"] |= sidecar
+
+        assert len(refused(body)) == count
+
+
+def test_templates_of_roles() -> None:
+    roles = [{"name": "leader", "podTemplate": pods()}, {"name": "worker", "podTemplate": pods()}]
+    without = {"name": "A", "type": "worker", "multinode": {"nodeCount": 2}}
+
+    one = refused({**without, "roles": [roles[0], {"name": "worker"}]})
+    both = refused({**without, "podTemplate": pods(), "roles": roles})
+
+    assert any("podTemplate is required on every role when role-specific PodTemplates are used" in issue for issue in one)
+    assert any("cannot be combined with roles[].podTemplate; choose one complete PodTemplate source mode" in issue for issue in both)
+
+
+def test_min_available_is_that_of_the_clique_or_the_scaling_group() -> None:
+    graph = beta(component("A", minAvailable=2, replicas=3), wide("B", minAvailable=2, replicas=3))
+
+    found = template(graph)
+
+    assert [clique["spec"]["minAvailable"] for clique in found["cliques"]] == [2, 1, 1]
+    assert found["podCliqueScalingGroups"][0]["minAvailable"] == 2
+    assert refused(component("A", minAvailable=2, replicas=0)) == []
+
+
+def test_min_available_needs_grove() -> None:
+    issues = issues_of(created_graph(beta(component("A", minAvailable=1), annotations=WITHOUT_GROVE)))
+
+    assert "spec.components[A].minAvailable is currently supported only for Grove-backed DynamoGraphDeployment components" in issues
+
+
+def test_overrides_of_grove() -> None:
+    constraint = {"topologyName": "racks", "pack": {"required": "rack"}}
+    graph = beta(
+        component(
+            "A", replicas=2, providerOverride={**OVERRIDE, "target": "PodCliqueTemplateSpec", "value": {"spec": {"minAvailable": 2}}}
+        ),
+        wide("B", replicas=2, providerOverride={**OVERRIDE, "target": "PodCliqueScalingGroupConfig", "value": {"minAvailable": 2}}),
+        providerOverride={**OVERRIDE, "target": "PodCliqueSet", "value": {"spec": {"template": {"topologyConstraint": constraint}}}},
+    )
+
+    found = template(graph)
+
+    assert issues_of(created_graph(graph, TOPOLOGY)) == []
+    assert found["topologyConstraint"] == constraint
+    assert (found["cliques"][0]["spec"]["minAvailable"], found["podCliqueScalingGroups"][0]["minAvailable"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        (
+            {"value": {"spec": {"replicas": 2}}},
+            "spec.components[0].providerOverride.value.spec.replicas: Forbidden: only topologyConstraint",
+        ),
+        ({"target": "PodCliqueSet"}, 'spec.components[0].providerOverride.target: Unsupported value: "PodCliqueSet"'),
+        ({"apiVersion": "grove.io/v1"}, 'spec.components[0].providerOverride.apiVersion: Unsupported value: "grove.io/v1"'),
+    ],
+)
+def test_an_override_of_another_field_is_refused_by_its_path(override: Body, expected: str) -> None:
+    whole = {**OVERRIDE, "target": "PodCliqueTemplateSpec", "value": {}, **override}
+
+    assert any(issue.startswith(expected) for issue in refused(component("A", providerOverride=whole)))
+
+
+def test_a_topology_is_that_of_the_set_and_of_its_parts() -> None:
+    graph = beta(wide("A", topologyConstraint={"packDomain": "host"}), topologyConstraint=WITH_TOPOLOGY)
+
+    found = template(graph)
+
+    assert found["topologyConstraint"] == {"topologyName": "racks", "pack": {"required": "rack"}}
+    assert found["podCliqueScalingGroups"][0]["topologyConstraint"] == {"topologyName": "racks", "pack": {"required": "host"}}
+    assert all("topologyConstraint" not in clique for clique in found["cliques"])
+    assert issues_of(created_graph(graph, TOPOLOGY)) == []
+
+
+def test_the_priority_class_is_that_of_the_set() -> None:
+    assert template(beta(component("A"), priorityClassName="high"))["priorityClassName"] == "high"
+
+
+def test_labels_of_the_graph_are_below_those_of_a_component() -> None:
+    own = component("A", template={"metadata": {"labels": {"a": "own"}}, **pods()})
+
+    (clique,) = template(beta(own, labels={"a": "graph", "b": "graph"}))["cliques"]
+
+    assert (clique["labels"]["a"], clique["labels"]["b"]) == ("own", "graph")
+
+
+def test_what_has_no_effect_is_told() -> None:
+    graph = beta(
+        component("A", scalingAdapter={}, type="planner"), restart={"id": "1"}, experimental={"kvTransferPolicy": {"domain": "rack"}}
+    )
+
+    warnings = "\n".join(created_graph(graph).warnings)
+
+    assert "spec.restart has no effect" in warnings
+    assert "spec.experimental.kvTransferPolicy has no effect" in warnings
+    assert "spec.components[A].scalingAdapter: replicas is used when the service is made" in warnings
+
+
+def test_unknown_fields_are_told_by_their_paths() -> None:
+    graph = beta(component("A", future=1, template={"metadata": {"name": "n"}, **pods()}))
+
+    warnings = created_graph(graph).warnings
+
+    assert 'unknown field "spec.components[0].future"' in warnings
+    assert 'unknown field "spec.components[0].podTemplate.metadata.name"' in warnings
+
+
+def test_an_issue_of_a_pod_is_at_its_field() -> None:
+    graph = beta(component("A", template=pods(ports=[{"containerPort": 0}])))
+
+    assert any(
+        "spec.components[0].podTemplate.spec.containers[0].ports[0].containerPort" in str(each) for each in created_graph(graph).pods
+    )
+
+
+def test_defaults_are_written_in_the_fields_of_the_version() -> None:
+    graph = beta(component("A", template=pods("--tensor-parallel-size", "2", gpus=1), multinode={}))
+    del graph["metadata"]["namespace"]
+
+    body = created_graph(graph).body
+
+    assert body is not None and body["spec"]["components"][0]["multinode"] == {"nodeCount": 2}
+    assert body["metadata"]["namespace"] == "default"
+
+
+@pytest.mark.parametrize("stored", [0, 1], ids=["v1alpha1", "v1beta1"])
+def test_an_update_is_compared_with_the_stored_graph_of_either_version(stored: int) -> None:
+    old, new = PAIRS[0][stored], PAIRS[0][1]
+    other = {**new, "spec": {field: value for field, value in new["spec"].items() if field != "backendFramework"}}
+    more = {**new, "spec": {**new["spec"], "components": [*new["spec"]["components"], component("more")]}}
+
+    assert any("spec.backendFramework is immutable" in issue for issue in issues_of(updated_graph(old, other)))
+    assert any("replaces the PodCliqueSet" in warning and "is added" in warning for warning in updated_graph(old, more).warnings)
+
+
+def test_an_object_of_another_version_is_refused() -> None:
+    graph = {**beta(component("A")), "apiVersion": "nvidia.com/v1beta2"}
+
+    assert issues_of(created_graph(graph)) == ['apiVersion: must be "nvidia.com/v1alpha1", got "nvidia.com/v1beta2"']
