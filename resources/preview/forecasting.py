@@ -17,8 +17,8 @@ from engine.plan import Plan
 from engine.tick import executable
 from engine.verb import Verb
 from resources.base import kinds
-from resources.forecast.cluster import ModelledCluster, RoomModel
-from resources.forecast.pods import is_refused
+from resources.cluster_model.cluster import ModelledCluster, RoomModel
+from resources.cluster_model.pods import is_refused
 from resources.model.pod_facts import PodFacts, facts_of
 from resources.preview.facts import FirstPass
 from resources.registry import BLUEPRINTS
@@ -68,8 +68,8 @@ def from_sample(first: FirstPass) -> Forecast | None:
     objects = sum(observed.count() for observed in world.roots) + sum(len(plan.operations) for plan in first.planned.plans)
     if objects < SAMPLED:
         return None
-    from resources.forecast.extrapolation import extended
-    from resources.forecast.sample import sample_of
+    from resources.cluster_model.extrapolation import extended
+    from resources.cluster_model.sample import sample_of
 
     sample = sample_of(world, first.intent, first.planned.plans)
     if sample is None or (first.passes is None and sample.count() * WORK > MAX_WORK):

@@ -13,8 +13,8 @@ from engine.plan import changed
 from engine.verb import Verb
 from resources.base import kinds
 from resources.base.fields import mapping
+from resources.cluster_model.pods import is_refused_just_now
 from resources.domains.requests import requested_by_sets, scaled_groups
-from resources.forecast.pods import is_refused_just_now
 from resources.model.pod_facts import facts_of
 from resources.ports.fabric import Fabric
 from resources.preview.facts import FirstPass

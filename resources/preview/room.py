@@ -12,9 +12,9 @@ from engine.observed import Live, World, live
 from engine.operation import Create, Delete
 from engine.plan import Wait
 from resources.base import kinds
+from resources.cluster_model.pod_room import PodRoom
+from resources.cluster_model.pods import claims_from_templates
 from resources.domains.capacity import NodeCapacity
-from resources.forecast.pod_room import PodRoom
-from resources.forecast.pods import claims_from_templates
 from resources.placement.cluster_room import ClusterRoom, FabricSlots
 from resources.ports.fabric import Fabric
 from resources.preview.facts import Facts, FirstPass

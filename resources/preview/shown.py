@@ -190,7 +190,7 @@ def quota_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> 
     """What ResourceQuotas do not allow: it is waited for if it is needed to the end, and a note if it is needed for a time."""
     if forecast is None or not facts.quotas:
         return
-    from resources.forecast.quotas import by_root, shortages, text_of  # Few namespaces have any.
+    from resources.cluster_model.quotas import by_root, shortages, text_of  # Few namespaces have any.
 
     for root, listed in by_root(tuple(shortages(facts.quotas, forecast, first.world))).items():
         for shortage in listed:

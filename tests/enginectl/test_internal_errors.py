@@ -7,7 +7,7 @@ import pytest
 
 from enginectl.base.exit_codes import Exit
 from resources.base.kinds import PODCLIQUE
-from resources.forecast.cluster import ModelledCluster
+from resources.cluster_model.cluster import ModelledCluster
 from resources.registry import BLUEPRINTS
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine

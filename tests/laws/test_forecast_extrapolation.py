@@ -28,7 +28,7 @@ from engine.verb import Verb
 from engine.world import assemble
 from providers.fabrics.nvidia.names import AUTO
 from resources.base import kinds
-from resources.forecast.cluster import ModelledCluster
+from resources.cluster_model.cluster import ModelledCluster
 from resources.preview.facts import FirstPass
 from resources.preview.forecasting import forecast_of, from_sample, simulated
 from resources.registry import BLUEPRINTS

@@ -19,7 +19,7 @@ from providers.fabrics.nvidia.names import AUTO, NAMED
 from resources.admission.admit import admit
 from resources.admission.request import Act, Request
 from resources.base import kinds
-from resources.forecast.cluster import ModelledCluster
+from resources.cluster_model.cluster import ModelledCluster
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
 from tests.laws.cases import cases

@@ -11,7 +11,7 @@ from engine.report.model import compose
 from engine.tick import plan_all
 from engine.verb import Verb
 from providers.plan_policies.cel import CelExpressions
-from resources.forecast.cluster import ModelledCluster
+from resources.cluster_model.cluster import ModelledCluster
 from resources.plan_policies.judge import judge
 from resources.plan_policies.plan_data import PlanData, plan_data
 from resources.registry import BLUEPRINTS

@@ -20,7 +20,7 @@ from engine.report.model import Report, compose
 from engine.tick import plan_all
 from engine.verb import Verb
 from resources.base.kinds import PODCLIQUESET
-from resources.forecast.cluster import ModelledCluster
+from resources.cluster_model.cluster import ModelledCluster
 from resources.plan_policies.plan_data import PlanData, images, plan_data
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset

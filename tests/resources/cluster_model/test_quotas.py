@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from resources.base import kinds
-from resources.forecast.quotas import amounts_of, canonical, pod_amounts
+from resources.cluster_model.quotas import amounts_of, canonical, pod_amounts
 
 
 def container(requests: dict[str, Any] | None = None, limits: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:

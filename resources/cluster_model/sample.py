@@ -17,8 +17,8 @@ from engine.plan import Plan
 from engine.resource import Body
 from resources.base import kinds, names
 from resources.base.fields import mapping
-from resources.forecast.likeness import shapes
-from resources.forecast.renaming import Renaming
+from resources.cluster_model.likeness import shapes
+from resources.cluster_model.renaming import Renaming
 from resources.model.view import MAX_REPLICAS
 from resources.status.podcliqueset import last_updated_replica
 

@@ -12,7 +12,7 @@ from engine.observed import Live
 from engine.plan import Wait
 from resources.base import kinds, labels
 from resources.base.fields import mapping
-from resources.forecast.gang_members import Find, GangMinimum, gang_member
+from resources.cluster_model.gang_members import Find, GangMinimum, gang_member
 from resources.placement.cluster_room import ClusterRoom
 from resources.placement.packing import left_over
 from resources.placement.pod_affinity import ENDED

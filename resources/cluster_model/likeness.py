@@ -10,7 +10,7 @@ from engine.observed import Live, Slice
 from engine.plan import Plan, Wait
 from resources.base import kinds, labels, names
 from resources.base.fields import mapping, mappings
-from resources.forecast.renaming import Renaming
+from resources.cluster_model.renaming import Renaming
 from resources.model.pod_facts import facts_of
 
 COMPARED: Final = frozenset({kinds.PODCLIQUE.key, kinds.SCALING_GROUP.key, kinds.PODGANG.key})

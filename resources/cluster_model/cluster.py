@@ -16,7 +16,7 @@ from engine.plan import Wait
 from engine.resource import Body
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
-from resources.forecast.pods import (
+from resources.cluster_model.pods import (
     PodSlots,
     WorkloadLog,
     has_failed,
@@ -28,7 +28,7 @@ from resources.forecast.pods import (
     started,
     stays_as_it_is,
 )
-from resources.forecast.references import LISTED, PodReferences
+from resources.cluster_model.references import LISTED, PodReferences
 from resources.model.pod_facts import PROTECTIONS, claims_of, facts_of, pod_spec_of, reserved_for
 from resources.ports.fabric import Fabric
 

@@ -11,7 +11,7 @@ from engine.plan import Wait
 from engine.reason import Reason
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
-from resources.forecast.pods import claim_of, claims_from_templates, is_claim_for
+from resources.cluster_model.pods import claim_of, claims_from_templates, is_claim_for
 from resources.model.pod_facts import claims_of
 from resources.ports.fabric import Fabric
 

@@ -9,10 +9,10 @@ from engine.ids import ResourceId
 from engine.observed import Live
 from engine.resource import Body
 from resources.base import kinds, labels
-from resources.forecast.gang_members import GangMinimum, gang_member
-from resources.forecast.pod_room import PodRoom
+from resources.cluster_model.gang_members import GangMinimum, gang_member
+from resources.cluster_model.pod_room import PodRoom
 from resources.placement.usage_totals import UsageTotals, room_node
-from tests.resources.forecast.test_pod_room import GPU, ROOT, pod
+from tests.resources.cluster_model.test_pod_room import GPU, ROOT, pod
 
 RACK = "rack"
 

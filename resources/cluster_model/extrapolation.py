@@ -15,9 +15,9 @@ from engine.ids import ResourceId
 from engine.observed import EMPTY, Live
 from engine.operation import Create, Creation, Operation, WriteStatus
 from resources.base import kinds, names
-from resources.forecast.likeness import ANY, Slot, slot_of, slot_of_body
-from resources.forecast.renaming import Renaming
-from resources.forecast.sample import Run, Sample, SampledSet
+from resources.cluster_model.likeness import ANY, Slot, slot_of, slot_of_body
+from resources.cluster_model.renaming import Renaming
+from resources.cluster_model.sample import Run, Sample, SampledSet
 
 LONGEST_PAUSE: Final = timedelta(minutes=1)
 """A forecast in which nothing happens for longer is not extended: something happens at a fixed time then, whatever else there is to do."""

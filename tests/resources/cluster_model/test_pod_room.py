@@ -4,7 +4,7 @@ from typing import Any
 
 from engine.observed import Live, live
 from resources.base import kinds, labels
-from resources.forecast.pod_room import PodRoom
+from resources.cluster_model.pod_room import PodRoom
 from resources.placement.usage_totals import UsageTotals, room_node
 
 ROOT = kinds.PODCLIQUESET.id("ml", "demo")
