@@ -118,11 +118,6 @@ def deleted_after(kind: Kind, configuration: Configuration) -> tuple[Kind, ...]:
     return next((each.kinds[: each.kinds.index(kind)] for each in gangs if each is not None and kind in each.kinds), ())
 
 
-def is_gang_object(id: ResourceId, configuration: Configuration) -> bool:
-    """Whether the object is of one of the `gang_kinds`."""
-    return any(_is_of(id, kind) for kind in gang_kinds(configuration))
-
-
 def gang_of(live: Live) -> str:
     """The name of the PodGang of a scheduler's object: of the one that controls it, else its own."""
     owner = live.controller

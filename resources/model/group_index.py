@@ -14,9 +14,6 @@ from resources.model.pod_facts import PodFacts
 from resources.model.template import Clique, Group
 from resources.model.view import CliqueView, View
 
-GroupIndices = Mapping[tuple[str, int], int]
-"""Name of a PodClique and index of a pod in it -> its index in the replica of the group."""
-
 
 def first_index(group: Group, clique: Clique) -> int:
     """The index of the first pod of a clique, by the template."""

@@ -121,10 +121,6 @@ def _of_waits(waits: Iterable[Wait]) -> Iterator[tuple[ResourceId, PatternName]]
             yield wait.id, _removed(wait.id)
 
 
-NAMING: Final = (Verb.CREATE, Verb.REPLACE, Verb.DELETE)
-"""The verbs of the operations on pods that others come after."""
-
-
 class _Renaming:
     """Puts patterns in the place of names."""
 

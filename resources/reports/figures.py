@@ -1,8 +1,7 @@
 """Figures: how many roots, gangs, pods, domains and waits are in which state, counted for one root at a time, without names."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any, Final
 
 from engine.conditions import is_true
@@ -19,25 +18,8 @@ from resources.ports.configuration import Configuration
 from resources.reports.summary import state_of
 
 Figure = tuple[str, ...]
-"""What is counted: a key of `DIMENSIONS`, and a value for each of its dimensions."""
+"""What is counted, e.g. `pods`, and a value for each of its dimensions. All come from the engine and its plug-ins: there are few."""
 
-DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "roots": ("kind", "state"),
-        "planned": ("verb",),
-        "waits": ("state", "reason", "kind"),
-        "objections": ("rule",),
-        "alarms": ("reason",),
-        "gangs": ("phase",),
-        "gangs_wanted": (),
-        "gangs_below_minimum": (),
-        "pods": ("state",),
-        "domains": ("state",),
-        "domains_degraded": ("reason",),
-        "domain_nodes": ("state",),
-    }
-)
-"""What is counted -> its dimensions. Their values come from the engine and its plug-ins alone, so that there are few of them."""
 
 PHASES: Final = ("Pending", "Starting", "Running", "Succeeded", "Failed")
 """The phases of a gang. `Terminating` stands for one that is being deleted, and `Unknown` for any other text in its status."""

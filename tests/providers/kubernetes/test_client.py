@@ -1,7 +1,7 @@
 """KubernetesClient: the request of each verb; lists and watches that miss nothing."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -157,11 +157,17 @@ async def test_a_list_whose_revision_expires_between_pages_is_read_in_one_page(t
 async def test_a_raw_list_has_the_same_objects_as_bytes(tmp_path: Path) -> None:
     async with serving(Pages(700)) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         listing = await client.list(POD)
-        raw = await client.list_raw(POD)
+        kept: list[bytes] = []
 
-    assert [json.loads(content) for _, content in raw.items] == listing.items
-    assert [(meta.name, meta.resource_version) for meta, _ in raw.items] == [(f"p{number}", str(number)) for number in range(700)]
-    assert raw.revision == "900"
+        def keep(_: Mapping[str, str], content: bytes) -> bytes:
+            kept.append(content)
+            return content
+
+        lives, revision = await client.lives(POD, "", "", keep)
+
+    assert [json.loads(content) for content in kept] == listing.items
+    assert [(live.id.name, live.revision) for live in lives] == [(f"p{number}", str(number)) for number in range(700)]
+    assert revision == "900"
 
 
 async def test_a_list_without_items_is_empty(tmp_path: Path) -> None:
@@ -169,7 +175,8 @@ async def test_a_list_without_items_is_empty(tmp_path: Path) -> None:
         return json_response({"metadata": {"resourceVersion": "3"}, "items": None})
 
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
-        assert ((await client.list(POD)).items, (await client.list_raw(POD)).items) == ([], [])
+        lives, _ = await client.lives(POD, "", "", lambda _, content: content)
+        assert ((await client.list(POD)).items, lives) == ([], [])
 
 
 async def test_a_raw_list_keeps_the_kind_of_an_item(tmp_path: Path) -> None:
@@ -179,9 +186,9 @@ async def test_a_raw_list_keeps_the_kind_of_an_item(tmp_path: Path) -> None:
         return json_response({"metadata": {"resourceVersion": "3"}, "items": [gang]})
 
     async with serving(handler) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
-        [(meta, content)] = (await client.list_raw(GANG, "lab")).items
+        [live], _ = await client.lives(GANG, "lab", "", lambda _, content: content)
 
-    assert (json.loads(content), meta.labels) == (gang, {"a": "b"})
+    assert (live.body, live.labels) == (gang, {"a": "b"})
 
 
 def event(type: str, revision: int, **fields: Any) -> bytes:
