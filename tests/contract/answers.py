@@ -63,12 +63,18 @@ async def _await(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
 
 async def answers_of(server: Server, scenario: Scenario) -> list[dict[str, Any]]:
     """The comparable answers of the server to a scenario, in a new namespace that is deleted afterwards."""
+    async with sending(server) as send, namespaced(send) as namespace:
+        return await play(scenario, send, namespace, WATCHED[server.name])
+
+
+@asynccontextmanager
+async def namespaced(send: Send) -> AsyncIterator[str]:
+    """A new namespace, which is deleted after the block."""
     namespace = f"c{secrets.token_hex(4)}"
-    async with sending(server) as send:
-        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-        await send("POST", "/api/v1/namespaces", space, "application/json")
-        await send("AWAIT", f"/api/v1/namespaces/{namespace}/serviceaccounts/default", None, "")
-        try:
-            return await play(scenario, send, namespace, WATCHED[server.name])
-        finally:
-            await send("DELETE", f"/api/v1/namespaces/{namespace}", None, "application/json")
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    await send("POST", "/api/v1/namespaces", space, "application/json")
+    await send("AWAIT", f"/api/v1/namespaces/{namespace}/serviceaccounts/default", None, "")
+    try:
+        yield namespace
+    finally:
+        await send("DELETE", f"/api/v1/namespaces/{namespace}", None, "application/json")

@@ -2,8 +2,9 @@
 
     python -m tests.contract.record_shapes KUBECONFIG > sandbox/src/grove_sandbox/types/shapes.txt
 
-The grammar stands in sandbox/src/grove_sandbox/types/shapes.py. OpenAPI does not tell a pointer from a value, and only a pointer survives
-a round trip through the server when it is zero; hence the look at the Go module k8s.io/api of the same release.
+The server is one with gangs, as that of the fixture `gang_plane`. The grammar stands in sandbox/src/grove_sandbox/types/shapes.py.
+OpenAPI does not tell a pointer from a value, and only a pointer survives a round trip through the server when it is zero; hence the look
+at the Go module k8s.io/api of the same release.
 """
 
 import json
@@ -33,9 +34,15 @@ FIELD = re.compile(r'^\s+\w*\s*(?P<type>[\[\]\w.*]+)\s+`[^`]*json:"(?P<name>\w*)
 STRUCT = re.compile(r"^type (?P<name>\w+) struct \{(?P<body>.*?)^\}", re.MULTILINE | re.DOTALL)
 
 
-def served_types() -> set[str]:
-    """Kinds whose types are wanted, with what subresources and errors speak."""
-    return {kind.name for kind in builtin_kinds()} | {"Binding", "Eviction", "Scale", "TokenRequest", "ObjectMeta", "DeleteOptions"}
+FURTHER = {"Binding", "Eviction", "Scale", "TokenRequest", "ObjectMeta", "DeleteOptions"}
+"""The types of which subresources and errors speak."""
+
+
+def is_wanted(full: str, schema: dict[str, Any]) -> bool:
+    """Whether a schema is that of a kind that the sandbox serves, or one of `FURTHER`."""
+    served = {(kind.group, kind.version, kind.name) for kind in builtin_kinds()}
+    kinds = {(kind["group"], kind["version"], kind["kind"]) for kind in schema.get("x-kubernetes-group-version-kind") or ()}
+    return full.rpartition(".")[2] in FURTHER or not served.isdisjoint(kinds)
 
 
 def module(path: str) -> Path:
@@ -90,10 +97,10 @@ class Recorder:
         self.names = self._short_names()
 
     def _short_names(self) -> dict[str, str]:
-        """The last word of each schema's name; a group before it where two would clash and it is not core's."""
+        """The last word of each schema's name; a group before it where two would clash and it is neither core's nor the newer one."""
         taken: dict[str, str] = {}
         names: dict[str, str] = {}
-        for full in sorted(self.schemas, key=lambda f: (".core.v1." not in f, ".meta.v1." not in f, f)):
+        for full in sorted(self.schemas, key=lambda f: (".core.v1." not in f, ".meta.v1." not in f, "alpha" in f, f)):
             short = full.rpartition(".")[2]
             if short in taken:
                 short = f"{full.split('.')[-3]}.{short}"
@@ -163,9 +170,8 @@ def openapi(kubeconfig: str) -> dict[str, Any]:
 def main(kubeconfig: str) -> None:
     """Print the table."""
     recorder = Recorder(openapi(kubeconfig))
-    wanted = served_types()
-    for full in sorted(recorder.schemas):
-        if full.rpartition(".")[2] in wanted:
+    for full, schema in sorted(recorder.schemas.items()):
+        if is_wanted(full, schema):
             recorder.record(full)
     sys.stdout.write("\n".join(recorder.lines[name] for name in sorted(recorder.lines)) + "\n")
 

@@ -177,8 +177,8 @@ def _ordered(status: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _noise(path: tuple[str, ...], key: str, parent: Mapping[str, Any]) -> bool:
-    """Whether the value is left out: the revision of a list."""
-    return key == "resourceVersion" and path == ("metadata",) and "uid" not in parent
+    """Whether the value is left out: the revision of a list, and what discovery says of the storage."""
+    return key == "storageVersionHash" or key == "resourceVersion" and path == ("metadata",) and "uid" not in parent
 
 
 def _manager(entry: Any) -> tuple[str, str, str]:

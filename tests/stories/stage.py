@@ -87,7 +87,7 @@ class Stage:
         """`state`: the cluster begins as that one is now, at its time; by default it is empty."""
         self.actors = actors
         self.clock = VirtualClock(state.clock.now()) if state else VirtualClock()
-        self.api = state.fork(self.clock) if state else Api(self.clock, seed=1)
+        self.api = state.fork(self.clock) if state else Api(self.clock, seed=1, gangs=actors.options.gangs)
         self.kubectl = InProcessClient(self.api, "kubectl")
         self.setup = SETUP
         """How our processes are configured."""
@@ -289,10 +289,11 @@ async def stage(
     addons: Iterable[str] = (),
     grove: bool = True,
     nodes_per_rack: int = ActorOptions().nodes_per_rack,
+    gangs: bool = False,
 ) -> AsyncIterator[Stage]:
     """A cluster with its nodes up, our kinds defined (Grove's only with `grove`), the DRA driver and the add-ons installed; without some of
-    its actors (without `driver`, that is down), or on smaller nodes, if a story needs that."""
-    options = ActorOptions(nodes=nodes, driver=driver, nodes_per_rack=nodes_per_rack)
+    its actors (without `driver`, that is down), on smaller nodes, or with kube-scheduler's `gangs`, if a story needs that."""
+    options = ActorOptions(nodes=nodes, driver=driver, nodes_per_rack=nodes_per_rack, gangs=gangs)
     options = replace(options, capacity=capacity) if capacity else options
     actors = Actors(tuple(name for name in ACTORS if name not in set(without)), options)
     addons = tuple(addons)

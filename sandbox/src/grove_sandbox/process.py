@@ -93,7 +93,7 @@ async def sandbox(
     those that it serves. `addons` are installed as well: see `ADDONS`. With `webhooks`, our webhooks admit every write.
     Raises `OSError` if the port is taken, `KeyError` for an unknown add-on.
     """
-    backend = Backend(Api(clock), clock)
+    backend = Backend(Api(clock, gangs=options.gangs), clock)
     logins = {kubeconfig.CONTEXT: _login(backend, ADMINISTRATOR)}
     if webhooks is not None:
         protection = webhooks.protection

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import anyio
 
-from grove_sandbox.actors import autoscaler, claims, deployments, garbage, kubelet, lws, namespace, scheduler, token
+from grove_sandbox.actors import autoscaler, claims, deployments, garbage, kubelet, lws, namespace, protection, scheduler, token
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.driver import process as driver
 from grove_sandbox.product import Client, Clock
@@ -17,6 +17,7 @@ ACTORS: Final[Mapping[str, Actor]] = {
     "kubelet": kubelet.run,
     "garbage": garbage.run,
     "namespace": namespace.run,
+    "protection": protection.run,
     "token": token.run,
     "autoscaler": autoscaler.run,
     "claims": claims.run,

@@ -79,7 +79,7 @@ class UnreliableClient(InProcessClient):
 
 def test_the_names_are_the_closed_list_that_users_know() -> None:
     assert list(ACTORS) == [
-        *("scheduler", "kubelet", "garbage", "namespace", "token", "autoscaler", "claims", "driver"),
+        *("scheduler", "kubelet", "garbage", "namespace", "protection", "token", "autoscaler", "claims", "driver"),
         *("lws", "deployments"),
     ]
 

@@ -82,8 +82,10 @@ class PodStates(Struct, frozen=True):
 
 
 def unit_of(pod: Body) -> SchedulingUnit:
-    """The unit that the pod belongs to: that of its scheduler's annotation, before that of Grove's label."""
+    """The unit that the pod belongs to: its PodGroup, that of its scheduler's annotation, or that of Grove's label, in this order."""
     namespace = pod["metadata"]["namespace"]
+    if group := (pod["spec"].get("schedulingGroup") or {}).get("podGroupName"):
+        return SchedulingUnit(kinds.POD_GROUP, namespace, group)
     annotations, scheduler = annotations_of(pod), pod["spec"].get("schedulerName")
     if scheduler == VOLCANO and (group := next(filter(None, map(annotations.get, VOLCANO_GROUPS)), None)):
         return SchedulingUnit(kinds.VOLCANO_POD_GROUP, namespace, group)

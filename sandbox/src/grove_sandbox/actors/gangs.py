@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from grove_sandbox.actors import queues
 from grove_sandbox.actors.body import Body, Key, is_deleting, is_finished
 from grove_sandbox.actors.gang import GangPods, PodStates, SchedulingUnit, gang_pods, unit_of
+from grove_sandbox.actors.group_tree import GroupTrees
 from grove_sandbox.actors.pod_groups import kai_pods, volcano_pods
 from grove_sandbox.actors.store import Store
 from grove_sandbox.product import KAI_POD_GROUP, KAI_QUEUE, KAI_TOPOLOGY, PODGANG, VOLCANO_POD_GROUP, VOLCANO_QUEUE, Kind
@@ -13,9 +14,20 @@ from grove_sandbox.product import KAI_POD_GROUP, KAI_QUEUE, KAI_TOPOLOGY, PODGAN
 class Gangs:
     """The gangs of all schedulers: Grove's PodGangs, Volcano's PodGroups and KAI's. Kinds that are not served have no objects."""
 
-    def __init__(self, pods: Store, states: PodStates, on_gang: Callable[[SchedulingUnit], None], on_admission: Callable[[], None]) -> None:
-        """`on_gang` is called after a gang has changed, `on_admission` after a queue or a topology has."""
-        self._pods, self._states = pods, states
+    def __init__(
+        self,
+        pods: Store,
+        states: PodStates,
+        on_gang: Callable[[SchedulingUnit], None],
+        on_admission: Callable[[], None],
+        *,
+        has_trees: bool,
+    ) -> None:
+        """`on_gang` is called after a gang has changed, `on_admission` after a queue or a topology has.
+
+        `has_trees`: whether kube-scheduler's groups are served.
+        """
+        self._pods, self._states, self._has_trees = pods, states, has_trees
         self._members: dict[SchedulingUnit, dict[Key, None]] = {}
         self._gangs = {kind: Store(kind, _notifies(kind, on_gang)) for kind in (PODGANG, VOLCANO_POD_GROUP, KAI_POD_GROUP)}
 
@@ -25,12 +37,15 @@ class Gangs:
 
         self._volcano_queues, self._kai_queues = Store(VOLCANO_QUEUE, notify), Store(KAI_QUEUE, notify)
         self._topologies = Store(KAI_TOPOLOGY, notify)
+        self.trees = GroupTrees(states, self.members, on_gang)
+        """Those of kube-scheduler."""
         pods.subscribe(self._on_pod)
 
     @property
     def stores(self) -> tuple[Store, ...]:
         """What has to be watched, besides pods."""
-        return (*self._gangs.values(), self._volcano_queues, self._kai_queues, self._topologies)
+        trees = self.trees.stores.values() if self._has_trees else ()
+        return (*self._gangs.values(), self._volcano_queues, self._kai_queues, self._topologies, *trees)
 
     def store(self, kind: Kind) -> Store:
         """The gangs of a kind."""

@@ -40,6 +40,8 @@ class ActorOptions(Struct, frozen=True):
     """Capacity and allocatable of each node, as quantities."""
     nodes_per_rack: int = 18
     racks_per_zone: int = 4
+    gangs: bool = False
+    """Whether kube-scheduler's kinds for gangs are served. Then it places gangs by its PodGroups, and without them single pods."""
     schedulers: frozenset[str] = frozenset()
     """The `schedulerName`s that the scheduler serves; empty: any."""
     termination: float = 1.0

@@ -1,24 +1,26 @@
-"""PodGroupStatus: what Volcano and KAI write into the status of PodGroups.
+"""PodGroupStatus: what schedulers write into the status of PodGroups.
 
-As with the real schedulers, the condition of an attempt that failed stays when a later one succeeds: of Volcano's groups the phase says
-what is true now, of KAI's the pods do.
+As with the real Volcano and KAI, the condition of an attempt that failed stays when a later one succeeds: of Volcano's groups the
+phase says what is true now, of KAI's the pods do.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from grove_sandbox.actors.body import Body, is_deleting, status_of, timestamp, uid_of
+from grove_sandbox.actors.body import Body, condition, conditions_of, is_deleting, status_of, timestamp, uid_of
 from grove_sandbox.actors.gang import SchedulingUnit
 from grove_sandbox.actors.gangs import Gangs
 from grove_sandbox.actors.pod_groups import minimum_of
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import KAI_POD_GROUP, PODGANG, VOLCANO_POD_GROUP, Client, Clock, NotFound, conditions
+from grove_sandbox.product import KAI_POD_GROUP, POD_GROUP, VOLCANO_POD_GROUP, Client, Clock, NotFound, conditions
 
 SHORT_OF_RESOURCES, SHORT_OF_PODS = "NotEnoughResources", "NotEnoughTasks"
 """Volcano's reasons."""
 READY: Final = "tasks in gang are ready to be scheduled"
 NODE_POOL: Final = "default"
+INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
+"""The condition by which kube-scheduler says what has come of a PodGroup."""
 
 
 class Failure(NamedTuple):
@@ -42,7 +44,7 @@ class PodGroupStatuses:
 
     def update(self, unit: SchedulingUnit) -> None:
         """Write the status of the gang if it has one and something in it has changed."""
-        if not unit.is_single and unit.kind != PODGANG:
+        if unit.kind in (VOLCANO_POD_GROUP, KAI_POD_GROUP):
             self._queue.add(unit)
 
     def record(self, unit: SchedulingUnit, failure: Failure | None) -> None:
@@ -52,6 +54,18 @@ class PodGroupStatuses:
         else:
             self._failures[unit] = failure
         self.update(unit)
+
+    async def answer(self, unit: SchedulingUnit, why: str) -> None:
+        """Write the condition of one of kube-scheduler's PodGroups: why it is not scheduled, or that it is. Once True it stays so."""
+        store = self._gangs.trees.stores[POD_GROUP]
+        group = store.get(unit.namespace, unit.name)
+        if group is None or conditions.is_true(conditions_of(group), INITIALLY_SCHEDULED):
+            return
+        new = condition(group, INITIALLY_SCHEDULED, not why, "Unschedulable" if why else "Scheduled", why, self._clock.now())
+        if new not in conditions_of(group):
+            with suppress(NotFound):
+                status = {"status": {"conditions": [new]}}
+                await store.patch(self._client, group, status, how="strategic", subresource="status", by_uid=True)
 
     async def _process(self, unit: SchedulingUnit) -> None:
         group = self._gangs.get(unit)

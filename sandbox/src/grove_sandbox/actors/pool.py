@@ -13,6 +13,7 @@ DEVICES: Final = "device class "
 """Devices are counted as a resource of this name followed by that of their class."""
 
 NO_AFFINITIES: Final[Mapping[str, PodAffinity]] = {}
+ANYWHERE: Final[Mapping[str, str]] = {}
 
 
 class Shortage(Struct, frozen=True):
@@ -39,7 +40,7 @@ class Pool:
         self._used: dict[str, Counter[str]] = {}
         self._reserved: dict[str, tuple[str, Mapping[str, int]]] = {}
         # Nodes before this index have no room for pods of that shape: usage only grows until something is released.
-        self._first: dict[str, int] = {}
+        self._first: dict[tuple[object, ...], int] = {}
 
     def set_node(self, name: str, node: Mapping[str, Any] | None) -> None:
         """Add, update or (None) remove a node. Reservations on it stay."""
@@ -73,9 +74,13 @@ class Pool:
         """The names of all nodes, in order."""
         return self._names
 
-    def values_of(self, label: str) -> list[str]:
-        """The values that a label has on the nodes, in order."""
-        return sorted({value for name in self._names if (value := self.labels_of(name).get(label))})
+    def values_of(self, label: str, within: Mapping[str, str] = ANYWHERE) -> list[str]:
+        """The values that a label has on the nodes with these labels, in order."""
+        return sorted({value for name in self._with(within) if (value := self.labels_of(name).get(label))})
+
+    def _with(self, labels: Mapping[str, str]) -> Sequence[str]:
+        """The names of the nodes with these labels, in order."""
+        return [name for name in self._names if labels.items() <= self.labels_of(name).items()] if labels else self._names
 
     def reserve(self, uid: str, node: str, requests: Mapping[str, int]) -> None:
         """Reserve this much of a node for that uid, instead of what it had."""
@@ -93,38 +98,42 @@ class Pool:
         return True
 
     def place(
-        self, pods: Sequence[tuple[str, PodRequirements]], affinities: Mapping[str, PodAffinity] = NO_AFFINITIES
+        self,
+        pods: Sequence[tuple[str, PodRequirements]],
+        affinities: Mapping[str, PodAffinity] = NO_AFFINITIES,
+        within: Mapping[str, str] = ANYWHERE,
     ) -> dict[str, str] | Shortage:
-        """Reserve a node for each of these pods (given by uid), or for none. Returns the nodes by uid."""
+        """Reserve a node with the labels `within` for each of these pods (given by uid), or for none. Returns the nodes by uid."""
+        names = self._with(within)
         nodes: dict[str, str] = {}
         for uid, requirements in pods:
             near = affinities[uid].among(self, requirements) if uid in affinities else None
-            node = self._find(requirements, near)
+            node = self._find(requirements, names, (requirements.shape, *within.items()), near)
             if node is None:
-                reasons = Counter(reason for name in self._names for reason in self._reasons_against(name, requirements, near))
+                reasons = Counter(reason for name in names for reason in self._reasons_against(name, requirements, near))
                 for placed in nodes:
                     self.release(placed)
-                return Shortage(len(nodes), len(self._names), reasons)
+                return Shortage(len(nodes), len(names), reasons)
             self.reserve(uid, node, requirements.requests)
             nodes[uid] = node
         return nodes
 
-    def _find(self, pod: PodRequirements, near: NodeFilter | None = None) -> str | None:
-        """The first node, by name, where the pod fits: nodes fill up one by one, so that empty ones stay free for large pods.
+    def _find(self, pod: PodRequirements, names: Sequence[str], shape: tuple[object, ...], near: NodeFilter | None = None) -> str | None:
+        """The first of these nodes where the pod fits: nodes fill up one by one, so that empty ones stay free for large pods.
 
-        Of the nodes that its affinity allows, those that it prefers come first.
+        Of the nodes that its affinity allows, those that it prefers come first. Pods of equal `shape` have the same choice.
         """
         if near is not None:
-            names = sorted(self._names, key=lambda name: -near.score(self.labels_of(name)))
+            names = sorted(names, key=lambda name: -near.score(self.labels_of(name)))
             return next((name for name in names if not list(self._reasons_against(name, pod, near))), None)
         if pod.node or pod.same_node_as:
-            return next((name for name in self._names if not list(self._reasons_against(name, pod))), None)
-        for index in range(self._first.get(pod.shape, 0), len(self._names)):
-            name = self._names[index]
+            return next((name for name in names if not list(self._reasons_against(name, pod))), None)
+        for index in range(self._first.get(shape, 0), len(names)):
+            name = names[index]
             if not self._short_of(name, pod) and not mismatch(pod, self._nodes[name]):
-                self._first[pod.shape] = index
+                self._first[shape] = index
                 return name
-        self._first[pod.shape] = len(self._names)
+        self._first[shape] = len(names)
         return None
 
     def _short_of(self, node: str, pod: PodRequirements) -> list[str]:

@@ -18,8 +18,11 @@ from grove_sandbox.actors.body import (
 )
 from grove_sandbox.actors.claim_fields import claims_of, uses_claims
 from grove_sandbox.actors.dynamic_resources import ClaimsNotReady, DynamicResources
+from grove_sandbox.actors.event_recorder import record_warning
 from grove_sandbox.actors.gang import PodBlock, PodStates, SchedulingUnit, unit_of
 from grove_sandbox.actors.gangs import Gangs
+from grove_sandbox.actors.group_attempt import GroupAttempt, GroupResult, Results
+from grove_sandbox.actors.group_tree import GroupTree
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.placement import NOWHERE, Requirements, Selector, place, place_gang, selector_of
 from grove_sandbox.actors.pod_group_status import SHORT_OF_PODS, SHORT_OF_RESOURCES, Failure, PodGroupStatuses
@@ -27,7 +30,20 @@ from grove_sandbox.actors.pool import Pool, Shortage
 from grove_sandbox.actors.store import Store, run_informers
 from grove_sandbox.actors.unplaced import Unplaced
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import NODE, POD, PODS, Client, Clock, ClusterError, affinity_of, conditions, requests_of, requirements_of
+from grove_sandbox.product import (
+    NODE,
+    POD,
+    POD_GROUP,
+    PODGANG,
+    PODS,
+    Client,
+    Clock,
+    ClusterError,
+    affinity_of,
+    conditions,
+    requests_of,
+    requirements_of,
+)
 
 RETRY_DELAY = 0.1
 """Seconds after resources are freed until all units that did not fit are tried again."""
@@ -53,7 +69,8 @@ class Scheduler:
         self._pods_of_claim: dict[Key, dict[Key, None]] = {}
         """Unplaced pods by the claims that they use."""
         self._unplaced = Unplaced()
-        self._gangs = Gangs(self._pods, PodStates(self._is_placed, self._is_schedulable), self._on_gang, self._retry_unschedulable)
+        states = PodStates(self._is_placed, self._is_schedulable)
+        self._gangs = Gangs(self._pods, states, self._on_gang, self._retry_unschedulable, has_trees=options.gangs)
         self._statuses = PodGroupStatuses(client, clock, self._gangs)
         self._binding_limit = anyio.CapacityLimiter(16)
 
@@ -129,8 +146,16 @@ class Scheduler:
         if unit is None:
             self._unplaced.retry(self._queue.add)
         elif unit in self._unplaced:
-            return await (self._schedule_single(unit) if unit.is_single else self._schedule_gang(unit))
+            return await self._schedule(unit)
         return None
+
+    async def _schedule(self, unit: SchedulingUnit) -> float | None:
+        if unit.kind == POD_GROUP:
+            return await self._schedule_groups(unit)
+        # Where kube-scheduler has groups of its own, it knows nothing of PodGangs.
+        if unit.is_single or (unit.kind == PODGANG and self._options.gangs):
+            return await self._schedule_single(unit)
+        return await self._schedule_gang(unit)
 
     async def _schedule_single(self, unit: SchedulingUnit) -> float | None:
         pods = [pod for pod in self._unplaced.pods(unit) if self._is_schedulable(pod)]
@@ -157,6 +182,49 @@ class Scheduler:
         elif await self._place_all(unit, pods.root, pods.required):
             await self._place_extra(unit, gang, pods.root, pods.extra)
         return None
+
+    async def _schedule_groups(self, unit: SchedulingUnit) -> float | None:
+        """Place what waits in the tree of a PodGroup. Of a tree that is incomplete nothing is said, as by kube-scheduler."""
+        tree = self._gangs.trees.tree(unit)
+        pods = [pod for leaf in tree.leaves() for pod in leaf.waiting] if tree is not None else []
+        if tree is None or not tree.is_complete or not pods:
+            return None
+        if reason := self._claims_not_ready(pods):
+            delay = await self._postpone(unit, reason)
+            if delay is None:
+                await self._statuses.answer(unit, reason)
+            return delay
+        results = self._attempt(tree, pods)
+        nodes = {uid: node for result in results.values() for uid, node in result.nodes.items()}
+        placed = [pod for pod in pods if uid_of(pod) in nodes]
+        self._dra.reserve(placed, _requests)
+        for leaf in tree.leaves():
+            self._unplaced.mark_complete(leaf.unit)
+            if len(results[leaf.unit].nodes) < len(leaf.waiting):
+                self._unplaced.mark_unschedulable(leaf.unit)
+                # As kube-scheduler does: the others of the tree have been placed, which may be what this group needs.
+                if placed:
+                    self._queue.add(leaf.unit)
+        await self._bind(placed, nodes)
+        for leaf in tree.leaves():
+            await self._report(leaf, results[leaf.unit])
+        return None
+
+    def _attempt(self, tree: GroupTree, pods: Sequence[Body]) -> Results:
+        """The result of each group of the tree, with the nodes reserved."""
+        try:
+            requirements = self._requirements(pods)
+        except (ValueError, ClaimsNotReady) as error:
+            return {leaf.unit: GroupResult(leaf.unit, str(error)) for leaf in tree.leaves()}
+        return GroupAttempt(self._pool, requirements).place(tree)
+
+    async def _report(self, group: GroupTree, result: GroupResult) -> None:
+        """Write what has come of a PodGroup, and why pods of it have no node."""
+        await self._statuses.answer(group.unit, result.message)
+        left = [pod for pod in group.waiting if uid_of(pod) not in result.nodes]
+        for pod in left:
+            await self._write_reason([pod], result.message_of(uid_of(pod)))
+        await self._dra.post_filter(left)
 
     async def _postpone(self, unit: SchedulingUnit, reason: str) -> float | None:
         """The unit is incomplete. Write the reason into its pods once that has lasted."""
@@ -217,9 +285,7 @@ class Scheduler:
     ) -> Mapping[str, str] | str:
         """Reserve a node for each of the pods. Returns the nodes by uid, or why there are none."""
         try:
-            of_pods = dict(self._dra.with_devices([(pod, requirements_of(pod)) for pod in pods]))
-            affinities = {uid_of(pod): affinity for pod in pods if (affinity := affinity_of(pod, self._pods.objects.values())) is not None}
-            nodes = reserve(Requirements(of_pods, affinities))
+            nodes = reserve(self._requirements(pods))
         except ValueError as error:
             return f"invalid resources: {error}"
         except ClaimsNotReady as reason:
@@ -229,6 +295,12 @@ class Scheduler:
             return nodes
         fitting = f" {nodes.placed} of {len(pods)} pods of gang {unit.namespace}/{unit.name} would fit." if len(pods) > 1 else ""
         return f"{nodes}{fitting}"
+
+    def _requirements(self, pods: Sequence[Body]) -> Requirements:
+        """What the pods require, of nodes and of each other. Raises `ValueError` for malformed quantities, `ClaimsNotReady`."""
+        of_pods = dict(self._dra.with_devices([(pod, requirements_of(pod)) for pod in pods]))
+        affinities = {uid_of(pod): affinity for pod in pods if (affinity := affinity_of(pod, self._pods.objects.values())) is not None}
+        return Requirements(of_pods, affinities)
 
     async def _bind(self, pods: Sequence[Body], nodes: Mapping[str, str]) -> None:
         """Bind all at once, after all have their devices. Raises the last error; pods that were not bound are unreserved."""
@@ -274,6 +346,8 @@ class Scheduler:
             if not new.items() <= old.items():
                 status = {"status": {"conditions": [new]}}
                 await self._pods.patch(self._client, pod, status, how="strategic", subresource="status", by_uid=True)
+                if self._options.gangs:
+                    await record_warning(self._client, self._clock, pod, "FailedScheduling", message, component="default-scheduler")
 
 
 def _binding(pod: Body, node: str) -> Body:

@@ -30,10 +30,17 @@ class Core:
     """The state of the API."""
 
     def __init__(
-        self, clock: Clock, *, history: int, seed: int | None, admission: tuple[Admission, ...], validation: tuple[Validation, ...]
+        self,
+        clock: Clock,
+        *,
+        history: int,
+        seed: int | None,
+        gangs: bool,
+        admission: tuple[Admission, ...],
+        validation: tuple[Validation, ...],
     ) -> None:
         self.clock = clock
-        self.catalogue = Catalogue()
+        self.catalogue = Catalogue(gangs=gangs)
         self.store = Store(history)
         self.random = Random(seed)
         self.admission = admission
@@ -57,7 +64,7 @@ class Core:
 
     def environment(self) -> Environment:
         """What the rules of a kind need besides the object."""
-        return Environment(self.now(), self.random, self.lookup)
+        return Environment(self.now(), self.random, self.lookup, self.catalogue.gangs)
 
     def lookup(self, group: str, plural: str, namespace: str, name: str) -> Body | None:
         """Another object, or None."""

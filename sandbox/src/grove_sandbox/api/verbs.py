@@ -26,7 +26,8 @@ FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 class Api:
     """The whole API. `history`: how many changes of each resource are kept for watches and paged lists; `seed`: makes uids and generated
-    names reproducible; `admission` and `validation`: the plugins that every write passes."""
+    names reproducible; `gangs`: whether kube-scheduler's kinds for gangs are served; `admission` and `validation`: the plugins that every
+    write passes."""
 
     def __init__(
         self,
@@ -34,10 +35,11 @@ class Api:
         *,
         history: int = 10_000,
         seed: int | None = None,
+        gangs: bool = False,
         admission: tuple[Admission, ...] = (),
         validation: tuple[Validation, ...] = (),
     ) -> None:
-        self.core = Core(clock, history=history, seed=seed, admission=admission, validation=validation)
+        self.core = Core(clock, history=history, seed=seed, gangs=gangs, admission=admission, validation=validation)
         namespaces = self.catalogue.find("", "v1", "namespaces")
         for name in FIRST_NAMESPACES:
             self.create(Request(namespaces, manager="sandbox"), {"metadata": {"name": name}})

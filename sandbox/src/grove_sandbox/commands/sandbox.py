@@ -31,6 +31,7 @@ def up(
     nodes: Annotated[int, typer.Option(min=0, help="Simulated nodes.")] = 10,
     with_: Annotated[str, typer.Option("--with", metavar="ADDON,…", help="What is installed besides: lws, volcano, kai.")] = "",
     without: Annotated[str, typer.Option(metavar="ACTOR,…", help="Actors that are not run.")] = "",
+    gangs: Annotated[bool, typer.Option("--gangs", help="Serve PodGroups, by which kube-scheduler schedules gangs.")] = False,
     admission: Annotated[
         bool, typer.Option("--admission/--no-admission", help="Whether writes pass the engine's webhooks, configured by --config.")
     ] = True,
@@ -42,6 +43,7 @@ def up(
     """
     from anyio import CancelScope
 
+    from grove_sandbox.actors.options import ActorOptions
     from grove_sandbox.api.webhooks import Webhooks
     from grove_sandbox.product import Exit, options, protection, run, wire
     from grove_sandbox.registry import ACTORS
@@ -53,7 +55,7 @@ def up(
 
     async def work(stop: CancelScope) -> Exit:
         with stop, _directory(dir) as directory:
-            await _serve(directory, port, names, nodes, addons, webhooks)
+            await _serve(directory, port, names, ActorOptions(nodes=nodes, gangs=gangs), addons, webhooks)
         return Exit.DONE
 
     return run(work)
@@ -143,15 +145,13 @@ def _directory(given: Path | None) -> Iterator[Path]:
         os.close(folder)
 
 
-async def _serve(directory: Path, port: int, actors: tuple[str, ...], nodes: int, addons: tuple[str, ...], webhooks: Any) -> None:
+async def _serve(directory: Path, port: int, actors: tuple[str, ...], actor_options: Any, addons: tuple[str, ...], webhooks: Any) -> None:
     """Run the cluster until cancelled. Raises `InputError` if it cannot start."""
     import anyio
 
-    from grove_sandbox.actors.options import ActorOptions
     from grove_sandbox.process import sandbox as cluster
     from grove_sandbox.product import InputError, SystemClock, terminal
 
-    actor_options = ActorOptions(nodes=nodes)
     try:
         async with cluster(
             SystemClock(), directory, port=port, actors=actors, options=actor_options, addons=addons, webhooks=webhooks
@@ -169,14 +169,16 @@ async def _run_actors(names: tuple[str, ...], nodes: int, kubeconfig: Path | Non
     from contextlib import AsyncExitStack
 
     import anyio
+    from msgspec.structs import replace
 
     from grove_sandbox.actors.options import ActorOptions, DriverOptions
-    from grove_sandbox.product import SystemClock, connected_as, terminal
+    from grove_sandbox.product import POD_GROUP, SystemClock, connected_as, terminal
     from grove_sandbox.registry import run_actors
 
     clock, actor_options = SystemClock(), ActorOptions(nodes=nodes, heartbeat=HEARTBEAT, driver=DriverOptions(deference=DEFERENCE))
     async with AsyncExitStack() as clients, anyio.create_task_group() as tasks:
         for name in names:
             client = await clients.enter_async_context(connected_as(f"sandbox-{name}", clock, kubeconfig, context))
-            tasks.start_soon(run_actors, client, clock, (name,), actor_options)
+            gangs = any((kind.group, kind.plural) == (POD_GROUP.group, POD_GROUP.plural) for kind in await client.kinds())
+            tasks.start_soon(run_actors, client, clock, (name,), replace(actor_options, gangs=gangs))
         terminal.notice(f"running {', '.join(names)}; Ctrl-C ends it")

@@ -126,7 +126,16 @@ def spec_faults(spec: Body, path: str) -> list[Cause]:
     if (dns := spec.get("dnsPolicy")) not in _DNS:
         faults.append(causes.unsupported(f"{path}.dnsPolicy", dns, _DNS))
     faults += metadata.label_faults(spec.get("nodeSelector"), f"{path}.nodeSelector")
+    if (group := spec.get("schedulingGroup")) is not None:
+        faults += _group_faults(group.get("podGroupName"), f"{path}.schedulingGroup.podGroupName")
     return faults + _named_faults(spec, path)
+
+
+def _group_faults(name: str | None, path: str) -> list[Cause]:
+    """The faults of the name of a pod's PodGroup."""
+    if name is None:
+        return [causes.invalid(path, None, "must specify one of: `podGroupName`")]
+    return [causes.invalid(path, name, fault) for fault in subdomain_faults(name)]
 
 
 _NAMED: tuple[tuple[str, Callable[[str], list[str]]], ...] = (

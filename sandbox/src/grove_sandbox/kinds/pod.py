@@ -76,6 +76,8 @@ def _token_volume(name: str) -> Draft:
 
 
 def _create(pod: Draft, scene: Environment) -> None:
+    if not scene.gangs:
+        pod["spec"].pop("schedulingGroup", None)
     pod["status"] = {"phase": "Pending", "qosClass": _qos_class(pod["spec"])}
     if pod["spec"].get("schedulingGates"):
         pod["status"]["conditions"] = [{**_GATED, "lastTransitionTime": scene.now}]

@@ -16,6 +16,7 @@ from grove_sandbox.kinds.plain import (
     WEBHOOKS,
 )
 from grove_sandbox.kinds.pod import POD
+from grove_sandbox.kinds.pod_groups import COMPOSITE_POD_GROUP, POD_GROUP, WORKLOAD
 from grove_sandbox.kinds.rbac import BINDING, ROLE
 from grove_sandbox.kinds.rules import Rules
 from grove_sandbox.kinds.secret import CONFIG_MAP, SECRET, SERVICE_ACCOUNT
@@ -64,5 +65,8 @@ RULES: dict[tuple[str, str], Rules] = {
     ("resource.k8s.io", "ResourceClaim"): CLAIM,
     ("resource.k8s.io", "ResourceClaimTemplate"): CLAIM_TEMPLATE,
     ("resource.k8s.io", "ResourceSlice"): Rules(generation=("spec",), returns_deleted=True),
+    ("scheduling.k8s.io", "CompositePodGroup"): COMPOSITE_POD_GROUP,
+    ("scheduling.k8s.io", "PodGroup"): POD_GROUP,
     ("scheduling.k8s.io", "PriorityClass"): PRIORITY,
+    ("scheduling.k8s.io", "Workload"): WORKLOAD,
 }

@@ -21,11 +21,12 @@ class Lookup(Protocol):
 
 
 class Environment(Struct, frozen=True):
-    """What rules need besides the object: the time as the API writes it, random numbers, and other objects."""
+    """What rules need besides the object: the time as the API writes it, random numbers, other objects, and whether gangs are served."""
 
     now: str
     random: Random
     lookup: Lookup
+    gangs: bool
 
 
 def fill(draft: Draft, defaults: Body) -> None:

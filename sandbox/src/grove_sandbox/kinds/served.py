@@ -116,6 +116,11 @@ resource.k8s.io/v1 ResourceClaimTemplate resourceclaimtemplates n
 resource.k8s.io/v1 ResourceSlice resourceslices -
 scheduling.k8s.io/v1 PriorityClass priorityclasses - pc
 """
+_GANGS = """
+scheduling.k8s.io/v1beta1 PodGroup podgroups ns
+scheduling.k8s.io/v1beta1 Workload workloads n
+scheduling.k8s.io/v1alpha3 CompositePodGroup compositepodgroups ns
+"""
 # Two groups have a type of these names; the table of shapes has the group in front of the second.
 _SHAPES = {("events.k8s.io", "Event"): "events.Event", ("resource.k8s.io", "ResourceClaim"): "resource.ResourceClaim"}
 
@@ -125,13 +130,17 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def builtin_kinds() -> tuple[Kind, ...]:
-    """The built-in kinds."""
-    return tuple(_kind(row.split()) for row in _TABLE.strip().splitlines())
+    """The built-in kinds, also those that are served on request."""
+    return tuple(_kind(row) for row in _rows(gangs=True))
 
 
-def builtins() -> tuple[Served, ...]:
-    """The built-in kinds, with their shapes."""
-    return tuple(_builtin(row.split()) for row in _TABLE.strip().splitlines())
+def builtins(*, gangs: bool = False) -> tuple[Served, ...]:
+    """The built-in kinds, with their shapes; `gangs`: also kube-scheduler's kinds for gangs."""
+    return tuple(_builtin(row) for row in _rows(gangs=gangs))
+
+
+def _rows(*, gangs: bool) -> Iterator[list[str]]:
+    return (row.split() for table in (_TABLE, *((_GANGS,) if gangs else ())) for row in table.strip().splitlines())
 
 
 def _kind(row: list[str]) -> Kind:
@@ -157,10 +166,11 @@ def _builtin(row: list[str]) -> Served:
 
 
 class Catalogue:
-    """All served kinds, by group, version and plural. CRDs add and remove kinds."""
+    """All served kinds, by group, version and plural; `gangs`: kube-scheduler's among them. CRDs add and remove kinds."""
 
-    def __init__(self) -> None:
-        self._served: dict[tuple[str, str, str], Served] = {_address(served): served for served in builtins()}
+    def __init__(self, *, gangs: bool = False) -> None:
+        self._served: dict[tuple[str, str, str], Served] = {_address(served): served for served in builtins(gangs=gangs)}
+        self.gangs = gangs
         self.revision = 0
         """Grows with every change; the key of caches."""
 

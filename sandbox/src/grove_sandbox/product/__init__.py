@@ -46,6 +46,7 @@ from resources.admission.review import refusal
 from resources.base import kinds
 from resources.base.kinds import (
     AUTOSCALER,
+    COMPOSITE_POD_GROUP,
     CRD,
     DAEMON_SET,
     DEPLOYMENT,
@@ -61,6 +62,7 @@ from resources.base.kinds import (
     NAMESPACE,
     NODE,
     POD,
+    POD_GROUP,
     PODCLIQUESET,
     PODGANG,
     RESOURCE_CLAIM,
@@ -74,6 +76,7 @@ from resources.base.kinds import (
     VOLCANO_POD_GROUP,
     VOLCANO_QUEUE,
 )
+from resources.base.labels import GROUP_PROTECTION
 from resources.base.labels import PODCLIQUE as PODCLIQUE_LABEL
 from resources.base.labels import PODGANG as PODGANG_LABEL
 from resources.placement.node_fit import (

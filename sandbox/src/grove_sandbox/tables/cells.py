@@ -81,6 +81,18 @@ def _device_claim_state(claim: Body) -> str:
     return ",".join(words + (uses or ["pending"]))
 
 
+def _gang_policy(policy: Body) -> str:
+    return "Gang" if policy.get("gang") else "Basic"
+
+
+def _pod_group_status(conditions: Sequence[Body]) -> str:
+    by_type = {condition["type"]: condition for condition in conditions}
+    if "DisruptionTarget" in by_type:
+        return str(by_type["DisruptionTarget"]["reason"])
+    scheduled = by_type.get("PodGroupInitiallyScheduled")
+    return "" if scheduled is None else "Scheduled" if scheduled["status"] == "True" else "Unschedulable"
+
+
 def _status(body: Body) -> Body:
     return body.get("status") or {}
 
@@ -91,10 +103,12 @@ FORMATTERS: Mapping[str, Callable[[Any], Any]] = {
     "data_keys": _data_keys,
     "device_claim_state": _device_claim_state,
     "event_source": _event_source,
+    "gang_policy": _gang_policy,
     "lower_reference": _lower_reference,
     "node_roles": _node_roles,
     "node_status": _node_status,
     "pairs": _pairs,
+    "pod_group_status": _pod_group_status,
     "pod_readiness_gates": pod_cells.readiness_gates,
     "pod_ready": pod_cells.ready,
     "pod_status": pod_cells.status,

@@ -51,7 +51,8 @@ def too_long(field: str, limit: int) -> Cause:
 
 def too_many(field: str, count: int, limit: int) -> Cause:
     """A list has more than `limit` items."""
-    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} items", field)
+    items = "item" if limit == 1 else "items"
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {items}", field)
 
 
 def changed(field: str, new: Any, old: Any) -> list[Cause]:
