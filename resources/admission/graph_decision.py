@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from engine.memo import Memo
 from engine.resource import Body
 from resources.admission import (
+    graph_executor_rules,
     graph_field_rules,
     graph_objects,
     graph_rules,
@@ -163,6 +164,7 @@ def _graph_issues(graph: InferenceGraph, configuration: Configuration) -> Iterat
     yield from graph_rules.issues(graph)
     yield from graph_field_rules.issues(graph)
     yield from graph_schedulers.issues(graph, configuration)
+    yield from graph_executor_rules.issues(graph)
     yield from graph_objects.count_issues(graph)
 
 

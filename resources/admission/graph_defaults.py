@@ -48,10 +48,26 @@ def defaulted(body: Body) -> Body:
 
 
 def corrected(body: Body) -> Body:
-    """The graph with numbers and amounts in the types of the API, and without any default. An object of another kind is returned itself."""
+    """The graph with numbers and amounts in the types of the API, without nulls in its spec, which a server drops as well, and without any
+    default. An object of another kind is returned itself."""
     if mapping(body).get("kind") != DYNAMO_GRAPH.name:
         return body
+    spec = body.get("spec")
+    if (plain := _without_nulls(spec)) is not spec:
+        body = {**body, "spec": plain}
     return reduce(_placed, ((correction.path, correction.new) for correction in corrections(body)), body)
+
+
+def _without_nulls(value: Any) -> Any:
+    """The value without the fields that are null; the same object if there are none."""
+    if isinstance(value, Mapping):
+        fields = {key: _without_nulls(entry) for key, entry in value.items() if entry is not None}
+        is_same = len(fields) == len(value) and all(fields[key] is value[key] for key in fields)
+        return value if is_same else fields
+    if isinstance(value, list | tuple):
+        entries = [_without_nulls(entry) for entry in value]
+        return value if all(new is old for new, old in zip(entries, value, strict=True)) else entries
+    return value
 
 
 def corrections(body: Any) -> Iterator[Correction]:

@@ -41,7 +41,7 @@ def _difference(reference: str, schedulers: Mapping[str, str], named: Mapping[st
 
 def _component_issues(graph: InferenceGraph) -> Iterator[Issue]:
     for service in graph.services:
-        if service.is_multinode and service.scheduler not in ("", VOLCANO) and not graph.is_current:
+        if service.is_multinode and service.scheduler not in ("", VOLCANO) and not graph.is_recorded:
             message = f"must be {VOLCANO} or empty: without Grove, a service on several nodes is scheduled by {VOLCANO}"
             yield Issue(_path(service.name), ErrorType.INVALID, message, service.scheduler)
 

@@ -5,14 +5,16 @@ from typing import Final
 
 from engine.resource import Body
 from resources.admission import annotation_rules
-from resources.admission.graph_rules import service_field, service_path
+from resources.admission.graph_rules import quote, service_field, service_path
 from resources.base import names
 from resources.base.fields import mapping
-from resources.base.labels import OTHER_VERSION, POD_FORM, SPREAD
+from resources.base.labels import OTHER_VERSION, POD_FORM, SPREAD, VLLM_EXECUTORS
+from resources.dynamo.backends.executor import BACKEND, ORIGIN
 from resources.dynamo.backends.parallelism import mismatch
 from resources.dynamo.model.form import PROVIDER
-from resources.dynamo.model.framework import Framework
+from resources.dynamo.model.framework import WORKERS, Framework
 from resources.dynamo.model.graph import ENABLE_GROVE, ENABLE_METRICS, KAI_QUEUE, GraphService, InferenceGraph
+from resources.dynamo.model.runtime import runtime_of
 from resources.dynamo.objects.components import component_notes
 from resources.dynamo.objects.ingress import ingress_notes
 from resources.dynamo.objects.pod_template import DISCOVERY_OFF, STRATEGY
@@ -26,7 +28,10 @@ from resources.schema.issues import Located, Path
 from resources.schema.meta import ObjectMeta
 
 KEYS: Final = frozenset(
-    {ENABLE_GROVE, KAI_QUEUE, ENABLE_METRICS, STRATEGY, DISCOVERY_OFF, POD_FORM, SPREAD, PROVIDER, ALPHA_ONLY, OTHER_VERSION}
+    (
+        *(ENABLE_GROVE, KAI_QUEUE, ENABLE_METRICS, STRATEGY, DISCOVERY_OFF, POD_FORM, SPREAD, PROVIDER, ALPHA_ONLY, OTHER_VERSION),
+        *(BACKEND, ORIGIN, VLLM_EXECUTORS),
+    )
 )
 """The annotations that are read from graphs alone."""
 AUTOSCALING = (
@@ -39,6 +44,7 @@ def warnings(graph: InferenceGraph) -> Iterator[str]:
     """Warnings about the settings of one version of a graph."""
     for service in graph.services:
         yield from _service(service)
+        yield from _runtime(graph, service)
 
 
 def mistyped(model: DynamoGraphDeployment, configuration: Configuration) -> Iterator[Located]:
@@ -93,6 +99,17 @@ def _service(service: GraphService) -> Iterator[str]:
         yield f"{field}.scalingAdapter is ignored: there are no scaling adapters; the number of replicas is {field}.replicas"
     if spec.global_dynamo_namespace is not None:
         yield f"{field}.globalDynamoNamespace is ignored: the Dynamo namespace is that of dynamoNamespace"
+
+
+def _runtime(graph: InferenceGraph, service: GraphService) -> Iterator[str]:
+    """That the version of a worker's runtime is assumed, because nothing says it."""
+    is_worker = service.is_multinode or service.component_type in WORKERS
+    if graph.is_current and is_worker and (runtime := runtime_of(graph, service)).is_assumed:
+        tag = quote(runtime.image.tag)
+        yield (
+            f"{service_field(service.name)}: the tag {tag} of its image is no version, so the newest runtime is assumed; "
+            "runtimeVersionOverride can name it"
+        )
 
 
 def _scaled_down(graph: InferenceGraph) -> Iterator[str]:

@@ -153,10 +153,10 @@ def _blockers(observed: Observed, graph: InferenceGraph, configuration: Configur
 
 
 def _with_existing_secrets(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> Configuration:
-    """The configuration with the SSH Secrets that exist: a service may have that of the whole graph."""
-    shared = ssh_secret.secret_of_graph(graph, configuration.dynamo)
+    """The configuration with the SSH Secrets that exist: a service may have one that it shares."""
+    shared = ssh_secret.shared_secrets(graph, configuration.dynamo)
     existing = {id.name for id, live in observed.looked_up.items() if live is not None and id.kind == kinds.SECRET.name}
-    if shared not in existing or not ssh_secret.needed_secrets(graph, configuration.dynamo):
+    if existing.isdisjoint(shared) or not ssh_secret.needed_secrets(graph, configuration.dynamo):
         return configuration
     settings = ssh_secret.with_existing(graph, configuration.dynamo, existing, set(_mounted_secrets(observed)))
     return replace(configuration, dynamo=settings) if settings.ssh_names else configuration
@@ -179,7 +179,7 @@ def _mounted_secrets(observed: Observed) -> Iterator[str]:
 def lookups(graph: InferenceGraph, configuration: Configuration) -> tuple[ResourceId, ...]:
     """The Secrets and claims that the pods of a graph mount, and the KAI queue that it names."""
     secrets = list(ssh_secret.needed_secrets(graph, configuration.dynamo).values())
-    secrets += [ssh_secret.secret_of_graph(graph, configuration.dynamo)] if secrets else []
+    secrets += ssh_secret.shared_secrets(graph, configuration.dynamo) if secrets else []
     claims = [name for service in graph.services for name in pvc.mounted_claims(service)]
     claims += [entry.name for entry in graph.pvcs if entry.name]
     queues = [orchestrator.queue_of(graph)] if KAI_SCHEDULER in configuration.schedulers else []

@@ -24,9 +24,9 @@ from resources.base import kinds, labels
 from resources.base.fields import annotations_of
 from resources.blueprints.deletion import orphans_its_children
 from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups
-from resources.blueprints.graph_records import is_new, own_notes, records, unrecorded_form
+from resources.blueprints.graph_records import is_new, own_notes, records, running_executors, unrecorded_form
 from resources.blueprints.replacement_trials import alarms
-from resources.dynamo.model.form import PodForm, with_form
+from resources.dynamo.model.form import PodForm, form_of, with_form
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.obsolete_components import is_kept_for_pods, removal
 from resources.dynamo.orchestrator import recorded_orchestrator
@@ -117,10 +117,22 @@ def _objection(observed: Observed, configuration: Configuration) -> Objection | 
 
 def _admitted(observed: Observed, configuration: Configuration, memo: Memo) -> AdmittedGraph:
     """The desired graph. Decided again when what a user writes changes, and not with every status."""
-    body = _specified(_body(observed))
+    body = _specified(_with_running(_body(observed), observed, memo))
     admitted = memo.recall("admitted graph", (body, configuration), lambda: admitted_graph(observed.root.id, body, configuration, memo))
     memo.remember(VERSION, admitted.version)
     return admitted
+
+
+def _with_running(body: Body, observed: Observed, memo: Memo) -> Body:
+    """The graph with the executors of what runs, if the form of its pods records them and it has no record."""
+    annotations = annotations_of(body)
+    if form_of(annotations) is not PodForm.CURRENT or annotations.get(labels.VLLM_EXECUTORS):
+        return body
+    facts = (tuple(observed.nested.values()), observed.slice(ONLY))
+    running: str = memo.recall("running executors", facts, lambda: running_executors(observed))
+    if not running:
+        return body
+    return {**body, "metadata": {**body["metadata"], "annotations": {**annotations, labels.VLLM_EXECUTORS: running}}}
 
 
 def _specified(body: Body) -> Body:

@@ -5,12 +5,25 @@ from typing import Final
 
 from engine.memo import is_equal
 from engine.observed import Observed
+from engine.paths import get
 from engine.report.printable import printable
 from engine.resource import Body
 from resources.base import kinds, labels
-from resources.base.fields import annotations_of
+from resources.base.fields import annotations_of, mapping, mappings
+from resources.dynamo.backends.executor import (
+    BACKEND,
+    Executor,
+    ExecutorChoice,
+    annotation_of,
+    distributed_services,
+    executor_of,
+    executor_record,
+    running_executor,
+)
 from resources.dynamo.model.form import PROVIDER, PodForm, form_of
-from resources.dynamo.model.graph import ENABLE_GROVE, InferenceGraph, Orchestrator
+from resources.dynamo.model.graph import ENABLE_GROVE, InferenceGraph, Orchestrator, Role
+from resources.dynamo.model.names import SUFFIXES
+from resources.dynamo.objects.pod_template import COMPONENT
 from resources.dynamo.objects.spread import spread_notes
 from resources.dynamo.orchestrator import PROVIDERS
 from resources.model import withdrawn
@@ -34,27 +47,81 @@ def unrecorded_form(observed: Observed) -> PodForm:
     """
     if not observed.root.uid or is_new(observed.root.body):
         return PodForm.CURRENT
-    runners = (*(nested.root for nested in observed.nested.values()), *observed.slice(ONLY).of(kinds.LEADER_WORKER_SET.name))
-    return PodForm.CURRENT if any(form_of(annotations_of(live.body)) is PodForm.CURRENT for live in runners) else PodForm.FIRST
+    return next((form for form in map(form_of, map(annotations_of, _runners(observed))) if form is not PodForm.FIRST), PodForm.FIRST)
+
+
+def running_executors(observed: Observed) -> str:
+    """By what the nodes of each vLLM service join that runs, as a graph records it; empty if nothing runs on several nodes."""
+    executors: dict[str, Executor] = {}
+    for name, pod in _leaders(observed):
+        executor = running_executor(pod)
+        if executor is not None:
+            executors.setdefault(name, executor)
+    return ",".join(f"{name}={executor}" for name, executor in executors.items())
+
+
+def _leaders(observed: Observed) -> Iterator[tuple[str, Body]]:
+    """The services that run on several nodes, by the name of their scaling group or their own, with the pod specs of their leaders."""
+    suffix = SUFFIXES[Role.LEADER]
+    for nested in observed.nested.values():
+        for clique in mappings(get(nested.root.body, ("spec", "template", "cliques"), ())):
+            if str(clique.get("name")).endswith(suffix):
+                yield str(clique["name"]).removesuffix(suffix), mapping(get(clique, ("spec", "podSpec"), {}))
+    seen: set[str] = set()
+    for live in observed.slice(ONLY).of(kinds.LEADER_WORKER_SET.name):
+        name = live.labels.get(COMPONENT, "").lower()
+        if name not in seen:
+            seen.add(name)
+            yield name, mapping(get(live.body, ("spec", "leaderWorkerTemplate", "leaderTemplate", "spec"), {}))
+
+
+def _runners(observed: Observed) -> Iterator[Body]:
+    """What runs the services of a graph and carries the form of their pods."""
+    yield from (nested.root.body for nested in observed.nested.values())
+    yield from (live.body for live in observed.slice(ONLY).of(kinds.LEADER_WORKER_SET.name))
 
 
 def records(graph: InferenceGraph, orchestrator: Orchestrator | None) -> Mapping[str, str]:
     """The annotations by which a graph records what is decided; none in the first form, so that an upgrade writes nothing."""
-    if not graph.is_current:
+    if not graph.is_recorded:
         return {}
     provider = next((name for name, each in PROVIDERS.items() if each is orchestrator), "")
-    return {labels.POD_FORM: PodForm.CURRENT.value, **({PROVIDER: provider} if provider else {})}
+    executors = executor_record(graph) if graph.is_current else ""
+    own = {PROVIDER: provider, labels.VLLM_EXECUTORS: executors}
+    return {labels.POD_FORM: graph.form.value, **{key: value for key, value in own.items() if value}}
 
 
 def form_notes(observed: Observed, graph: InferenceGraph) -> Iterator[str]:
     """That the pods of a graph keep their form although new graphs have another one, and how to ask for that one."""
     names = [service.name for service in graph.services if service.is_multinode]
-    written = (annotations_of(body).get(labels.POD_FORM) for body in (observed.root.body, observed.proposal or {}))
-    if names and not graph.is_current and not any(written):
-        yield (
-            f"the pods of {', '.join(map(printable, names))} keep their form, without what new graphs have (different nodes for pods of a "
-            f'replica, among others); the annotation {labels.POD_FORM}: "{PodForm.CURRENT}" asks for it, and replaces pods that differ'
-        )
+    if not names or graph.is_current or _asks_for_its_form(observed):
+        return
+    missing = "mp and data parallelism of vLLM" if graph.is_recorded else "different nodes for pods of a replica"
+    yield (
+        f"the pods of {', '.join(map(printable, names))} keep their form, without what new graphs have ({missing}, among others); "
+        f'the annotation {labels.POD_FORM}: "{PodForm.CURRENT}" asks for it, and replaces pods that differ'
+    )
+    if any(annotation_of(graph, service, BACKEND) for service in distributed_services(graph)):
+        yield f"{BACKEND} has no effect on pods of this form: Ray joins their nodes"
+
+
+def _asks_for_its_form(observed: Observed) -> bool:
+    """Whether the author of a graph has named the form of its pods: in the manifest or, without one, the first form in the stored graph.
+    The engine itself records the others."""
+    if observed.proposal is not None and annotations_of(observed.proposal).get(labels.POD_FORM):
+        return True
+    return annotations_of(observed.root.body).get(labels.POD_FORM) not in (None, "", PodForm.SECOND)
+
+
+def executor_notes(graph: InferenceGraph) -> Iterator[str]:
+    """By what the nodes of vLLM services join, and why: one line for each reason."""
+    if not graph.is_current:
+        return
+    by_choice: dict[ExecutorChoice, list[str]] = {}
+    for service in distributed_services(graph):
+        by_choice.setdefault(executor_of(graph, service), []).append(printable(service.name))
+    for choice, names in by_choice.items():
+        yield f"vLLM's executor over several nodes is {choice.executor} for {', '.join(names)}, because {choice.why}"
 
 
 def withdrawal_notes(observed: Observed) -> Iterator[str]:
@@ -68,7 +135,10 @@ def withdrawal_notes(observed: Observed) -> Iterator[str]:
 
 
 def own_notes(observed: Observed, graph: InferenceGraph) -> tuple[str, ...]:
-    """What is said of the graph itself, besides its objects; of a change of it also the nodes that its services need."""
+    """What is said of the graph itself, besides its objects; of a change of it also the nodes that its services need, and how they join."""
     stored, proposed = observed.root.body, observed.proposal
     is_changing = is_new(stored) or (proposed is not None and not is_equal(proposed.get("spec"), stored.get("spec")))
-    return (*form_notes(observed, graph), *withdrawal_notes(observed), *(spread_notes(graph) if is_changing else ()))
+    spread = spread_notes(graph) if is_changing else ()
+    is_joined_anew = annotations_of(stored).get(labels.VLLM_EXECUTORS, "") != executor_record(graph)
+    executors = executor_notes(graph) if is_changing or is_joined_anew else ()
+    return (*form_notes(observed, graph), *withdrawal_notes(observed), *spread, *executors)

@@ -14,6 +14,7 @@ from engine.observed import Live
 from resources.base import kinds, labels, names
 from resources.base.fields import mapping
 from resources.base.names import POD_INFO, TOKEN, WAITER
+from resources.base.security import NON_ROOT, RESTRICTED
 from resources.model.template import Clique
 from resources.model.view import CliqueView, GroupView, View
 
@@ -21,15 +22,6 @@ POD_INFO_PATH = "/var/grove/pod-info"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 READABLE: Final = 0o644
 """The mode of the mounted files. They belong to root, and the user's pod gets no fsGroup for them: any user may read them."""
-RESTRICTED: Final = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
-"""What the pod security standard `restricted` asks of a container, besides `NON_ROOT`. A pod for Windows may have none of it."""
-NON_ROOT: Final = {"runAsNonRoot": True}
-"""The user is that of the image, by its number, or the one that the cluster chooses."""
 
 
 class Parent(Struct, frozen=True):

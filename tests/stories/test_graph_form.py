@@ -13,6 +13,7 @@ from engine.verb import Verb
 from resources.base import kinds
 from resources.base.labels import GROUP_REPLICA_INDEX, POD_FORM, SCALING_GROUP, SPREAD, SPREAD_GROUPS
 from resources.blueprints import graph_meaning, graph_records
+from resources.dynamo.model.form import PodForm
 from tests.stories.graphs import graph, service
 from tests.stories.stage import Stage, stage
 
@@ -87,7 +88,7 @@ async def test_the_pods_of_a_replica_run_on_as_many_nodes_as_it_says(path: str, 
         report = await cluster.sync(manifests=[] if writer == "kubectl" else [manifest])
 
         assert report.ending is Ending.DONE
-        assert annotations(cluster)[POD_FORM] == "2"
+        assert annotations(cluster)[POD_FORM] == PodForm.CURRENT
         assert [len(each) for each in nodes(cluster)] == [2, 2]
         assert len(spread_terms(cluster)) == 4
 
@@ -126,7 +127,7 @@ async def test_a_graph_of_the_version_before_keeps_its_pods_and_their_form_also_
         assert POD_FORM not in annotations(cluster)
 
         noted = [note for plan in (await cluster.look([manifest])).planned.plans for note in plan.notes]
-        assert [note for note in noted if "keep their form" in note and f'{POD_FORM}: "2"' in note]
+        assert [note for note in noted if "keep their form" in note and f'{POD_FORM}: "{PodForm.CURRENT}"' in note]
         settled = await cluster.sync(manifests=[manifest])
 
         assert uids(cluster) == before
@@ -167,7 +168,7 @@ async def test_a_graph_that_loses_its_annotations_keeps_the_form_of_its_pods() -
         await cluster.sync()
 
         assert uids(cluster) == before
-        assert annotations(cluster)[POD_FORM] == "2"
+        assert annotations(cluster)[POD_FORM] == PodForm.CURRENT
         assert cluster.there(kinds.PODCLIQUESET)["chat"]["metadata"]["annotations"][SPREAD_GROUPS] == "decode"
 
 

@@ -34,6 +34,18 @@ class NodeAddresses(Protocol):
         """The rank of a worker, from 1, in a shell line."""
 
     @property
+    def rank_word(self) -> str:
+        """The same as a word that the kubelet expands; empty where only a shell can compute it."""
+
+    @property
+    def rank_term(self) -> str:
+        """The same within the arithmetic of a shell, `$((…))`. Without a dollar sign: a kubelet would take `$(` for its own."""
+
+    @property
+    def rank_variable(self) -> str:
+        """The variable of the orchestrator that has the rank of a pod, the leader's as well."""
+
+    @property
     def needs_name_wait(self) -> bool:
         """Whether the names of workers may not be known yet when the leader starts."""
 
@@ -50,6 +62,9 @@ class GroveAddresses(Struct, frozen=True):
     leader_clique: str
     worker_clique: str
     rank: str = "$((GROVE_PCLQ_POD_INDEX + 1))"
+    rank_word: str = ""
+    rank_term: str = "(GROVE_PCLQ_POD_INDEX + 1)"
+    rank_variable: str = "GROVE_PCSG_POD_INDEX"
     needs_name_wait: bool = False
 
     def leader(self, notation: Notation) -> str:
@@ -69,6 +84,9 @@ class LwsAddresses(Struct, frozen=True):
     """Hosts of a LeaderWorkerSet. Only the leader's is a variable; a worker's has `-<rank>` before its first dot."""
 
     rank: str = "$LWS_WORKER_INDEX"
+    rank_word: str = "$(LWS_WORKER_INDEX)"
+    rank_term: str = "LWS_WORKER_INDEX"
+    rank_variable: str = "LWS_WORKER_INDEX"
     needs_name_wait: bool = True
 
     def leader(self, notation: Notation) -> str:

@@ -1,10 +1,11 @@
 """Parallelism: into how many parts the command that starts a framework splits its model, to compare with the GPUs of its nodes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from engine.resource import Body
 from resources.dynamo.backends.command import command_of, is_python, with_joined_arguments
 from resources.dynamo.backends.script import UnreadableScript, read_script
 from resources.dynamo.backends.shell import SHELL
@@ -43,6 +44,8 @@ USUAL: Final[Mapping[Framework, str]] = {
 """Framework -> the flag of its tensor parallel size."""
 WRITERS: Final = frozenset({"echo", "printf", ":", "true", "export", "#"})
 """Programs that only write or ignore their arguments."""
+SERVE: Final = "serve"
+"""The subcommand with which a framework's own program starts a server."""
 LONGEST_NUMBER: Final = 9
 """Longer numbers are no sizes."""
 
@@ -96,11 +99,14 @@ def mismatch(service: GraphService) -> Mismatch | None:
 
 def parallel_sizes(service: GraphService) -> ParallelSizes | None:
     """The sizes that the command of a service names for its framework; None if it is not recognised in the command."""
-    words = list(_words(service))
-    if not words:
-        return None
+    words = framework_words(service.main_container, service.framework)
+    return sizes_in(words, service.framework) if words else None
+
+
+def sizes_in(words: Sequence[str], framework: Framework) -> ParallelSizes:
+    """The sizes that the words of a command name for its framework."""
     flags = [word.partition("=")[0].replace("_", "-") for word in words]
-    is_shared = service.framework is Framework.TRTLLM or (service.framework is Framework.SGLANG and SHARED_DATA in flags)
+    is_shared = framework is Framework.TRTLLM or (framework is Framework.SGLANG and SHARED_DATA in flags)
     sizes: dict[str, int | None] = {}
     for position, (word, flag) in enumerate(zip(words, flags, strict=True)):
         kind = FLAGS.get(flag, "")
@@ -111,27 +117,33 @@ def parallel_sizes(service: GraphService) -> ParallelSizes | None:
     return ParallelSizes(known, len(known) == len(sizes) and not (not known and IN_FILES & set(flags)))
 
 
+def framework_words(user: Body, framework: Framework) -> tuple[str, ...]:
+    """The words of the commands of a container that start the framework, as a shell reads them: no comments, and no words of other
+    commands. Empty if none does. A container without a command has the default shell."""
+    container = with_joined_arguments({**user, "command": user.get("command") or list(SHELL)})
+    command = command_of(container)
+    if not command.is_shell:
+        return command.words if _starts(command.words, framework) else ()
+    try:
+        commands = read_script(command.text).commands
+    except UnreadableScript:
+        return ()
+    texts = ([word.text for word in words if not word.is_redirection] for words in commands)
+    return tuple(text for words in texts if _starts(words, framework) for text in words)
+
+
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else None
 
 
-def _words(service: GraphService) -> Iterator[str]:
-    """The words of the commands that start the framework, as a shell reads them: no comments, and no words of other commands."""
-    user = service.main_container
-    container = with_joined_arguments({**user, "command": user.get("command") or list(SHELL)})
-    command = command_of(container)
-    if not command.is_shell:
-        if _starts(command.words, service.framework):
-            yield from command.words
-        return
-    try:
-        commands = read_script(command.text).commands
-    except UnreadableScript:
-        return
-    for words in commands:
-        texts = [word.text for word in words if not word.is_redirection]
-        if _starts(texts, service.framework):
-            yield from texts
+def is_server(words: Sequence[str], framework: str) -> bool:
+    """Whether a command starts the framework's own server, e.g. `vllm serve`, possibly behind a launcher."""
+    pairs = zip(words, words[1:], strict=False)
+    return (
+        bool(words)
+        and words[0] not in WRITERS
+        and any(word.rpartition("/")[2] == framework and following == SERVE for word, following in pairs)
+    )
 
 
 def _starts(words: Sequence[str], framework: Framework) -> bool:
@@ -141,7 +153,7 @@ def _starts(words: Sequence[str], framework: Framework) -> bool:
         return False
     interpreter = next((index for index, word in enumerate(words) if is_python(word)), len(words))
     is_named = framework in words[0].rpartition("/")[2] or any(framework in word for word in words[interpreter + 1 :])
-    return is_named or words[0].startswith("-")
+    return is_named or words[0].startswith("-") or is_server(words, framework)
 
 
 def _product(sizes: Mapping[str, int]) -> int:

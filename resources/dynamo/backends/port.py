@@ -3,12 +3,19 @@
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.report.printable import printable
 from engine.resource import Body
 from resources.dynamo.backends.addresses import NodeAddresses
+from resources.dynamo.backends.executor import Executor
+from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import Role
 
+RANK = "DYNAMO_RANK"
+"""The variable with the rank of a pod within its replica: 0 is the leader."""
+LEADER = "DYNAMO_LEADER_ADDRESS"
+"""The variable with the host of the leader."""
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
@@ -24,8 +31,26 @@ class Placement(Struct, frozen=True):
     """The GPUs of one node by which processes are counted; None if the service names no number."""
     ssh_secret: str
     """The Secret with the SSH key pair."""
-    is_current: bool = False
-    """Whether the pod has the current form (`resources.dynamo.model.form`)."""
+    form: PodForm = PodForm.FIRST
+    """The form of the pod."""
+    executor: Executor = Executor.RAY
+    """By what the nodes of a vLLM service join."""
+    node_gpus: int | None = None
+    """The GPUs of one node that vLLM has; None if the service names no number."""
+    user: int | None = None
+    """The number of the user that the container or its pod names; None if they name none."""
+    without_ray: str = ""
+    """The image of the container if it is known to have no Ray."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the pod has the current form."""
+        return self.form is PodForm.CURRENT
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the pod has the second form or a later one."""
+        return self.form is not PodForm.FIRST
 
     def warning(self, reason: str) -> str:
         """A warning that names the service and the role."""
@@ -38,7 +63,13 @@ class RewrittenContainer(Struct, frozen=True):
     container: Body
     volumes: tuple[Body, ...] = ()
     """Volumes that the pod needs besides."""
+    init_containers: tuple[Body, ...] = ()
+    """Init containers that the pod needs besides, behind those of the user."""
     warnings: tuple[str, ...] = ()
+
+    def with_warnings(self, *warnings: str) -> "RewrittenContainer":
+        """The same with further warnings."""
+        return replace(self, warnings=(*self.warnings, *warnings)) if warnings else self
 
 
 class FrameworkBackend(Protocol):

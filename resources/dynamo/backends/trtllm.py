@@ -13,7 +13,7 @@ from resources.dynamo.backends.addresses import in_shell
 from resources.dynamo.backends.command import command_of, with_joined_arguments
 from resources.dynamo.backends.faults import PodFault
 from resources.dynamo.backends.kubelet import escaped
-from resources.dynamo.backends.port import Placement, RewrittenContainer, without_probes
+from resources.dynamo.backends.port import RANK, Placement, RewrittenContainer, without_probes
 from resources.dynamo.backends.script import UnreadableScript, has_commands, read_script
 from resources.dynamo.backends.shell import SHELL, QuotedWords, quoted
 from resources.dynamo.backends.volume_names import volume_name
@@ -30,8 +30,12 @@ EXPORTED = (
     " NCCL_IB_DISABLE NCCL_P2P_DISABLE PATH PYTHONPATH TENSORRT_LLM_CACHE_DIR TOKENIZERS_PARALLELISM TRANSFORMERS_CACHE USER"
 ).split()
 """Variables that mpirun passes to all processes besides those of the container."""
+EXPORTED_NOW = (*EXPORTED, "TRTLLM_USE_UCX_KVCACHE")
+"""The same in the current form of pods."""
 NOT_EXPORTED = ("_", "HOSTNAME", "OLDPWD", "PWD", "SHLVL", "GROVE_[^=]*", "LWS_[^=]*")
 """Patterns of variables that are a pod's own: other nodes must not have the leader's."""
+ENVIRONMENT = "/opt/dynamo/venv/bin/activate"
+"""The virtual environment of images up to 0.6; in the current form of pods it is activated where there is one."""
 HOST_KEYS = ("rsa", "ecdsa", "ed25519")
 
 _CLIENT = (
@@ -45,6 +49,9 @@ _CLIENT = (
     f"""printf 'Host *\\nIdentityFile "%s/.ssh/id_rsa"\\nStrictHostKeyChecking no\\nPort {PORT}\\n' "$HOME" """
     '> "$HOME/.ssh/config"',
 )
+_OPEN_KEYS = 'chmod 644 "$HOME/.ssh/id_rsa.pub" "$HOME/.ssh/authorized_keys"'
+_CLIENT_NOW = tuple('chmod 644 "$HOME/.ssh/id_rsa.pub"' if line == _OPEN_KEYS else line for line in _CLIENT)
+"""In the current form of pods only the public key is readable by others."""
 _SERVER = (
     *(f"""ssh-keygen -t {kind} -f "$HOME/.ssh/host_keys/ssh_host_{kind}_key" -N ''""" for kind in HOST_KEYS),
     f"{{ printf 'Port {PORT}\\n'; "
@@ -56,6 +63,9 @@ _SERVER = (
     '{ mkdir -p /run/sshd || [ "$(id -u)" != "0" ]; }',
     '/usr/sbin/sshd -D -f "$HOME/.ssh/sshd_config"',
 )
+_STRICT = "PubkeyAuthentication yes\\n'"
+_SERVER_NOW = tuple(line.replace(_STRICT, "PubkeyAuthentication yes\\nStrictModes no\\n'") for line in _SERVER)
+"""In the current form of pods the server accepts a home that others may write, as volumes are."""
 
 
 class TensorRtLlm(Struct, frozen=True):
@@ -74,7 +84,7 @@ class TensorRtLlm(Struct, frozen=True):
         envs = [env for env in mappings(container.get("env")) if env.get("name") != KEEP_FULL_NAMES["name"]]
         connected = {**container, "volumeMounts": mounts, "env": [*envs, KEEP_FULL_NAMES]}
         if placement.role is Role.WORKER:
-            return RewrittenContainer(_server(connected), (volume,))
+            return RewrittenContainer(_server(connected, placement), (volume,))
         return _launcher(connected, placement, placement.gpus * placement.nodes, volume)
 
 
@@ -82,8 +92,9 @@ def _key_volume(secret: str) -> dict[str, Any]:
     return {"name": volume_name(secret), "secret": {"secretName": secret, "defaultMode": 0o644}}
 
 
-def _server(container: Body) -> dict[str, Any]:
-    parts = ('mkdir -p "$HOME/.ssh" "$HOME/.ssh/host_keys" "$HOME/.ssh/run"', *_CLIENT[1:], *_SERVER)
+def _server(container: Body, placement: Placement) -> dict[str, Any]:
+    client, server = (_CLIENT_NOW, _SERVER_NOW) if placement.is_current else (_CLIENT, _SERVER)
+    parts = ('mkdir -p "$HOME/.ssh" "$HOME/.ssh/host_keys" "$HOME/.ssh/run"', *client[1:], *server)
     return {**without_probes(container), "readinessProbe": READINESS, "command": list(SHELL), "args": [" && ".join(parts)]}
 
 
@@ -92,21 +103,28 @@ def _launcher(container: Body, placement: Placement, processes: int, volume: Bod
     command = command_of(container)
     if not command.words or (command.is_shell and not has_commands(command.text)):
         reason = "its command stays as it is, because its shell has no script that mpirun could start"
-        return RewrittenContainer(container, (volume,), (placement.warning(reason),))
-    launched = _launched(container)
+        return RewrittenContainer(container, (volume,), warnings=(placement.warning(reason),))
+    launched = _launched(container, placement)
     workers = placement.addresses.workers(placement.nodes - 1)
     hosts = ",".join((placement.addresses.leader(in_shell), *workers))
     wait = [_name_wait(workers)] if placement.addresses.needs_name_wait else []
-    names = sorted({*EXPORTED, *(str(env.get("name", "")) for env in launched.envs)})
-    is_extended = placement.is_current and bool(container.get("envFrom"))
+    names = _exported(launched.envs, placement)
+    is_extended = placement.is_recorded and bool(container.get("envFrom"))
     exports = [_exports(names), *(['"$@"'] if is_extended else [])]
     mpirun = _mpirun(processes, hosts, " ".join(exports), launched.text)
-    parts = (*_CLIENT, *wait, *([_further_exports(names)] if is_extended else []), mpirun)
+    client = _CLIENT_NOW if placement.is_current else _CLIENT
+    parts = (*client, *wait, *([_further_exports([*names, *([RANK] if placement.is_current else [])])] if is_extended else []), mpirun)
     changed = {**container, "command": list(SHELL), "args": [" && ".join(parts)], "env": list(launched.envs)}
     return RewrittenContainer(changed, (volume,))
 
 
-def _launched(container: Body) -> QuotedWords:
+def _exported(envs: Iterable[Body], placement: Placement) -> list[str]:
+    """The names of the variables that all processes get: fixed ones and those of the container, but not the rank of the leader."""
+    declared = {str(env.get("name", "")) for env in envs}
+    return sorted({*EXPORTED_NOW, *declared} - {RANK} if placement.is_current else {*EXPORTED, *declared})
+
+
+def _launched(container: Body, placement: Placement) -> QuotedWords:
     """What mpirun starts: one word for `bash -c`, with the user's command behind TensorRT-LLM's launcher.
 
     A script that does more than start one program is started by its own shell, for the launcher starts programs.
@@ -115,7 +133,11 @@ def _launched(container: Body) -> QuotedWords:
     is_plain = command.is_shell and _is_program_call(command.text)
     envs = mappings(container.get("env"))
     original = QuotedWords(command.text.strip(), tuple(envs)) if is_plain else quoted(command.words, envs)
-    return quoted((f"source /opt/dynamo/venv/bin/activate && trtllm-llmapi-launch {original.text}",), original.envs)
+    if placement.is_current:
+        activation = f"{{ [ ! -f {ENVIRONMENT} ] || source {ENVIRONMENT}; }}"
+    else:
+        activation = f"source {ENVIRONMENT}"
+    return quoted((f"{activation} && trtllm-llmapi-launch {original.text}",), original.envs)
 
 
 def _is_program_call(script: str) -> bool:

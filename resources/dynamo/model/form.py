@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 from resources.base.labels import POD_FORM
 
@@ -10,18 +11,23 @@ PROVIDER = "nvidia.com/workload-provider"
 
 
 class PodForm(StrEnum):
-    """The forms that there are; the values of the annotation `POD_FORM`."""
+    """The forms that there are, in their order; the values of the annotation `POD_FORM`."""
 
     FIRST = "1"
     """That of graphs without a record: only services of the types `worker`, `prefill` and `decode` are changed for several nodes."""
-    CURRENT = "2"
-    """That of graphs made from now on. Every service on several nodes whose framework is known is changed, its pods are on different
-    nodes, and mpirun passes on what `envFrom` brings."""
+    SECOND = "2"
+    """Every service on several nodes whose framework is known is changed, its pods are on different nodes, and mpirun passes on what
+    `envFrom` brings. vLLM joins its nodes by Ray."""
+    CURRENT = "3"
+    """That of graphs made from now on. vLLM joins its nodes by its own executor where the graph or its image says so, or by data
+    parallelism; flags that the user wrote are not added again; probes follow the version of the runtime; every pod of a service on
+    several nodes knows its rank and its leader."""
 
 
 def form_of(annotations: Mapping[str, str]) -> PodForm:
     """The recorded form; the first one without a record, or with a value that means nothing."""
-    return PodForm.CURRENT if annotations.get(POD_FORM) == PodForm.CURRENT else PodForm.FIRST
+    value = annotations.get(POD_FORM)
+    return PodForm(value) if value in _VALUES else PodForm.FIRST
 
 
 def with_form(annotations: Mapping[str, str], form: PodForm) -> Mapping[str, str]:
@@ -29,3 +35,6 @@ def with_form(annotations: Mapping[str, str], form: PodForm) -> Mapping[str, str
     graph with its records is the same as without them."""
     own = {key: value for key, value in annotations.items() if key != PROVIDER}
     return own if own.get(POD_FORM) else {**own, POD_FORM: str(form)}
+
+
+_VALUES: Final = frozenset(map(str, PodForm))

@@ -10,7 +10,7 @@ from engine.ids import Owner, ResourceId
 from engine.memo import Memo
 from engine.quantity import amount
 from engine.resource import Body
-from resources.base import kinds
+from resources.base import kinds, names
 from resources.base.fields import mapping
 from resources.base.labels import OTHER_VERSION
 from resources.dynamo.model.form import PodForm, form_of
@@ -96,6 +96,13 @@ class GraphService:
         requested = whole_amount(self.gpu_amount("requests"))
         return self.gpus if requested is None else requested
 
+    @property
+    def node_gpus(self) -> int | None:
+        """The GPUs that one node has for the service: `limits.gpu`, else the limit of its main container, else `requests.gpu`."""
+        limits = mapping(mapping(self.main_container.get("resources")).get("limits"))
+        own = whole_amount(str(limits.get(names.NVIDIA_GPU))) if limits.get(names.NVIDIA_GPU) is not None else None
+        return self.gpus or own or self.requested_gpus
+
     def gpu_amount(self, kind: Literal["limits", "requests"]) -> str | None:
         """The field `gpu` of the limits or the requests."""
         amounts = getattr(self.spec.resources, kind) if self.spec.resources is not None else None
@@ -163,10 +170,20 @@ class InferenceGraph:
         """Whether the graph becomes a PodCliqueSet where Grove is served: always, unless its annotation forbids it."""
         return self.annotations.get(ENABLE_GROVE, "").lower() != "false"
 
+    @cached_property
+    def form(self) -> PodForm:
+        """The form of its pods."""
+        return form_of(self.annotations)
+
     @property
     def is_current(self) -> bool:
-        """Whether its pods have the current form, and not the first one."""
-        return form_of(self.annotations) is PodForm.CURRENT
+        """Whether its pods have the current form."""
+        return self.form is PodForm.CURRENT
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether its pods have the second form or a later one, which every graph records."""
+        return self.form is not PodForm.FIRST
 
     @property
     def is_written_as_v1beta1(self) -> bool:
@@ -204,12 +221,12 @@ def read_graph(
     id: ResourceId, annotations: Mapping[str, str], spec: DynamoGraphSpec, api_version: str = kinds.DYNAMO_GRAPH.api_version
 ) -> InferenceGraph:
     """The graph of this spec, whose object has that version."""
-    is_current = form_of(annotations) is PodForm.CURRENT
+    is_recorded = form_of(annotations) is not PodForm.FIRST
     services: list[GraphService] = []
     faults: list[tuple[str, str]] = []
     for name, service in sorted(spec.services.items(), key=lambda pair: (pair[0].lower(), pair[0])):
         try:
-            framework = _framework(service, spec.backend_framework or "", is_current=is_current)
+            framework = _framework(service, spec.backend_framework or "", is_recorded=is_recorded)
         except FrameworkError as error:
             faults.append((name, str(error)))
             framework = Framework.NONE
@@ -231,11 +248,11 @@ def merged_envs(*lists: Sequence[Body]) -> tuple[Body, ...]:
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-def _framework(service: GraphServiceSpec, explicit: str, *, is_current: bool) -> Framework:
+def _framework(service: GraphServiceSpec, explicit: str, *, is_recorded: bool) -> Framework:
     container = mapping((service.extra_pod_spec or {}).get("mainContainer"))
     command, args = (container.get(field) or () for field in ("command", "args"))
     kind = service.component_type or ""
-    if is_current and service.multinode is not None and service.multinode.node_count > 1:
+    if is_recorded and service.multinode is not None and service.multinode.node_count > 1:
         return distributed_framework_of(kind, command, args, explicit, str(container.get("image") or ""))
     return framework_of(kind, command, args, explicit)
 

@@ -188,7 +188,7 @@ def _service_notes(graph: InferenceGraph, service: GraphService, by: GroupSchedu
         return
     field = f"spec.services[{service.name}]"
     scheduler = service.scheduler
-    if scheduler and scheduler != by.name and graph.is_current:
+    if scheduler and scheduler != by.name and graph.is_recorded:
         yield f"{field}.extraPodSpec.schedulerName: {scheduler} schedules the pods one by one: only {by.name} knows their gang"
     elif scheduler and scheduler != by.name:
         yield f"{field}.extraPodSpec.schedulerName: {scheduler} is replaced by {by.name}, which schedules the gangs of LeaderWorkerSets"

@@ -63,7 +63,7 @@ def group_schedulers(
     created = {live.labels.get(COMPONENT, ""): by_kube_scheduler(live) for live in lives.of(kinds.LEADER_WORKER_SET.name)}
 
     def of(service: GraphService) -> GroupScheduler:
-        is_asked = not has_volcano or (graph.is_current and service.scheduler == NATIVE.name)
+        is_asked = not has_volcano or (graph.is_recorded and service.scheduler == NATIVE.name)
         return NATIVE if created.get(service.name, is_served and is_asked) else BY_VOLCANO
 
     return {service.name: of(service) for service in graph.services if service.is_multinode}

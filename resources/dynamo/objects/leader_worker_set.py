@@ -11,7 +11,6 @@ from resources.base import kinds
 from resources.base.affinity import with_anti_affinity
 from resources.base.fields import manifest, mapping, mappings
 from resources.base.labels import GANG_FORM, POD_FORM
-from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.objects.component_names import instance_name
 from resources.dynamo.objects.group_scheduler import (
@@ -87,7 +86,7 @@ def leader_worker_set(
         {**object_labels(graph, service), INSTANCE: str(index), TEMPLATE_HASH: own_hash, **own_labels(graph)},
         annotations={
             **{key: value for key, value in object_annotations(service).items() if key != GANG_FORM},
-            **({POD_FORM: PodForm.CURRENT.value} if graph.is_current else {}),
+            **({POD_FORM: graph.form.value} if graph.is_recorded else {}),
             **({GANG_FORM: FORM} if scheduler.is_native else {}),
         },
         spec={"replicas": 1, "startupPolicy": "LeaderCreated", "leaderWorkerTemplate": group},
@@ -123,7 +122,7 @@ def _template(graph: InferenceGraph, service: GraphService, role: Role, settings
     """The pod template of a role. The group scheduler places it, for no other knows the PodGroup, unless the service names another one; in
     the first form of pods whatever it names."""
     template = pod_template(graph, service, role, settings)
-    own = service.scheduler if graph.is_current else ""
+    own = service.scheduler if graph.is_recorded else ""
     spec = {**template["spec"], "schedulerName": own or scheduler.name}
     _check(service, spec)
     return {**template, "spec": spec}

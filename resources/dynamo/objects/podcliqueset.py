@@ -11,7 +11,6 @@ from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import manifest
 from resources.base.labels import KAI_QUEUE, POD_FORM, SPREAD_GROUPS
-from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.model.names import SUFFIXES, clique_names
@@ -86,10 +85,10 @@ def inherited_annotations(graph: InferenceGraph) -> dict[str, str]:
 
 def _own_annotations(graph: InferenceGraph) -> dict[str, str]:
     """The annotations of the set that come with the form of its pods; none in the first one."""
-    if not graph.is_current:
+    if not graph.is_recorded:
         return {}
     groups = sorted(clique_names(graph, service).base for service in scaled_up(graph) if is_spread(graph, service))
-    return {POD_FORM: PodForm.CURRENT.value, **({SPREAD_GROUPS: ",".join(groups)} if groups else {})}
+    return {POD_FORM: graph.form.value, **({SPREAD_GROUPS: ",".join(groups)} if groups else {})}
 
 
 def set_notes(graph: InferenceGraph) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ def is_spread(graph: InferenceGraph, service: GraphService) -> bool:
 
     Not where the service has an annotation against it, and not where its own affinity says how its pods are placed relative to others.
     """
-    if not graph.is_current or not service.is_multinode or service.spec.annotations.get(SPREAD) == DISABLED:
+    if not graph.is_recorded or not service.is_multinode or service.spec.annotations.get(SPREAD) == DISABLED:
         return False
     affinity = mapping(service.extra_pod_spec.get("affinity"))
     return not any(affinity.get(field) for field in OF_PODS)

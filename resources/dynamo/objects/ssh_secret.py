@@ -1,6 +1,7 @@
 """SSH Secrets: the key pairs with which the leader of a TensorRT-LLM service on several nodes reaches its workers."""
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -14,7 +15,10 @@ from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.model.names import component
 from resources.dynamo.objects.labels import own_labels
-from resources.ports.configuration import GENERATED, SSH_KEYS, DynamoSettings
+from resources.ports.configuration import GENERATED, SSH_KEYS, SSH_SECRET, DynamoSettings
+
+OF_OPERATOR: Final = "mpi-run-ssh-secret"
+"""The Secret that Dynamo's operator copies into the namespaces of graphs, by the default of its chart."""
 
 
 def needed_secrets(graph: InferenceGraph, settings: DynamoSettings) -> dict[str, str]:
@@ -26,22 +30,24 @@ def needed_secrets(graph: InferenceGraph, settings: DynamoSettings) -> dict[str,
     }
 
 
-def secret_of_graph(graph: InferenceGraph, settings: DynamoSettings) -> str:
-    """The name of the Secret that all services of a graph may share: the configured one with the graph in place of the component."""
-    return settings.ssh_secret_of(graph.name)
+def shared_secrets(graph: InferenceGraph, settings: DynamoSettings) -> tuple[str, ...]:
+    """The names of the Secrets that all services of a graph may share, the first that exists: the configured one with the graph in place of
+    the component, and the one that Dynamo's operator puts into every namespace, unless another name is configured."""
+    return (settings.ssh_secret_of(graph.name), *((OF_OPERATOR,) if settings.ssh_secret == SSH_SECRET else ()))
 
 
 def with_existing(graph: InferenceGraph, settings: DynamoSettings, existing: Collection[str], mounted: Collection[str]) -> DynamoSettings:
-    """The settings by which a service has the Secret of the whole graph where that exists and its own does not.
+    """The settings by which a service has a shared Secret where one exists and its own does not.
 
     `existing` has the names of the Secrets that exist, `mounted` of those that pods of the graph have: what runs keeps its Secret.
     """
-    shared = secret_of_graph(graph, settings)
-    if settings.create_ssh_secret or shared not in existing:
+    usable = [name for name in shared_secrets(graph, settings) if name in existing]
+    if settings.create_ssh_secret or not usable:
         return settings
+    shared = next((name for name in usable if name in mounted), "")
     own = {component(graph, service): settings.ssh_secret_of(component(graph, service)) for service in graph.services}
-    lacking = [key for key, name in own.items() if name not in mounted and (shared in mounted or name not in existing)]
-    return replace(settings, ssh_names=tuple((key, shared) for key in lacking))
+    lacking = [key for key, name in own.items() if name not in mounted and (shared or name not in existing)]
+    return replace(settings, ssh_names=tuple((key, shared or usable[0]) for key in lacking))
 
 
 def missing_secrets(graph: InferenceGraph, settings: DynamoSettings, existing: Collection[str]) -> dict[str, str]:
@@ -51,7 +57,7 @@ def missing_secrets(graph: InferenceGraph, settings: DynamoSettings, existing: C
     """
     if settings.create_ssh_secret:
         return {}
-    shared = secret_of_graph(graph, settings)
+    shared = shared_secrets(graph, settings)[0]
     return {service: _reason(name, shared) for service, name in needed_secrets(graph, settings).items() if name not in existing}
 
 

@@ -1,7 +1,7 @@
 """Builder: the pod spec of one role of a service, from its defaults, what its user set, and what its framework needs."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -10,9 +10,10 @@ from engine.report.printable import printable
 from engine.resource import Body
 from resources.base.fields import mapping, mappings
 from resources.base.labels import POD_FORM
-from resources.dynamo.backends.addresses import addresses_of
+from resources.dynamo.backends.addresses import addresses_of, by_kubelet
+from resources.dynamo.backends.executor import Executor, executor_of, without_ray
 from resources.dynamo.backends.faults import PodFault
-from resources.dynamo.backends.port import PROBES, FrameworkBackend, Placement, RewrittenContainer
+from resources.dynamo.backends.port import LEADER, PROBES, RANK, FrameworkBackend, Placement, RewrittenContainer
 from resources.dynamo.backends.table import BACKENDS
 from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.framework import WORKERS, Framework
@@ -57,7 +58,8 @@ def _built(graph: InferenceGraph, service: GraphService, role: Role, orchestrato
     container = _with_mounts(_user_container(graph, service, settings, path), volumes, path)
     whose = f"service {printable(service.name)}, {role}"
     container, notes = _with_cache(container, volumes, backend, whose)
-    rewritten = _rewritten(container, graph, service, role, orchestrator, settings)
+    placement = _placement(graph, service, role, orchestrator, settings)
+    rewritten = _rewritten(container, graph, service, placement) if placement is not None else RewrittenContainer(container)
     pod = _pod(service, rewritten, volumes, path)
     _check_names(pod, rewritten.container, path)
     return BuiltPod(in_order(pod), (*notes, *_probe_warnings(rewritten.container, whose), *rewritten.warnings))
@@ -123,33 +125,63 @@ def _probe_warnings(container: Body, whose: str) -> Iterator[str]:
                 yield f"{whose}: {probe} asks the port {printable(port)}, {reason}"
 
 
-def _rewritten(
-    container: Body, graph: InferenceGraph, service: GraphService, role: Role, orchestrator: Orchestrator, settings: DynamoSettings
-) -> RewrittenContainer:
+def _placement(
+    graph: InferenceGraph, service: GraphService, role: Role, orchestrator: Orchestrator, settings: DynamoSettings
+) -> Placement | None:
+    """Where the pod of a service on several nodes runs; None for a single node."""
     if not service.is_multinode:
-        return RewrittenContainer(container)
+        return None
     if not _HOST_PART.fullmatch(service.key):
         raise PodFault(
             ("spec", "services", service.name), "the name must consist of letters, digits, dashes and dots, as part of host names"
         )
-    placement = Placement(
+    return Placement(
         service=service.name,
         role=role,
         nodes=service.nodes,
         addresses=addresses_of(graph, service, orchestrator),
         gpus=service.requested_gpus,
         ssh_secret=settings.ssh_secret_of(component(graph, service)),
-        is_current=graph.is_current,
+        form=graph.form,
+        executor=executor_of(graph, service).executor if service.framework is Framework.VLLM else Executor.RAY,
+        node_gpus=service.node_gpus,
+        user=_user(service),
+        without_ray=without_ray(graph, service),
     )
+
+
+def _user(service: GraphService) -> int | None:
+    """The number of the user that the main container names, else its pod; None without one."""
+    contexts = (mapping(part.get("securityContext")) for part in (service.main_container, service.extra_pod_spec))
+    users = (context.get("runAsUser") for context in contexts)
+    return next((user for user in users if isinstance(user, int)), None)
+
+
+def _rewritten(container: Body, graph: InferenceGraph, service: GraphService, placement: Placement) -> RewrittenContainer:
+    ranked = _with_rank(container, placement) if graph.is_current else RewrittenContainer(container)
     if service.framework is Framework.NONE:
-        return RewrittenContainer(container, warnings=(placement.warning(_why_unchanged(graph, service)),))
-    return BACKENDS[service.framework].rewritten(container, placement)
+        return ranked.with_warnings(placement.warning(_why_unchanged(graph, service)))
+    return BACKENDS[service.framework].rewritten(ranked.container, placement).with_warnings(*ranked.warnings)
+
+
+def _with_rank(container: Body, placement: Placement) -> RewrittenContainer:
+    """The container with the variables by which it knows its rank and its leader, and a warning if its user has set one of them."""
+    addresses = placement.addresses
+    values = {
+        RANK: "0" if placement.role is Role.LEADER else by_kubelet(addresses.rank_variable),
+        LEADER: addresses.leader(by_kubelet),
+    }
+    own = [env for env in container["env"] if env.get("name") in values]
+    variables = [{"name": name, "value": value} for name, value in values.items()]
+    changed = {**container, "env": list(merged_envs(container["env"], variables))}
+    names = ", ".join(str(env["name"]) for env in own)
+    return RewrittenContainer(changed, warnings=(placement.warning(f"{names}: the given value is replaced"),) if own else ())
 
 
 def _why_unchanged(graph: InferenceGraph, service: GraphService) -> str:
     """Why the nodes of a service do not work together, and what its author can do."""
     start = f"every node runs the same command, as {service.nodes} independent servers: "
-    if not graph.is_current and service.component_type not in WORKERS:
+    if not graph.is_recorded and service.component_type not in WORKERS:
         reason = "the service is no worker, prefill or decode, and the graph was made when only those were changed"
         return f'{start}{reason}; set componentType: worker, or annotate the graph with {POD_FORM}: "{PodForm.CURRENT}"'
     return (
@@ -165,8 +197,15 @@ def _pod(service: GraphService, rewritten: RewrittenContainer, volumes: ServiceV
     lists = {
         "containers": [*maps_at(user, below, "containers"), rewritten.container],
         "volumes": [*maps_at(user, below, "volumes"), *volumes.volumes, *rewritten.volumes],
+        "initContainers": _init_containers(maps_at(user, below, "initContainers"), rewritten.init_containers),
     }
     return {**merged(default_pod(service), user), **{field: entries for field, entries in lists.items() if entries}}
+
+
+def _init_containers(own: list[Body], added: Sequence[Body]) -> list[Body]:
+    """Those of the user, then the others whose names the user has not given to one."""
+    names = {container.get("name") for container in own}
+    return [*own, *(container for container in added if container["name"] not in names)]
 
 
 def _check_names(pod: Body, main: Body, path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Final
 from engine.resource import Body
 from resources.dynamo.model.framework import WORKERS
 from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.model.runtime import runtime_of
 from resources.ports.configuration import DynamoSettings
 
 MAIN: Final = "main"
@@ -23,7 +24,10 @@ def default_container(graph: InferenceGraph, service: GraphService) -> dict[str,
         "DYN_PARENT_DGD_K8S_NAME": graph.name,
         "DYN_PARENT_DGD_K8S_NAMESPACE": graph.namespace,
     })}  # fmt: skip
-    own = _CONTAINERS.get("worker" if service.component_type in WORKERS else service.component_type, {})
+    is_worker = service.component_type in WORKERS
+    own = _CONTAINERS.get("worker" if is_worker else service.component_type, {})
+    if is_worker and graph.is_current and runtime_of(graph, service).is_at_least(*PATIENT_FROM):
+        own = {**own, "livenessProbe": PATIENT_LIVENESS}
     return {**common, **own, "env": [*common["env"], *own.get("env", ())]}
 
 
@@ -57,6 +61,9 @@ def _probe(path: str, port: str, period: int, timeout: int, failures: int, delay
     return {"httpGet": {"path": path, "port": port}, **({"initialDelaySeconds": delay} if delay else {}), **times}
 
 
+PATIENT_FROM: Final = (1, 5, 0)
+"""The version of the runtime from which workers of the current form may fail several times before they count as dead."""
+PATIENT_LIVENESS: Final = _probe("/live", "system", 5, 4, 3)
 _CONTAINERS: Final[dict[str, dict[str, Any]]] = {
     "worker": {
         "ports": _port("system", SYSTEM_PORT),

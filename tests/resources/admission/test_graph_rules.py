@@ -19,7 +19,34 @@ SINGLE = "The combined length of DGD name + service name must not exceed 45 char
 LONG = "a" * 44
 ONE_SCHEDULER = "and a gang has one scheduler"
 
+BACKEND, ORIGIN = "nvidia.com/vllm-distributed-executor-backend", "nvidia.com/dynamo-operator-origin-version"
 REJECTED = [
+    pytest.param(
+        graph({"decode": wide()}, annotations={BACKEND: "dask", ORIGIN: "abc"}),
+        [
+            f'metadata.annotations[{BACKEND}]: Invalid value: "dask": must be "mp" or "ray"',
+            f'metadata.annotations[{ORIGIN}]: Invalid value: "abc": must be valid semver',
+        ],
+        id="an executor that there is not, and a version that is none",
+    ),
+    pytest.param(
+        graph({"decode": wide(annotations={BACKEND: "x"}, extraPodMetadata={"annotations": {BACKEND: "y"}})}),
+        [
+            f'spec.services[decode].annotations[{BACKEND}]: Invalid value: "x": must be "mp" or "ray"',
+            f'spec.services[decode].extraPodMetadata.annotations[{BACKEND}]: Invalid value: "y": must be "mp" or "ray"',
+        ],
+        id="an executor of a service",
+    ),
+    pytest.param(
+        one(runtimeVersionOverride="latest"),
+        ['spec.services[decode].runtimeVersionOverride: Invalid value: "latest": must be valid semver'],
+        id="the version of a runtime",
+    ),
+    pytest.param(
+        graph({"decode": wide("--tensor-parallel-size", "8", "--enable-elastic-ep")}),
+        ["spec.services[decode].extraPodSpec.mainContainer.args: --enable-elastic-ep is not supported on several nodes"],
+        id="elastic expert parallelism",
+    ),
     pytest.param(graph({}), ["spec.services must have at least one service"], id="services"),
     pytest.param({**graph(), "spec": {}}, ["spec.services must have at least one service"], id="no services at all"),
     pytest.param(graph(pvcs=[{}]), ["spec.pvcs[0].name is required"], id="the name of a volume"),
@@ -316,6 +343,10 @@ def test_the_set_that_a_graph_would_have_is_judged_as_well() -> None:
 
 ADMITTED = [
     pytest.param(graph(), id="the smallest"),
+    *(pytest.param(graph(annotations={BACKEND: name}), id=f"the executor {name}") for name in ("mp", "ray", "Ray", "MP")),
+    pytest.param(graph(annotations={BACKEND: "dask", ORIGIN: "abc", "engine.grove.io/pod-form": "2"}), id="annotations of an older form"),
+    pytest.param(graph(annotations={ORIGIN: "0.9.0"}), id="the version of an operator"),
+    pytest.param(one(runtimeVersionOverride="1.5.0-rc1"), id="the version of a runtime that is to come"),
     pytest.param(graph({"a": worker(dynamoNamespace="x"), "b": worker()}), id="one Dynamo namespace, not named by all"),
     pytest.param(graph({"Decode": worker(componentType="Worker")}), id="capitals"),
     pytest.param(one(volumeMounts=[{"name": "a", "useAsCompilationCache": True}]), id="the default cache of vLLM"),

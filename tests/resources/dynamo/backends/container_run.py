@@ -23,6 +23,7 @@ RECORDED = (
     "tini",
     "trtllm-llmapi-launch",
     "launch",
+    "vllm",
     "ssh-keygen",
     "sshd",
     "getent",
@@ -49,6 +50,7 @@ GROVE = {
     "GROVE_PCSG_NAME": "g-0-decode",
     "GROVE_PCSG_INDEX": "1",
     "GROVE_PCLQ_POD_INDEX": "1",
+    "GROVE_PCSG_POD_INDEX": "2",
     "GROVE_HEADLESS_SERVICE": "g-0.ai.svc.cluster.local",
 }
 LWS = {"LWS_LEADER_ADDRESS": "g-decode-1-0.g-decode-1.ai", "LWS_GROUP_SIZE": "3", "LWS_WORKER_INDEX": "2"}

@@ -1,6 +1,9 @@
-"""The recorded pods of each framework, orchestrator and role, in `tests/resources/dynamo/golden/pods/`.
+"""The recorded pods of each framework, orchestrator and role in the forms before the current one.
 
-python -m tests.resources.dynamo.pods.golden_pods      records them again; review the change
+Those of the first form are in `tests/resources/dynamo/golden/pods/`, those of the second in `…/pods-2/` where they differ. They run in
+clusters: no release may change them.
+
+python -m tests.resources.dynamo.pods.golden_pods      records those of the first form again; review the change
 """
 
 from itertools import product
@@ -23,14 +26,15 @@ CASES: Final = tuple(product(COMMANDS, Orchestrator, Role))
 SETTINGS: Final = {"nats_address": "nats://nats:4222", "etcd_address": "etcd:2379"}
 
 
-def recorded(framework: str, orchestrator: Orchestrator, role: Role) -> str:
+def recorded(framework: str, orchestrator: Orchestrator, role: Role, form: str = "") -> str:
     """The recorded pod spec, as YAML."""
-    return _file(framework, orchestrator, role).read_text("utf-8")
+    own = FOLDER.with_name(f"{FOLDER.name}-{form}") / _file(framework, orchestrator, role).name
+    return (own if own.exists() else _file(framework, orchestrator, role)).read_text("utf-8")
 
 
-def computed(framework: str, orchestrator: Orchestrator, role: Role) -> str:
+def computed(framework: str, orchestrator: Orchestrator, role: Role, form: str = "") -> str:
     """The pod spec that the service has now, as YAML."""
-    graph = graph_of(_service(framework, 1 if role is Role.MAIN else 3), graph="my-dgd")
+    graph = graph_of(_service(framework, 1 if role is Role.MAIN else 3), graph="my-dgd", form=form)
     return yaml.safe_dump(pod(graph, role, orchestrator, **SETTINGS).spec, sort_keys=False, width=140)
 
 

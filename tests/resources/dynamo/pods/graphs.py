@@ -3,6 +3,7 @@
 from typing import Any
 
 from resources.base.labels import POD_FORM
+from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import InferenceGraph, Orchestrator, Role
 from resources.dynamo.pods.builder import BuiltPod, built_pod
 from resources.ports.configuration import DynamoSettings
@@ -17,13 +18,14 @@ MAIN, LEADER, WORKER = Role.MAIN, Role.LEADER, Role.WORKER
 
 def graph_of(service: Body, name: str = "decode", graph: str = "g", form: str = "", **spec: Any) -> InferenceGraph:
     """A graph in the namespace `ai` with one service; without a record of the form of its pods unless one is given."""
-    record = {"annotations": {POD_FORM: form}} if form else {}
+    annotations = {**({POD_FORM: str(form)} if form else {}), **spec.pop("annotations", {})}
+    record = {"annotations": annotations} if annotations else {}
     return graph_in({"name": graph, "namespace": "ai", **record}, {"services": {name: service}, **spec})
 
 
 def current(service: Body, name: str = "decode", **spec: Any) -> InferenceGraph:
     """A graph with one service, as it is made from now on."""
-    return graph_of(service, name, form="2", **spec)
+    return graph_of(service, name, form=PodForm.CURRENT, **spec)
 
 
 def worker(*args: str, command: tuple[str, ...] | None = ("/bin/sh", "-c"), nodes: int = 2, gpu: str = "4", **fields: Any) -> Body:

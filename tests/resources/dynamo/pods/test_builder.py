@@ -37,8 +37,9 @@ def spec_of(body: Body) -> Body:
 
 
 @pytest.mark.parametrize(("framework", "orchestrator", "role"), golden_pods.CASES)
-def test_the_pods_are_the_recorded_ones(framework: str, orchestrator: Any, role: Any) -> None:
-    assert golden_pods.recorded(framework, orchestrator, role) == golden_pods.computed(framework, orchestrator, role)
+@pytest.mark.parametrize("form", ["", "1", "2"])
+def test_the_pods_of_older_forms_are_the_recorded_ones(framework: str, orchestrator: Any, role: Any, form: str) -> None:
+    assert golden_pods.recorded(framework, orchestrator, role, form) == golden_pods.computed(framework, orchestrator, role, form)
 
 
 def test_variables_of_the_service_win_over_those_of_the_graph_the_container_and_the_defaults() -> None:
