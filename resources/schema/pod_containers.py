@@ -151,9 +151,6 @@ def roles(spec: Fields, path: Path, containers: Sequence[Placed]) -> Iterator[Is
         for field in ("lifecycle", *PROBES) if not placed.serves else ():
             if placed.fields.get(field) is not None:
                 yield forbidden((*placed.path, field), ONLY_SIDECARS)
-        if placed.is_sidecar and size(placed.fields, "restartPolicyRules"):
-            message = "restartPolicyRules are not allowed for init containers with restart policy Always"
-            yield forbidden((*placed.path, "restartPolicyRules"), message)
         if placed.serves:
             yield from _probes(placed)
             yield from _sleeps(placed, period)

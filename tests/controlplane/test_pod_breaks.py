@@ -29,10 +29,14 @@ RECORDED: Mapping[str, Mapping[str, str]] = json.loads(VERDICTS_FILE.read_text(e
 BY_CRD: Final = "the definitions of our kinds require it, as OpenAPI does: no set without it is stored"
 GATED: Final = "the server ignores the field, or refuses the word, because a feature is not enabled; where it is, our verdict is right"
 BY_ADMISSION: Final = "admission sets the ServiceAccount `default`, and the recording server has no such plug-in"
+BY_RELEASE: Final = "refused since Kubernetes 1.37 only: sets that run such pods on an older one stay valid"
 DIFFERENCES: Final[Mapping[str, str]] = {
+    "GRPCAction.mode": GATED,
+    "HTTPGetAction.protocol": GATED,
     "HTTPHeader.value": BY_CRD,
     "ISCSIVolumeSource.lun": BY_CRD,
     "LifecycleHandler.sleep": BY_CRD,
+    "Container.resizePolicy": BY_RELEASE,
     "PreferredSchedulingTerm.preference": BY_CRD,
     "ScaleIOVolumeSource.secretRef": BY_CRD,
     "SleepAction.seconds": BY_CRD,

@@ -61,7 +61,7 @@ def managed_write(core: Core, request: Request) -> managers.ManagedWrite:
 def not_owned(served: Served, subresource: str) -> fields.Fields:
     """The fields that a write to the resource or subresource cannot change, and therefore never owns."""
     if subresource == "status":
-        return {f"f:{key}": {} for key in served.shape.fields if key not in ("status", "metadata")}
+        return {f"f:{key}": {} for key in served.shape.fields if key != "status" and (served.custom or key != "metadata")}
     return fields.of_paths("status") if "status" in served.subresources else {}
 
 

@@ -107,7 +107,7 @@ def _check_applied(request: Request, config: Any) -> None:
     kind = request.served.kind
     if not isinstance(config, Mapping | None):
         why = f"json: cannot unmarshal {go_format.json_type(config)} into Go value of type map[string]interface {{}}"
-        raise status.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
+        raise status.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {why}")
     config = config or {}
     name, version = _text(config, "kind"), _text(config, "apiVersion")
     if (version, name) != (kind.api_version, kind.name):

@@ -54,7 +54,7 @@ def read_patch(content_type: str, data: bytes) -> tuple[PatchType, Any]:
     try:
         return how, _load(data, how == "apply")
     except ValueError as error:
-        raise bad_request(f"error decoding {'YAML' if how == 'apply' else 'patch'}: {error}") from error
+        raise bad_request(f"error encoding patch: {error}" if how == "apply" else "invalid JSON patch") from error
 
 
 def read_options(content_type: str, data: bytes) -> Mapping[str, Any]:

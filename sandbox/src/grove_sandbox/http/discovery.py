@@ -10,12 +10,12 @@ AGGREGATED_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscov
 
 VERSION = {
     "major": "1",
-    "minor": "35",
+    "minor": "37",
     "emulationMajor": "1",
-    "emulationMinor": "35",
+    "emulationMinor": "37",
     "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "34",
-    "gitVersion": "v1.35.0+sandbox",
+    "minCompatibilityMinor": "36",
+    "gitVersion": "v1.37.0+sandbox",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",

@@ -80,7 +80,7 @@ def document(kinds: list[Served]) -> dict[str, Any]:
         paths |= _paths(served)
     return {
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "v1.35.0"},
+        "info": {"title": "Kubernetes", "version": "v1.37.0"},
         "paths": paths,
         "components": {"schemas": schemas},
     }

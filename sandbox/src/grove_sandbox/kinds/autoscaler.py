@@ -35,8 +35,10 @@ def _validate(autoscaler: Body) -> list[Cause]:
     low, high = spec["minReplicas"], spec.get("maxReplicas", 0)
     if low < 1:
         faults.append(causes.invalid("spec.minReplicas", low, "must be greater than or equal to 1"))
-    if high < 1:
-        faults.append(causes.invalid("spec.maxReplicas", high, "must be greater than 0"))
+    if high == 0:
+        faults.append(causes.required("spec.maxReplicas"))
+    elif high < 0:
+        faults.append(causes.invalid("spec.maxReplicas", high, "must be greater than or equal to 1"))
     if high < low:
         faults.append(causes.invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`"))
     if not spec["scaleTargetRef"].get("apiVersion"):
@@ -47,4 +49,4 @@ def _validate(autoscaler: Body) -> list[Cause]:
     return faults
 
 
-AUTOSCALER = Rules(default=_default, create=_create, validate=_validate)
+AUTOSCALER = Rules(default=_default, create=_create, validate=_validate, generation=("spec",))

@@ -77,13 +77,13 @@ def warnings(new: Body, old: Body | None) -> tuple[str, ...]:
 def _owner_faults(owners: Sequence[Body]) -> list[Cause]:
     result: list[Cause] = []
     path = "metadata.ownerReferences"
-    for owner in owners:
-        _, _, version = owner.get("apiVersion", "").rpartition("/")
-        if not version:
-            result.append(causes.invalid(f"{path}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
-        for key in ("kind", "name", "uid"):
+    for at, owner in enumerate(owners):
+        version = owner.get("apiVersion", "")
+        if version and (version.endswith("/") or version.count("/") > 1):
+            result.append(causes.invalid(f"{path}[{at}].apiVersion", version, "must be <group>/<version> or <version>"))
+        for key in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(key):
-                result.append(causes.invalid(f"{path}.{key}", "", "must not be empty"))
+                result.append(causes.required(f"{path}[{at}].{key}", "must not be empty"))
     controllers = [f"{owner.get('kind')}/{owner.get('name')}" for owner in owners if owner.get("controller")]
     for second in controllers[1:]:
         both = f"{controllers[0]} and {second}"

@@ -116,8 +116,8 @@ def _lease_faults(lease: Body) -> list[Cause]:
 
 
 def _claim_change_faults(new: Body, old: Body) -> list[Cause]:
-    # A real server quotes its internal struct here; the sandbox quotes the spec.
-    return causes.changed("spec", new["spec"], old["spec"])
+    # A real server quotes nothing of the spec.
+    return [causes.invalid("spec", None, "field is immutable")] if new["spec"] != old["spec"] else []
 
 
 LEASE = Rules(validate=_lease_faults, creates_on_put=True, unconditional=False)

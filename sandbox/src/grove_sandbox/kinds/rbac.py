@@ -20,7 +20,7 @@ def _role_faults(role: Body) -> list[Cause]:
     for at, rule in enumerate(role.get("rules") or ()):
         path = f"rules[{at}]"
         if not rule.get("verbs"):
-            faults.append(causes.required(f"{path}.verbs", "verbs must contain at least one value"))
+            faults.append(causes.required(f"{path}.verbs"))
         if rule.get("nonResourceURLs"):
             continue
         if not rule.get("apiGroups"):
@@ -48,7 +48,7 @@ def _binding_change_faults(new: Body, old: Body) -> list[Cause]:
         return []
     reference = new["roleRef"]
     shown = {"APIGroup": reference.get("apiGroup", ""), "Kind": reference.get("kind", ""), "Name": reference.get("name", "")}
-    return [causes.invalid("roleRef", shown, "cannot change roleRef")]
+    return [causes.invalid("roleRef", shown, "field is immutable")]
 
 
 ROLE = Rules(validate=_role_faults, name_faults=names.path_faults, creates_on_put=True)

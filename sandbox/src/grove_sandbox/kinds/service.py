@@ -2,8 +2,8 @@
 
 from grove_sandbox.kinds import metadata
 from grove_sandbox.kinds.rules import Draft, Environment, Rules, fill, keep_spec
-from grove_sandbox.product import Body
-from grove_sandbox.types import causes, names
+from grove_sandbox.product import Body, label_faults
+from grove_sandbox.types import causes
 from grove_sandbox.types.status import Cause
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -28,8 +28,10 @@ def _create(service: Draft, scene: Environment) -> None:
     address = spec.get("clusterIP") or f"10.0.{scene.random.randrange(256)}.{scene.random.randrange(1, 255)}"
     spec["clusterIP"] = address
     spec["clusterIPs"] = [address]
-    spec["ipFamilies"] = ["IPv4"]
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    # Without a selector nobody knows the families of the endpoints.
+    both = address == "None" and not spec.get("selector")
+    spec["ipFamilies"] = ["IPv4", "IPv6"] if both else ["IPv4"]
+    spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
 
 
 def _update(service: Draft, old: Body, _: Environment) -> None:
@@ -75,6 +77,6 @@ SERVICE = Rules(
     status=keep_spec,
     validate=_validate,
     validate_change=_change_faults,
-    name_faults=names.service_faults,
+    name_faults=label_faults,
     returns_deleted=True,
 )

@@ -32,7 +32,7 @@ def _default_stateful_set(stateful_set: Draft) -> None:
     retention = {"whenDeleted": "Retain", "whenScaled": "Retain"}
     fill(spec, {"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"})
     fill(spec, {"persistentVolumeClaimRetentionPolicy": retention})
-    _default_rolling_update(spec["updateStrategy"], {"partition": 0})
+    _default_rolling_update(spec["updateStrategy"], {"partition": 0, "maxUnavailable": 1})
     containers.default_spec(spec["template"]["spec"])
 
 

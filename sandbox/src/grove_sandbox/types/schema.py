@@ -145,6 +145,10 @@ def _field(path: Sequence[str | int]) -> str:
 def _causes(error: jsonschema_rs.ValidationError, schema: Schema, status_alone: bool) -> Iterator[Cause]:
     """The causes of one error of the compiled schema; for alternatives also those of the first one."""
     if error.kind.name not in _COMBINED:
+        if _is_fraction(error):
+            form = _schema_of(schema, error.schema_path).get("format")
+            known = f"with format {form}" if form else "(default format)"
+            yield causes.invalid("<nil>", "", f"Checked value must be of type integer {known} in {_spoken(error, status_alone)}")
         yield _worded(error, schema, status_alone)
         return
     alternatives: list[list[jsonschema_rs.ValidationError]] = getattr(error.kind, "context", None) or []
@@ -179,7 +183,7 @@ def _worded(error: jsonschema_rs.ValidationError, schema: Schema, status_alone: 
         return causes.required(_field([*error.instance_path, str(limit)]))
     if word == "type":
         expected = sorted(type_ for type_ in getattr(error.kind, "types", ()) if type_ != "null")
-        return _wrong_type(field, spoken, value, expected, _format(schema, error.schema_path))
+        return _wrong_type(field, spoken, value, expected, _format(schema, error.schema_path, value))
     if word == "enum":
         return causes.unsupported(field, value, [option for option in getattr(error.kind, "options", ()) if option is not None])
     if word == "maxLength":
@@ -212,18 +216,29 @@ _WORDS: tuple[tuple[Any, str], ...] = (
 )  # fmt: skip
 
 
+_INTEGERS = ("int32", "int64")
 _FORM_OF = {"integer": "int64", "number": "float64"}
 
 
-def _format(schema: Any, path: Sequence[str | int]) -> str:
-    """The format of the place whose type is wrong; the path ends with the word `type`."""
+def _is_fraction(error: jsonschema_rs.ValidationError) -> bool:
+    """Whether the value is a number with a fraction in place of an integer."""
+    return error.kind.name == "type" and isinstance(error.instance, float) and "integer" in getattr(error.kind, "types", ())
+
+
+def _schema_of(schema: Any, path: Sequence[str | int]) -> Schema:
+    """The schema of the place whose type is wrong; the path ends with the word `type`."""
     for step in path[:-1]:
         if isinstance(schema, Mapping):
             schema = schema.get(str(step))
         elif isinstance(schema, list) and isinstance(step, int):
             schema = schema[step]
-    form = schema.get("format") if isinstance(schema, Mapping) else ""
-    return form if form in _FORMATS else ""
+    return schema if isinstance(schema, Mapping) else {}
+
+
+def _format(schema: Any, path: Sequence[str | int], value: Any) -> str:
+    """The format of the place whose type is wrong, if it is known for such a value."""
+    form = _schema_of(schema, path).get("format") or ""
+    return form if form in (*_FORMATS, *(_INTEGERS if isinstance(value, float) else ())) else ""
 
 
 def _wrong_type(field: str, spoken: str, value: Any, expected: Sequence[str], form: str) -> Cause:
