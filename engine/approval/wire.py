@@ -9,8 +9,7 @@ from engine.approval.wire_plan import WireOperation, WireRootPlan, WireRootRepor
 from engine.focus import Focus, Others
 from engine.forecast.cluster_model import Effects
 from engine.ids import ResourceId
-from engine.judgement import Judgement
-from engine.plan import Objection
+from engine.plan import Judgement, Objection
 from engine.verb import Verb
 
 VERSION = 1

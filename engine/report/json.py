@@ -12,11 +12,10 @@ import orjson
 from engine.forecast.cluster_model import Level
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
-from engine.judgement import Violation
 from engine.mask import masked
 from engine.operation import BoundOwner, Change, Creation, Operation, Release, owner_reference
 from engine.paths import spell
-from engine.plan import Objection, Wait
+from engine.plan import Objection, Violation, Wait
 from engine.report.fields import changed_fields, json_default, uid_placeholder
 from engine.report.forecast_text import Stage, stages_of
 from engine.report.meaning import advice

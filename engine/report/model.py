@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from engine.focus import NO_OTHERS, Others
 from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
-from engine.judgement import NO_JUDGEMENT, Judgement
 from engine.operation import Create, Operation, is_shared
-from engine.plan import Objection, Plan, Wait, blocked_by
+from engine.plan import NO_JUDGEMENT, Judgement, Objection, Plan, Wait, blocked_by
 from engine.reason import Reason
 from engine.verb import Verb
 

@@ -11,8 +11,8 @@ from msgspec import Meta
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import End
 from engine.ids import ResourceId
-from engine.judgement import Enforcement
 from engine.operation import Cause, Outcome
+from engine.plan import Enforcement
 from engine.reason import Reason
 from engine.report.printable import PatternName
 from engine.verb import Verb

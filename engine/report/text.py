@@ -8,9 +8,8 @@ from typing import Final
 from engine.focus import Others
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
-from engine.judgement import Enforcement, Judgement, Violation
 from engine.operation import Cause, Release, WriteStatus
-from engine.plan import Objection, Wait
+from engine.plan import Enforcement, Judgement, Objection, Violation, Wait
 from engine.report.alike import spread, waits_with_one_reason
 from engine.report.fields import field_text, shown_fields
 from engine.report.forecast_text import conclusion, forecast_lines, has_effect, total_text

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
-from engine.judgement import Enforcement, Judgement, Violation
+from engine.plan import Enforcement, Judgement, Violation
 from resources.plan_policies.expressions import Answer, Expressions, RuleSubject
 from resources.plan_policies.plan_data import Data, PlanData, SetData
 from resources.schema.plan_policy import MatchCondition, PlanPolicy, RuleScope, Validation

@@ -15,8 +15,7 @@ from enginectl.actions.planning import first_pass_of
 from providers.fabrics.nvidia.names import NAMED
 from resources.base import kinds
 from resources.preview.facts import NO_FACTS
-from resources.preview.forecasting import forecast_of
-from resources.preview.needs import needs
+from resources.preview.forecasting import forecast_of, needs
 from resources.preview.shown import shown
 from tests.builders import applying, clique, podcliqueset
 from tests.laws.cases import cases

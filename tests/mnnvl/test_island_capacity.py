@@ -14,7 +14,7 @@ from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NAMED
 from providers.snapshot import Snapshot
 from resources.domains.capacity import NodeCapacity, island_notes
 from resources.ports.checks import CheckResult
-from resources.preview.needs import Needs
+from resources.preview.forecasting import Needs
 from tests.mnnvl.asking import root, sharing
 from tests.mnnvl.sets import OPTED_OUT, auto, gpu, said
 from tests.mnnvl.test_placement import placing

@@ -17,7 +17,7 @@ from resources.base.kinds import NODE, POD
 from resources.base.labels import DOMAIN_PLACEMENT
 from resources.domains.status import DomainStatus, domain_statuses
 from resources.preview.facts import Facts
-from resources.preview.needs import needs
+from resources.preview.forecasting import needs
 from resources.preview.shown import capacity_remarks
 from resources.reports.summary import state_of
 from tests.mnnvl.sets import auto, gpu

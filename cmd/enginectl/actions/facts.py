@@ -19,7 +19,7 @@ from resources.placement.cluster_room import RoomNode
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 from resources.preview.facts import NEW_NODES, NO_FACTS, NO_ROOM, Facts, FirstPass, RoomFacts
-from resources.preview.needs import Needs, needs
+from resources.preview.forecasting import Needs, needs
 
 
 class FactReader(Struct, eq=False):

@@ -15,7 +15,7 @@ from resources.placement.cluster_room import ClusterRoom
 from resources.placement.gang_room import GangHolders, GangRoom, gang_room
 from resources.ports.checks import Diagnosis
 from resources.ports.configuration import Configuration
-from resources.preview.needs import RoomNeeds
+from resources.preview.forecasting import RoomNeeds
 from resources.reports.obstacles import unknown_kinds
 from resources.reports.set_pods import SetPods
 from resources.reports.waiting_gangs import WaitingGang, diagnosis, waiting_gangs

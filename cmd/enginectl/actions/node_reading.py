@@ -9,7 +9,7 @@ from resources.base import kinds
 from resources.placement.cluster_room import RoomNode
 from resources.placement.usage_totals import MAX_PODS, UsageTotals, label_keys_of, room_node
 from resources.preview.facts import NO_ROOM, RoomFacts
-from resources.preview.needs import RoomNeeds
+from resources.preview.forecasting import RoomNeeds
 
 ON_NODES: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """The field selector of pods that use a node."""

@@ -11,8 +11,7 @@ from engine.errors import LeaseLost, LeaseTaken
 from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
 from engine.intent import Intent
-from engine.judgement import NO_JUDGEMENT, Judgement
-from engine.plan import Objection
+from engine.plan import NO_JUDGEMENT, Judgement, Objection
 from engine.runtime import session
 from engine.runtime.clock import in_time
 from engine.runtime.lease import DISABLED

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from engine.forecast.forecast import Forecast
-from engine.judgement import Violation
 from engine.operation import WriteStatus
+from engine.plan import Violation
 from engine.report.forecast_text import total_text
 from engine.report.markdown.inert import PROSE, cell, code, prose
 from engine.report.meaning import change_of

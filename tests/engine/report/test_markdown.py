@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from engine.forecast.cluster_model import Assumption, Effects, Level
 from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
-from engine.judgement import Enforcement, Judgement, Violation
 from engine.operation import Cause, Operation
-from engine.plan import Objection, Plan, Wait
+from engine.plan import Enforcement, Judgement, Objection, Plan, Violation, Wait
 from engine.reason import Reason
 from engine.report.markdown.document import KEPT, markdown
 from engine.report.markdown.inert import cell, code, fenced, html_code, prose

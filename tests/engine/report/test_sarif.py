@@ -6,8 +6,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from engine.judgement import Enforcement, Judgement, Violation
-from engine.plan import Plan, Wait
+from engine.plan import Enforcement, Judgement, Plan, Violation, Wait
 from engine.report.json import printed
 from engine.report.model import FileLine, Report, compose
 from engine.report.sarif import MAX_RESULTS, ScanResult, faults, findings, located, sarif

@@ -6,9 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
-from engine.judgement import Enforcement, Judgement, Violation
 from engine.operation import Cause, Change, Operation
-from engine.plan import Objection, Plan, Wait
+from engine.plan import Enforcement, Judgement, Objection, Plan, Violation, Wait
 from engine.reason import Reason
 from engine.report.html.document import html
 from engine.report.json import document, printed

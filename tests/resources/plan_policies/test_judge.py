@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.judgement import Enforcement, Judgement
+from engine.plan import Enforcement, Judgement
 from resources.plan_policies.expressions import Answer, RuleSubject
 from resources.plan_policies.judge import judge, rule_names
 from resources.plan_policies.plan_data import PlanData

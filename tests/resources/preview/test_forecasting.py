@@ -13,8 +13,7 @@ from engine.tick import plan_all
 from providers.fabrics.nvidia.fabric import Nvidia
 from resources.base import kinds
 from resources.preview.facts import FirstPass
-from resources.preview.forecasting import forecast_of
-from resources.preview.needs import Needs, needs
+from resources.preview.forecasting import Needs, forecast_of, needs
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, podcliqueset
 from tests.laws.toy import CONFIGURATION, START
