@@ -2,6 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from enginectl.base.exit_codes import Exit
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET
@@ -75,6 +78,21 @@ def test_a_graph_is_rendered_in_its_own_version(engine: Engine, tmp_path: Path) 
     rendered = {body["kind"]: body for body in json.loads(answer.out)["objects"]}
     assert rendered["PodCliqueSet"]["metadata"]["name"] == "g"
     assert rendered.get("DynamoGraphDeployment", {}).get("apiVersion", "nvidia.com/v1beta1") == "nvidia.com/v1beta1"
+
+
+def test_a_graph_is_the_same_in_yaml_and_in_json(engine: Engine, tmp_path: Path) -> None:
+    file = write(tmp_path)
+
+    in_yaml = [body for body in yaml.safe_load_all(engine("render", "-f", file).out) if body]
+
+    assert in_yaml == json.loads(engine("render", "-f", file, "-o", "json").out)["objects"]
+    assert ["--distributed-executor-backend", "mp"] in [container["args"][2:4] for container in containers(in_yaml) if "args" in container]
+
+
+def containers(bodies: list[Any]) -> list[Any]:
+    """The containers in the cliques of the set."""
+    (pcs,) = (body for body in bodies if body["kind"] == "PodCliqueSet")
+    return [container for clique in pcs["spec"]["template"]["cliques"] for container in clique["spec"]["podSpec"]["containers"]]
 
 
 def test_a_version_that_does_not_exist_is_refused(engine: Engine, tmp_path: Path) -> None:

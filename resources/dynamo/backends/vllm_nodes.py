@@ -88,12 +88,12 @@ def _sizes(words: Sequence[str], placement: Placement) -> Sizes:
 
 
 def _ray_flags(placement: Placement, sizes: Sizes, written: WrittenFlags) -> Iterator[Flag]:
-    yield Flag(EXECUTOR, Executor.RAY)
+    yield Flag(EXECUTOR, Executor.RAY.value)
 
 
 def _mp_flags(placement: Placement, sizes: Sizes, written: WrittenFlags) -> Iterator[Flag]:
     addresses = placement.addresses
-    yield Flag(EXECUTOR, Executor.MP)
+    yield Flag(EXECUTOR, Executor.MP.value)
     yield Flag("--nnodes", str(placement.nodes))
     yield Flag("--master-addr", addresses.leader(in_shell), addresses.leader(by_kubelet))
     yield Flag("--master-port", str(MASTER_PORT))
