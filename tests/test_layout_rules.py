@@ -44,7 +44,7 @@ from tests.test_layout import (
         (inputs_import_no_outputs, "engine/observed.py", "from engine.operation import Operation"),
         (is_pure, "engine/tick.py", "async def tick(): ..."),
         (is_pure, "engine/tick.py", "import os"),
-        (is_pure, "resources/policies/termination.py", "from random import choice"),
+        (is_pure, "resources/lifecycle/termination.py", "from random import choice"),
         (is_pure, "resources/children/pod.py", "import os.path as p"),
         (is_pure, "resources/children/pod.py", "import logging"),
         (is_pure, "providers/schedulers/kai.py", "def gangs(path):\n    return open(path)"),

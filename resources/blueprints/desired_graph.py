@@ -33,8 +33,8 @@ from resources.dynamo.objects.scaling import scale_targets
 from resources.dynamo.objects.service import frontend_services, service_notes
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
+from resources.lifecycle.update_gate import OPEN, UpdateGate
 from resources.model.membership import effective_set, records_of, specified_body
-from resources.policies.update_gate import OPEN, UpdateGate
 from resources.ports.configuration import KAI_SCHEDULER, ONLY, Configuration
 
 

@@ -30,13 +30,13 @@ from resources.domains import reach, replica_domains
 from resources.domains.release import DomainRelease
 from resources.domains.replica_domains import ReplicaDomains, released_on_completion
 from resources.domains.requests import slot_notes
+from resources.lifecycle.rollout import UpdateAllowance, current_replica, update_allowances
+from resources.lifecycle.update_gate import OPEN, UpdateGate
+from resources.lifecycle.vacating import ReplicaProgress, vacated_domains
 from resources.model.gang_scheduling import GangBlockers, conditions, gang_blockers
 from resources.model.growth_limit import NO_GROWTH, GrowthLimit
 from resources.model.template import Template
 from resources.model.view import ROOT, part_key
-from resources.policies.rollout import UpdateAllowance, current_replica, update_allowances
-from resources.policies.update_gate import OPEN, UpdateGate
-from resources.policies.vacating import ReplicaProgress, vacated_domains
 from resources.ports.configuration import Configuration
 from resources.status import errors
 from resources.status import podcliqueset as status

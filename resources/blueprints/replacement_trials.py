@@ -33,9 +33,9 @@ from resources.children.pod import TRIED
 from resources.domains.replica_domains import domains_of_replica
 from resources.dynamo.objects.pod_template import COMPONENT
 from resources.dynamo.objects.podcliqueset import PlannedSet
+from resources.lifecycle.rollout import RUNNING, UpdateAllowance
+from resources.lifecycle.update_gate import OPEN, REFUSED, UpdateGate, update_gate
 from resources.model.pod_facts import facts_of
-from resources.policies.rollout import RUNNING, UpdateAllowance
-from resources.policies.update_gate import OPEN, REFUSED, UpdateGate, update_gate
 from resources.ports.configuration import ONLY, Configuration
 
 NO_TIME: Final = datetime.min.replace(tzinfo=UTC)

@@ -21,15 +21,15 @@ from resources.children import absence, podgang, resource_claim, scheduler_gang
 from resources.children.child_kind import ChildTable
 from resources.domains import replica_domains
 from resources.domains.replica_domains import ReplicaDomains
+from resources.lifecycle.availability import breached_since, completed_count, ready_count
+from resources.lifecycle.deadline import stalled_updates
+from resources.lifecycle.rollout import POSTPONED, UNACCEPTED, UpdateAllowance, UpdateStage, is_outdated_pod, needs_update, removals, stage
+from resources.lifecycle.termination import Termination, terminations
+from resources.lifecycle.vacating import with_vacated
 from resources.model.gang_scheduling import GangBlockers
 from resources.model.growth_limit import GrowthLimit
 from resources.model.template import Template
 from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, desired_replicas, is_scheduled, view_of
-from resources.policies.availability import breached_since, completed_count, ready_count
-from resources.policies.deadline import stalled_updates
-from resources.policies.rollout import POSTPONED, UNACCEPTED, UpdateAllowance, UpdateStage, is_outdated_pod, needs_update, removals, stage
-from resources.policies.termination import Termination, terminations
-from resources.policies.vacating import with_vacated
 from resources.ports.configuration import Configuration
 from resources.status import errors
 from resources.status.podclique import why_not_ready

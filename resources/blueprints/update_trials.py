@@ -15,8 +15,8 @@ from engine.reason import Reason
 from resources.blueprints.replica import ReplicaState
 from resources.children import pod
 from resources.domains.replica_domains import ReplicaDomains
+from resources.lifecycle.update_gate import OPEN, REFUSED, UpdateGate, recorded_refusal, replaced_cliques, update_gate
 from resources.model.template import Template
-from resources.policies.update_gate import OPEN, REFUSED, UpdateGate, recorded_refusal, replaced_cliques, update_gate
 
 HELD_BACK: Final = "the update is held back, because the API server refuses"
 

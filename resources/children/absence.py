@@ -11,11 +11,11 @@ from engine.observed import Live
 from engine.reason import Reason
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of
+from resources.lifecycle.availability import INITIALIZED
 from resources.model.domain import Domain
 from resources.model.epochs import signs_of
 from resources.model.template import is_our_hash
 from resources.model.view import CliqueView, GangView, GroupView, View
-from resources.policies.availability import INITIALIZED
 from resources.status import update
 
 

@@ -13,8 +13,8 @@ from engine.reason import Reason
 from engine.resource import Drop, Hold, Policy, Resource, Want, held
 from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of, manifest, mapping, mappings, omitted_fields
+from resources.lifecycle.startup import is_filled
 from resources.model.template import Template
-from resources.policies.startup import is_filled
 from resources.status.podcliqueset import ACCOUNT_CONFLICT
 
 RULES = [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]

@@ -23,12 +23,12 @@ from resources.children.podclique import HASH_LABEL, labels_of, our_labels, pod_
 from resources.children.resource_claim import ClaimUse
 from resources.children.scheduler_gang import SchedulerGang
 from resources.domains import placement as domain_placement
+from resources.lifecycle import startup
+from resources.lifecycle.startup import Parent
 from resources.model import environment, epochs, group_index
 from resources.model.domain import Domain
 from resources.model.pod_facts import NewPod, PodFacts
 from resources.model.view import CliqueView, GangView, View, is_scheduled
-from resources.policies import startup
-from resources.policies.startup import Parent
 from resources.ports.scheduler import CliquePlacement, LabelsAndAnnotations
 
 POLICY = Policy(seal=labels.TEMPLATE_HASH)

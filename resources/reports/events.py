@@ -11,8 +11,8 @@ from engine.resource import EventGroup
 from resources.base import kinds, labels
 from resources.children.child_kind import EventTexts
 from resources.children.table import CHILDREN
+from resources.lifecycle.availability import BREACHED
 from resources.model.domain import subject_of
-from resources.policies.availability import BREACHED
 from resources.ports.configuration import Configuration
 from resources.status.topology_binding import DRIFT
 

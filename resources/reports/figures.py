@@ -12,8 +12,8 @@ from resources.base import labels
 from resources.base.fields import mapping, mappings
 from resources.base.kinds import POD, PODCLIQUE, PODGANG
 from resources.domains.status import DomainStatus, domain_statuses
+from resources.lifecycle.availability import BREACHED
 from resources.model.pod_facts import PodFacts, facts_of
-from resources.policies.availability import BREACHED
 from resources.ports.configuration import Configuration
 from resources.reports.summary import state_of
 

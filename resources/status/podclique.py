@@ -7,9 +7,7 @@ from engine.conditions import condition, merge
 from engine.observed import timestamp
 from engine.resource import NOW, Body
 from resources.base import labels
-from resources.model.pod_facts import PodFacts
-from resources.model.view import CliqueView, View
-from resources.policies.availability import (
+from resources.lifecycle.availability import (
     BREACHED,
     SCHEDULED,
     breach_state,
@@ -18,7 +16,9 @@ from resources.policies.availability import (
     ready_count,
     scheduled_count,
 )
-from resources.policies.rollout import is_outdated
+from resources.lifecycle.rollout import is_outdated
+from resources.model.pod_facts import PodFacts
+from resources.model.view import CliqueView, View
 from resources.status import update
 
 

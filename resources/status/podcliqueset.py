@@ -12,14 +12,14 @@ from engine.reason import Reason
 from engine.report.printable import clipped
 from engine.resource import NOW, Body
 from resources.base import labels
+from resources.lifecycle.availability import has_minimum_ready
+from resources.lifecycle.update_gate import REFUSED, refusal_conditions
 from resources.model import membership, topology
 from resources.model.gang_scheduling import UNSCHEDULED
 from resources.model.growth_limit import LIMITED
 from resources.model.membership import MAX_MESSAGE
 from resources.model.template import Template, is_our_hash
 from resources.model.view import View
-from resources.policies.availability import has_minimum_ready
-from resources.policies.update_gate import REFUSED, refusal_conditions
 from resources.status import podclique, podgang, scaling_group
 from resources.status.update import in_progress_condition, is_in_progress, is_shown
 

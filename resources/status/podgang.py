@@ -6,8 +6,8 @@ from typing import Any, Final
 from engine.conditions import condition, is_true, merge
 from engine.report.printable import clipped
 from engine.resource import Body
+from resources.lifecycle.availability import INITIALIZED
 from resources.model.view import CliqueView, GangView, View, is_scheduled
-from resources.policies.availability import INITIALIZED
 from resources.ports.scheduler import GangAnswer
 
 SCHEDULED: Final = "Scheduled"

@@ -7,8 +7,8 @@ from engine.conditions import condition, merge
 from engine.observed import timestamp
 from engine.resource import NOW, Body
 from resources.base import labels
+from resources.lifecycle.availability import BREACHED, has_minimum_ready, has_minimum_scheduled, is_provisional, is_sound
 from resources.model.view import CliqueView, GroupView, View
-from resources.policies.availability import BREACHED, has_minimum_ready, has_minimum_scheduled, is_provisional, is_sound
 from resources.status import podclique, update
 
 TERMINATING = "GangTerminationInProgress"

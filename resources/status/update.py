@@ -10,10 +10,10 @@ from engine.conditions import condition, find
 from engine.duration import spell
 from engine.observed import timestamp
 from engine.resource import NOW
+from resources.lifecycle.availability import has_minimum_ready
+from resources.lifecycle.rollout import is_fully_ready, is_outdated, is_outdated_pod, needs_update
 from resources.model.template import UpdateBudget
 from resources.model.view import CliqueView, GroupView, View
-from resources.policies.availability import has_minimum_ready
-from resources.policies.rollout import is_fully_ready, is_outdated, is_outdated_pod, needs_update
 
 Progress = dict[str, Any]
 IN_PROGRESS: Final = "UpdateInProgress"

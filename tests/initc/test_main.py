@@ -15,7 +15,7 @@ import pytest
 
 from initc.environment import ACCOUNT, POD_INFO
 from initc.main import main, required_pods
-from resources.policies.startup import READABLE
+from resources.lifecycle.startup import READABLE
 from tests.initc import cluster as clusters
 from tests.initc.cluster import Cluster
 from tests.waiting import PATIENCE

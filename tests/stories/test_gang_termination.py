@@ -9,7 +9,7 @@ from engine.conditions import find
 from engine.errors import Forbidden
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
-from resources.policies.availability import BREACHED
+from resources.lifecycle.availability import BREACHED
 from resources.reports.summary import summary
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import clique_of, is_ready

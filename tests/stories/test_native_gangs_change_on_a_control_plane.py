@@ -16,7 +16,7 @@ from enginectl.base.exit_codes import Exit
 from providers.kubernetes.client import KubernetesClient
 from providers.schedulers.kube import kube_scheduler
 from resources.base import kinds
-from resources.policies.availability import FIRST_MOMENTS, SCHEDULED
+from resources.lifecycle.availability import FIRST_MOMENTS, SCHEDULED
 from resources.ports.configuration import GangMode
 from tests.builders import clique, group, podcliqueset
 from tests.controlplane.cluster import ControlPlane

@@ -9,7 +9,7 @@ import pytest
 from engine.conditions import find
 from engine.ids import Kind
 from resources.base import kinds
-from resources.policies.availability import BREACHED
+from resources.lifecycle.availability import BREACHED
 from tests.builders import clique, group, podcliqueset
 from tests.stories.pods import clique_of, images, is_ready, running, unit_of
 from tests.stories.stage import Stage, stage

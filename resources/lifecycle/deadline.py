@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from engine.conditions import find
 from engine.observed import Live, moment
 from engine.reason import Verdict, earliest
+from resources.lifecycle.rollout import is_in_transition
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, View
-from resources.policies.rollout import is_in_transition
 
 Part = tuple[Live, timedelta, Sequence[CliqueView]]
 """A PodClique or PodCliqueScalingGroup, its deadline, and its cliques."""

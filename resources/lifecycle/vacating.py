@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from engine.conditions import is_true
 from engine.ids import ResourceId
 from engine.reason import Because, Reason
+from resources.lifecycle.availability import INITIALIZED, scheduled_count, was_ever_scheduled
+from resources.lifecycle.rollout import UpdateAllowance, is_in_transition, needs_update
+from resources.lifecycle.termination import Termination
 from resources.model.domain import Domain
 from resources.model.view import CliqueView, Removals, View
-from resources.policies.availability import INITIALIZED, scheduled_count, was_ever_scheduled
-from resources.policies.rollout import UpdateAllowance, is_in_transition, needs_update
-from resources.policies.termination import Termination
 
 
 class ReplicaProgress(Struct, frozen=True, eq=False):

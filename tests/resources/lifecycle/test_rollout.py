@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.policies.rollout import UpdateAllowance, UpdateStage, current_replica, update_allowances
+from resources.lifecycle.rollout import UpdateAllowance, UpdateStage, current_replica, update_allowances
 
 
 def replica(index: int, state: str = "") -> UpdateStage:

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from engine.observed import timestamp
 from engine.reason import Verdict, earliest
+from resources.lifecycle.availability import FIRST_MOMENTS, breached_since, group_breached_since, is_sound
 from resources.model.view import CliqueView, GroupView, View
-from resources.policies.availability import FIRST_MOMENTS, breached_since, group_breached_since, is_sound
 
 
 class Termination(Struct, frozen=True):

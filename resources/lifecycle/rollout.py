@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from engine.observed import Live
 from engine.reason import Because, Reason
+from resources.lifecycle.startup import parents
 from resources.model.pod_facts import PodFacts, facts_of
 from resources.model.template import UpdateBudget
 from resources.model.view import CliqueView, GroupView, Removals, View
-from resources.policies.startup import parents
 
 CANNOT_SPARE: Final = "minAvailable allows no deletion"
 """Why ready outdated pods stay although it is their turn."""

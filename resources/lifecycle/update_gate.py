@@ -15,7 +15,7 @@ from engine.diff import covers
 from engine.observed import Observed
 from engine.operation import Trial
 from engine.report.printable import clipped
-from resources.policies.rollout import UpdateAllowance, UpdateStage
+from resources.lifecycle.rollout import UpdateAllowance, UpdateStage
 
 REFUSED: Final = "PodTemplateRefused"
 """The type of the condition, and the reason of the Warning."""
