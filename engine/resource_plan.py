@@ -110,9 +110,9 @@ def _create(resource: Want, context: PartContext) -> tuple[Action, ...]:
 
 
 def is_of_predecessor(foreign: Live, owner: ResourceId) -> bool:
-    """Whether a foreign object is deleted with an earlier object that had the identity of this owner."""
+    """Whether a foreign object has belonged to an earlier object with the identity of this owner: the garbage collector deletes it."""
     controller = foreign.controller
-    return foreign.deleting_since is not None and controller is not None and (controller.kind, controller.name) == (owner.kind, owner.name)
+    return controller is not None and (controller.kind, controller.name) == (owner.kind, owner.name)
 
 
 def not_served(id: ResourceId, body: Body) -> Wait:

@@ -14,8 +14,8 @@ from engine.observed import Live
 from engine.paths import get
 from engine.plan import Alarm
 from engine.reason import Verdict, earliest
-from engine.resource import Hold, Want
-from engine.resource_plan import is_of_predecessor
+from engine.resource import PLAIN, Hold, Policy, Want
+from engine.resource_plan import is_of_predecessor, keepers
 from resources.base import kinds
 from resources.children import absence, podgang
 from resources.children.child_kind import DeletionGroup, unexpected
@@ -122,7 +122,7 @@ def _scheduler_gang(view: View, gang: GangView, gangs: GangObjects, metadata: Se
 def _resource(view: View, gang: GangView, each: GangObject, after: frozenset[ResourceId]) -> Want | Hold:
     """One object of a gang, created after others of it."""
     id, owner = each.id or gang.id, Owner(gang.id, kinds.PODGANG.api_version)
-    blocker = _blocker(view, gang, id) or (Blocker(each.problem) if each.problem else None)
+    blocker = _blocker(view, gang, id, each.policy) or (Blocker(each.problem) if each.problem else None)
     if blocker is not None:
         return Hold(id, blocker.why, (owner,), after, blocked=blocker.blocked)
     why, reason = f"{id.kind} of PodGang {gang.id.name}", absence.of_gang(view, gang)
@@ -141,16 +141,17 @@ def _pod_blocker(view: View, each: GangObject, resource: Want | Hold) -> Blocker
     return None
 
 
-def _blocker(view: View, gang: GangView, id: ResourceId) -> Blocker | None:
+def _blocker(view: View, gang: GangView, id: ResourceId, policy: Policy) -> Blocker | None:
     """Why an object of a gang is neither created nor changed now, whatever its contents."""
-    if (blocker := view.gang_blockers.of(id)) and not _is_predecessor(view, gang, id):
+    if (blocker := view.gang_blockers.of(id)) and not (policy.until_gone and _is_predecessor(view, gang, id)):
         return blocker
-    is_terminating = gang.live is not None and gang.live.deleting_since is not None
-    return Blocker(f"PodGang {gang.id.name} is being deleted", blocked=False) if is_terminating else None
+    if gang.live is None or gang.live.deleting_since is None:
+        return None
+    return Blocker(f"PodGang {gang.id.name} is being deleted", blocked=bool(keepers(gang.live, PLAIN)))
 
 
 def _is_predecessor(view: View, gang: GangView, id: ResourceId) -> bool:
-    """Whether that object is being deleted with an earlier PodGang of this name: like one of the gang it works until it is gone."""
+    """Whether that object is of an earlier PodGang of this name. It works until it is gone, like one of the gang that is being deleted."""
     taken = view.gang_blockers.foreign.get(id)
     return taken is not None and is_of_predecessor(taken, gang.id)
 

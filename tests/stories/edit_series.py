@@ -215,16 +215,16 @@ TROUBLE = EditSeries(
             undo=released(kinds.SERVICE, "one-0"),
         ),
         Edit(
-            "a deleted PodGang is kept by another program",
-            held(kinds.PODGANG, "one-0"),
-            ending=Ending.STUCK,
-            undo=released(kinds.PODGANG, "one-0"),
-        ),
-        Edit(
             "a deleted clique is kept by another program",
             held(kinds.PODCLIQUE, "one-0-a"),
             ending=Ending.STUCK,
             undo=released(kinds.PODCLIQUE, "one-0-a"),
+        ),
+        Edit(
+            "a deleted PodGang is kept by another program",
+            held(kinds.PODGANG, "one-0"),
+            ending=Ending.STUCK,
+            undo=released(kinds.PODGANG, "one-0"),
         ),
         Edit(
             "a quota that the new pods exceed",

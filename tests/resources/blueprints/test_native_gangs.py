@@ -291,18 +291,32 @@ def test_a_deleted_group_works_until_its_last_pod_is_gone_and_is_created_again_t
     assert cluster.objects[group_id]["metadata"]["uid"] != old and cluster.members() == {"web-0": 2, "": 2}
 
 
-def test_a_podgang_that_a_user_deletes_comes_back_and_new_pods_join_the_group_that_its_deletion_has_left() -> None:
+@pytest.mark.parametrize("is_collected", [True, False])
+def test_a_podgang_that_a_user_deletes_comes_back_and_new_pods_join_the_group_that_it_leaves(is_collected: bool) -> None:
     cluster = cluster_with(web())
     cluster.settle()
     group_id = kinds.POD_GROUP.id("default", "web-0")
     del cluster.objects[kinds.PODGANG.id("default", "web-0")]
-    cluster.delete(group_id)  # By the garbage collector; Kubernetes keeps it for its pods.
+    if is_collected:
+        cluster.delete(group_id)  # Kubernetes keeps it for its pods.
     old = cluster.objects[group_id]["metadata"]["uid"]
     cluster.lose(*cluster.pods_of("web-0-a"))
     cluster.settle()
 
     assert cluster.members() == {"web-0": 5, "web-0-g-0": 3} and cluster.objects[group_id]["metadata"]["uid"] == old
     assert not (plan := cluster.plan()).deferred and not plan.pending and not plan.operations
+
+
+@pytest.mark.parametrize(("finalizers", "is_blocked"), [(["foregroundDeletion"], False), (["example.com/hold"], True)])
+def test_a_group_waits_for_its_podgang_that_is_being_deleted_and_is_blocked_if_others_keep_that(
+    finalizers: list[str], is_blocked: bool
+) -> None:
+    cluster = cluster_with(alone())
+    cluster.settle()
+    gang_id, group_id = kinds.PODGANG.id("default", "web-0"), kinds.POD_GROUP.id("default", "web-0")
+    cluster.write(gang_id, {"metadata": {"finalizers": finalizers, "deletionTimestamp": cluster.stamp()}})
+
+    assert [wait.blocked for wait in cluster.plan().deferred if wait.id == group_id] == [is_blocked]
 
 
 def test_a_set_that_is_deleted_takes_its_pods_first_then_its_groups() -> None:
