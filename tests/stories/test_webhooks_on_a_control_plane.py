@@ -236,8 +236,10 @@ def test_graphs_are_converted_between_their_versions(plane: ControlPlane) -> Non
     authority = base64.b64encode(CONVERTERS[0].authority.cert_pem.bytes()).decode()
     definition["spec"]["conversion"]["webhook"]["clientConfig"] = {"url": url, "caBundle": authority}
     crd = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition['metadata']['name']}"
-    patched = call(plane, crd, {"spec": {key: definition["spec"][key] for key in ("versions", "conversion")}}, method="PATCH")
-    assert patched[0] == 200, patched
+    stored = call(plane, crd)[1]
+    both = {key: definition["spec"][key] for key in ("versions", "conversion")}
+    defined = call(plane, crd, {**stored, "spec": {**stored["spec"], **both}}, method="PUT")
+    assert defined[0] == 200, defined
     newer = GRAPHS.replace("v1alpha1", "v1beta1")
     until(lambda: plane.call(newer)[0] == 200)
     body = beta(component("decode", "decode", compilationCache={"pvcName": "cache"}))

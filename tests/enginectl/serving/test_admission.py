@@ -29,7 +29,16 @@ from resources.admission.managed_rules import DISABLE_PROTECTION, Protection
 from resources.admission.review import MAX_BYTES, answered
 from resources.base.kinds import CRD, DYNAMO_GRAPH, NAMESPACE, PODCLIQUE, PODCLIQUESET, TOPOLOGY_BINDING
 from resources.children.table import CHILDREN
-from resources.install.webhooks import AUTHORIZER, DEFAULT_GRAPH, DEFAULT_SET, VALIDATE_BINDING, VALIDATE_GRAPH, VALIDATE_SET, Webhook
+from resources.install.webhooks import (
+    AUTHORIZER,
+    CONVERT,
+    DEFAULT_GRAPH,
+    DEFAULT_SET,
+    VALIDATE_BINDING,
+    VALIDATE_GRAPH,
+    VALIDATE_SET,
+    Webhook,
+)
 from resources.ports.configuration import Configuration
 from resources.schema.crds import crds
 from tests.providers.http.talking import Events, elsewhere, read_answers, request, served
@@ -116,6 +125,18 @@ async def answer_of(judge: Judge, webhook: Webhook, document: Any) -> HttpRespon
     """The answer of a webhook to a review, or to the bytes of one."""
     body = document if isinstance(document, bytes) else orjson.dumps(document)
     return await judge.answer(webhook, IncomingRequest("POST", webhook.path, body=body))
+
+
+async def test_graphs_are_converted_where_the_webhooks_are() -> None:
+    document = {"uid": "u", "desiredAPIVersion": "nvidia.com/v1beta1", "objects": [graph()]}
+    asked = orjson.dumps({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": document})
+    handler = admission_routes(judge_of())["POST", CONVERT]
+
+    answer, fault = [await handler(IncomingRequest("POST", CONVERT, body=body)) for body in (asked, b"{")]
+
+    (converted,) = orjson.loads(answer.body)["response"]["convertedObjects"]
+    assert (converted["apiVersion"], converted["spec"]["components"][0]["name"]) == ("nvidia.com/v1beta1", "decode")
+    assert (answer.status, fault.status) == (200, 400)
 
 
 async def test_defaults_never_deny_and_validation_changes_nothing() -> None:
