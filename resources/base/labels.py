@@ -34,7 +34,12 @@ ENGINE_PREFIX = "engine.grove.io/"
 
 STEERING_SETS = (ENGINE_PREFIX, "scheduling.grove.io/", "kai.scheduler/")
 """The beginnings of annotations that steer sets. Grove's own are written by admission, and may not change."""
-STEERING_GRAPHS = (*STEERING_SETS, GROVE_PREFIX, "nvidia.com/enable-grove", "nvidia.com/kai-scheduler-queue", "nvidia.com/enable-metrics")
+VLLM_BACKEND = "nvidia.com/vllm-distributed-executor-backend"
+"""The annotation of a graph, or of its service, that names the executor of vLLM over several nodes: `mp` or `ray`, in any case."""
+STEERING_GRAPHS = (
+    *(*STEERING_SETS, GROVE_PREFIX),
+    *("nvidia.com/enable-grove", "nvidia.com/kai-scheduler-queue", "nvidia.com/enable-metrics", VLLM_BACKEND),
+)
 """Those that steer graphs."""
 
 DOMAIN_PLACEMENT = "engine.grove.io/domain-placement"

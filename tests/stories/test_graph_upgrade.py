@@ -118,6 +118,18 @@ async def test_what_runs_ray_keeps_it_in_the_new_form_until_the_executor_is_name
 
 
 @pytest.mark.parametrize("path", PATHS)
+async def test_an_annotation_that_leaves_the_manifest_goes_and_the_executor_stays(path: str) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        await cluster.sync(manifests=[serving("vllm", path, "1.2.0", **{BACKEND: "mp"})])
+        before = uids(cluster)
+
+        await cluster.sync(manifests=[serving("vllm", path, "1.2.0")])
+
+        assert BACKEND not in annotations(cluster)
+        assert (uids(cluster), annotations(cluster)[VLLM_EXECUTORS]) == (before, "decode=mp")
+
+
+@pytest.mark.parametrize("path", PATHS)
 async def test_a_new_graph_keeps_its_executor_whatever_its_image_becomes_and_its_annotations(path: str) -> None:
     async with stage(addons=ADDONS[path]) as cluster:
         await settled(cluster, serving("vllm", path, "1.3.0"))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
+from resources.base.labels import VLLM_EXECUTORS
 from resources.ports.configuration import Configuration, DynamoSettings
 from tests.builders import clique, group, podcliqueset
 from tests.controlplane.cluster import ControlPlane
@@ -37,6 +38,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 READY = ("successful", "All resources are ready")
 QUEUE = "nvidia.com/kai-scheduler-queue"
 GROVE = "nvidia.com/enable-grove"
+BACKEND = "nvidia.com/vllm-distributed-executor-backend"
 WITHOUT_GROVE = {GROVE: "false"}
 REPLACED = {"engine.grove.io/allow-replace": "true"}
 WHOLE_NODE = {"limits": {"gpu": "8"}}
@@ -214,6 +216,28 @@ async def test_without_grove_a_graph_runs_in_leader_worker_sets_and_deployments_
         await cluster.settle()
         assert await cluster.left(kinds.DYNAMO_GRAPH, kinds.LEADER_WORKER_SET, kinds.VOLCANO_POD_GROUP) == []
         await cluster.emptied()
+
+
+@pytest.mark.parametrize(("path", "annotations"), [("grove", {}), ("lws", WITHOUT_GROVE)])
+async def test_nodes_of_vllm_join_without_ray_and_nothing_is_written_again(
+    plane: ControlPlane, path: str, annotations: dict[str, str]
+) -> None:
+    joined = service(nodes=2, script="python3 -m dynamo.vllm --model m -tp 16", resources=WHOLE_NODE)
+    ranks = service(nodes=2, script="python3 -m dynamo.vllm --model m -dp 16", resources=WHOLE_NODE)
+    async with cluster_of(plane, f"graph-mp-{path}") as cluster, volcano_substitute(plane):
+        await cluster.apply(graph("join", {**annotations, BACKEND: "mp"}, joined=joined, ranks=ranks))
+        await cluster.settle()
+
+        assert (await cluster.state("join"), await cluster.running()) == (READY, 4)
+        pods = await cluster.objects(kinds.POD)
+        (wait,) = [each for pod in pods.values() for each in pod["spec"].get("initContainers", ())]
+        index = {"grove": "GROVE_PCSG_POD_INDEX", "lws": "LWS_WORKER_INDEX"}[path]
+        names = [env["name"] for env in wait["env"]]
+        assert wait["name"] == "wait-for-leader-mp"
+        assert names.index(index) < names.index("LEADER_HOST")
+        (graph_,) = (await cluster.objects(kinds.DYNAMO_GRAPH)).values()
+        assert graph_["metadata"]["annotations"][VLLM_EXECUTORS] == "joined=mp,ranks=mp"
+        assert await cluster.settle() == {}
 
 
 async def test_a_running_graph_changes_from_grove_to_leader_worker_sets_and_back(plane: ControlPlane) -> None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from engine.report.printable import printable
 from resources.base.fields import mapping
-from resources.base.labels import VLLM_EXECUTORS
+from resources.base.labels import VLLM_BACKEND, VLLM_EXECUTORS
 from resources.dynamo.backends.parallelism import framework_words
 from resources.dynamo.backends.written_flags import EXECUTOR, written_flags
 from resources.dynamo.model.framework import Framework
@@ -16,8 +16,7 @@ from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.model.names import clique_names
 from resources.dynamo.model.runtime import runtime_of, version_of
 
-BACKEND: Final = "nvidia.com/vllm-distributed-executor-backend"
-"""The annotation of a service, or of its graph, that names the executor: `mp` or `ray`, in any case."""
+BACKEND: Final = VLLM_BACKEND
 ORIGIN: Final = "nvidia.com/dynamo-operator-origin-version"
 """The annotation of a graph with the version of Dynamo's operator that made it."""
 MP_IS_DEFAULT: Final = (1, 0, 0)
