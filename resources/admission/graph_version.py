@@ -15,6 +15,8 @@ from resources.admission.graph_defaults import defaulted
 from resources.admission.metadata_rules import GENERATED_BASE, GENERATED_SUFFIX
 from resources.admission.set_version import VERSION, SetVersion, read_object, spec_of, version_of
 from resources.base.kinds import DYNAMO_GRAPH
+from resources.base.labels import VLLM_EXECUTORS
+from resources.dynamo.backends.executor import executor_record
 from resources.dynamo.model.form import PodForm, with_form
 from resources.dynamo.model.graph import InferenceGraph, read_graph
 from resources.dynamo.objects.podcliqueset import PlannedSet
@@ -57,10 +59,18 @@ class GraphVersion(Struct, frozen=True, eq=False, dict=True):
         return below(new, self.all_findings) if new else ()
 
     def graph(self, id: ResourceId, annotations: Mapping[str, str], api_version: str = ALPHA) -> InferenceGraph:
-        """The graph of this name; the same object for the same annotations. The spec has its shape."""
+        """The graph of this name; the same object for the same annotations. The spec has its shape.
+
+        A record of executors that are chosen without it as well says nothing: the graph is the same object with and without it.
+        """
         assert self.parsed is not None
         parsed = self.parsed
-        return self.memo.recall("graph", (id, annotations, api_version), lambda: read_graph(id, annotations, parsed, api_version))
+        record, plain = annotations.get(VLLM_EXECUTORS), {key: value for key, value in annotations.items() if key != VLLM_EXECUTORS}
+        unrecorded = self.memo.recall("graph", (id, plain, api_version), lambda: read_graph(id, plain, parsed, api_version))
+        if not record or executor_record(unrecorded) == record:
+            return unrecorded
+        facts = (id, annotations, api_version)
+        return self.memo.recall("recorded graph", facts, lambda: read_graph(id, annotations, parsed, api_version))
 
     def graph_of(self, metadata: ObjectMeta, unrecorded: PodForm, api_version: str = ALPHA) -> InferenceGraph:
         """The graph with these metadata; `unrecorded` is the form of its pods if none is recorded. A name that is to be generated counts
