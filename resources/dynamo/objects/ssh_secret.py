@@ -74,7 +74,7 @@ def created_secrets(graph: InferenceGraph, settings: DynamoSettings, live: Mappi
         if name in live and not _is_ours(live[name], graph, is_shared=is_shared):
             continue
         body = manifest(kinds.SECRET, graph.namespace, name, own_labels(graph), type="Opaque", data=dict.fromkeys(SSH_KEYS, GENERATED))
-        owner = Owner(graph.id, kinds.DYNAMO_GRAPH.api_version, controller=not is_shared)
+        owner = Owner(graph.id, graph.api_version, controller=not is_shared)
         policy = Policy(create_only=True, shared=is_shared, omitted=omitted_fields(kinds.SECRET))
         yield Want(kinds.SECRET.id(graph.namespace, name), "SSH key pair for TensorRT-LLM", (owner,), body=body, policy=policy)
 
