@@ -45,7 +45,7 @@ PACKAGES = [path for path in EXAMPLES if (path / "pyproject.toml").exists()]
 """Examples of plug-ins, whose kinds no cluster here serves."""
 WORKLOADS = [path for path in EXAMPLES if path not in PACKAGES]
 GANGS = ROOT / "examples" / "12-native-gangs"
-"""It needs kube-scheduler of Kubernetes 1.37: `tests/stories/test_native_gangs_on_a_control_plane.py` runs it."""
+"""It needs gangs of kube-scheduler: `test_native_gangs_example.py` runs it, and `tests/stories/test_native_gangs_on_a_control_plane.py`."""
 IN_MEMORY = [path for path in WORKLOADS if path != GANGS]
 KINDS: dict[str, Kind] = {"pcs": PODCLIQUESET, "pcsg": SCALING_GROUP, "computedomain": COMPUTE_DOMAIN, "dgd": DYNAMO_GRAPH}
 ROOTS = {kind.name: kind for kind in (PODCLIQUESET, DYNAMO_GRAPH, TOPOLOGY_BINDING)}
