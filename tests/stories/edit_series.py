@@ -221,12 +221,6 @@ TROUBLE = EditSeries(
             undo=released(kinds.PODCLIQUE, "one-0-a"),
         ),
         Edit(
-            "a deleted PodGang is kept by another program",
-            held(kinds.PODGANG, "one-0"),
-            ending=Ending.STUCK,
-            undo=released(kinds.PODGANG, "one-0"),
-        ),
-        Edit(
             "a quota that the new pods exceed",
             together(limited("few", pods=4, used=2), scaled(SET, "one", 3)),
             ending=Ending.STUCK,
@@ -235,6 +229,13 @@ TROUBLE = EditSeries(
         ),
         Edit("pods that the API server refuses", applied(of_pod(BAD_PORT)), ending=Ending.STUCK, undo=applied(small())),
         Edit("pods that no node can take", applied(of_pod(GIANT)), ending=Ending.TIMED_OUT, undo=applied(small())),
+        # Last: the PodGroup of that PodGang goes with its last pod, which no forecast of a later edit knows.
+        Edit(
+            "a deleted PodGang is kept by another program",
+            held(kinds.PODGANG, "one-0"),
+            ending=Ending.STUCK,
+            undo=released(kinds.PODGANG, "one-0"),
+        ),
     ],
 )
 
