@@ -15,7 +15,7 @@ from engine.reason import Because, Reason
 from engine.resource import Body, Drop, Hold, Path, Policy, Resource, Want, held
 from engine.verb import Verb
 from resources.base import kinds, labels, names
-from resources.base.affinity import with_anti_affinity
+from resources.base.added_to_pods import with_anti_affinity
 from resources.base.fields import manifest, mappings
 from resources.children import absence, podclique, podgang, resource_claim, scheduler_gang
 from resources.children.child_kind import DeletionGroup, EventTexts

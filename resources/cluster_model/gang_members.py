@@ -11,7 +11,7 @@ from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from resources.base import kinds, labels
-from resources.base.affinity import REQUIRED
+from resources.base.added_to_pods import REQUIRED
 from resources.base.fields import mapping, mappings
 
 Find = Callable[[ResourceId], Body | None]

@@ -12,9 +12,9 @@ from msgspec import Struct
 from engine.ids import ResourceId
 from engine.observed import Live
 from resources.base import kinds, labels, names
+from resources.base.added_to_pods import NON_ROOT, RESTRICTED
 from resources.base.fields import mapping
 from resources.base.names import POD_INFO, TOKEN, WAITER
-from resources.base.security import NON_ROOT, RESTRICTED
 from resources.model.template import Clique
 from resources.model.view import CliqueView, GroupView, View
 

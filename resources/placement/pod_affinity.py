@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from engine.resource import Body
-from resources.base.affinity import REQUIRED
+from resources.base.added_to_pods import REQUIRED
 from resources.base.fields import mapping, mappings
 from resources.placement.node_fit import PodRequirements, is_selected, matches_expressions, texts
 

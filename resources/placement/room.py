@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.resource import Body
-from resources.base.affinity import HOSTNAME
+from resources.base.added_to_pods import HOSTNAME
 from resources.placement.cluster_room import CRITICAL, ClusterRoom, LabelledPods, NodeUsage, RoomNode, usage_of
 from resources.placement.node_fit import capacity_for, mismatch
 from resources.placement.pod_affinity import selects

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from grove_sandbox.actors.pool import Pool, Shortage
-from resources.base.affinity import REQUIRED
+from resources.base.added_to_pods import REQUIRED
 from resources.placement.cluster_room import ClusterRoom
 from resources.placement.node_fit import mismatch, requirements_of, short_of
 from resources.placement.packing import left_over

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from engine.resource import Body
-from resources.base.security import NOBODY, NON_ROOT, RESTRICTED
+from resources.base.added_to_pods import NOBODY, NON_ROOT, RESTRICTED
 from resources.dynamo.backends.addresses import by_kubelet
 from resources.dynamo.backends.port import Placement
 

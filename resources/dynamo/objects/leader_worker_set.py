@@ -8,7 +8,7 @@ from msgspec import Struct
 from engine.observed import Live
 from engine.resource import Body, Policy, Want
 from resources.base import kinds
-from resources.base.affinity import with_anti_affinity
+from resources.base.added_to_pods import with_anti_affinity
 from resources.base.fields import manifest, mapping, mappings
 from resources.base.labels import GANG_FORM, POD_FORM
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role

@@ -8,7 +8,7 @@ from engine.ids import Kind
 from grove_sandbox.actors.body import uid_of
 from grove_sandbox.actors.pool import Pool, Shortage
 from grove_sandbox.actors.store import Store
-from resources.base.affinity import REQUIRED
+from resources.base.added_to_pods import REQUIRED
 from resources.base.kinds import POD
 from resources.placement.node_fit import requirements_of
 from resources.placement.pod_affinity import PREFERRED, affinity_of

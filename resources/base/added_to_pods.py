@@ -1,4 +1,4 @@
-"""Affinity: the fields of a pod spec that say on which nodes its pod may run, as other pods are there."""
+"""What the engine adds to pods of every kind: the security context of its containers, and terms of affinity."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,6 +8,18 @@ from resources.base.fields import mapping
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 """The label of every node with its name."""
+RESTRICTED: Final[dict[str, Any]] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""What the pod security standard `restricted` asks of a container, besides `NON_ROOT`. A pod for Windows may have none of it."""
+NON_ROOT: Final = {"runAsNonRoot": True}
+"""The user is that of the image, by its number, or the one that the cluster chooses."""
+NOBODY: Final = 65534
+"""The user of a container whose image may have root, or a user without a number, which a kubelet cannot tell from root."""
+
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
