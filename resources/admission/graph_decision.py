@@ -12,6 +12,7 @@ from resources.admission import (
     graph_executor_rules,
     graph_field_rules,
     graph_objects,
+    graph_provider_rules,
     graph_rules,
     graph_schedulers,
     graph_update_rules,
@@ -94,6 +95,7 @@ def _decide(request: Request, configuration: Configuration, memo: Memo, judge_se
         *warnings,
         *graph_warnings.warnings(graph),
         *graph_field_rules.warnings(graph),
+        *graph_provider_rules.warnings(graph, configuration),
         *graph_warnings.mistyped(model, configuration),
         *pods.warnings,
     )
@@ -156,6 +158,7 @@ def _own_issues(act: Act, model: DynamoGraphDeployment, graph: InferenceGraph, c
     """The issues of the graph itself, besides those of its pods."""
     yield from metadata_rules.issues(model.metadata, namespaced=True)
     yield from graph.memo.recall("issues", (configuration,), lambda: tuple(_graph_issues(graph, configuration)))
+    yield from graph_provider_rules.issues(graph, model.metadata.annotations or {})
     if act is Act.CREATE:
         yield from graph_objects.name_issues(graph)
 

@@ -18,7 +18,7 @@ def issues(graph: InferenceGraph) -> Iterator[Issue]:
         version = service.spec.runtime_version_override
         if version and version_of(version) is None:
             yield Issue((*service_path(service.name), "runtimeVersionOverride"), ErrorType.INVALID, MUST_BE_SEMVER, version)
-    if not graph.is_current:
+    if not graph.knows_ranks:
         return
     yield from _annotations(("metadata", "annotations"), graph.annotations)
     for service in graph.services:

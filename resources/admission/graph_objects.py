@@ -18,7 +18,7 @@ from resources.dynamo.objects.components import MOST_INSTANCES
 from resources.dynamo.objects.leader_worker_set import group_templates
 from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
 from resources.dynamo.objects.service import service_name
-from resources.dynamo.orchestrator import queue_of
+from resources.dynamo.orchestrator import queue_of, volcano_queue
 from resources.dynamo.pods.builder import PodFault, built_pod
 from resources.ports.configuration import KAI_SCHEDULER, Configuration, DynamoSettings
 from resources.ports.references import NoReferences
@@ -120,9 +120,10 @@ def planned_set(graph: InferenceGraph, configuration: Configuration) -> PlannedS
     """
     if not graph.may_use_grove or not _is_buildable(graph):
         return None
-    queue = queue_of(graph) if KAI_SCHEDULER in configuration.schedulers else None
+    volcano = volcano_queue(graph, configuration.schedulers)
+    queue = queue_of(graph) if KAI_SCHEDULER in configuration.schedulers and volcano is None else None
     try:
-        return podcliqueset(graph, configuration.dynamo, queue)
+        return podcliqueset(graph, configuration.dynamo, queue, volcano)
     except PodFault:
         return None
 

@@ -6,6 +6,7 @@ from resources.admission.computable_rules import NOT_ENABLED
 from resources.admission.graph_rules import quote, service_path
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.group_scheduler import VOLCANO
+from resources.dynamo.orchestrator import volcano_queue
 from resources.ports.configuration import KAI_SCHEDULER, Configuration
 from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.unknown_fields import instead
@@ -16,15 +17,18 @@ def issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issu
     yield from _grove_issues(graph, configuration) if graph.may_use_grove else _component_issues(graph)
 
 
-def implied_scheduler(configuration: Configuration) -> str:
-    """The scheduler of a PodCliqueSet's pods that name none: KAI where it is enabled, else the default."""
+def implied_scheduler(graph: InferenceGraph, configuration: Configuration) -> str:
+    """The scheduler of a PodCliqueSet's pods that name none: Volcano if the graph names its queue, KAI where it is enabled, else the
+    default."""
+    if volcano_queue(graph, configuration.schedulers) is not None:
+        return VOLCANO
     return KAI_SCHEDULER if KAI_SCHEDULER in configuration.schedulers else configuration.default_scheduler
 
 
 def _grove_issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:
     """All services must have the same scheduler, which must be enabled. One that names none has the implied one."""
     named = {service.name: service.scheduler for service in graph.services if service.scheduler}
-    schedulers = {service.name: named.get(service.name) or implied_scheduler(configuration) for service in graph.services}
+    schedulers = {service.name: named.get(service.name) or implied_scheduler(graph, configuration) for service in graph.services}
     reference = next((service for service in schedulers if service not in named), next(iter(named), ""))
     for service, name in named.items():
         if name != schedulers[reference]:

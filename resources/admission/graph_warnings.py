@@ -5,6 +5,7 @@ from typing import Final
 
 from engine.resource import Body
 from resources.admission import annotation_rules
+from resources.admission.graph_provider_rules import DISAGGREGATED_SETS
 from resources.admission.graph_rules import quote, service_field, service_path
 from resources.base import names
 from resources.base.fields import mapping
@@ -13,12 +14,12 @@ from resources.dynamo.backends.executor import BACKEND, ORIGIN
 from resources.dynamo.backends.parallelism import mismatch
 from resources.dynamo.model.form import PROVIDER
 from resources.dynamo.model.framework import WORKERS, Framework
-from resources.dynamo.model.graph import ENABLE_GROVE, ENABLE_METRICS, KAI_QUEUE, GraphService, InferenceGraph
+from resources.dynamo.model.graph import ENABLE_GROVE, ENABLE_METRICS, KAI_QUEUE, VOLCANO_QUEUE, GraphService, InferenceGraph
 from resources.dynamo.model.runtime import runtime_of
 from resources.dynamo.objects.components import component_notes
 from resources.dynamo.objects.ingress import ingress_notes
 from resources.dynamo.objects.pod_template import DISCOVERY_OFF, STRATEGY
-from resources.dynamo.objects.podcliqueset import set_notes
+from resources.dynamo.objects.podcliqueset import UPDATE_STRATEGY, set_notes
 from resources.dynamo.objects.service import service_notes
 from resources.dynamo.pods.defaults import PLANNER_ACCOUNT
 from resources.dynamo.versions.api_versions import ALPHA_ONLY
@@ -30,7 +31,7 @@ from resources.schema.meta import ObjectMeta
 KEYS: Final = frozenset(
     (
         *(ENABLE_GROVE, KAI_QUEUE, ENABLE_METRICS, STRATEGY, DISCOVERY_OFF, POD_FORM, SPREAD, PROVIDER, ALPHA_ONLY, OTHER_VERSION),
-        *(BACKEND, ORIGIN, VLLM_EXECUTORS),
+        *(BACKEND, ORIGIN, VLLM_EXECUTORS, VOLCANO_QUEUE, UPDATE_STRATEGY, DISAGGREGATED_SETS),
     )
 )
 """The annotations that are read from graphs alone."""
@@ -104,7 +105,7 @@ def _service(service: GraphService) -> Iterator[str]:
 def _runtime(graph: InferenceGraph, service: GraphService) -> Iterator[str]:
     """That the version of a worker's runtime is assumed, because nothing says it."""
     is_worker = service.is_multinode or service.component_type in WORKERS
-    if graph.is_current and is_worker and (runtime := runtime_of(graph, service)).is_assumed:
+    if graph.knows_ranks and is_worker and (runtime := runtime_of(graph, service)).is_assumed:
         tag = quote(runtime.image.tag)
         yield (
             f"{service_field(service.name)}: the tag {tag} of its image is no version, so the newest runtime is assumed; "

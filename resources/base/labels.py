@@ -39,6 +39,7 @@ VLLM_BACKEND = "nvidia.com/vllm-distributed-executor-backend"
 STEERING_GRAPHS = (
     *(*STEERING_SETS, GROVE_PREFIX),
     *("nvidia.com/enable-grove", "nvidia.com/kai-scheduler-queue", "nvidia.com/enable-metrics", VLLM_BACKEND),
+    *("nvidia.com/volcano-queue", "nvidia.com/grove-update-strategy"),
 )
 """Those that steer graphs."""
 

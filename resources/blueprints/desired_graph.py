@@ -182,7 +182,8 @@ def lookups(graph: InferenceGraph, configuration: Configuration) -> tuple[Resour
     secrets += ssh_secret.shared_secrets(graph, configuration.dynamo) if secrets else []
     claims = [name for service in graph.services for name in pvc.mounted_claims(service)]
     claims += [entry.name for entry in graph.pvcs if entry.name]
-    queues = [orchestrator.queue_of(graph)] if KAI_SCHEDULER in configuration.schedulers else []
+    is_by_kai = KAI_SCHEDULER in configuration.schedulers and orchestrator.volcano_queue(graph, configuration.schedulers) is None
+    queues = [orchestrator.queue_of(graph)] if is_by_kai else []
     return (
         *(kinds.SECRET.id(graph.namespace, name) for name in dict.fromkeys(secrets)),
         *(kinds.PVC.id(graph.namespace, name) for name in dict.fromkeys(claims)),
@@ -213,14 +214,15 @@ def _on_grove(observed: Observed, graph: InferenceGraph, configuration: Configur
     services = tuple(frontend_services(graph, configuration.dynamo))
     resources = (*services, *obsolete_components(graph, observed.slice(ONLY), {each.id for each in services}, "Grove runs the graph now"))
     notes = tuple(_kai_notes(observed, graph, configuration))
-    queue = orchestrator.queue_of(graph) if _uses_kai(observed, configuration) else None
+    volcano = orchestrator.volcano_queue(graph, configuration.schedulers)
+    queue = orchestrator.queue_of(graph) if volcano is None and _uses_kai(observed, configuration) else None
     states = service_states(graph, observed.elsewhere, lambda: _pods(observed))
     id = set_id(graph)
     if queue is not None and observed.looked_up.get(kinds.KAI_QUEUE.id("", queue), observed.root) is None:
         why = orchestrator.queue_missing(queue)
         failure = f"failed to determine kai-scheduler queue: kai-scheduler queue validation failed: {why}"
         return GraphPlan(states=states, deferred=(Wait(id, why, blocked=True),), failure=failure)
-    planned = podcliqueset(graph, configuration.dynamo, queue)
+    planned = podcliqueset(graph, configuration.dynamo, queue, volcano)
     if planned is None:
         return GraphPlan((*resources, *_removed_sets(observed, "no service has replicas")), states=states)
     plan = GraphPlan(resources, states=states, notes=(*planned.warnings, *notes))

@@ -126,7 +126,7 @@ def _admitted(observed: Observed, configuration: Configuration, memo: Memo) -> A
 def _with_running(body: Body, observed: Observed, memo: Memo) -> Body:
     """The graph with the executors of what runs, if the form of its pods records them and it has no record."""
     annotations = annotations_of(body)
-    if form_of(annotations) is not PodForm.CURRENT or annotations.get(labels.VLLM_EXECUTORS):
+    if not form_of(annotations).includes(PodForm.THIRD) or annotations.get(labels.VLLM_EXECUTORS):
         return body
     facts = (tuple(observed.nested.values()), observed.slice(ONLY))
     running: str = memo.recall("running executors", facts, lambda: running_executors(observed))

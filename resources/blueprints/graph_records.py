@@ -86,7 +86,7 @@ def records(graph: InferenceGraph, orchestrator: Orchestrator | None) -> Mapping
     if not graph.is_recorded:
         return {}
     provider = next((name for name, each in PROVIDERS.items() if each is orchestrator), "")
-    executors = executor_record(graph) if graph.is_current else ""
+    executors = executor_record(graph) if graph.knows_ranks else ""
     own = {PROVIDER: provider, labels.VLLM_EXECUTORS: executors}
     return {labels.POD_FORM: graph.form.value, **{key: value for key, value in own.items() if value}}
 
@@ -94,7 +94,7 @@ def records(graph: InferenceGraph, orchestrator: Orchestrator | None) -> Mapping
 def form_notes(observed: Observed, graph: InferenceGraph) -> Iterator[str]:
     """That the pods of a graph keep their form although new graphs have another one, and how to ask for that one."""
     names = [service.name for service in graph.services if service.is_multinode]
-    if not names or graph.is_current or _asks_for_its_form(observed):
+    if not names or graph.knows_ranks or _asks_for_its_form(observed):
         return
     missing = "mp and data parallelism of vLLM" if graph.is_recorded else "different nodes for pods of a replica"
     yield (
@@ -115,7 +115,7 @@ def _asks_for_its_form(observed: Observed) -> bool:
 
 def executor_notes(graph: InferenceGraph) -> Iterator[str]:
     """By what the nodes of vLLM services join, and why: one line for each reason."""
-    if not graph.is_current:
+    if not graph.knows_ranks:
         return
     by_choice: dict[ExecutorChoice, list[str]] = {}
     for service in distributed_services(graph):

@@ -10,9 +10,9 @@ from engine.ids import Kind
 from engine.observed import Observed
 from resources.base import kinds
 from resources.base.fields import annotations_of
-from resources.dynamo.model.form import PROVIDER
-from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, InferenceGraph, Orchestrator
-from resources.ports.configuration import KAI_SCHEDULER, ONLY
+from resources.dynamo.model.form import PROVIDER, PodForm
+from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, VOLCANO_QUEUE, InferenceGraph, Orchestrator
+from resources.ports.configuration import KAI_SCHEDULER, ONLY, VOLCANO_SCHEDULER
 
 NOT_AVAILABLE = "no multinode orchestrator available"
 NAMES = {Orchestrator.GROVE: "Grove's objects", Orchestrator.COMPONENTS: "LeaderWorkerSets and Deployments"}
@@ -82,19 +82,30 @@ def _unserved_groups(orchestrator: Orchestrator, graph: InferenceGraph, unserved
 
 
 def recorded_orchestrator(observed: Observed) -> Orchestrator | None:
-    """What was chosen to run a graph: what it records, else what runs it. None if nothing does, or both while one replaces the other."""
-    provider = annotations_of(observed.root.body).get(PROVIDER)
-    if provider in PROVIDERS:
-        return PROVIDERS[provider]
-    own = observed.slice(ONLY)
-    runs = {Orchestrator.GROVE: bool(observed.nested), Orchestrator.COMPONENTS: any(any(own.of(kind.name)) for kind in COMPONENTS)}
-    running = [orchestrator for orchestrator, is_running in runs.items() if is_running]
-    return running[0] if len(running) == 1 else None
+    """What was chosen to run a graph: what runs it, else what it records. None if nothing does, or both while one replaces the other.
+
+    What runs counts first, so that an edit of the record replaces nothing; what is being deleted counts as well only without a record.
+    """
+    provider = PROVIDERS.get(annotations_of(observed.root.body).get(PROVIDER, ""))
+    sets = [nested.root for nested in observed.nested.values()]
+    components = [live for kind in COMPONENTS for live in observed.slice(ONLY).of(kind.name)]
+    runs = {Orchestrator.GROVE: sets, Orchestrator.COMPONENTS: components}
+    running = [each for each, lives in runs.items() if any(provider is None or live.deleting_since is None for live in lives)]
+    return running[0] if len(running) == 1 else provider
 
 
 def queue_of(graph: InferenceGraph) -> str:
     """The KAI queue that the graph names, else the default one."""
     return graph.annotations.get(KAI_QUEUE, "").strip() or DEFAULT_QUEUE
+
+
+def volcano_queue(graph: InferenceGraph, schedulers: Collection[str]) -> str | None:
+    """The queue in which Volcano schedules the pods of a graph on Grove: the one that it names, if Volcano is enabled; else None.
+
+    Graphs of older forms of pods keep their scheduler.
+    """
+    queue = graph.annotations.get(VOLCANO_QUEUE, "").strip()
+    return queue if queue and graph.form.includes(PodForm.FOURTH) and graph.may_use_grove and VOLCANO_SCHEDULER in schedulers else None
 
 
 def uses_kai(schedulers: Collection[str], unserved: Collection[str]) -> bool:

@@ -35,13 +35,13 @@ async def test_a_manifest_that_no_longer_has_the_annotation_removes_it_and_repla
     async with stage(addons=("lws", "volcano")) as cluster:
         await cluster.sync(manifests=[made({GROVE: "false"})])
         before = uids(cluster)
-        assert annotations(cluster) == {GROVE: "false", PROVIDER: "component", POD_FORM: "3", VLLM_EXECUTORS: "decode=ray"}
+        assert annotations(cluster) == {GROVE: "false", PROVIDER: "component", POD_FORM: "4", VLLM_EXECUTORS: "decode=ray"}
 
         noted = notes(await cluster.look([made()]))
         report = await cluster.sync(manifests=[made()])
 
         assert (report.ending, uids(cluster)) == (Ending.DONE, before)
-        assert annotations(cluster) == {PROVIDER: "component", POD_FORM: "3", VLLM_EXECUTORS: "decode=ray"}
+        assert annotations(cluster) == {PROVIDER: "component", POD_FORM: "4", VLLM_EXECUTORS: "decode=ray"}
         assert f"the annotation {GROVE} is removed, as the manifest no longer has it; what runs the graph stays" in noted
         assert "--allow-replace" in noted
 
@@ -109,3 +109,25 @@ async def test_every_annotation_that_steers_goes_with_the_manifest(key: str) -> 
 
         assert key not in annotations(cluster)
         assert annotations(cluster)["team"] == "a"
+
+
+@pytest.mark.parametrize("recorded", ["component", "grove"])
+async def test_a_new_graph_is_run_by_what_its_manifest_records(recorded: str) -> None:
+    async with stage(addons=("lws", "volcano")) as cluster:
+        report = await cluster.sync(manifests=[made({PROVIDER: recorded})])
+
+        assert report.ending is Ending.DONE
+        assert bool(cluster.there(kinds.LEADER_WORKER_SET)) is (recorded == "component")
+        assert bool(cluster.there(kinds.PODCLIQUESET)) is (recorded == "grove")
+
+
+async def test_an_edit_of_the_record_replaces_nothing_and_is_put_back() -> None:
+    async with stage(addons=("lws", "volcano")) as cluster:
+        await cluster.sync(manifests=[made()])
+        before = uids(cluster)
+        await cluster.kubectl.patch(kinds.DYNAMO_GRAPH, "default", "chat", {"metadata": {"annotations": {PROVIDER: "component"}}})
+
+        assert (await cluster.sync()).ending is Ending.DONE
+
+        assert uids(cluster) == before
+        assert annotations(cluster)[PROVIDER] == "grove"

@@ -46,9 +46,9 @@ class ExecutorChoice(Struct, frozen=True):
 def executor_of(graph: InferenceGraph, service: GraphService) -> ExecutorChoice:
     """The executor of a vLLM service on several nodes: the first that an annotation, its command, what runs, or its origin names.
 
-    In forms of pods before the current one it is Ray, whatever else is said.
+    In the first two forms of pods it is Ray, whatever else is said.
     """
-    if not graph.is_current:
+    if not graph.knows_ranks:
         return ExecutorChoice(Executor.RAY, "it is that of the form of its pods")
     return graph.memo.recall(("executor", service.name), (), lambda: _executor_of(graph, service))
 

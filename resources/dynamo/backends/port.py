@@ -43,9 +43,9 @@ class Placement(Struct, frozen=True):
     """The image of the container if it is known to have no Ray."""
 
     @property
-    def is_current(self) -> bool:
-        """Whether the pod has the current form."""
-        return self.form is PodForm.CURRENT
+    def knows_ranks(self) -> bool:
+        """Whether the pod has the third form or a later one."""
+        return self.form.includes(PodForm.THIRD)
 
     @property
     def is_recorded(self) -> bool:

@@ -25,7 +25,7 @@ class Sglang(Struct, frozen=True):
         """The container with the flags of its rank, or as it is with a warning if its command is not recognised."""
         if placement.role is Role.WORKER:
             container = without_probes(container)
-        own = _written(container) if placement.is_current else ()
+        own = _written(container) if placement.knows_ranks else ()
         added = [flag for flag in _flags(placement) if flag.name not in own]
         changed = with_flags(container, Framework.SGLANG, distributed_flags(added)) if added else container
         if changed is not None:

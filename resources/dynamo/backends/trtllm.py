@@ -93,7 +93,7 @@ def _key_volume(secret: str) -> dict[str, Any]:
 
 
 def _server(container: Body, placement: Placement) -> dict[str, Any]:
-    client, server = (_CLIENT_NOW, _SERVER_NOW) if placement.is_current else (_CLIENT, _SERVER)
+    client, server = (_CLIENT_NOW, _SERVER_NOW) if placement.knows_ranks else (_CLIENT, _SERVER)
     parts = ('mkdir -p "$HOME/.ssh" "$HOME/.ssh/host_keys" "$HOME/.ssh/run"', *client[1:], *server)
     return {**without_probes(container), "readinessProbe": READINESS, "command": list(SHELL), "args": [" && ".join(parts)]}
 
@@ -112,8 +112,8 @@ def _launcher(container: Body, placement: Placement, processes: int, volume: Bod
     is_extended = placement.is_recorded and bool(container.get("envFrom"))
     exports = [_exports(names), *(['"$@"'] if is_extended else [])]
     mpirun = _mpirun(processes, hosts, " ".join(exports), launched.text)
-    client = _CLIENT_NOW if placement.is_current else _CLIENT
-    parts = (*client, *wait, *([_further_exports([*names, *([RANK] if placement.is_current else [])])] if is_extended else []), mpirun)
+    client = _CLIENT_NOW if placement.knows_ranks else _CLIENT
+    parts = (*client, *wait, *([_further_exports([*names, *([RANK] if placement.knows_ranks else [])])] if is_extended else []), mpirun)
     changed = {**container, "command": list(SHELL), "args": [" && ".join(parts)], "env": list(launched.envs)}
     return RewrittenContainer(changed, (volume,))
 
@@ -121,7 +121,7 @@ def _launcher(container: Body, placement: Placement, processes: int, volume: Bod
 def _exported(envs: Iterable[Body], placement: Placement) -> list[str]:
     """The names of the variables that all processes get: fixed ones and those of the container, but not the rank of the leader."""
     declared = {str(env.get("name", "")) for env in envs}
-    return sorted({*EXPORTED_NOW, *declared} - {RANK} if placement.is_current else {*EXPORTED, *declared})
+    return sorted({*EXPORTED_NOW, *declared} - {RANK} if placement.knows_ranks else {*EXPORTED, *declared})
 
 
 def _launched(container: Body, placement: Placement) -> QuotedWords:
@@ -133,7 +133,7 @@ def _launched(container: Body, placement: Placement) -> QuotedWords:
     is_plain = command.is_shell and _is_program_call(command.text)
     envs = mappings(container.get("env"))
     original = QuotedWords(command.text.strip(), tuple(envs)) if is_plain else quoted(command.words, envs)
-    if placement.is_current:
+    if placement.knows_ranks:
         activation = f"{{ [ ! -f {ENVIRONMENT} ] || source {ENVIRONMENT}; }}"
     else:
         activation = f"source {ENVIRONMENT}"

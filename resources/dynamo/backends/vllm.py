@@ -34,7 +34,7 @@ class Vllm(Struct, frozen=True):
 
     def rewritten(self, container: Body, placement: Placement) -> RewrittenContainer:
         """The container of a leader or a worker. Raises `PodFault` for elastic expert parallelism."""
-        if not placement.is_current:
+        if not placement.knows_ranks:
             return in_ray(container, placement)
         words = framework_words(container, Framework.VLLM)
         written = written_flags(words)

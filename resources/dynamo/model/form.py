@@ -18,10 +18,17 @@ class PodForm(StrEnum):
     SECOND = "2"
     """Every service on several nodes whose framework is known is changed, its pods are on different nodes, and mpirun passes on what
     `envFrom` brings. vLLM joins its nodes by Ray."""
-    CURRENT = "3"
-    """That of graphs made from now on. vLLM joins its nodes by its own executor where the graph or its image says so, or by data
-    parallelism; flags that the user wrote are not added again; probes follow the version of the runtime; every pod of a service on
-    several nodes knows its rank and its leader."""
+    THIRD = "3"
+    """vLLM joins its nodes by its own executor where the graph or its image says so, or by data parallelism; flags that the user wrote are
+    not added again; probes follow the version of the runtime; every pod of a service on several nodes knows its rank and its leader."""
+    FOURTH = "4"
+    """Volcano schedules the pods of a graph on Grove that names one of its queues."""
+    CURRENT = FOURTH
+    """That of graphs made from now on."""
+
+    def includes(self, other: "PodForm") -> bool:
+        """Whether pods of this form have what that form has added."""
+        return self.value >= other.value
 
 
 def form_of(annotations: Mapping[str, str]) -> PodForm:

@@ -19,6 +19,7 @@ from resources.schema.dynamo import DynamoGraphSpec, GraphServiceSpec, GraphVolu
 
 ENABLE_GROVE = "nvidia.com/enable-grove"
 KAI_QUEUE = "nvidia.com/kai-scheduler-queue"
+VOLCANO_QUEUE = "nvidia.com/volcano-queue"
 ENABLE_METRICS = "nvidia.com/enable-metrics"
 GPU_BOUND = 10**18
 """The smallest number that is too large for a number of GPUs."""
@@ -176,9 +177,9 @@ class InferenceGraph:
         return form_of(self.annotations)
 
     @property
-    def is_current(self) -> bool:
-        """Whether its pods have the current form."""
-        return self.form is PodForm.CURRENT
+    def knows_ranks(self) -> bool:
+        """Whether its pods have the third form or a later one, in which each knows its rank."""
+        return self.form.includes(PodForm.THIRD)
 
     @property
     def is_recorded(self) -> bool:

@@ -18,10 +18,15 @@ from resources.dynamo.model.overrides import min_available, role_constraint, ser
 from resources.dynamo.objects.labels import own_labels, pod_annotations, pod_labels
 from resources.dynamo.objects.spread import is_spread
 from resources.dynamo.pods.builder import BuiltPod, built_pod
-from resources.ports.configuration import KAI_SCHEDULER, DynamoSettings
+from resources.ports.configuration import KAI_SCHEDULER, VOLCANO_SCHEDULER, DynamoSettings
 
 ANY_ORDER: Final = "CliqueStartupTypeAnyOrder"
 EXPLICIT: Final = "CliqueStartupTypeExplicit"
+UPDATE_STRATEGY: Final = "nvidia.com/grove-update-strategy"
+"""The annotation of a graph with the update strategy of its set."""
+UPDATE_STRATEGIES: Final = ("RollingRecreate", "OnDelete")
+VOLCANO_QUEUE: Final = "scheduling.grove.io/volcano-queue"
+"""The annotation of a set that names its queue of Volcano."""
 INHERITED: Final = frozenset({"grove.io", "scheduling.grove.io", "kai.scheduler"})
 """The prefixes of annotations that a graph hands on to its set: they ask Grove and its schedulers for something."""
 
@@ -37,21 +42,26 @@ class PlannedSet(Struct, frozen=True, eq=False):
     """What has been read from the manifest."""
 
 
-def podcliqueset(graph: InferenceGraph, settings: DynamoSettings, queue: str | None) -> PlannedSet | None:
+def podcliqueset(graph: InferenceGraph, settings: DynamoSettings, queue: str | None, volcano: str | None = None) -> PlannedSet | None:
     """The set of a graph, the same object every time; None if no service has replicas.
 
-    With a KAI queue, pods that name no scheduler are scheduled by KAI in that queue; without one (None), nothing is said about KAI.
+    With a KAI queue, pods that name no scheduler are scheduled by KAI in that queue; without one (None), nothing is said about KAI. The
+    same for a queue of Volcano. There is one of them at most.
     Raises `PodFault` if the pods of a service cannot be built, and `ValueError` if the termination delay of the settings is no duration.
     """
-    return graph.memo.recall(("set", queue), (settings,), lambda: _podcliqueset(graph, settings, queue))
+    return graph.memo.recall(("set", queue, volcano), (settings,), lambda: _podcliqueset(graph, settings, queue, volcano))
 
 
-def _podcliqueset(graph: InferenceGraph, settings: DynamoSettings, queue: str | None) -> PlannedSet | None:
+def _podcliqueset(graph: InferenceGraph, settings: DynamoSettings, queue: str | None, volcano: str | None) -> PlannedSet | None:
     services = scaled_up(graph)
     if not services:
         return None
     pods = {(service.name, role): _pod(graph, service, role, settings) for service in services for role in service.roles}
-    cliques = [_clique(graph, service, role, pods[service.name, role].spec, queue) for service in services for role in service.roles]
+    cliques = [
+        _clique(graph, service, role, _scheduled(pods[service.name, role].spec, volcano), queue)
+        for service in services
+        for role in service.roles
+    ]
     template = {
         "cliques": sorted(cliques, key=_name),
         "cliqueStartupType": EXPLICIT if any(_waits_for_workers(service) for service in services) else ANY_ORDER,
@@ -66,8 +76,13 @@ def _podcliqueset(graph: InferenceGraph, settings: DynamoSettings, queue: str | 
         graph.namespace,
         graph.name,
         {**graph.spec.labels, **own_labels(graph)},
-        annotations={**graph.spec.annotations, **inherited_annotations(graph), **_own_annotations(graph)},
-        spec={"replicas": 1, "template": template},
+        annotations={
+            **graph.spec.annotations,
+            **({VOLCANO_QUEUE: volcano} if volcano else {}),
+            **inherited_annotations(graph),
+            **_own_annotations(graph),
+        },
+        spec={"replicas": 1, **_update_strategy(graph), "template": template},
     )
     warnings = (*set_notes(graph), *(warning for pod in pods.values() for warning in pod.warnings))
     return PlannedSet(body, tuple(dict.fromkeys(warnings)))
@@ -119,6 +134,17 @@ def _shortenings(graph: InferenceGraph) -> Iterator[str]:
 
 def _pod(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings) -> BuiltPod:
     return built_pod(graph, service, role, Orchestrator.GROVE, settings)
+
+
+def _scheduled(pod_spec: Body, volcano: str | None) -> Body:
+    """The pod spec, scheduled by Volcano if there is a queue of it and the pod names no scheduler."""
+    return {**pod_spec, "schedulerName": VOLCANO_SCHEDULER} if volcano and not pod_spec.get("schedulerName") else pod_spec
+
+
+def _update_strategy(graph: InferenceGraph) -> Body:
+    """The field with the update strategy that the graph names; empty if it names none that a set has."""
+    strategy = graph.annotations.get(UPDATE_STRATEGY)
+    return {"updateStrategy": {"type": strategy}} if strategy in UPDATE_STRATEGIES else {}
 
 
 def _clique(graph: InferenceGraph, service: GraphService, role: Role, pod_spec: Body, queue: str | None) -> dict[str, Any]:

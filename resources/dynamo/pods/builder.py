@@ -158,7 +158,7 @@ def _user(service: GraphService) -> int | None:
 
 
 def _rewritten(container: Body, graph: InferenceGraph, service: GraphService, placement: Placement) -> RewrittenContainer:
-    ranked = _with_rank(container, placement) if graph.is_current else RewrittenContainer(container)
+    ranked = _with_rank(container, placement) if graph.knows_ranks else RewrittenContainer(container)
     if service.framework is Framework.NONE:
         return ranked.with_warnings(placement.warning(_why_unchanged(graph, service)))
     return BACKENDS[service.framework].rewritten(ranked.container, placement).with_warnings(*ranked.warnings)

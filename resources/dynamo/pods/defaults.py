@@ -26,7 +26,7 @@ def default_container(graph: InferenceGraph, service: GraphService) -> dict[str,
     })}  # fmt: skip
     is_worker = service.component_type in WORKERS
     own = _CONTAINERS.get("worker" if is_worker else service.component_type, {})
-    if is_worker and graph.is_current and runtime_of(graph, service).is_at_least(*PATIENT_FROM):
+    if is_worker and graph.knows_ranks and runtime_of(graph, service).is_at_least(*PATIENT_FROM):
         own = {**own, "livenessProbe": PATIENT_LIVENESS}
     return {**common, **own, "env": [*common["env"], *own.get("env", ())]}
 

@@ -406,3 +406,26 @@ def test_a_pod_that_cannot_be_built_is_reported_with_its_field() -> None:
 @pytest.mark.parametrize("framework", COMMANDS)
 def test_the_set_of_every_framework_is_the_recorded_one(framework: str) -> None:
     assert golden_sets.computed(framework) == golden_sets.recorded(framework)
+
+
+# Volcano, and the update strategy
+
+
+def test_with_a_queue_of_volcano_pods_that_name_no_scheduler_are_scheduled_by_it_in_that_queue() -> None:
+    own = frontend(extraPodSpec={"mainContainer": {"image": "i"}, "schedulerName": "mine"})
+    made = podcliqueset(graph(Own=own, decode=worker(nodes=2)), DynamoSettings(), None, "team")
+    assert made is not None
+
+    body = made.body
+    assert body["metadata"]["annotations"]["scheduling.grove.io/volcano-queue"] == "team"
+    schedulers = {each["name"]: each["spec"]["podSpec"]["schedulerName"] for each in body["spec"]["template"]["cliques"]}
+    assert schedulers == {"decode-ldr": "volcano", "decode-wkr": "volcano", "own": "mine"}
+
+
+@pytest.mark.parametrize("strategy", ["RollingRecreate", "OnDelete", "Coherent", None])
+def test_the_update_strategy_of_the_graph_is_that_of_the_set(strategy: str | None) -> None:
+    annotations = {"nvidia.com/grove-update-strategy": strategy} if strategy else {}
+    spec = planned(graph(annotations=annotations, decode=worker())).body["spec"]
+
+    expected = {"type": strategy} if strategy not in ("Coherent", None) else None
+    assert spec.get("updateStrategy") == expected
