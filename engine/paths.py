@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.resource import NOW, Body, Path
 
-_MAPS = (dict, Mapping)
+MAPS = (dict, Mapping)
 """What a map may be. A plain dict comes first: it is recognised without a look at the abstract class, which takes ten times as long."""
 _SCALARS = (str, bool, int, float, type(None))
 
@@ -14,7 +14,7 @@ def get(body: Body, path: Path, default: Any = None) -> Any:
     """The value at a path, or the default if there is none."""
     value: Any = body
     for key in path:
-        if not isinstance(value, _MAPS) or key not in value:
+        if not isinstance(value, MAPS) or key not in value:
             return default
         value = value[key]
     return value
@@ -35,7 +35,7 @@ def merge_patch(body: Body, patch: Body) -> dict[str, Any]:
     for key, value in patch.items():
         if value is None:
             merged.pop(key, None)
-        elif isinstance(value, _MAPS):
+        elif isinstance(value, MAPS):
             old = merged.get(key)
             merged[key] = merge_patch(old if isinstance(old, Mapping) else {}, value)
         else:
@@ -49,7 +49,7 @@ def stamp(value: Any, moment: str) -> Any:
         return moment
     if isinstance(value, _SCALARS):
         return value
-    if isinstance(value, _MAPS):
+    if isinstance(value, MAPS):
         stamped = {key: stamp(child, moment) for key, child in value.items()}
         return stamped if any(stamped[key] is not value[key] for key in stamped) else value
     if isinstance(value, list | tuple):

@@ -81,10 +81,15 @@ class Constraints(Struct, frozen=True):
         return max((bundle.depth for bundle in self.bundles), default=0) <= MOST_LEVELS
 
 
+UNCONSTRAINED: Final = Constraints("", (), {}, overlaps=False, prefers=False)
+
+
 def constraints_of(spec: Body, gang: GangFacts) -> Constraints:
     """What the spec of a PodGang, and the fabric domains of its pods, require of topology."""
     names = frozenset(clique.name for clique in gang.cliques)
     groups, cliques = mappings(spec.get("topologyConstraintGroupConfigs")), mappings(spec.get("podgroups"))
+    if not gang.islands and not any(map(_pack, (spec, *groups, *cliques))):
+        return UNCONSTRAINED
     asked = [
         Bundle(str(group.get("name")), members, key)
         for group in groups

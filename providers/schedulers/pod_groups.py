@@ -9,6 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from msgspec import Struct
+
 from engine.conditions import find
 from engine.observed import Live
 from engine.paths import get
@@ -91,13 +93,13 @@ class KubePodGroups(GangObjects):
         if form is Form.PODS:
             return GangPlan()
         tree = GangTree(podgang, gang, constraints)
-        groups = tree.groups if form is Form.HIERARCHY else (flat(gang, constraints),)
+        groups = [_as_observed(group, gang) for group in (tree.groups if form is Form.HIERARCHY else (flat(gang, constraints),))]
         above = tuple(tree.objects()) if form is Form.HIERARCHY else ()
         gate = _gate(groups, gang)
-        placements = {clique.name: _placement(clique, group, gate) for group in groups for clique in group.cliques}
-        unanswered = UNANSWERED.format(group=groups[0].id.name) if gang.is_unanswered else ""
-        objects = (*above, *(_pod_group(group, podgang, gang) for group in groups))
-        notes = (*self._notes(form, tree), *_notes_on_groups(groups, gang))
+        placements = {clique.name: _placement(clique, each.group, gate) for each in groups for clique in each.group.cliques}
+        unanswered = UNANSWERED.format(group=groups[0].group.id.name) if gang.is_unanswered else ""
+        objects = (*above, *(_pod_group(each, podgang) for each in groups))
+        notes = (*self._notes(form, tree), *_notes_on_groups(groups))
         return GangPlan(objects, placements, notes, unanswered)
 
     def leaves_alone(self, podgang: Live, pods: Iterable[Live]) -> bool:
@@ -174,41 +176,54 @@ def _answer_of(group: Live) -> GangAnswer | None:
     )
 
 
-def _pod_group(group: KubeGroup, podgang: Body, gang: GangFacts) -> GangObject:
-    """The object of a group."""
+class _ObservedGroup(Struct, frozen=True):
+    """A group, and what exists of it."""
+
+    group: KubeGroup
+    live: Live | None
+    members: Sequence[Live]
+    """The pods that carry it."""
+    minimum: int
+    """Its `minCount`."""
+
+
+def _as_observed(group: KubeGroup, gang: GangFacts) -> _ObservedGroup:
     live = gang.objects.get(group.id)
-    policy = {"schedulingPolicy": {"gang": {"minCount": minimum_of(group, live)}}}
+    by_clique = [[pod for pod in clique.pods if _group_of(pod) == group.id.name] for clique in group.cliques]
+    attainable = sum(_attainable(clique, len(members)) for clique, members in zip(group.cliques, by_clique, strict=True))
+    members = [pod for members in by_clique for pod in members]
+    return _ObservedGroup(group, live, members, _minimum(_wanted(group), live, len(members), attainable))
+
+
+def _wanted(group: KubeGroup) -> int:
+    """The sum of the minimums of its cliques."""
+    return sum(clique.minimum for clique in group.cliques)
+
+
+def _minimum(wanted: int, live: Live | None, carrying: int, attainable: int) -> int:
+    """`minCount`: the sum of the minimums. It is raised to the number of pods that carry the group at most: others cannot join it.
+
+    It is lowered to what can carry it: the pods of a clique with fewer replicas than its minimum are all members.
+    """
+    if live is None:
+        return max(1, min(wanted, attainable))
+    return max(1, min(wanted, max(min(_minimum_of(live), attainable), carrying)))
+
+
+def _attainable(clique: CliqueOfGang, carrying: int) -> int:
+    """How many pods of a clique carry the group once all exist, if so many do now; its minimum while it is deleted or created again."""
+    return carrying + sum(index < clique.minimum for index in clique.new) if clique.is_kept else clique.minimum
+
+
+def _pod_group(observed: _ObservedGroup, podgang: Body) -> GangObject:
+    """The object of a group."""
+    group, policy = observed.group, {"schedulingPolicy": {"gang": {"minCount": observed.minimum}}}
     spec = {**policy, **group.fields, **topology(group.key), **priority(podgang)}
     body = manifest(kinds.POD_GROUP, group.id.namespace, group.id.name, podgang["metadata"]["labels"], spec=spec)
     return GangObject(body, POLICY, id=group.id)
 
 
-def minimum_of(group: KubeGroup, live: Live | None) -> int:
-    """`minCount`: the sum of the minimums. It is raised to the number of pods that carry the group at most: others cannot join it.
-
-    It is lowered to what can carry it: the pods of a clique with fewer replicas than its minimum are all members.
-    """
-    wanted = sum(clique.minimum for clique in group.cliques)
-    if live is None:
-        return max(1, min(wanted, sum(_attainable(clique, group) for clique in group.cliques)))
-    carrying = sum(len(_members(clique, group)) for clique in group.cliques)
-    within_reach = min(_minimum_of(live), sum(_attainable(clique, group) for clique in group.cliques))
-    return max(1, min(wanted, max(within_reach, carrying)))
-
-
-def _attainable(clique: CliqueOfGang, group: KubeGroup) -> int:
-    """How many pods of a clique carry the group once all exist; its minimum while it is deleted or created again."""
-    if not clique.is_kept:
-        return clique.minimum
-    return len(_members(clique, group)) + sum(index < clique.minimum for index in clique.new)
-
-
-def _members(clique: CliqueOfGang, group: KubeGroup) -> Sequence[Live]:
-    """The pods of a clique that carry the group."""
-    return [pod for pod in clique.pods if _group_of(pod) == group.id.name]
-
-
-def _gate(groups: Sequence[KubeGroup], gang: GangFacts) -> str:
+def _gate(groups: Sequence[_ObservedGroup], gang: GangFacts) -> str:
     """Why pods beyond the minimum must not be scheduled yet; empty if they may.
 
     Members are counted, whatever the condition of the group says: that stays True when members are lost. A scheduler that says nothing
@@ -217,27 +232,26 @@ def _gate(groups: Sequence[KubeGroup], gang: GangFacts) -> str:
     if gang.is_unanswered:
         return ""
     for group in groups:
-        minimum = minimum_of(group, gang.objects.get(group.id))
-        bound = sum(bool(get(pod.body, ("spec", "nodeName"))) for clique in group.cliques for pod in _members(clique, group))
-        if bound < minimum:
-            return f"{bound} of the {minimum} pods that gang {gang.id.name} needs are scheduled; pods beyond them wait"
+        bound = sum(bool(get(pod.body, ("spec", "nodeName"))) for pod in group.members)
+        if bound < group.minimum:
+            return f"{bound} of the {group.minimum} pods that gang {gang.id.name} needs are scheduled; pods beyond them wait"
     return ""
 
 
-def _notes_on_groups(groups: Sequence[KubeGroup], gang: GangFacts) -> Iterator[str]:
+def _notes_on_groups(groups: Sequence[_ObservedGroup]) -> Iterator[str]:
     """What groups that exist have otherwise than the PodGang: a topology that cannot change, a minimum that is not reached yet."""
-    for group in groups:
-        if (live := gang.objects.get(group.id)) is None:
+    for observed in groups:
+        if (live := observed.live) is None:
             continue
+        group, wanted_pods = observed.group, _wanted(observed.group)
         if live.deleting_since is not None:
             yield TERMINATING.format(group=group.id.name)
         if (key := _key_of(live)) != group.key:
             has = f"keeps its pods to one {key}" if key else "has no topology constraint"
             wanted = f"one {group.key} is" if group.key else "none is"
             yield TOPOLOGY_DIFFERS.format(group=group.id.name, has=has, wanted=wanted)
-        wanted_pods, minimum = sum(clique.minimum for clique in group.cliques), minimum_of(group, live)
-        if minimum < wanted_pods:
-            yield MINIMUM_DIFFERS.format(group=group.id.name, minimum=minimum, wanted=wanted_pods)
+        if observed.minimum < wanted_pods:
+            yield MINIMUM_DIFFERS.format(group=group.id.name, minimum=observed.minimum, wanted=wanted_pods)
 
 
 def _key_of(live: Live) -> str:

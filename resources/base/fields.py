@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from engine.ids import Kind
-from engine.paths import get
+from engine.paths import MAPS, get
 from engine.quantity import NOTHING_OMITTED, Omitted
 from engine.resource import Body
 
@@ -19,7 +19,7 @@ GROUPS: Final = ("spec", "template", "podCliqueScalingGroups")
 
 def mapping(value: Any) -> Mapping[str, Any]:
     """The value if it is a map, else an empty map."""
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, MAPS) else {}
 
 
 def mappings(value: Any) -> list[Body]:

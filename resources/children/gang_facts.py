@@ -1,5 +1,8 @@
 """Gang facts: what a scheduler back end is told of one PodGang and its pods."""
 
+from collections.abc import Mapping
+from functools import lru_cache
+
 from resources.domains.placement import required_islands
 from resources.model.gang_scheduling import pods_of_gang
 from resources.model.view import CliqueView, GangView, View
@@ -8,6 +11,15 @@ from resources.ports.scheduler import CliqueOfGang, GangFacts, Island
 
 def gang_facts(view: View, gang: GangView) -> GangFacts:
     """The facts about one PodGang of a replica."""
+    return _facts_of_gangs(view)[gang.id.name]
+
+
+@lru_cache(maxsize=1)
+def _facts_of_gangs(view: View) -> Mapping[str, GangFacts]:
+    return {gang.id.name: _facts(view, gang) for gang in view.gangs}
+
+
+def _facts(view: View, gang: GangView) -> GangFacts:
     return GangFacts(
         gang.id,
         gang.live,

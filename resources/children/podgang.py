@@ -1,6 +1,7 @@
 """PodGangs: the pods to schedule together. One base gang for each replica, and a scaled gang for each group replica beyond minAvailable."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from engine.observed import Live
@@ -78,7 +79,7 @@ def _podgang(view: View, gang: GangView) -> Want | Hold:
         gang.id,
         why,
         (view.owner,),
-        body=_with_termination(view, gang, body_of(view, gang)),
+        body=_with_termination(view, gang, bodies(view)[gang.id.name]),
         policy=POLICY,
         status=status.of(view, gang, answer_on(view, gang)),
         provisional=status.is_coming_up(gang),
@@ -103,8 +104,13 @@ def _with_termination(view: View, gang: GangView, body: dict[str, Any]) -> dict[
     return overlay(body, annotation) if is_removed or is_left else body
 
 
-def body_of(view: View, gang: GangView) -> dict[str, Any]:
-    """The manifest of a gang."""
+@lru_cache(maxsize=1)
+def bodies(view: View) -> Mapping[str, dict[str, Any]]:
+    """PodGang name -> its manifest. Cached because the scheduler's objects for the gangs are made from it."""
+    return {gang.id.name: _body(view, gang) for gang in view.gangs}
+
+
+def _body(view: View, gang: GangView) -> dict[str, Any]:
     clique_constraints = dict(_clique_constraints(view, gang))
     spec: dict[str, Any] = {"podgroups": [_pod_group(view, *group, clique_constraints.get(group[0])) for group in gang.groups]}
     if gang_constraint := _gang_constraint(view, gang):

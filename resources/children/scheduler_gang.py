@@ -5,6 +5,7 @@ The PodGang owns them. The pods of the gang are created after them and deleted b
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -77,8 +78,12 @@ def notes(view: View) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note for gang in scheduler_gangs(view).values() for note in gang.plan.notes))
 
 
+@lru_cache(maxsize=1)
 def scheduler_gangs(view: View) -> Mapping[str, SchedulerGang]:
-    """PodGang name -> the scheduler's objects for it; empty if the scheduler of the set has no objects for gangs."""
+    """PodGang name -> the scheduler's objects for it; empty if the scheduler of the set has no objects for gangs.
+
+    Cached because rendering one replica asks four times.
+    """
     gangs = gang_objects(view.template, view.configuration)
     if gangs is None:
         return {}
@@ -107,7 +112,7 @@ def unanswered(view: View, now: datetime) -> Verdict[frozenset[str]]:
 
 
 def _scheduler_gang(view: View, gang: GangView, gangs: GangObjects, metadata: SetMetadata) -> SchedulerGang:
-    plan = gangs.plan_for(podgang.body_of(view, gang), gang_facts(view, gang), metadata)
+    plan = gangs.plan_for(podgang.bodies(view)[gang.id.name], gang_facts(view, gang), metadata)
     resources: list[Want | Hold] = []
     for each in plan.objects:
         resources.append(_resource(view, gang, each, frozenset(resource.id for resource in resources)))

@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 
 from engine.operation import body_of
+from engine.resource import Body
 from engine.verb import Verb
-from providers.schedulers.kube import kube_scheduler
+from providers.schedulers.kube import KubeScheduler, kube_scheduler
+from providers.schedulers.pod_groups import KubePodGroups
 from resources.base import kinds
 from resources.ports.configuration import Configuration, GangMode
+from resources.ports.scheduler import GangFacts, GangPlan, SetMetadata
 from resources.preview.shown import gang_notices
 from tests.builders import clique, group, podcliqueset
 from tests.laws.native import NATIVE, NOT_LISTED, Native, group_of, node_of
@@ -57,6 +60,27 @@ def test_a_gang_is_one_pod_group_of_its_minimum_created_after_the_podgang_and_be
         ("PodGang", "web-0-g-0", True),
     ]
     assert cluster.plan().operations == () and gated(cluster) == []
+
+
+class Counted(KubePodGroups):
+    """The PodGroups of gangs, and how often each gang was expressed."""
+
+    def __init__(self) -> None:
+        super().__init__(trees=False)
+        self.planned: list[str] = []
+
+    def plan_for(self, podgang: Body, gang: GangFacts, metadata: SetMetadata) -> GangPlan:
+        self.planned.append(gang.id.name)
+        return super().plan_for(podgang, gang, metadata)
+
+
+def test_a_pass_expresses_each_gang_once() -> None:
+    gangs, cluster = Counted(), Native(trees=True)
+    cluster.put(web())
+    cluster.configuration = Configuration({"default-scheduler": KubeScheduler(gangs, GangMode.AUTO)}, "default-scheduler")
+
+    assert cluster.plan().operations
+    assert sorted(gangs.planned) == ["web-0", "web-0-g-0"]
 
 
 def test_pods_beyond_the_minimum_stay_gated_until_the_minimum_has_nodes() -> None:
