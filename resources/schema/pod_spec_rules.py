@@ -17,13 +17,15 @@ from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.pod_checks import Check, Fields, Rule, is_map
 from resources.schema.pod_containers import Placed, containers_of
 from resources.schema.pod_volumes import secret_name
-from resources.schema.published import EXTENDED, POD_SPEC, definitions, parts, properties, union
+from resources.schema.published import EXTENDED, METRIC, POD_SPEC, definitions, parts, properties, union
 from resources.schema.wire import QUANTITY
 
 Schema = Mapping[str, Any]
 
 REPLACED: Final = frozenset({("hostname",), ("subdomain",)})
 """The fields of a pod spec that pods get from the engine, whatever the template says."""
+AUTOSCALERS: Final = frozenset({"autoScalingConfig", "scaleConfig"})
+"""The fields of our kinds from which autoscalers are made."""
 VALID: Final[tuple[Issue, ...]] = ()
 EMPTY: Final[tuple[Any, ...]] = (None, "", [], ())
 QUANTITY_PATTERN: Final = re.compile(QUANTITY)
@@ -58,7 +60,8 @@ def warnings(spec: Any, path: Path = ()) -> Iterator[str]:
 def warning(finding: Issue) -> str:
     """The warning about an unknown field, in the words of an API server; or about what it would refuse in the pods."""
     if finding.pods_only:
-        return f"the API server would refuse the pods: {finding}"
+        refused = "autoscaler" if not AUTOSCALERS.isdisjoint(finding.path) else "pods"
+        return f"the API server would refuse the {refused}: {finding}"
     return f'unknown field "{finding.field}"' + (f"; {finding.message}" if finding.message else "")
 
 
@@ -93,6 +96,10 @@ def template_findings(spec: Any, path: Path = ()) -> Iterator[Issue]:
 
 def _findings_of_part(path: Path, type_: str, part: Any) -> Iterator[Issue]:
     """The findings of a part of an object. Those of a graph are completed later, so nothing is missing in them."""
+    if type_ == METRIC:
+        from resources.schema.metric_rules import metric_issues  # Few sets have metrics.
+
+        return metric_issues(part, path)
     if type_ == POD_SPEC:
         return template_findings(part, path)
     return (finding for finding in _check_of_type(type_)(part, path) if not (finding.pods_only and finding.type is ErrorType.REQUIRED))

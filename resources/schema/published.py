@@ -85,6 +85,8 @@ CLAIM_TYPES: Final[Mapping[str, Schema]] = {
 }
 """The types of resource.k8s.io/v1 in templates of resource claims, as Kubernetes 1.34 knows them -> their schemas."""
 POD_SPEC: Final = "PodSpec"
+METRIC: Final = "MetricSpec"
+"""The metrics of autoscalers: their types are those of our own kinds, and the rules for them in `metric_rules`."""
 PULLED: Final[Mapping[str, tuple[str, str]]] = {
     "Container": ("imagePullPolicy", "image"),
     "ImageVolumeSource": ("pullPolicy", "reference"),
@@ -252,6 +254,7 @@ def parts(kind: Kind, body: Any) -> Iterator[tuple[Path, str, Any]]:
         yield from _claim_parts(_at(body, "spec", "template", "resourceClaimTemplates"))
     for path, metrics in _metrics(kind, body):
         for number, metric in enumerate(_list_or_empty(metrics)):
+            yield (*path, number), METRIC, metric
             for source in ("pods", "object", "external"):
                 if (selector := _at(metric, source, "metric", "selector")) is not None:
                     yield (*path, number, source, "metric", "selector"), "LabelSelector", selector

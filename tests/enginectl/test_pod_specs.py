@@ -269,3 +269,16 @@ def test_a_stored_set_that_a_server_would_refuse_pods_of_is_planned_with_a_note(
     assert (preview.code, synced.code) == (Exit.DONE, Exit.DONE)
     for text in (preview.out, status.out):
         assert f"note: the API server would refuse the pods: {REFUSED}" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_metric_that_no_autoscaler_may_have_is_a_fault_with_its_line(engine: Engine, file: Path, command: tuple[str, ...]) -> None:
+    target = "{type: Utilisation, averageUtilization: 80}"
+    scaling = f"autoScalingConfig: {{maxReplicas: 2, metrics: [{{type: Resource, resource: {{name: cpu, target: {target}}}}}]}}"
+    file.write_text(SET.replace("SAID", "tty: true").replace("podSpec:", f"{scaling}\n          podSpec:"))
+
+    answer = engine(*command, "-f", file)
+
+    assert answer.code == Exit.FAILED
+    path = "spec.template.cliques[0].spec.autoScalingConfig.metrics[0].resource.target.type"
+    assert f'{file}:13: {path}: Invalid value: "Utilisation": must be either Utilization, Value, or AverageValue' in answer.out + answer.err
