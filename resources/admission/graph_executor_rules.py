@@ -13,7 +13,7 @@ MUST_BE_EXECUTOR: Final = 'must be "mp" or "ray"'
 
 
 def issues(graph: InferenceGraph) -> Iterator[Issue]:
-    """The issues of a graph. Annotations matter in the current form of pods only: graphs of older ones may have had any value."""
+    """The issues of a graph. Annotations matter from the third form of pods on: graphs of older ones may have had any value."""
     for service in graph.services:
         version = service.spec.runtime_version_override
         if version and version_of(version) is None:

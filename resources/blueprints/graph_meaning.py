@@ -105,7 +105,7 @@ def desire(observed: Observed, configuration: Configuration, memo: Memo) -> Desi
         planned = _planned(observed, graph, configuration, memo)
     except (PodFault, GraphError) as error:
         return _invalid(observed, body, (_in_its_words(body, str(error)),))
-    return _desired(observed, body, graph, planned)
+    return _desired(observed, body, graph, planned, configuration)
 
 
 def _objection(observed: Observed, configuration: Configuration) -> Objection | None:
@@ -157,7 +157,7 @@ def _planned(observed: Observed, graph: InferenceGraph, configuration: Configura
     return memo.recall("graph plan", facts, lambda: graph_plan(observed, graph, configuration))
 
 
-def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: GraphPlan) -> Desired:
+def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: GraphPlan, configuration: Configuration) -> Desired:
     failure = Failure(FAILED, planned.failure) if planned.failure else None
     status = status_of(observed.root, planned.states, failure) if observed.root.uid else None
     deferred = planned.deferred
@@ -167,7 +167,7 @@ def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: Gra
         graph_of([part(ONLY, [_root(observed, body, status, records(graph, planned.orchestrator)), *planned.resources])]),
         pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
         deferred=deferred,
-        notes=tuple(_in_its_words(body, note) for note in (*own_notes(observed, graph), *planned.notes)),
+        notes=tuple(_in_its_words(body, note) for note in (*own_notes(observed, graph, configuration.dynamo), *planned.notes)),
         alarms=(*((Alarm(_camel(FAILED), planned.failure, blocking=True),) if failure else ()), *alarms(planned.gate)),
         trials=planned.gate.trials,
     )

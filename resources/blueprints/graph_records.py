@@ -21,14 +21,20 @@ from resources.dynamo.backends.executor import (
     running_executor,
 )
 from resources.dynamo.model.form import PROVIDER, PodForm, form_of
-from resources.dynamo.model.graph import ENABLE_GROVE, InferenceGraph, Orchestrator, Role
+from resources.dynamo.model.framework import Framework
+from resources.dynamo.model.graph import ENABLE_GROVE, GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.model.names import SUFFIXES
 from resources.dynamo.objects.pod_template import COMPONENT
 from resources.dynamo.objects.spread import spread_notes
 from resources.dynamo.orchestrator import PROVIDERS
+from resources.dynamo.pods.defaults import standard_variables
 from resources.model import withdrawn
-from resources.ports.configuration import ONLY
+from resources.ports.configuration import ONLY, DynamoSettings
 
+UNSHARED: Final = "addresses of the configuration and SSH keys in every container"
+"""What graphs before the fifth form lack."""
+_RECORDED: Final = tuple(form for form in PodForm if form is not PodForm.FIRST)
+"""The forms that the engine records by itself."""
 _KEPT: Final = {
     ENABLE_GROVE: "; what runs the graph stays: another orchestrator replaces all of its pods, which sync does with --allow-replace only",
     "grove.io/auto-mnnvl": "; its PodCliqueSet keeps it, for it cannot change",
@@ -91,18 +97,33 @@ def records(graph: InferenceGraph, orchestrator: Orchestrator | None) -> Mapping
     return {labels.POD_FORM: graph.form.value, **{key: value for key, value in own.items() if value}}
 
 
-def form_notes(observed: Observed, graph: InferenceGraph) -> Iterator[str]:
-    """That the pods of a graph keep their form although new graphs have another one, and how to ask for that one."""
-    names = [service.name for service in graph.services if service.is_multinode]
-    if not names or graph.knows_ranks or _asks_for_its_form(observed):
+def form_notes(observed: Observed, graph: InferenceGraph, settings: DynamoSettings) -> Iterator[str]:
+    """That the pods of a graph keep their form although new graphs have another one, and how to ask for that one.
+
+    Only the services are named whose pods would be others.
+    """
+    if graph.form is PodForm.CURRENT or _asks_for_its_form(observed):
         return
-    missing = "mp and data parallelism of vLLM" if graph.is_recorded else "different nodes for pods of a replica"
+    distributed = [] if graph.knows_ranks else [service.name for service in graph.services if service.is_multinode]
+    if distributed:
+        names, missing = distributed, "mp and data parallelism of vLLM" if graph.is_recorded else "different nodes for pods of a replica"
+    else:
+        names, missing = [service.name for service in graph.services if _has_unshared(service, settings)], UNSHARED
+    if not names:
+        return
     yield (
         f"the pods of {', '.join(map(printable, names))} keep their form, without what new graphs have ({missing}, among others); "
         f'the annotation {labels.POD_FORM}: "{PodForm.CURRENT}" asks for it, and replaces pods that differ'
     )
-    if any(annotation_of(graph, service, BACKEND) for service in distributed_services(graph)):
+    if distributed and any(annotation_of(graph, service, BACKEND) for service in distributed_services(graph)):
         yield f"{BACKEND} has no effect on pods of this form: Ray joins their nodes"
+
+
+def _has_unshared(service: GraphService, settings: DynamoSettings) -> bool:
+    """Whether a pod of a service has further containers, which lack what the configuration says."""
+    further = (service.extra_pod_spec.get(field) for field in ("containers", "initContainers"))
+    uses_keys = service.is_multinode and service.framework is Framework.TRTLLM
+    return any(further) and (uses_keys or bool(standard_variables(settings)))
 
 
 def _asks_for_its_form(observed: Observed) -> bool:
@@ -110,7 +131,7 @@ def _asks_for_its_form(observed: Observed) -> bool:
     The engine itself records the others."""
     if observed.proposal is not None and annotations_of(observed.proposal).get(labels.POD_FORM):
         return True
-    return annotations_of(observed.root.body).get(labels.POD_FORM) not in (None, "", PodForm.SECOND)
+    return annotations_of(observed.root.body).get(labels.POD_FORM) not in (None, "", *_RECORDED)
 
 
 def executor_notes(graph: InferenceGraph) -> Iterator[str]:
@@ -134,11 +155,11 @@ def withdrawal_notes(observed: Observed) -> Iterator[str]:
         yield f"the annotation {printable(key)} stays, although the manifest does not have it: another writer has set it"
 
 
-def own_notes(observed: Observed, graph: InferenceGraph) -> tuple[str, ...]:
+def own_notes(observed: Observed, graph: InferenceGraph, settings: DynamoSettings) -> tuple[str, ...]:
     """What is said of the graph itself, besides its objects; of a change of it also the nodes that its services need, and how they join."""
     stored, proposed = observed.root.body, observed.proposal
     is_changing = is_new(stored) or (proposed is not None and not is_equal(proposed.get("spec"), stored.get("spec")))
     spread = spread_notes(graph) if is_changing else ()
     is_joined_anew = annotations_of(stored).get(labels.VLLM_EXECUTORS, "") != executor_record(graph)
     executors = executor_notes(graph) if is_changing or is_joined_anew else ()
-    return (*form_notes(observed, graph), *withdrawal_notes(observed), *spread, *executors)
+    return (*form_notes(observed, graph, settings), *withdrawal_notes(observed), *spread, *executors)

@@ -9,6 +9,7 @@ from engine.runtime.sync_report import Ending
 from engine.verb import Verb
 from resources.base import kinds
 from resources.base.labels import POD_FORM, VLLM_EXECUTORS
+from resources.dynamo.model.form import PodForm
 from tests.stories.graphs import graph, service
 from tests.stories.stage import Stage, stage
 from tests.stories.test_graph_form import ADDONS, PATHS, annotations, uids, without_records
@@ -76,7 +77,7 @@ async def test_an_upgrade_restarts_and_writes_nothing_and_says_what_is_kept(form
 
         assert [result for result in report.results if result.operation.verb is not Verb.STATUS] == []
         assert (uids(cluster), lines(cluster)) == (before, started)
-        assert len([note for note in noted if "keep their form" in note and f'{POD_FORM}: "4"' in note]) == 1
+        assert len([note for note in noted if "keep their form" in note and f'{POD_FORM}: "{PodForm.CURRENT}"' in note]) == 1
         assert len([note for note in noted if note.startswith(f"{BACKEND} has no effect")]) == (framework == "vllm")
         assert annotations(cluster).get(POD_FORM) == recorded(form).get(POD_FORM)
         assert VLLM_EXECUTORS not in annotations(cluster)

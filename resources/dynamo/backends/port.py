@@ -65,6 +65,10 @@ class RewrittenContainer(Struct, frozen=True):
     """Volumes that the pod needs besides."""
     init_containers: tuple[Body, ...] = ()
     """Init containers that the pod needs besides, behind those of the user."""
+    shared_envs: tuple[Body, ...] = ()
+    """The variables of it that concern every container of the pod."""
+    shared_mounts: tuple[Body, ...] = ()
+    """The mounts of it that concern every container of the pod."""
     warnings: tuple[str, ...] = ()
 
     def with_warnings(self, *warnings: str) -> "RewrittenContainer":

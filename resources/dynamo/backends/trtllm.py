@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.resource import Body
 from resources.base.fields import mappings
@@ -31,11 +32,11 @@ EXPORTED = (
 ).split()
 """Variables that mpirun passes to all processes besides those of the container."""
 EXPORTED_NOW = (*EXPORTED, "TRTLLM_USE_UCX_KVCACHE")
-"""The same in the current form of pods."""
+"""The same from the third form of pods on."""
 NOT_EXPORTED = ("_", "HOSTNAME", "OLDPWD", "PWD", "SHLVL", "GROVE_[^=]*", "LWS_[^=]*")
 """Patterns of variables that are a pod's own: other nodes must not have the leader's."""
 ENVIRONMENT = "/opt/dynamo/venv/bin/activate"
-"""The virtual environment of images up to 0.6; in the current form of pods it is activated where there is one."""
+"""The virtual environment of images up to 0.6; from the third form of pods on it is activated where there is one."""
 HOST_KEYS = ("rsa", "ecdsa", "ed25519")
 
 _CLIENT = (
@@ -51,7 +52,7 @@ _CLIENT = (
 )
 _OPEN_KEYS = 'chmod 644 "$HOME/.ssh/id_rsa.pub" "$HOME/.ssh/authorized_keys"'
 _CLIENT_NOW = tuple('chmod 644 "$HOME/.ssh/id_rsa.pub"' if line == _OPEN_KEYS else line for line in _CLIENT)
-"""In the current form of pods only the public key is readable by others."""
+"""From the third form of pods on only the public key is readable by others."""
 _SERVER = (
     *(f"""ssh-keygen -t {kind} -f "$HOME/.ssh/host_keys/ssh_host_{kind}_key" -N ''""" for kind in HOST_KEYS),
     f"{{ printf 'Port {PORT}\\n'; "
@@ -65,7 +66,7 @@ _SERVER = (
 )
 _STRICT = "PubkeyAuthentication yes\\n'"
 _SERVER_NOW = tuple(line.replace(_STRICT, "PubkeyAuthentication yes\\nStrictModes no\\n'") for line in _SERVER)
-"""In the current form of pods the server accepts a home that others may write, as volumes are."""
+"""From the third form of pods on the server accepts a home that others may write, as volumes are."""
 
 
 class TensorRtLlm(Struct, frozen=True):
@@ -80,12 +81,15 @@ class TensorRtLlm(Struct, frozen=True):
             path = ("spec", "services", placement.service, "resources", "limits", "gpu")
             raise PodFault(path, "the number of GPUs of one node is required: a multinode TensorRT-LLM service starts one process for each")
         volume = _key_volume(placement.ssh_secret)
-        mounts = [*mappings(container.get("volumeMounts")), {"name": volume["name"], "mountPath": KEYS, "readOnly": True}]
+        keys = {"name": volume["name"], "mountPath": KEYS, "readOnly": True}
         envs = [env for env in mappings(container.get("env")) if env.get("name") != KEEP_FULL_NAMES["name"]]
+        mounts = [*mappings(container.get("volumeMounts")), keys]
         connected = {**container, "volumeMounts": mounts, "env": [*envs, KEEP_FULL_NAMES]}
         if placement.role is Role.WORKER:
-            return RewrittenContainer(_server(connected, placement), (volume,))
-        return _launcher(connected, placement, placement.gpus * placement.nodes, volume)
+            changed = RewrittenContainer(_server(connected, placement), (volume,))
+        else:
+            changed = _launcher(connected, placement, placement.gpus * placement.nodes, volume)
+        return replace(changed, shared_envs=(KEEP_FULL_NAMES,), shared_mounts=(keys,))
 
 
 def _key_volume(secret: str) -> dict[str, Any]:

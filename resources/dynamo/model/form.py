@@ -23,7 +23,9 @@ class PodForm(StrEnum):
     not added again; probes follow the version of the runtime; every pod of a service on several nodes knows its rank and its leader."""
     FOURTH = "4"
     """Volcano schedules the pods of a graph on Grove that names one of its queues."""
-    CURRENT = FOURTH
+    FIFTH = "5"
+    """All containers of a pod have the configured addresses and, on several nodes with TensorRT-LLM, the SSH keys."""
+    CURRENT = FIFTH
     """That of graphs made from now on."""
 
     def includes(self, other: "PodForm") -> bool:

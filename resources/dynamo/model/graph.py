@@ -182,6 +182,11 @@ class InferenceGraph:
         return self.form.includes(PodForm.THIRD)
 
     @property
+    def shares_settings(self) -> bool:
+        """Whether its pods have the fifth form or a later one, in which all containers have what the configuration says."""
+        return self.form.includes(PodForm.FIFTH)
+
+    @property
     def is_recorded(self) -> bool:
         """Whether its pods have the second form or a later one, which every graph records."""
         return self.form is not PodForm.FIRST

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.report.printable import printable
 from engine.resource import Body
@@ -60,6 +61,10 @@ def _built(graph: InferenceGraph, service: GraphService, role: Role, orchestrato
     container, notes = _with_cache(container, volumes, backend, whose)
     placement = _placement(graph, service, role, orchestrator, settings)
     rewritten = _rewritten(container, graph, service, placement) if placement is not None else RewrittenContainer(container)
+    if graph.shares_settings:
+        rewritten = replace(rewritten, shared_envs=(*standard_variables(settings), *rewritten.shared_envs))
+    else:
+        rewritten = replace(rewritten, shared_envs=(), shared_mounts=())
     pod = _pod(service, rewritten, volumes, path)
     _check_names(pod, rewritten.container, path)
     return BuiltPod(in_order(pod), (*notes, *_probe_warnings(rewritten.container, whose), *rewritten.warnings))
@@ -194,12 +199,26 @@ def _pod(service: GraphService, rewritten: RewrittenContainer, volumes: ServiceV
     """The pod spec: defaults, then `extraPodSpec`, then the main container and its volumes behind those of the user."""
     user = {field: value for field, value in service.extra_pod_spec.items() if field != "mainContainer"}
     below = (*path, "extraPodSpec")
+    own, init = ([_with_shared(each, rewritten) for each in maps_at(user, below, key)] for key in ("containers", "initContainers"))
     lists = {
-        "containers": [*maps_at(user, below, "containers"), rewritten.container],
+        "containers": [*own, rewritten.container],
         "volumes": [*maps_at(user, below, "volumes"), *volumes.volumes, *rewritten.volumes],
-        "initContainers": _init_containers(maps_at(user, below, "initContainers"), rewritten.init_containers),
+        "initContainers": _init_containers(init, rewritten.init_containers),
     }
     return {**merged(default_pod(service), user), **{field: entries for field, entries in lists.items() if entries}}
+
+
+def _with_shared(container: Body, rewritten: RewrittenContainer) -> Body:
+    """A container of the user beside the main one, with the variables and mounts that concern every container, unless it has its own."""
+    if not (rewritten.shared_envs or rewritten.shared_mounts):
+        return container
+    envs, mounts = mappings(container.get("env")), mappings(container.get("volumeMounts"))
+    names, places = {env.get("name") for env in envs}, {mount.get("mountPath") for mount in mounts}
+    added = {
+        "env": [*(env for env in rewritten.shared_envs if env["name"] not in names), *envs],
+        "volumeMounts": [*mounts, *(mount for mount in rewritten.shared_mounts if mount["mountPath"] not in places)],
+    }
+    return {**container, **{field: entries for field, entries in added.items() if entries}}
 
 
 def _init_containers(own: list[Body], added: Sequence[Body]) -> list[Body]:

@@ -62,7 +62,7 @@ def _probe(path: str, port: str, period: int, timeout: int, failures: int, delay
 
 
 PATIENT_FROM: Final = (1, 5, 0)
-"""The version of the runtime from which workers of the current form may fail several times before they count as dead."""
+"""The version of the runtime from which workers from the third form on may fail several times before they count as dead."""
 PATIENT_LIVENESS: Final = _probe("/live", "system", 5, 4, 3)
 _CONTAINERS: Final[dict[str, dict[str, Any]]] = {
     "worker": {
