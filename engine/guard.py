@@ -50,18 +50,19 @@ def within_budget(
     return tuple(replace(plan, objections=(*plan.objections, objection)) if plan.root in refused else plan for plan in plans)
 
 
-def refuse_unowned_cluster(world: World, blueprints: Sequence[Blueprint[C]]) -> tuple[Objection, ...]:
+def refuse_unowned_cluster(world: World, blueprints: Sequence[Blueprint[C]], configuration: C) -> tuple[Objection, ...]:
     """An objection if there are children but no root: probably the wrong cluster or a missing CRD, not a request to delete everything.
 
-    Children count if no observed root has the kind that their labels name. Children that are being deleted, and what they own,
-    do not count; neither does any child of a kind of root that could not be listed. If any workload was found, of whatever kind, the
-    cluster is the right one: what a deleted graph has left behind does not keep sets from being managed.
+    Children count if no observed root has the kind that their labels name. Children that are being deleted, or that the garbage collector
+    is about to delete, and what they own, do not count; neither does any child of a kind of root that could not be listed. If any workload
+    was found, of whatever kind, the cluster is the right one: what a deleted graph has left behind does not keep sets from being managed.
     """
-    if any(observed.root.id.namespace for observed in world.roots):
+    if not world.orphans or any(observed.root.id.namespace for observed in world.roots):
         return ()
     unlisted = world.incomplete.keys() & {blueprint.kind.name for blueprint in blueprints}
     root_kinds = unlisted | {observed.root.id.kind for observed in world.roots}
-    children = [child for child in _not_deleted(world.orphans) if _has_no_root(root_of(blueprints, child), root_kinds)]
+    remaining = _not_deleted(world.orphans, _kinds_of_owners(world, blueprints, configuration))
+    children = [child for child in remaining if _has_no_root(root_of(blueprints, child), root_kinds)]
     if not children:
         return ()
     existing = "1 child object exists" if len(children) == 1 else f"{len(children)} child objects exist"
@@ -79,10 +80,24 @@ def _has_no_root(root: ResourceId | None, root_kinds: Set[str]) -> bool:
     return root.kind not in root_kinds if root is not None else not root_kinds
 
 
-def _not_deleted(lives: Sequence[Live]) -> Sequence[Live]:
-    """The objects that are not being deleted, and none of whose owners is, directly or indirectly."""
-    remaining = [live for live in lives if live.deleting_since is None]
-    deleted_uids = {live.uid for live in lives if live.deleting_since is not None}
+def _kinds_of_owners(world: World, blueprints: Sequence[Blueprint[C]], configuration: C) -> frozenset[str]:
+    """The kinds of children, no roots, whose objects are all known: what has an owner of such a kind that is not observed has lost it."""
+    children = {kind for blueprint in blueprints for kind in blueprint.children(configuration)}
+    unknown = {*world.incomplete, *world.unserved}
+    roots = {blueprint.kind for blueprint in blueprints}
+    return frozenset(kind.name for kind in children - roots if not kind.ambiguous and kind.key not in unknown)
+
+
+def _not_deleted(lives: Sequence[Live], kinds: Set[str]) -> Sequence[Live]:
+    """The objects that are not being deleted, do not outlive a controller of these kinds, and none of whose owners is such an object."""
+    uids = {live.uid for live in lives}
+
+    def is_deleted(live: Live) -> bool:
+        owner = live.controller
+        return live.deleting_since is not None or (owner is not None and owner.kind in kinds and owner.uid not in uids)
+
+    remaining = [live for live in lives if not is_deleted(live)]
+    deleted_uids = uids.difference(live.uid for live in remaining)
     while deleted_uids:
         owned = [live for live in remaining if any(owner.uid in deleted_uids for owner in live.owners)]
         deleted_uids = {live.uid for live in owned}

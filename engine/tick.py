@@ -93,7 +93,7 @@ def plan_all(
     budgeted = guard.within_budget(focused.plans, focused.roots, limits, judged=carried)
     plans = as_tuple(with_one_writer(budgeted, partial(_failed_calls, world)))
     noted = recording(record, world, plans, removals)
-    objections = (*guard.refuse_unowned_cluster(world, blueprints), *noted.objections)
+    objections = (*guard.refuse_unowned_cluster(world, blueprints, configuration), *noted.objections)
     if objections or not noted.plans:
         return Plans(plans, objections, focused.others)
     return Plans((*noted.plans, *plans), (), focused.others, first=noted.plans[0].root if noted.is_first else None)

@@ -6,8 +6,9 @@ from engine.guard import Limits, refuse_unowned_cluster, within_budget
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, Unlisted, World, live, slice_of
 from engine.operation import Cause, Delete, Operation
-from engine.plan import Plan
+from engine.plan import Objection, Plan
 from resources.registry import BLUEPRINTS
+from tests.laws.toy import CONFIGURATION
 
 
 def thing(number: int, kind: str = "Service") -> ResourceId:
@@ -27,6 +28,11 @@ def world_of(count: int, *, orphans: bool = False) -> World:
     ]
     root = live({"apiVersion": "v1", "kind": "Root", "metadata": {"name": "root", "namespace": "default", "uid": "u"}})
     return World((), tuple(lives)) if orphans else World((Observed(root, {"": slice_of(lives)}),))
+
+
+def refused_in(world: World) -> tuple[Objection, ...]:
+    """What the guard of clusters without roots says."""
+    return refuse_unowned_cluster(world, BLUEPRINTS, CONFIGURATION)
 
 
 @pytest.mark.parametrize(("observed", "deletes", "refused"), [(5, 10, False), (5, 11, True), (200, 20, False), (200, 21, True)])
@@ -60,11 +66,11 @@ def test_the_budget_is_one_for_all_roots_and_stops_only_those_that_use_it() -> N
 
 
 def test_children_without_any_root_are_refused_as_a_wrong_cluster() -> None:
-    (objection,) = refuse_unowned_cluster(world_of(2, orphans=True), BLUEPRINTS)
+    (objection,) = refused_in(world_of(2, orphans=True))
 
     assert "no root was found, but 2 child objects exist" in objection.message
-    assert refuse_unowned_cluster(world_of(2), BLUEPRINTS) == ()
-    assert refuse_unowned_cluster(World(()), BLUEPRINTS) == ()
+    assert refused_in(world_of(2)) == ()
+    assert refused_in(World(())) == ()
 
 
 def test_children_that_are_being_deleted_and_what_they_own_are_no_sign_of_a_wrong_cluster() -> None:
@@ -77,9 +83,26 @@ def test_children_that_are_being_deleted_and_what_they_own_are_no_sign_of_a_wron
     owned = (child("clique", "group"), child("pod", "clique"))
     cycle = (child("a", "b"), child("b", "a"))
 
-    assert refuse_unowned_cluster(World((), (terminating, *owned)), BLUEPRINTS) == ()
-    assert "but 1 child object exists" in refuse_unowned_cluster(World((), (terminating, *owned, child("other"))), BLUEPRINTS)[0].message
-    assert "but 2 child objects" in refuse_unowned_cluster(World((), (terminating, *cycle)), BLUEPRINTS)[0].message
+    assert refused_in(World((), (terminating, *owned))) == ()
+    assert "but 1 child object exists" in refused_in(World((), (terminating, *owned, child("other"))))[0].message
+    assert "but 2 child objects" in refused_in(World((), (terminating, *cycle)))[0].message
+
+
+def test_what_the_garbage_collector_is_about_to_delete_is_no_sign_of_a_wrong_cluster() -> None:
+    def child(kind: str, name: str, owner: tuple[str, str]) -> Live:
+        owners = [{"apiVersion": "grove.io/v1alpha1", "kind": owner[0], "name": owner[1], "uid": owner[1], "controller": True}]
+        metadata = {"name": name, "namespace": "default", "uid": name, "ownerReferences": owners}
+        return live({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+
+    left = (child("PodGroup", "web-0", ("PodGang", "gone")), child("Pod", "web-0-front", ("PodGroup", "web-0")))
+    gang = child("PodGang", "gone", ("PodCliqueSet", "web"))
+
+    assert refused_in(World((), left)) == ()
+    assert "but 3 child objects exist" in refused_in(World((), (gang, *left)))[0].message
+    # What owns them may exist: its kind could not be listed, or its definition is missing. The owner of the gang is a root.
+    assert "but 2 child objects exist" in refused_in(World((), left, {"PodGang": Unlisted("403")}))[0].message
+    assert "but 2 child objects exist" in refused_in(World((), left, unserved=frozenset({"PodGang"})))[0].message
+    assert "but 1 child object exists" in refused_in(World((), (gang,)))[0].message
 
 
 def test_only_a_root_of_a_kind_that_could_own_the_children_speaks_for_the_right_cluster() -> None:
@@ -91,7 +114,7 @@ def test_only_a_root_of_a_kind_that_could_own_the_children_speaks_for_the_right_
         return Observed(live({"apiVersion": "grove.io/v1alpha1", "kind": kind, "metadata": {"name": "other", "uid": "o"}}), {})
 
     def refused(world: World) -> bool:
-        return bool(refuse_unowned_cluster(world, BLUEPRINTS))
+        return bool(refused_in(world))
 
     assert refused(World((root("ClusterTopologyBinding"),), (service,)))
     assert not refused(World((root("ClusterTopologyBinding"), root("PodCliqueSet")), (service,)))

@@ -24,7 +24,6 @@ from tests.stories.edits import (
     held,
     lifted,
     limited,
-    noticed,
     orphaned,
     patched,
     released,
@@ -130,8 +129,7 @@ DELETIONS = EditSeries(
         Edit("a RoleBinding", deleted(kinds.ROLE_BINDING, "grove.io:pcs:web")),
         Edit("a token", deleted(kinds.SECRET, "web")),
         Edit("an autoscaler", deleted(kinds.AUTOSCALER, "web-0-front")),
-        # Its PodGroup, where gangs have one, goes with its last pod.
-        Edit("a PodGang", together(deleted(kinds.PODGANG, "web-0"), noticed(kinds.POD_GROUP, "web-0"))),
+        Edit("a PodGang", deleted(kinds.PODGANG, "web-0")),
         Edit("a PodClique", deleted(kinds.PODCLIQUE, "web-0-front")),
         Edit("a scaling group", deleted(kinds.SCALING_GROUP, "web-0-m")),
         Edit("the set", deleted(SET, "web")),

@@ -1,7 +1,6 @@
 """Edits: what users, other programs and accidents do to settled workloads, one after the other, each followed by a sync."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,21 +147,6 @@ def gone(kind: Kind, prefix: str) -> Act:
 
     async def do(user: User) -> None:
         await until_objects(user.client, kind, user.namespace, lambda objects: not any(name.startswith(prefix) for name in objects))
-
-    return do
-
-
-def noticed(kind: Kind, name: str) -> Act:
-    """The garbage collector has noticed that the owner of an object is gone: so is the object, or its deletion has begun.
-
-    It looks for new kinds of owners twice a minute. A kind that is not served has no such object.
-    """
-
-    async def do(user: User) -> None:
-        with suppress(NotFound):
-            await until_objects(
-                user.client, kind, user.namespace, lambda there: name not in there or "deletionTimestamp" in there[name]["metadata"]
-            )
 
     return do
 
