@@ -216,6 +216,8 @@ def covers(desired: Any, live: Any, quantities: frozenset[str] = frozenset(), om
     """Whether the live value has everything that is desired; more fields (defaults, fields of others) are no difference."""
     if desired is live:
         return True
+    if type(desired) is str:
+        return bool(desired == live)
     if isinstance(desired, dict):
         if not isinstance(live, dict):
             return False
@@ -224,7 +226,7 @@ def covers(desired: Any, live: Any, quantities: frozenset[str] = frozenset(), om
             if live_value is MISSING:
                 if not _is_empty(value) and not omitted.is_absent(key, value):
                     return False
-            elif not covers(value, live_value, quantities, omitted.at((key,))) and not (
+            elif not covers(value, live_value, quantities, omitted.below.get(key, NOTHING_OMITTED)) and not (
                 key in quantities and is_same_quantity(value, live_value)
             ):
                 return False

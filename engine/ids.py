@@ -53,7 +53,7 @@ class ResourceId(NamedTuple):
 
     def __str__(self) -> str:
         """`Kind/namespace/name`, without the namespace for cluster-scoped kinds."""
-        return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+        return f"{self.kind}/{self.namespace}/{self.name}" if self.namespace else f"{self.kind}/{self.name}"
 
 
 class Owner(Struct, frozen=True):

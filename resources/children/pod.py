@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine import ownership
 from engine.canonical import digest
-from engine.ids import Owner
+from engine.ids import Owner, ResourceId
 from engine.observed import Live
 from engine.operation import BoundOwner, Cause, Create, Trial
 from engine.reason import Because, Reason
@@ -72,10 +72,9 @@ def _of_clique(
         serving = _serving_pod(view, clique, pod, {**clique_labels, **in_group}, placement, gang, is_gate_open)
         yield _replaced(pod, because) if because else serving
     if clique.assignment.new:
-        parents = startup.parents(view, clique)
         templates = _Templates(view, clique, placement, is_gate_open)
         for new in clique.assignment.new:
-            created = _after_scheduler_gang(_new_pod(view, clique, new, indices.get(new.index), templates.of(new.index), parents), gang)
+            created = _after_scheduler_gang(_new_pod(view, clique, new, indices.get(new.index), templates.of(new.index)), gang)
             blocker = too_large or view.holds.get(clique.clique.name, "")
             yield held(created, blocker, blocked=True) if blocker else created
     for pod in clique.assignment.surplus:
@@ -94,10 +93,19 @@ def trial(view: View, clique: CliqueView) -> Trial:
     template = _Templates(view, fresh, scheduler_gang.placement_of(fresh, gang), is_gate_open=True).of(0)
     new = NewPod(0, names.pod(clique.name, view.template.identity, 0, TRIED))
     index = group_index.first_index(clique.group.group, clique.clique) if clique.group is not None else None
-    pod = _new_pod(view, fresh, new, index, template, startup.parents(view, fresh))
+    pod = _new_pod(view, fresh, new, index, template)
     owners = tuple(BoundOwner(owner, clique.live.uid) for owner in pod.owners) if clique.live is not None else ()
     create = Create(pod.id, pod.why, Cause.INTENT, manifest=pod.body, owners=owners, reason=Reason.TEMPLATE_CHANGED)
     return Trial(digest(pod.body), f"clique {clique.clique.name}", create)
+
+
+class _StartOrder(Struct, frozen=True):
+    """The cliques that the new pods of a clique start after, and what the init container needs that waits for them."""
+
+    parents: Sequence[Parent]
+    identity: frozenset[ResourceId]
+    why_deferred: str
+    """Why no pod is created yet; empty if the token exists."""
 
 
 class _Template(Struct, frozen=True):
@@ -106,6 +114,9 @@ class _Template(Struct, frozen=True):
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     spec: Body
+    order: _StartOrder | None
+    waiting_spec: Body
+    """The spec with the init container that waits for the parents; without parents the spec."""
 
 
 class _Templates:
@@ -115,8 +126,10 @@ class _Templates:
         self._placement = placement
         spec = _spec(view, clique)
         self._member = _template(view, clique, placement.metadata, _gated({**spec, **placement.member}, is_gated=not is_gate_open))
-        is_gated = bool(placement.gate) or not is_gate_open
-        self._other = replace(self._member, spec=_gated(spec, is_gated=is_gated)) if placement.members is not None else self._member
+        self._other = self._member
+        if placement.members is not None:
+            other = _gated(spec, is_gated=bool(placement.gate) or not is_gate_open)
+            self._other = replace(self._member, spec=other, waiting_spec=_waiting(view, other, self._member.order))
 
     def of(self, index: int) -> _Template:
         """The template of the pod with this index."""
@@ -135,20 +148,30 @@ def _template(view: View, clique: CliqueView, placement: LabelsAndAnnotations, s
     hash = clique.hash if clique.outdated else clique.clique.hash
     ours = {**our_labels(view, clique), labels.PODCLIQUE: clique.name, labels.TEMPLATE_HASH: hash}
     ours |= domain_placement.placement_labels(view, clique)
-    return _Template({**given, **placement.labels, **ours}, {**annotations, **placement.annotations}, spec)
+    order = _start_order(view, clique)
+    waiting = _waiting(view, spec, order)
+    return _Template({**given, **placement.labels, **ours}, {**annotations, **placement.annotations}, spec, order, waiting)
 
 
-def _new_pod(
-    view: View, clique: CliqueView, new: NewPod, in_group: int | None, template: _Template, parents: Sequence[Parent]
-) -> Want | Hold:
+def _start_order(view: View, clique: CliqueView) -> _StartOrder | None:
+    """The start order of the new pods of a clique; None if they start after no other clique."""
+    parents = startup.parents(view, clique)
+    if not parents:
+        return None
+    return _StartOrder(parents, startup.identity(view), "" if view.has_token else startup.why_deferred(view, clique, parents))
+
+
+def _waiting(view: View, spec: Body, order: _StartOrder | None) -> Body:
+    return startup.with_waiter(view, spec, order.parents) if order is not None else spec
+
+
+def _new_pod(view: View, clique: CliqueView, new: NewPod, in_group: int | None, template: _Template) -> Want | Hold:
     """A pod to create; `in_group` is its index in its replica of a scaling group.
 
     The init container that waits for the parents is added after the claims: it is last, and uses none of them.
     """
     claims = resource_claim.uses_of_pod(view, clique, new.index)
-    spec = resource_claim.with_claims(template.spec, claims)
-    if parents:
-        spec = startup.with_waiter(view, spec, parents)
+    spec = _waiting(view, resource_claim.with_claims(template.spec, claims), template.order) if claims else template.waiting_spec
     index_in_group = {labels.GROUP_POD_INDEX: str(in_group)} if in_group is not None else {}
     body = manifest(
         kinds.POD,
@@ -162,7 +185,7 @@ def _new_pod(
     wanted = replace(_pod(view, clique, body, f"pod {new.index} of {clique.name}"), reason=absence.of_pod(view, clique, new.index))
     pod = _after_claims(wanted, claims)
     pod = _after_domains(pod, tuple(view.domains_of(clique)))
-    return _after_identity(view, clique, _deferred_without_gang(view, clique, pod), parents)
+    return _after_identity(_deferred_without_gang(view, clique, pod), template.order)
 
 
 def _after_claims(pod: Want | Hold, claims: Sequence[ClaimUse]) -> Want | Hold:
@@ -202,12 +225,12 @@ def _after_scheduler_gang(pod: Want | Hold, gang: SchedulerGang | None) -> Want 
     return held(pod, blocker.why, blocked=blocker.blocked)
 
 
-def _after_identity(view: View, clique: CliqueView, pod: Want | Hold, parents: Sequence[Parent]) -> Want | Hold:
+def _after_identity(pod: Want | Hold, order: _StartOrder | None) -> Want | Hold:
     """The pod, created after the objects that let its init container watch the parents; deferred while the token is missing."""
-    if not parents:
+    if order is None:
         return pod
-    pod = replace(pod, after=pod.after | startup.identity(view))
-    return pod if view.has_token else held(pod, startup.why_deferred(view, clique, parents))
+    pod = replace(pod, after=pod.after | order.identity)
+    return held(pod, order.why_deferred) if order.why_deferred else pod
 
 
 def _serving_pod(
