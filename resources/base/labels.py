@@ -71,6 +71,9 @@ OTHER_VERSION = f"{ENGINE_PREFIX}other-version"
 VLLM_EXECUTORS = f"{ENGINE_PREFIX}vllm-executors"
 """The annotation of a graph that records by which executor the nodes of each vLLM service on several nodes join: `decode=mp,prefill=ray`
 (`resources.dynamo.backends.executor`)."""
+WORKER_SUFFIX = f"{ENGINE_PREFIX}worker-suffix"
+"""The annotation of a graph whose workers of one generation do not talk to those of another during an update: `enabled`
+(`resources.dynamo.model.generation`)."""
 SPREAD = f"{ENGINE_PREFIX}spread"
 """The annotation of a graph's service whose replicas may have several pods on one node: `disabled`."""
 SPREAD_GROUPS = f"{ENGINE_PREFIX}spread-groups"

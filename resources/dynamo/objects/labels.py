@@ -3,6 +3,7 @@
 from typing import Final
 
 from resources.base.labels import GRAPH_MANAGER, LONGEST_VALUE, MANAGED_BY, PART_OF
+from resources.dynamo.model.generation import GENERATION, generation_of
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.model.names import SUFFIXES, component, shortened
 
@@ -26,6 +27,8 @@ def pod_labels(graph: InferenceGraph, service: GraphService, role: Role) -> dict
         generated[COMPONENT_TYPE] = kind
     if kind := service.spec.sub_component_type:
         generated[SUB_COMPONENT_TYPE] = kind
+    if generation := generation_of(graph, service):
+        generated[GENERATION] = generation
     if graph.metrics_enabled:
         generated[METRICS_ENABLED] = "true"
     extra = service.spec.extra_pod_metadata

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from engine.resource import Body
 from resources.dynamo.model.framework import WORKERS
+from resources.dynamo.model.generation import SUFFIX_VARIABLE, generation_of
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.model.runtime import runtime_of
 from resources.ports.configuration import DynamoSettings
@@ -28,7 +29,9 @@ def default_container(graph: InferenceGraph, service: GraphService) -> dict[str,
     own = _CONTAINERS.get("worker" if is_worker else service.component_type, {})
     if is_worker and graph.knows_ranks and runtime_of(graph, service).is_at_least(*PATIENT_FROM):
         own = {**own, "livenessProbe": PATIENT_LIVENESS}
-    return {**common, **own, "env": [*common["env"], *own.get("env", ())]}
+    generation = generation_of(graph, service)
+    suffix = _variables({SUFFIX_VARIABLE: generation}) if generation else ()
+    return {**common, **own, "env": [*common["env"], *own.get("env", ()), *suffix]}
 
 
 def default_pod(service: GraphService) -> dict[str, Any]:
