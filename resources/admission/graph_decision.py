@@ -120,7 +120,7 @@ def _decide_valid(old: InferenceGraph | None, graph: InferenceGraph, configurati
     if issues := _new_set_issues(graph, old, configuration, judge_set):
         return Decision(issues, notes, pods=pods)
     if old is None:
-        return Decision((), notes, pods=pods)
+        return Decision((), (*notes, *graph_field_rules.new_warnings(graph)), pods=pods)
     about_change = graph_update_rules.warnings(old, graph, replaces_set=graph_objects.is_replaced(old, graph, configuration))
     return Decision(tuple(graph_update_rules.issues(old, graph)), (*notes, *about_change), pods=pods)
 

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from resources.admission.graph_rules import quote, sentence, service_field, service_path
 from resources.base.fields import mapping
+from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.model.overrides import OF_ROLE, OF_SET, PROVIDER_VERSION, foreign_paths, min_available, override_of
+from resources.dynamo.restart import PARALLEL
 from resources.schema.dynamo_parts import ProviderOverride
 from resources.schema.issues import ErrorType, Issue, Path, spelled
 
@@ -32,6 +34,7 @@ ROLES: Final = (Role.LEADER, Role.WORKER)
 def issues(graph: InferenceGraph) -> Iterator[Issue]:
     """The issues of these fields."""
     yield from _of_graph(graph)
+    yield from _restart(graph)
     for service in graph.services:
         path, field = service_path(service.name), service_field(service.name)
         for attribute, name in REFUSED.items():
@@ -45,8 +48,8 @@ def issues(graph: InferenceGraph) -> Iterator[Issue]:
 
 def warnings(graph: InferenceGraph) -> Iterator[str]:
     """Warnings about these fields: what has no effect, and what is left to others."""
-    if graph.spec.restart is not None:
-        yield "spec.restart has no effect: change the pods of a component, or delete pods, to restart them"
+    if not graph.form.includes(PodForm.FOURTH):
+        yield from (f"spec.restart.strategy.order: {fault}" for fault in _order_faults(graph))
     for name in sorted(WITHOUT_EFFECT & mapping(graph.spec.experimental).keys()):
         yield f"spec.experimental.{name} has no effect: it changes no pod"
     if graph.spec.topology_constraint is not None and not graph.may_use_grove:
@@ -60,6 +63,15 @@ def warnings(graph: InferenceGraph) -> Iterator[str]:
             )
 
 
+def new_warnings(graph: InferenceGraph) -> Iterator[str]:
+    """Warnings about these fields in a graph that does not exist yet."""
+    if graph.spec.restart is not None:
+        yield (
+            "spec.restart must be unset on create; set spec.restart.id after creation to request a restart: "
+            f"the id {quote(graph.spec.restart.id)} of a new graph counts as carried out"
+        )
+
+
 def _of_graph(graph: InferenceGraph) -> Iterator[Issue]:
     for name in mapping(graph.spec.experimental):
         if name not in WITHOUT_EFFECT:
@@ -70,6 +82,28 @@ def _of_graph(graph: InferenceGraph) -> Iterator[Issue]:
     overrides = (graph.spec.provider_override, *(service.spec.provider_override for service in graph.services))
     if any(overrides) and not graph.may_use_grove:
         yield Issue((*SPEC, "providerOverride"), ErrorType.FORBIDDEN, "fields of Grove's objects need Grove, which the graph disables")
+
+
+def _restart(graph: InferenceGraph) -> Iterator[Issue]:
+    """The issues of a restart. Older graphs may have any order: what it does not name comes last."""
+    if graph.form.includes(PodForm.FOURTH):
+        path = (*SPEC, "restart", "strategy", "order")
+        yield from (sentence(path, f"spec.restart.strategy.order {fault}") for fault in _order_faults(graph))
+
+
+def _order_faults(graph: InferenceGraph) -> Iterator[str]:
+    strategy = graph.spec.restart.strategy if graph.spec.restart is not None else None
+    if strategy is None or not strategy.order:
+        return
+    if strategy.type == PARALLEL:
+        yield "cannot be specified when strategy is parallel"
+    names = {service.name for service in graph.services}
+    if len(set(strategy.order)) < len(strategy.order):
+        yield "must be unique"
+    elif len(strategy.order) != len(names):
+        yield "must have the same number of unique components as the deployment"
+    elif unknown := [name for name in strategy.order if name not in names]:
+        yield f"names no component of the deployment: {', '.join(map(quote, unknown))}"
 
 
 def _min_available(graph: InferenceGraph, service: GraphService, path: Path, field: str) -> Iterator[Issue]:

@@ -11,7 +11,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.paths import get, overlay
 from engine.plan import Wait
-from engine.resource import Drop, Policy, Resource, Scaled
+from engine.resource import Body, Drop, Policy, Resource, Scaled
 from resources.admission.admit import admit
 from resources.admission.graph_version import set_version, update_memo
 from resources.admission.request import Act, Request
@@ -33,6 +33,7 @@ from resources.dynamo.objects.scaling import scale_targets
 from resources.dynamo.objects.service import frontend_services, service_notes
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
+from resources.dynamo.restart import RestartRequest, restart
 from resources.lifecycle.update_gate import OPEN, UpdateGate
 from resources.model.membership import effective_set, records_of, specified_body
 from resources.ports.configuration import KAI_SCHEDULER, ONLY, Configuration
@@ -53,12 +54,17 @@ class GraphPlan(Struct, frozen=True, eq=False):
     """Whether the API server has accepted the pods that running ones are replaced with."""
     orchestrator: Orchestrator | None = None
     """What runs the graph; None if nothing can."""
+    restart: Body | None = None
+    """`status.restart`; None without one."""
     replaces: bool = True
     """Whether the gate is that of objects that come in place of what runs, and not only of other templates."""
 
 
-def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GraphPlan:
-    """The plan of a valid graph. Raises `PodFault` and `GraphError` if its objects cannot be computed."""
+def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configuration, request: RestartRequest) -> GraphPlan:
+    """The plan of a valid graph; `request` is the restart that it asks for.
+
+    Raises `PodFault` and `GraphError` if its objects cannot be computed.
+    """
     may_replace = _may_replace(graph, configuration)
     schedulers = _schedulers(observed, graph, configuration)
     groups = tuple(dict.fromkeys(scheduler.kind for scheduler in schedulers.values()))
@@ -67,8 +73,10 @@ def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configu
     if choice.orchestrator is None:
         return GraphPlan(_kept(observed), failure=choice.error)  # What exists stays: it may still serve.
     configuration = _with_existing_secrets(observed, graph, configuration)
+    restarting = restart(observed, graph, request, choice.orchestrator, _states(observed, graph, choice.orchestrator))
+    graph = restarting.graph
     runner = _on_grove if choice.orchestrator is Orchestrator.GROVE else _on_components
-    plan = _with_choice(runner(observed, graph, configuration), observed, graph, choice)
+    plan = replace(_with_choice(runner(observed, graph, configuration), observed, graph, choice), restart=restarting.status)
     if plan.failure:
         return replace(plan, resources=_kept(observed), nested=())
     shared = _shared_objects(observed, graph, configuration)
@@ -86,6 +94,13 @@ def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configu
         ),
     )
     return plan if plan.gate.closed is None else _held_back(observed, graph, plan)
+
+
+def _states(observed: Observed, graph: InferenceGraph, orchestrator: Orchestrator) -> tuple[ServiceState, ...]:
+    """The states of the services, as this orchestrator runs them."""
+    if orchestrator is Orchestrator.COMPONENTS:
+        return component_states(graph, observed.slice(ONLY).objects.get)
+    return service_states(graph, observed.elsewhere, lambda: _pods(observed))
 
 
 def _schedulers(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GroupSchedulers:
@@ -201,7 +216,7 @@ def _on_components(observed: Observed, graph: InferenceGraph, configuration: Con
         (*components, *_removed_sets(observed, "components run the graph now")),
         gate=gate_of_components(observed, components),
         replaces=replaces_runners(observed, components),
-        states=component_states(graph, lives.objects.get),
+        states=_states(observed, graph, Orchestrator.COMPONENTS),
         notes=(
             *component_notes(graph, schedulers),
             *notes_on_groups(graph, lives),
@@ -216,7 +231,7 @@ def _on_grove(observed: Observed, graph: InferenceGraph, configuration: Configur
     notes = tuple(_kai_notes(observed, graph, configuration))
     volcano = orchestrator.volcano_queue(graph, configuration.schedulers)
     queue = orchestrator.queue_of(graph) if volcano is None and _uses_kai(observed, configuration) else None
-    states = service_states(graph, observed.elsewhere, lambda: _pods(observed))
+    states = _states(observed, graph, Orchestrator.GROVE)
     id = set_id(graph)
     if queue is not None and observed.looked_up.get(kinds.KAI_QUEUE.id("", queue), observed.root) is None:
         why = orchestrator.queue_missing(queue)

@@ -31,6 +31,7 @@ from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.obsolete_components import is_kept_for_pods, removal
 from resources.dynamo.orchestrator import recorded_orchestrator
 from resources.dynamo.pods.builder import PodFault
+from resources.dynamo.restart import request_of
 from resources.dynamo.status import FAILED, INVALID, Failure, status_of
 from resources.dynamo.versions.api_versions import is_beta, served_as
 from resources.dynamo.versions.paths import in_beta
@@ -153,13 +154,14 @@ def _planned(observed: Observed, graph: InferenceGraph, configuration: Configura
     looked_up = tuple(observed.looked_up.items())
     nested, own, foreign = tuple(observed.nested.values()), observed.slice(ONLY), observed.foreign
     recorded = recorded_orchestrator(observed)
-    facts = (graph, configuration, observed.unserved, looked_up, nested, own, foreign, observed.trials, recorded)
-    return memo.recall("graph plan", facts, lambda: graph_plan(observed, graph, configuration))
+    request = request_of(observed, graph)
+    facts = (graph, configuration, observed.unserved, looked_up, nested, own, foreign, observed.trials, recorded, request)
+    return memo.recall("graph plan", facts, lambda: graph_plan(observed, graph, configuration, request))
 
 
 def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: GraphPlan, configuration: Configuration) -> Desired:
     failure = Failure(FAILED, planned.failure) if planned.failure else None
-    status = status_of(observed.root, planned.states, failure) if observed.root.uid else None
+    status = status_of(observed.root, planned.states, failure, planned.restart) if observed.root.uid else None
     deferred = planned.deferred
     if failure is not None and not deferred:
         deferred = (Wait(graph.id, planned.failure, blocked=True),)

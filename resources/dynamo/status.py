@@ -26,8 +26,8 @@ class Failure(Struct, frozen=True):
     message: str
 
 
-def status_of(root: Live, states: Sequence[ServiceState], failure: Failure | None) -> Body:
-    """The desired status. Services that the graph no longer has are removed from it."""
+def status_of(root: Live, states: Sequence[ServiceState], failure: Failure | None, restart: Body | None = None) -> Body:
+    """The desired status, with `restart` of that content. Services that the graph no longer has are removed from it."""
     state, ready, reason, message = _verdict(states, failure)
     is_new_form = is_beta(root.body)
     field = "components" if is_new_form else "services"
@@ -39,6 +39,8 @@ def status_of(root: Live, states: Sequence[ServiceState], failure: Failure | Non
     body: dict[str, Any] = {"state": state, "conditions": merge(known if isinstance(known, list) else [], desired, owned=(READY,))}
     # A definition of v1alpha1 may lack the field: a server would drop it, and every pass would write it again.
     body |= {"observedGeneration": root.generation} if is_new_form else {}
+    past = {"inProgress": None} if "inProgress" in mapping(old.get("restart")) else {}
+    body |= {"restart": {**past, **restart}} if restart else {}
     return {**body, field: services} if services else body
 
 

@@ -17,6 +17,7 @@ from resources.schema.dynamo_parts import (
     ModelReference,
     ProviderOverride,
     Restart,
+    RestartStatus,
     as_map,
 )
 from resources.schema.graph_values import NODE_COUNT, quoted, unquoted
@@ -275,7 +276,7 @@ class DynamoGraphSpec(Wire):
     topology_constraint: GraphTopology | None = None
     """The topology of the graph. On Grove only."""
     restart: Restart | None = None
-    """Without effect."""
+    """A request to restart the services. A new graph must not have one."""
     provider_override: ProviderOverride | None = None
     """Fields of the PodCliqueSet."""
     experimental: Opaque | None = None
@@ -308,6 +309,8 @@ class DynamoGraphStatus(Wire):
         Seq[Condition], Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]})
     ] = ()
     """The conditions of the graph: Ready."""
+    restart: RestartStatus | None = None
+    """How far the last restart is."""
     services: dict[str, ServiceReplicaStatus] = {}
     """The replicas of each service."""
 

@@ -63,18 +63,29 @@ class RestartStrategy(Wire):
     """How components are restarted."""
 
     type: Literal["Sequential", "Parallel"] | None = None
-    """One after another, or all at once."""
+    """One after another, which is the default, or all at once."""
     order: Seq[str] = ()
-    """The order of the components."""
+    """The order of the components: all of them, each once. By default that of their names."""
 
 
 class Restart(Wire):
-    """A request to restart the components. Without effect."""
+    """A request to restart the components."""
 
     id: Annotated[str, Field(min_length=1)]
-    """The identifier of the request."""
+    """The identifier of the request: another one restarts the components again."""
     strategy: RestartStrategy | None = None
     """How components are restarted."""
+
+
+class RestartStatus(Wire):
+    """How far the last restart is."""
+
+    observed_id: Annotated[str | None, Field(alias="observedID")] = None
+    """The identifier of the last request."""
+    phase: str | None = None
+    """Pending, Restarting, Completed or Superseded."""
+    in_progress: Seq[str] = ()
+    """The components that are being restarted."""
 
 
 class GraphRole(Wire):

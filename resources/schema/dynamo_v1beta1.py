@@ -14,6 +14,7 @@ from resources.schema.dynamo_parts import (
     ModelReference,
     ProviderOverride,
     Restart,
+    RestartStatus,
     as_map,
 )
 from resources.schema.graph_values import NODE_COUNT
@@ -126,7 +127,7 @@ class GraphSpecV1Beta1(Wire):
     topology_constraint: GraphTopology | None = None
     """The topology of the graph. On Grove only."""
     restart: Restart | None = None
-    """Without effect."""
+    """A request to restart the components. A new graph must not have one."""
     provider_override: ProviderOverride | None = None
     """Fields of the PodCliqueSet."""
     experimental: Opaque | None = None
@@ -161,6 +162,8 @@ class GraphStatusV1Beta1(Wire):
     """The state of the graph: initializing, pending, successful or failed."""
     conditions: Annotated[Seq[Condition], Field(json_schema_extra={LIST_TYPE: "map", LIST_KEYS: ["type"]})] = ()
     """The conditions of the graph: Ready."""
+    restart: RestartStatus | None = None
+    """How far the last restart is."""
     components: dict[str, ComponentStatus] = {}
     """The replicas of each component."""
 

@@ -198,7 +198,7 @@ def test_what_has_no_effect_is_told() -> None:
 
     warnings = "\n".join(created_graph(graph).warnings)
 
-    assert "spec.restart has no effect" in warnings
+    assert "spec.restart must be unset on create" in warnings
     assert "spec.experimental.kvTransferPolicy has no effect" in warnings
     assert "spec.components[A].scalingAdapter: replicas is used when the service is made" in warnings
 
