@@ -17,6 +17,8 @@ class Kind(Struct, frozen=True):
     """Whether it has a status subresource: then the status is written by a separate call."""
     ambiguous: bool = False
     """Whether another kind that the engine works with has the same name: two schedulers have a PodGroup."""
+    newer: tuple[str, ...] = ()
+    """Newer versions in which its objects are read and written where a server does not serve `version`."""
 
     @property
     def key(self) -> str:

@@ -167,7 +167,7 @@ class Cluster:
 
     async def serves(self, kind: Kind) -> bool:
         """Whether the cluster serves that kind."""
-        return any([await serves(self._client, version) for version in (kind, *kinds.NEWER.get(kind, ()))])
+        return any([await serves(self._client, version) for version in (kind, *kinds.newer(kind))])
 
 
 class _Lists:
@@ -191,7 +191,7 @@ class _Lists:
             self.results.append((target.kind, in_scope(target.kind, listed.lives, self._scope)))
             if is_older(listed.kind, self._scope):
                 self.unserved.add(target.kind.key)
-            if target.kind in kinds.NEWER:
+            if kinds.newer(target.kind):
                 self._use_version(listed.kind)
                 self.unserved |= {kinds.unread(target.kind)} if is_newer(listed.kind, target.kind) else set()
 

@@ -1,7 +1,6 @@
 """Listing: all objects of one list, typed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
@@ -62,24 +61,31 @@ async def list_lives(client: Client, target: Target, compressor: Compressor | No
 async def _list_any_version(client: Client, target: Target, keep: Keep) -> ListedLives:
     """The objects in the first version that the server serves: ours, else another one. Raises `NotFound` if it serves none.
 
-    A kind that we also write in another version is listed in that one as well if the server cannot convert its objects.
+    A kind that we also write in another version is listed in that one as well if the server cannot convert its objects. That it could not
+    is raised if it does not serve the other one.
     """
-    *others, last = versions_of(target.kind)
-    for kind in others:
-        with suppress(NotFound, *((ServerFault,) if target.kind in kinds.NEWER else ())):
+    faults: list[ClusterError] = []
+    for kind in versions_of(target.kind):
+        try:
             return await _list(client, target._replace(kind=kind), keep)
-    return await _list(client, target._replace(kind=last), keep)
+        except NotFound as error:
+            faults.append(error)
+        except ServerFault as error:
+            if not kinds.newer(target.kind):
+                raise
+            faults.append(error)
+    raise next((fault for fault in faults if isinstance(fault, ServerFault)), faults[-1])
 
 
 def versions_of(kind: Kind) -> tuple[Kind, ...]:
     """The kind in all versions in which it may be listed: ours first."""
     older = (replace(kind, version=version) for version in kinds.OLDER.get(kind, ()))
-    return (kind, *older, *kinds.NEWER.get(kind, ()))
+    return (kind, *older, *kinds.newer(kind))
 
 
 def is_newer(kind: Kind, target: Kind) -> bool:
     """Whether a kind was listed in a newer version than that of the target, in which it is written as well."""
-    return kind != target and kind in kinds.NEWER.get(target, ())
+    return kind != target and kind in kinds.newer(target)
 
 
 async def _list(client: Client, target: Target, keep: Keep) -> ListedLives:
@@ -110,7 +116,10 @@ def _masking(keep: Keep) -> Keep:
 
 def is_older(kind: Kind, scope: Scope) -> bool:
     """Whether the server has a kind of children in an older version only: its objects are listed, and none can be created."""
-    return any((child.group, child.name) == (kind.group, kind.name) and child.version != kind.version for child in scope.children)
+    return any(
+        (child.group, child.name) == (kind.group, kind.name) and child.version != kind.version and not is_newer(kind, child)
+        for child in scope.children
+    )
 
 
 def typed(kind: Kind, body: dict[str, Any]) -> Live:

@@ -226,7 +226,7 @@ class WatchingCluster:
 
     def _newer_versions(self, stores: Sequence[LiveStore]) -> set[str]:
         """The kinds that are listed, and therefore written, in a newer version than their own."""
-        versioned = [store for store in stores if store.target.kind in kinds.NEWER]
+        versioned = [store for store in stores if kinds.newer(store.target.kind)]
         for store in versioned:
             self._cluster.use_version(store.kind)
         return {kinds.unread(store.target.kind) for store in versioned if is_newer(store.kind, store.target.kind)}

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from engine.ids import NAMESPACE as NAMESPACE
 from engine.ids import RESOURCE_QUOTA as RESOURCE_QUOTA
 from engine.ids import Kind
@@ -107,6 +109,11 @@ ON_REQUEST: Final = frozenset(kind.key for kind in (POD_GROUP, WORKLOAD, COMPOSI
 
 NEWER: Final = {DYNAMO_GRAPH: (DYNAMO_GRAPH_V1BETA1,)}
 """Kind -> the same kind in the other versions that the engine reads and writes, where a server does not serve the first one."""
+
+
+def newer(kind: Kind) -> tuple[Kind, ...]:
+    """The kind in each of the newer versions in which the engine reads and writes it."""
+    return NEWER.get(kind, ()) or tuple(replace(kind, version=version, newer=()) for version in kind.newer)
 
 
 def version_of_kind(kind: Kind, body: Any) -> Kind:

@@ -151,8 +151,11 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
             keys[labels.NAME] = self.id.name
         if not shared:
             keys[labels.REPLICA_INDEX] = str(self.index)
-        spec = self.fabric.domain_spec(self.id.name)
-        body = manifest(self.fabric.kind, self.id.namespace, self.id.name, keys, finalizers=policy.finalizers, spec=spec)
+        kind = self.fabric.kind
+        if kinds.unread(kind) in self.observed.unserved:
+            kind = kinds.newer(kind)[0]
+        spec = self.fabric.spec_in(kind.version, self.fabric.domain_spec(self.id.name))
+        body = manifest(kind, self.id.namespace, self.id.name, keys, finalizers=policy.finalizers, spec=spec)
         why = f"pods of {root.name} request it by name" if shared else f"{self.fabric.name} domain of replica {self.index}"
         return Want(self.id, why, (owner,), body=body, policy=policy)
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.operation import Create
+from engine.paths import get
 from engine.plan import Plan, Wait
 from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of
@@ -203,8 +204,11 @@ class _FabricView(Struct, frozen=True, eq=False):
             status = replace(status, until=self._drain_deadline(live, running, with_claims=not status.other_sets))
         if live.deleting_since is not None:
             return replace(status, state=State.TERMINATING, finalizers=tuple(map(str, live.body["metadata"].get("finalizers") or ())))
-        state = self._state(live, status, len(running), nodes, requested=role.requested)
-        return replace(status, state=state, why=STAYS if state is State.COMPLETED else status.why)
+        starts = any(get(pod.body, ("status", "phase")) == "Running" for pod in running)
+        unreported = self.fabric.unreported(live) if starts and not status.joined else ""
+        state = self._state(live, status, len(running), nodes, requested=role.requested, is_reported=not unreported)
+        own_why = {State.COMPLETED: STAYS, State.USED: status.why or unreported}
+        return replace(status, state=state, why=own_why.get(state, status.why))
 
     @property
     def _releases(self) -> bool:
@@ -223,8 +227,11 @@ class _FabricView(Struct, frozen=True, eq=False):
             return "conflict: an object of that name exists and does not belong to this set"
         return "nothing is created for a set with faults" if self.faulty else "it is created in the next pass"
 
-    def _state(self, live: Live, status: DomainStatus, running: int, nodes: set[str], *, requested: bool) -> State:
-        """The first state that applies to a domain that exists. `running` is the number of its pods that have not ended, on `nodes`."""
+    def _state(self, live: Live, status: DomainStatus, running: int, nodes: set[str], *, requested: bool, is_reported: bool) -> State:
+        """The first state that applies to a domain that exists. `running` is the number of its pods that have not ended, on `nodes`.
+
+        `is_reported`: whether the domain names the nodes that have joined it.
+        """
         ready = {node.node for node in status.joined if node.ready}
         states = (
             (State.RELEASING, not requested or (status.ended > 0 and not running and self._is_owner(live) and self._releases)),
@@ -232,7 +239,7 @@ class _FabricView(Struct, frozen=True, eq=False):
             (State.PENDING, not running and not self._accepts_pods(live)),
             (State.COMPLETED, not running and status.ended > 0),
             (State.EMPTY, not running),
-            (State.USED, self.fabric.joined_nodes(live) is None),
+            (State.USED, not is_reported or self.fabric.joined_nodes(live) is None),
             (State.JOINING, not nodes or not nodes <= ready or len(nodes) < running),
         )
         return next((state for state, applies in states if applies), State.JOINED)

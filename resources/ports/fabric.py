@@ -286,6 +286,10 @@ class Fabric(PlugIn):
         """The spec of the domain object of that name. It is sent on creation and never changed afterwards. Empty by default."""
         return {}
 
+    def spec_in(self, version: str, spec: Body) -> Body:
+        """The spec of a domain in that version of `kind`, which may be one of `kind.newer`. By default it is the same in all."""
+        return spec
+
     membership: MembershipReader | None = None
     """Reads from live objects in which domains their pods are. None: the annotations of the set count, also after an edit."""
 
@@ -325,6 +329,10 @@ class Fabric(PlugIn):
         None, as by default: domains do not name them. Then it is not reported which nodes are missing, nor which cannot reach others.
         """
         return None
+
+    def unreported(self, domain: Live) -> str:
+        """Why nodes with running pods may be missing from a domain object that names none, as a clause. Empty, as by default: none is."""
+        return ""
 
     def domain_queries(self, domain: ResourceId) -> Iterable[Query]:
         """The objects that `diagnose` needs to read about this domain, which may not exist. None by default."""

@@ -21,7 +21,7 @@ from providers.cluster import Cluster
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from providers.kubernetes.discovery import Discovery, ServedKind
-from resources.base.kinds import PODCLIQUESET
+from resources.base.kinds import PODCLIQUESET, newer
 from resources.schema.crds import crds
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine
@@ -125,7 +125,7 @@ class Server:
         return Cluster(cast(Client, self), SystemClock())
 
 
-OTHER = replace(COMPUTE_DOMAIN, version="v1beta2")
+OTHER = replace(COMPUTE_DOMAIN, version="v1alpha1")
 
 
 @pytest.mark.anyio
@@ -135,6 +135,7 @@ OTHER = replace(COMPUTE_DOMAIN, version="v1beta2")
         (Server((COMPUTE_DOMAIN,)), ""),
         (Server((OTHER, COMPUTE_DOMAIN)), ""),
         (Server((OTHER,)), MISSING),
+        (Server(newer(COMPUTE_DOMAIN)), ""),
         (Server((replace(COMPUTE_DOMAIN, name="Other", plural="others"),)), MISSING),
         (Server((COMPUTE_DOMAIN,), holes={"metrics.k8s.io/v1beta1": "silent"}), ""),
         (Server((), holes={"metrics.k8s.io/v1beta1": "silent"}), MISSING),

@@ -14,6 +14,7 @@ from engine.operation import Cause, Expect, Patch
 from engine.runtime.clock import SystemClock
 from engine.runtime.provider import Listing, Observation, Scope
 from providers.cluster import Cluster
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base.kinds import (
     DYNAMO_GRAPH,
     DYNAMO_GRAPH_V1BETA1,
@@ -24,6 +25,7 @@ from resources.base.kinds import (
     RESOURCE_CLAIM_TEMPLATE,
     SERVICE,
     TOPOLOGY_BINDING,
+    newer,
     unread,
 )
 
@@ -155,6 +157,22 @@ async def test_cluster_scoped_roots_are_listed_once_for_any_namespaces_and_also_
 
 
 # Graphs, which are written in two versions
+
+
+async def test_a_kind_whose_list_fails_is_not_taken_for_unserved_because_its_newer_version_is() -> None:
+    fault = ServerFault("etcd is slow")
+    seen, _ = await look(
+        {COMPUTE_DOMAIN: fault, newer(COMPUTE_DOMAIN)[0]: NotFound("no such kind")}, Scope((), (COMPUTE_DOMAIN,), "a=b", ("one",))
+    )
+
+    assert set(seen.incomplete) == {"ComputeDomain"} and not seen.unserved
+
+
+async def test_a_kind_of_children_in_its_newer_version_only_is_listed_and_written_in_it() -> None:
+    seen, _ = await look({COMPUTE_DOMAIN: NotFound("no such kind")}, Scope((), (COMPUTE_DOMAIN,), "a=b", ("one",)))
+
+    assert [live.body["apiVersion"] for live in seen.children] == ["resource.nvidia.com/v1beta2"]
+    assert seen.unserved == {unread(COMPUTE_DOMAIN)} and not seen.incomplete
 
 
 @pytest.mark.parametrize("trouble", [NotFound("no such kind"), ServerFault("conversion webhook for nvidia.com/v1beta1 failed")])

@@ -7,16 +7,21 @@ from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia import channels
-from providers.fabrics.nvidia.domain_facts import template_name
+from providers.fabrics.nvidia.domain_facts import joined_nodes, template_name
+from providers.fabrics.nvidia.domain_findings import MANAGED_BY_HOSTS
 from providers.fabrics.nvidia.driver import (
+    ImexMode,
+    imex_mode,
     in_namespace,
     install_crds,
     publish_channels,
+    tracks_cliques,
     upgrade,
 )
 from providers.fabrics.nvidia.evidence import finalizers_of
 from providers.fabrics.nvidia.inspection import (
     CLASS,
+    CLIQUES,
     CLIQUES_CRD,
     CRD,
     DEPLOYMENTS,
@@ -48,6 +53,12 @@ KAI: Final = "kai-scheduler"
 GATE: Final = "DynamicResourceAllocation=true"
 """The feature gate without which the KAI scheduler does not allocate devices."""
 
+IMEX: Final = "IMEX daemons"
+BEFORE_CLIQUES: Final = "domains older than ComputeDomainCliques"
+BEFORE_A_CHANGE: Final = (
+    "Change imex.mode or the feature gate ComputeDomainCliques only while no domain is in use: the driver does not convert domains that are"
+)
+
 
 Rule = Callable[[Inspection], Iterator[Check]]
 
@@ -60,10 +71,14 @@ def checks(inspection: Inspection) -> Iterator[Check]:
 
 def _crd(inspection: Inspection) -> Iterator[Check]:
     subject, apis, crd = f"CRD {CRD.name}", inspection.installation.apis, inspection.crd
-    if why := apis.why_unknown(COMPUTE_DOMAIN):
+    served = next((kind for kind in (COMPUTE_DOMAIN, *kinds.newer(COMPUTE_DOMAIN)) if apis.serves(kind)), None)
+    if served is not None and served != COMPUTE_DOMAIN:
+        finding = f"{served.version} is served, and {COMPUTE_DOMAIN.version} is not: domains are read and written in {served.version}"
+        yield Check(inspection.required, subject, CheckResult.GOOD, finding)
+    elif why := apis.why_unknown(COMPUTE_DOMAIN):
         yield unknown(inspection.required, subject, why)
-    elif crd is not None and not apis.serves(COMPUTE_DOMAIN):
-        versions = f"serves {some(crd.served)}, not {COMPUTE_DOMAIN.version}"
+    elif crd is not None and served is None:
+        versions = f"serves {some(crd.served)}, not {some((COMPUTE_DOMAIN.version, *COMPUTE_DOMAIN.newer))}"
         yield judged(
             inspection.required,
             subject,
@@ -72,7 +87,7 @@ def _crd(inspection: Inspection) -> Iterator[Check]:
             upgrade(inspection.driver),
         )
     else:
-        fault = "" if apis.serves(COMPUTE_DOMAIN) else "is not installed"
+        fault = "" if served else "is not installed"
         yield judged(
             inspection.required,
             subject,
@@ -173,6 +188,31 @@ def _release(inspection: Inspection) -> Iterator[Check]:
     images = sorted({str(container.get("image")) for live in inspection.controllers for container in _containers(live.body)})
     if images:
         yield Check(Severity.INFO, "image of the DRA driver", CheckResult.GOOD, in_namespace(some(images), inspection.driver.namespace))
+
+
+def _imex_mode(inspection: Inspection) -> Iterator[Check]:
+    mode = imex_mode(inspection.controllers)
+    if mode is ImexMode.HOST:
+        finding = f"{mode}: {MANAGED_BY_HOSTS}. Deleting a domain does not end NVLink. {BEFORE_A_CHANGE}"
+        yield Check(Severity.INFO, IMEX, CheckResult.GOOD, finding)
+    elif mode is not None:
+        finding = f"{mode}: the driver runs the IMEX daemons of each domain. {BEFORE_A_CHANGE}"
+        yield Check(Severity.INFO, IMEX, CheckResult.GOOD, finding)
+
+
+def _domains_before_cliques(inspection: Inspection) -> Iterator[Check]:
+    """Domains whose nodes joined before the driver was told to track them in ComputeDomainCliques."""
+    cliques, domains = inspection.result(CLIQUES), inspection.result(DOMAINS)
+    if not inspection.controllers or not tracks_cliques(inspection.controllers) or not cliques.served:
+        return
+    if (failed := first_failed(cliques, domains)) is not None:
+        yield unread(inspection.recommended, BEFORE_CLIQUES, failed)
+        return
+    tracked = {live.labels.get(DOMAIN_LABEL) for live in cliques.objects}
+    joined = [live for live in domains.objects if any(node.island for node in joined_nodes(live))]
+    names = [_full_name(live) for live in joined if live.uid not in tracked]
+    remedy = "their status may stay NotReady, and pods on further nodes may not start for minutes: let their pods end, then delete them"
+    yield judged(inspection.recommended, BEFORE_CLIQUES, some(names), "there are none", remedy)
 
 
 def _domain_names(inspection: Inspection) -> Iterator[Check]:
@@ -320,6 +360,8 @@ RULES: Final[tuple[Rule, ...]] = (
     _slices,
     _controller,
     _release,
+    _imex_mode,
+    _domains_before_cliques,
     _domain_names,
     _template_names,
     _node_labels,

@@ -88,6 +88,10 @@ def _cut_off(evidence: Evidence, pod: Live) -> PodFinding | None:
     if not evidence.is_cut_off(pod):
         return None
     name, live = f"ComputeDomain {evidence.id.name}", evidence.domain
+    if evidence.is_host_managed:
+        state = "does not exist any more" if live is None else "was created again" if evidence.has_lost_domain(pod) else "is being deleted"
+        cause = f"{name}, which it claims, {state}; the hosts manage IMEX, so the pod keeps its channel until it ends: nothing is cut"
+        return PodFinding(f"{phase_of(pod)}, its domain is deleted", cause, bad=False)
     if live is None:
         cause = f"{name}, which it claims, does not exist any more: the {evidence.driver_words} has ended NVLink"
     elif evidence.has_lost_domain(pod):
@@ -202,8 +206,14 @@ def _bound_to_previous_domain(evidence: Evidence, pod: Live) -> PodFinding | Non
 def _not_prepared(evidence: Evidence, pod: Live) -> PodFinding | None:
     """The most frequent failures of the driver: the event does not name the cause, but the node's label and the daemon on it show it."""
     node = node_of(pod)
-    messages = evidence.warnings_of(pod, PREPARE_FAILED)
-    if not node or phase_of(pod) != "Pending" or not any("skipped" in message or "left out" in message for message in messages):
+    messages = list(evidence.warnings_of(pod, PREPARE_FAILED))
+    if not node or phase_of(pod) != "Pending" or not messages:
+        return None
+    if evidence.is_host_managed:
+        cause = f"the hosts manage IMEX, and that of node {node} is not ready: the claim is tried again until it is"
+        advice = f"on {node}: systemctl status nvidia-imex, which must run and have the command socket of imex.hostSocketPath"
+        return PodFinding(f"ContainerCreating on {node}, event {PREPARE_FAILED}", cause, advice)
+    if not any("skipped" in message or "left out" in message for message in messages):
         return None
     observation, label = f"ContainerCreating on {node}, NodePrepareResources returned no result", evidence.node_labels.get(node, "")
     if evidence.is_terminating:

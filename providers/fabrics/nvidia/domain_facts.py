@@ -5,7 +5,7 @@ from typing import Final
 
 from engine.observed import Live
 from engine.paths import get
-from resources.base.fields import mappings
+from resources.base.fields import mapping, mappings
 from resources.ports.checks import JoinedNode
 
 MAX_REMEMBERED: Final = 8192
@@ -16,6 +16,12 @@ def joined_nodes(domain: Live) -> tuple[JoinedNode, ...]:
     """The nodes that have joined a domain, according to its status. Of a node that is listed several times, the last entry counts."""
     nodes = {str(node.get("name")): node for node in mappings(get(domain.body, ("status", "nodes"), ()))}
     return tuple(JoinedNode(name, str(node.get("cliqueID") or ""), node.get("status") == "Ready") for name, node in nodes.items())
+
+
+def is_ready_without_nodes(domain: Live) -> bool:
+    """Whether a domain of a driver later than 25.3 is Ready although no node has joined it."""
+    channel = get(domain.body, ("spec", "channel"), {})
+    return get(domain.body, ("status", "status")) == "Ready" and not joined_nodes(domain) and "allocationMode" in mapping(channel)
 
 
 def template_name(domain: Live | None, name: str) -> str:

@@ -26,6 +26,11 @@ OBSERVE_AFFINITY: Final = frozenset({DEFAULT_SCHEDULER, "kai-scheduler", "volcan
 
 DomainRule = Callable[[Evidence], Iterator[Diagnosis]]
 """Yields its findings about the domain."""
+MANAGED_BY_HOSTS: Final = (
+    "the driver leaves IMEX to the hosts (imex.mode hostManaged): Ready means admitted only; which nodes have joined and whether they "
+    "reach one another is not visible here; all domains of one IMEX domain of the hosts share channel 0, so nothing isolates them"
+)
+HOST_ADVICE: Final = "on the nodes, check: systemctl is-active nvidia-imex, and that its nodes_config.cfg names all of them"
 TOO_MANY: Final = f"use at most {MAX_NODES} pods in a domain: it can have no more nodes of one NVLink clique"
 
 
@@ -145,9 +150,24 @@ def _keep_together(pods: Sequence[Live]) -> str:
     )
 
 
+def _predates_cliques(evidence: Evidence) -> Iterator[Diagnosis]:
+    """The gate ComputeDomainCliques was switched on while the domain had nodes: its daemons write where the driver does not look."""
+    if evidence.predates_cliques and not evidence.is_terminating:
+        cause = (
+            f"the {evidence.driver_words} was told to track nodes in ComputeDomainCliques, by an upgrade or by the feature gate of that "
+            "name, while pods were in it: its status may stay NotReady, and pods on further nodes may not start for minutes"
+        )
+        delete = f"kubectl -n {evidence.id.namespace} delete computedomain {evidence.id.name}"
+        advice = f"delete the domain and its pods at a time that suits, both are created again: {delete}"
+        yield Diagnosis(evidence.id, "it has nodes and no ComputeDomainClique", cause, advice)
+
+
 def _ready_without_nodes(evidence: Evidence) -> Iterator[Diagnosis]:
     live = evidence.domain
     if live is not None and get(live.body, ("status", "status")) == "Ready" and not joined_nodes(live):
+        if evidence.is_host_managed:
+            yield Diagnosis(evidence.id, "its status is Ready, and no node has joined", MANAGED_BY_HOSTS, HOST_ADVICE, bad=False)
+            return
         cause = "the driver reports Ready for every domain with numNodes 0, whether pods have joined or not"
         yield Diagnosis(evidence.id, "its status is Ready, and no node has joined", cause, bad=False)
 
@@ -160,5 +180,6 @@ DOMAIN_RULES: Final[tuple[DomainRule, ...]] = (
     _driver_finalizer_left,
     _foreign_finalizers,
     _without_nvlink,
+    _predates_cliques,
     _ready_without_nodes,
 )

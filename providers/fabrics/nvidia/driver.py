@@ -5,6 +5,7 @@ name of the chart.
 """
 
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import Struct
@@ -29,6 +30,8 @@ CHART_LABEL: Final = "app.kubernetes.io/name"
 """The label of the chart's objects with its name."""
 OF_CHART: Final = f"{CHART_LABEL} in ({NEW_NAME},{OLD_NAME})"
 """Selects the objects of the chart."""
+
+ONE_WAY: Final = "There is no way back from 0.4 or later to 25.x: older releases cannot read what prepared claims have left on the nodes"
 
 CONTROLLERS: Final = (
     Query(kinds.DEPLOYMENT, labels=OF_CHART),
@@ -59,6 +62,39 @@ def _programs(deployment: Body) -> Iterator[Any]:
     for container in mappings(get(deployment, ("spec", "template", "spec", "containers"), ())):
         command = container.get("command")
         yield from command[:1] if isinstance(command, list | tuple) else ()
+
+
+class ImexMode(StrEnum):
+    """Which program runs the IMEX daemons of nodes: the value of `resources.computeDomains.imex.mode` in the driver's chart."""
+
+    DRIVER = "driverManaged"
+    HOST = "hostManaged"
+
+
+def setting(deployment: Body, flag: str, variable: str) -> str:
+    """The value that the controller is given by a flag, else by an environment variable; empty if by neither."""
+    for container in mappings(get(deployment, ("spec", "template", "spec", "containers"), ())):
+        words = [str(word) for field in ("command", "args") for word in container.get(field) or ()]
+        for index, word in enumerate(words):
+            name, _, value = word.partition("=")
+            if name == f"--{flag}":
+                return value or "".join(words[index + 1 : index + 2])
+        for entry in mappings(container.get("env")):
+            if entry.get("name") == variable and entry.get("value"):
+                return str(entry["value"])
+    return ""
+
+
+def imex_mode(deployments: Iterable[Live]) -> ImexMode | None:
+    """The mode of the driver with this controller; None if there is no controller. Without a setting the driver runs IMEX."""
+    modes = [setting(live.body, "imex-mode", "IMEX_MODE") for live in deployments]
+    return (ImexMode.HOST if ImexMode.HOST in modes else ImexMode.DRIVER) if modes else None
+
+
+def tracks_cliques(deployments: Iterable[Live]) -> bool:
+    """Whether the controller of a driver since 25.12 keeps the daemons of domains in ComputeDomainCliques: unless a gate says otherwise."""
+    gates = ",".join(setting(live.body, "feature-gates", "FEATURE_GATES") for live in deployments)
+    return "ComputeDomainCliques=false" not in gates.replace(" ", "")
 
 
 def in_namespace(noun: str, namespace: str) -> str:
@@ -123,7 +159,8 @@ def install_crds(driver: Installed, *, auto: bool) -> str:
 
 def upgrade(driver: Installed) -> str:
     """What to do where the driver is too old. Helm does not upgrade CRDs."""
-    return f"upgrade the {in_namespace('DRA driver', driver.namespace)}, its CRDs first: {APPLY_CRDS}, then {driver.upgrade_command}"
+    part = in_namespace("DRA driver", driver.namespace)
+    return f"upgrade the {part}, its CRDs first: {APPLY_CRDS}, then {driver.upgrade_command}. {ONE_WAY}"
 
 
 def publish_channels(plugin: Live | None, driver: Installed, *, auto: bool) -> str:

@@ -14,9 +14,9 @@ from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from providers.fabrics.nvidia import channels
-from providers.fabrics.nvidia.domain_facts import template_name
-from providers.fabrics.nvidia.driver import CONTROLLERS, PLUGINS, controllers, in_namespace, plugins
-from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, NAMED, NVLINK_CLIQUE_LABEL
+from providers.fabrics.nvidia.domain_facts import is_ready_without_nodes, joined_nodes, template_name
+from providers.fabrics.nvidia.driver import CONTROLLERS, PLUGINS, ImexMode, controllers, imex_mode, in_namespace, plugins, tracks_cliques
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, COMPUTE_DOMAIN_CLIQUE, DOMAIN_LABEL, DRIVER, NAMED, NVLINK_CLIQUE_LABEL
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping, mappings
 from resources.base.texts import some
@@ -30,11 +30,12 @@ SCHEDULING_FAILED: Final = "FailedScheduling"
 PREPARE_FAILED: Final = "FailedPrepareDynamicResources"
 """Reasons of the warning events about pods: no claim was created, no node was found, the kubelet could not prepare the claim."""
 
-DOMAINS: Final = Query(COMPUTE_DOMAIN)
+DOMAINS: Final = Query(COMPUTE_DOMAIN, versions=COMPUTE_DOMAIN.newer)
 LABELLED_TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL, versions=kinds.OLDER_RESOURCE_VERSIONS)
 CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_RESOURCE_VERSIONS)
 DAEMONS: Final = Query(kinds.POD, labels=DOMAIN_LABEL)
 DAEMON_SETS: Final = Query(kinds.DAEMON_SET, labels=DOMAIN_LABEL)
+CLIQUES: Final = Query(COMPUTE_DOMAIN_CLIQUE, labels=DOMAIN_LABEL)
 NODES: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
 NVLINK_NODES: Final = Query(kinds.NODE, labels=NVLINK_CLIQUE_LABEL)
 SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_RESOURCE_VERSIONS)
@@ -53,7 +54,7 @@ class NamespaceQueries(Struct, frozen=True):
 def namespace_queries(namespace: str) -> NamespaceQueries:
     """The queries for the objects in one namespace."""
     return NamespaceQueries(
-        Query(COMPUTE_DOMAIN, namespace),
+        Query(COMPUTE_DOMAIN, namespace, versions=COMPUTE_DOMAIN.newer),
         Query(kinds.RESOURCE_CLAIM_TEMPLATE, namespace, versions=kinds.OLDER_RESOURCE_VERSIONS),
         Query(kinds.RESOURCE_CLAIM, namespace, versions=kinds.OLDER_RESOURCE_VERSIONS),
         Query(kinds.POD, namespace),
@@ -64,7 +65,7 @@ def namespace_queries(namespace: str) -> NamespaceQueries:
 def domain_queries(domain: ResourceId) -> tuple[Query, ...]:
     """Everything that a diagnosis reads."""
     local = namespace_queries(domain.namespace)
-    cluster = (DOMAINS, LABELLED_TEMPLATES, CLAIMS, *CONTROLLERS, PLUGINS, DAEMONS, DAEMON_SETS, NODES, NVLINK_NODES, SLICES)
+    cluster = (DOMAINS, LABELLED_TEMPLATES, CLAIMS, *CONTROLLERS, PLUGINS, DAEMONS, DAEMON_SETS, CLIQUES, NODES, NVLINK_NODES, SLICES)
     return (local.domains, local.templates, local.claims, local.pods, local.warnings, *cluster)
 
 
@@ -268,8 +269,46 @@ class Evidence:
     def driver_namespace(self) -> str:
         """The namespace of the DRA driver, found by its controller, its plugin or a daemon; empty if none of these was found."""
         daemons = (live for live in self._all(DAEMON_SETS, DAEMONS) if DOMAIN_LABEL in live.labels)
-        parts = (*controllers(self._all(*CONTROLLERS)), *plugins(self._all(PLUGINS)), *daemons)
+        parts = (*self._controllers, *plugins(self._all(PLUGINS)), *daemons)
         return next((live.id.namespace for live in parts), "")
+
+    @cached_property
+    def _controllers(self) -> list[Live]:
+        return controllers(self._all(*CONTROLLERS))
+
+    @cached_property
+    def is_host_managed(self) -> bool:
+        """Whether the hosts run IMEX instead of the driver, as its controller says.
+
+        Where that cannot be read: the domain is Ready and not being deleted, pods run in it, and it has neither nodes nor a DaemonSet.
+        """
+        mode = imex_mode(self._controllers)
+        if mode is not None:
+            return mode is ImexMode.HOST
+        daemon_sets = self.results.of(DAEMON_SETS)
+        runs = any(phase_of(pod) == "Running" and not self.has_lost_domain(pod) for pod in self.pods)
+        return (
+            self.domain is not None
+            and not self.is_terminating
+            and runs
+            and is_ready_without_nodes(self.domain)
+            and daemon_sets.known
+            and not any(live.id.kind == kinds.DAEMON_SET.name for live in self.driver_objects)
+        )
+
+    @cached_property
+    def predates_cliques(self) -> bool:
+        """Whether nodes of an NVLink clique joined the domain before the driver tracked them in ComputeDomainCliques."""
+        cliques = self.results.of(CLIQUES)
+        return (
+            cliques.known
+            and cliques.served
+            and bool(self._controllers)
+            and tracks_cliques(self._controllers)
+            and self.domain is not None
+            and any(node.island for node in joined_nodes(self.domain))
+            and not any(live.labels.get(DOMAIN_LABEL) == self.uid for live in cliques.objects)
+        )
 
     @cached_property
     def eligible_nodes(self) -> frozenset[str]:

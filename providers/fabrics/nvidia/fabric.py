@@ -40,6 +40,7 @@ from providers.fabrics.nvidia.names import (
     OFF,
     OPT_OUT,
     TARGET_LABEL,
+    UNREPORTED,
     WORKLOAD,
 )
 from resources.admission.annotations import immutable, immutable_on_cliques
@@ -208,6 +209,10 @@ class Nvidia(Fabric):
         """An elastic domain: numNodes is always 0 (T5), and always set, because older drivers require the field."""
         return {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}}
 
+    def spec_in(self, version: str, spec: Body) -> Body:
+        """Newer versions have no `numNodes`."""
+        return {key: value for key, value in spec.items() if key != "numNodes" or version == COMPUTE_DOMAIN.version}
+
     def template_name(self, domain: Live | None, name: str) -> str:
         """The name in the domain's spec, which may differ from the domain's name if a user created the domain (N5)."""
         return domain_facts.template_name(domain, name)
@@ -268,6 +273,10 @@ class Nvidia(Fabric):
     def joined_nodes(self, domain: Live) -> tuple[JoinedNode, ...]:
         """The nodes in the domain's status."""
         return domain_facts.joined_nodes(domain)
+
+    def unreported(self, domain: Live) -> str:
+        """Where hosts manage IMEX, a domain is Ready and names no node, whatever runs in it."""
+        return UNREPORTED if domain_facts.is_ready_without_nodes(domain) else ""
 
     def domain_queries(self, domain: ResourceId) -> tuple[Query, ...]:
         """The queries whose results `diagnose` reads."""

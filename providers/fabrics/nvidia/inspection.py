@@ -42,6 +42,8 @@ class ComputeDomainCrd(Struct, frozen=True):
     """The versions that it serves."""
     has_template_name: bool
     """Whether our version has the field `spec.channel.resourceClaimTemplate.name`."""
+    has_num_nodes: bool
+    """Whether a domain has `spec.numNodes`: it has none in v1beta2."""
     num_nodes_required: bool
     """Whether `spec.numNodes` is required."""
     num_nodes_default: Any
@@ -54,11 +56,15 @@ class ComputeDomainCrd(Struct, frozen=True):
         """The releases of the driver that install such a CRD, for messages."""
         if not self.has_allocation_mode:
             return "25.3"
+        if not self.has_num_nodes:
+            return "later than 0.5"
         return "25.8 to 25.12" if self.num_nodes_required else "0.4 or later"
 
     @property
     def summary(self) -> str:
         """The differences in one line."""
+        if not self.has_num_nodes:
+            return f"no numNodes; allocationMode {'known' if self.has_allocation_mode else 'unknown'}: driver {self.driver}"
         default = "" if self.num_nodes_default is None else f", default {self.num_nodes_default}"
         number = "required" if self.num_nodes_required else f"optional{default}"
         return f"numNodes {number}; allocationMode {'known' if self.has_allocation_mode else 'unknown'}: driver {self.driver}"
@@ -66,10 +72,11 @@ class ComputeDomainCrd(Struct, frozen=True):
 
 CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
 CLIQUES_CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN_CLIQUE.plural}.{COMPUTE_DOMAIN_CLIQUE.group}")
+CLIQUES: Final = Query(COMPUTE_DOMAIN_CLIQUE, labels=DOMAIN_LABEL)
 CLASS: Final = Query(kinds.DEVICE_CLASS, name=CHANNEL_CLASS, versions=kinds.OLDER_RESOURCE_VERSIONS)
 SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_RESOURCE_VERSIONS)
 DEPLOYMENTS: Final = Query(kinds.DEPLOYMENT)
-DOMAINS: Final = Query(COMPUTE_DOMAIN)
+DOMAINS: Final = Query(COMPUTE_DOMAIN, versions=COMPUTE_DOMAIN.newer)
 TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, versions=kinds.OLDER_RESOURCE_VERSIONS)
 CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_RESOURCE_VERSIONS)
 SCALING_GROUPS: Final = Query(kinds.SCALING_GROUP)
@@ -78,6 +85,7 @@ NVLINK_NODES: Final = Query(kinds.NODE, labels=NVLINK_CLIQUE_LABEL)
 QUERIES: Final = (
     CRD,
     CLIQUES_CRD,
+    CLIQUES,
     CLASS,
     SLICES,
     DEPLOYMENTS,
@@ -111,7 +119,7 @@ class Inspection:
     @cached_property
     def needed(self) -> bool:
         """Whether sets request domains, get them automatically, or can request them because the kind is served."""
-        return self.auto or bool(self.requested) or self.installation.apis.serves(COMPUTE_DOMAIN)
+        return self.auto or bool(self.requested) or any(map(self.installation.apis.serves, (COMPUTE_DOMAIN, *kinds.newer(COMPUTE_DOMAIN))))
 
     @property
     def required(self) -> Severity:
@@ -168,7 +176,8 @@ TEMPLATE_NAME: Final = (*CHANNEL_SCHEMA, "resourceClaimTemplate", "properties", 
 def read_crd(crd: Body) -> ComputeDomainCrd:
     """What the body of a CRD says. Fields of the wrong type count as absent."""
     versions = [version for version in mappings(get(crd, ("spec", "versions"))) if version.get("served") is True]
-    ours = next((version for version in versions if version.get("name") == COMPUTE_DOMAIN.version), {})
+    by_name = {version.get("name"): version for version in versions}
+    ours = next((by_name[name] for name in (COMPUTE_DOMAIN.version, *COMPUTE_DOMAIN.newer) if name in by_name), {})
     schema = get(ours, ("schema", "openAPIV3Schema"), {})
     spec = get(schema, ("properties", "spec"), {})
     required = get(spec, ("required",), ())
@@ -177,6 +186,7 @@ def read_crd(crd: Body) -> ComputeDomainCrd:
         any(condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions),
         tuple(str(version.get("name")) for version in versions),
         get(schema, TEMPLATE_NAME) is not None,
+        get(spec, ("properties", "numNodes")) is not None,
         isinstance(required, list | tuple) and "numNodes" in required,
         get(spec, ("properties", "numNodes", "default")),
         get(schema, (*CHANNEL_SCHEMA, "allocationMode")) is not None,

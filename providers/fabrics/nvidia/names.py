@@ -5,7 +5,8 @@ from typing import Final
 from engine.ids import Kind
 from resources.ports.fabric import GROUP_INDEX, INDEX, Annotation, Place
 
-COMPUTE_DOMAIN: Final = Kind("resource.nvidia.com", "v1beta1", "ComputeDomain", "computedomains", status=True)
+COMPUTE_DOMAIN: Final = Kind("resource.nvidia.com", "v1beta1", "ComputeDomain", "computedomains", status=True, newer=("v1beta2",))
+"""Version v1beta2 has no `numNodes`. It is used where the cluster does not serve v1beta1."""
 COMPUTE_DOMAIN_CLIQUE: Final = Kind(COMPUTE_DOMAIN.group, COMPUTE_DOMAIN.version, "ComputeDomainClique", "computedomaincliques")
 """The daemons of a domain in one NVLink clique. The driver has this kind since 25.12."""
 
@@ -70,6 +71,10 @@ CLAIM_NAME_TAKEN: Final = f"the claim name {CLAIM} is needed for the ComputeDoma
 NO_SCALING_GROUP: Final = (
     f"{GROUP_INDEX} is the index of a scaling group's replica, and this clique is in no scaling group: "
     f"add it to one in spec.template.podCliqueScalingGroups, or use {INDEX}, the index of the set's replica"
+)
+UNREPORTED: Final = (
+    "the driver reports none of its nodes: it leaves IMEX to the hosts, or the domain's daemons are gone; engine why says which. "
+    "Whether they reach one another over NVLink is not known"
 )
 MISSING_CRD: Final = (
     "MNNVL is enabled but ComputeDomain CRD (computedomains.resource.nvidia.com) is not installed. Please install the NVIDIA DRA driver "

@@ -118,6 +118,8 @@ def definition(*, number: str = "optional", mode: bool = True, name: bool = True
     spec: Body = {"type": "object", "properties": {"numNodes": {"type": "integer"}, "channel": {"type": "object", "properties": inner}}}
     if number == "required":
         spec["required"] = ["numNodes", "channel"]
+    elif number == "none":
+        del spec["properties"]["numNodes"]
     else:
         spec["properties"]["numNodes"]["default"] = 0
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}

@@ -12,11 +12,11 @@ from engine.observed import Live, live
 from providers.fabrics.nvidia import checks
 from providers.fabrics.nvidia import inspection as nvidia
 from providers.fabrics.nvidia.fabric import Nvidia
-from providers.fabrics.nvidia.names import AUTO, CHANNEL_CLASS, COMPUTE_DOMAIN, FINALIZER, NAMED
+from providers.fabrics.nvidia.names import AUTO, CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN_LABEL, FINALIZER, NAMED
 from resources.base import kinds
 from resources.ports.checks import Check, CheckResult, Installation, Query, QueryResult, QueryResults, ServedApis, Severity
 from tests.builders import clique, podcliqueset
-from tests.providers.fabrics.objects import claim, definition, deployment, domain, inventory, made, node, template
+from tests.providers.fabrics.objects import claim, definition, deployment, domain, inventory, joined, made, node, template
 from tests.resources.manifests import JSON
 
 GPUS = {"containers": [{"name": "main", "image": "x:1", "resources": {"limits": {"nvidia.com/gpu": "8"}}}]}
@@ -38,6 +38,7 @@ def demo(replicas: int = 1, pods: int = 1, name: str = "demo", **more: Any) -> L
 SOUND: Mapping[Query, tuple[Live, ...]] = {
     nvidia.CRD: (definition(),),
     nvidia.CLIQUES_CRD: (made("apiextensions.k8s.io/v1", "CustomResourceDefinition", "computedomaincliques.resource.nvidia.com"),),
+    nvidia.CLIQUES: (),
     nvidia.CLASS: (made("resource.k8s.io/v1", "DeviceClass", CHANNEL_CLASS),),
     nvidia.SLICES: (inventory("n1"), inventory("n2")),
     nvidia.DEPLOYMENTS: (CONTROLLER,),
@@ -88,7 +89,7 @@ TERMINATING = domain("left", deletionTimestamp="2026-01-01T01:00:00Z", finalizer
 KAI = {"image": "ghcr.io/nvidia/kai-scheduler/scheduler:v1"}
 BAD = [
     (CRD, site({nvidia.CRD: ()}, offer(kinds.RESOURCE_CLAIM_TEMPLATE)), Severity.HARD, "is not installed"),
-    (CRD, site({nvidia.CRD: [definition(served="v1alpha1")]}, offer(NEITHER)), Severity.HARD, "serves v1alpha1, not v1beta1"),
+    (CRD, site({nvidia.CRD: [definition(served="v1alpha1")]}, offer(NEITHER)), Severity.HARD, "serves v1alpha1, not v1beta1, v1beta2"),
     (CRD, site({nvidia.CRD: [definition(ok=False)]}, offer(OLD)), Severity.HARD, "exists and is not established yet"),
     (SCHEMA, site({nvidia.CRD: [definition(name=False)]}), Severity.HARD, "is not in the schema of the CRD"),
     (
@@ -221,6 +222,61 @@ def test_a_driver_older_than_cliques_is_reported() -> None:
     )
 
 
+def test_the_version_of_domains_is_the_one_that_is_served() -> None:
+    newer = definition(served="v1beta2", number="none")
+    checks = found(site({nvidia.CRD: [newer]}, offer(*kinds.newer(COMPUTE_DOMAIN), kinds.RESOURCE_CLAIM_TEMPLATE)))
+
+    assert checks[CRD].outcome is checks[SCHEMA].outcome is CheckResult.GOOD
+    assert checks[CRD].finding == "v1beta2 is served, and v1beta1 is not: domains are read and written in v1beta2"
+    assert checks[NUMBER].finding == "no numNodes; allocationMode known: driver later than 0.5"
+
+    both = offer(*kinds.newer(COMPUTE_DOMAIN), *SERVED)
+    assert found(site(offered=both))[CRD].finding == "v1beta1 is served"
+
+
+@pytest.mark.parametrize(
+    ("container", "mode"),
+    [
+        ({}, "driverManaged: the driver runs"),
+        ({"args": ["--imex-mode=driverManaged"]}, "driverManaged: the driver runs"),
+        ({"args": ["--imex-mode=hostManaged"]}, "hostManaged: the driver leaves IMEX to the hosts"),
+        ({"command": ["compute-domain-controller", "--imex-mode", "hostManaged"]}, "hostManaged: "),
+        ({"env": [{"name": "IMEX_MODE", "value": "hostManaged"}]}, "hostManaged: "),
+    ],
+)
+def test_the_mode_of_the_driver_is_told_with_what_must_not_change_under_domains_in_use(container: dict[str, Any], mode: str) -> None:
+    controller = deployment("controller", {"image": "d:1", **container}, dra_driver_nvidia_gpu_component="controller")
+    check = found(site({nvidia.DEPLOYMENTS: [controller]}))["IMEX daemons"]
+
+    assert (check.level, check.outcome) == (Severity.INFO, CheckResult.GOOD)
+    assert check.finding.startswith(mode)
+    assert "Change imex.mode or the feature gate ComputeDomainCliques only while no domain is in use" in check.finding
+    assert ("nothing isolates them. Deleting a domain does not end NVLink" in check.finding) is mode.startswith("host")
+
+
+@pytest.mark.parametrize(("gates", "bad"), [("", True), ("ComputeDomainCliques=true", True), ("A=true,ComputeDomainCliques=false", False)])
+def test_domains_that_had_nodes_before_the_driver_tracked_them_in_cliques_are_named(gates: str, bad: bool) -> None:
+    owner = {"kind": "PodCliqueSet", "name": "demo", "uid": "uid-demo", "controller": True}
+    container = {"image": "d:1", "env": [{"name": "FEATURE_GATES", "value": gates}]}
+    results = {
+        nvidia.DOMAINS: [domain("demo-0", joined("n1"), ownerReferences=[owner]), domain("demo-1", joined("n2"), ownerReferences=[owner])],
+        nvidia.CLIQUES: [
+            made("resource.nvidia.com/v1beta1", "ComputeDomainClique", "c", "dra", metadata={"labels": {DOMAIN_LABEL: "uid-demo-1"}})
+        ],
+        nvidia.DEPLOYMENTS: [deployment("controller", container, dra_driver_nvidia_gpu_component="controller")],
+    }
+    check = found(site(results)).get("domains older than ComputeDomainCliques")
+
+    assert (check.finding if check is not None else "") == ("default/demo-0" if bad else "")
+    assert check is None or (check.outcome is CheckResult.BAD and "may stay NotReady" in check.remedy)
+
+
+def test_the_advice_to_upgrade_says_that_there_is_no_way_back() -> None:
+    check = found(site({nvidia.CRD: [definition(number="required", mode=False)]}))[NUMBER]
+
+    assert "There is no way back from 0.4 or later to 25.x" in check.remedy
+
+
 UNSEEN = [
     (nvidia.CRD, SCHEMA),
     (nvidia.CRD, NUMBER),
@@ -228,6 +284,7 @@ UNSEEN = [
     (nvidia.SLICES, SLICES),
     (nvidia.DEPLOYMENTS, "controller of the DRA driver"),
     (nvidia.CLIQUES_CRD, "ComputeDomainCliques"),
+    (nvidia.CLIQUES, "domains older than ComputeDomainCliques"),
     (nvidia.TEMPLATES, "names of the domains' claim templates"),
     (nvidia.DOMAIN_NODES, "node labels of deleted domains"),
     (nvidia.DOMAINS, "names of the domains' claim templates"),

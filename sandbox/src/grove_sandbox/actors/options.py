@@ -25,6 +25,8 @@ class DriverOptions(Struct, frozen=True):
     """From a daemon's start until it is ready."""
     imex_loss: float = 5.0
     """From the loss of a domain until the containers in it exit."""
+    host_managed: bool = False
+    """Whether the hosts run IMEX: the driver then starts no daemons and does not know which nodes have joined a domain."""
     parts: frozenset[str] = PARTS
     """The parts that run: the controller, the plugins on nodes, the daemons, and the controller of its DaemonSets."""
     deference: float = 0.0

@@ -102,8 +102,9 @@ class Controller:
         domain = await self._add_finalizer(domain)
         self._cleanup.request_labels()
         cache = self._cache
-        await self._ensure(cache.templates, domain, RESOURCE_CLAIM_TEMPLATE, daemon_template(domain, self._options), DAEMON)
-        await self._ensure(cache.daemon_sets, domain, DAEMON_SET, daemon_set(domain, self._options), "")
+        if not self._options.host_managed:
+            await self._ensure(cache.templates, domain, RESOURCE_CLAIM_TEMPLATE, daemon_template(domain, self._options), DAEMON)
+            await self._ensure(cache.daemon_sets, domain, DAEMON_SET, daemon_set(domain, self._options), "")
         await self._ensure(cache.templates, domain, RESOURCE_CLAIM_TEMPLATE, workload_template(domain), WORKLOAD)
         await self._statuses.write(domain, overall_status(domain, status_of(domain).get("nodes") or ()))
 

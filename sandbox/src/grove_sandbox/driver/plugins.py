@@ -172,10 +172,14 @@ class Plugins:
         if config.is_channel:
             if domain["metadata"]["namespace"] != claim["metadata"]["namespace"]:
                 raise PermanentError("the ResourceClaim's namespace is different than the ComputeDomain's namespace")
-            await self._add_label(node, config.domain)
-            if (self._cache.membership(config.domain, node) or {}).get("status") != READY:
-                raise RetryableError("current node not ready in ComputeDomain")
+            if not self._options.driver.host_managed:
+                await self._join(node, config.domain)
         self._checkpoints[uid] = Checkpoint(node, config, key_of(claim), is_completed=True)
+
+    async def _join(self, node: str, domain: str) -> None:
+        await self._add_label(node, domain)
+        if (self._cache.membership(domain, node) or {}).get("status") != READY:
+            raise RetryableError("current node not ready in ComputeDomain")
 
     def _check_overlap(self, uid: str, node: str, config: ClaimConfig, device: str) -> None:
         """A node has one channel: it belongs to the claim that has completed until that is unprepared."""
@@ -239,7 +243,8 @@ class Plugins:
 
     def _has_fabric(self, name: str) -> bool:
         node = self._cache.nodes.get("", name)
-        return node is not None and bool(labels_of(node).get(NVLINK_CLIQUE_LABEL))
+        is_watched = not self._options.driver.host_managed
+        return is_watched and node is not None and bool(labels_of(node).get(NVLINK_CLIQUE_LABEL))
 
 
 def _domain_of(claim: Body) -> str:
