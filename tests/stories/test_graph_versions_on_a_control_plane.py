@@ -13,8 +13,9 @@ from resources.base import kinds
 from resources.schema.crds import Conversion, crds
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import started
-from tests.resources.dynamo.versions.beta_graphs import Body, beta, component, wide
+from tests.resources.dynamo.versions.beta_graphs import Body, beta, component, pods
 from tests.stories.test_control_plane import Audit, connection, define, synced
+from tests.stories.test_recipes import JOINED_AS, recipe
 from tests.waiting import until_objects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 BETA = kinds.DYNAMO_GRAPH_V1BETA1
 NAMESPACE, UNCONVERTED = "versions", "unconverted"
 NOBODY = {"name": "nobody", "namespace": "default", "path": "/convert", "port": 443}
+RECIPES = ("r10", "r11", "r16", "r20-sglang", "r20-trtllm")
 LEFT = (BETA, kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG, kinds.POD)
 
 
@@ -41,67 +43,106 @@ def definition(*, converts: bool) -> dict[str, Any]:
     return {**whole, "spec": {**spec, "versions": [each for each in spec["versions"] if each["name"] == "v1beta1"]}}
 
 
-def chat(replicas: int = 1, image: str = "example/engine:1", namespace: str = NAMESPACE) -> Body:
+SIZES = {
+    "mp": ("--tensor-parallel-size", "16"),
+    "data": ("--tensor-parallel-size", "1", "--data-parallel-size", "16"),
+}
+"""How a worker of vLLM is divided over two nodes of eight GPUs: by its executor, or by its data."""
+
+
+def chat(replicas: int = 1, image: str = "example/engine:1", namespace: str = NAMESPACE, sizes: str = "mp") -> Body:
     """A frontend, and a worker whose replicas have two nodes."""
     front = {"spec": {"containers": [{"name": "main", "image": image, "command": ["sleep"], "args": ["1"]}]}}
-    graph = beta(component("Frontend", "frontend", front), wide("decode", "decode", gpus=0, replicas=replicas, minAvailable=1))
-    return {**graph, "metadata": {"name": "chat", "namespace": namespace}}
+    worker = pods("--model", "m", *SIZES[sizes], gpus=8, image=image)
+    decode = component("decode", "decode", worker, multinode={"nodeCount": 2}, replicas=replicas, minAvailable=1)
+    return {**beta(component("Frontend", "frontend", front), decode), "metadata": {"name": "chat", "namespace": namespace}}
 
 
 async def apply(admin: KubernetesClient, graph: Body) -> None:
     await admin.patch(BETA, graph["metadata"]["namespace"], "chat", graph, how="apply", force=True)
 
 
-async def stored(admin: KubernetesClient) -> Mapping[str, Any]:
-    return await admin.get(BETA, NAMESPACE, "chat")
+async def started_with(admin: KubernetesClient, namespace: str) -> tuple[set[str], str]:
+    """The images of all pods, and the command lines of the workers' nodes."""
+    found = (await admin.list(kinds.POD, namespace)).items
+    mains = [pod["spec"]["containers"][0] for pod in found]
+    lines = [" ".join((*main.get("command", ()), *main.get("args", ()))) for main in mains]
+    return {main["image"] for main in mains}, "\n".join(line for line in lines if "dynamo.vllm" in line)
 
 
-async def images(admin: KubernetesClient) -> set[str]:
-    return {pod["spec"]["containers"][0]["image"] for pod in (await admin.list(kinds.POD, NAMESPACE)).items}
+async def left(admin: KubernetesClient, namespace: str) -> list[str]:
+    return [body["metadata"]["name"] for kind in LEFT for body in (await admin.list(kind, namespace)).items]
 
 
-async def left(admin: KubernetesClient) -> list[str]:
-    return [body["metadata"]["name"] for kind in LEFT for body in (await admin.list(kind, NAMESPACE)).items]
-
-
-async def test_a_graph_that_is_stored_as_v1beta1_comes_up_is_scaled_updated_and_deleted(plane: ControlPlane) -> None:
+@pytest.mark.parametrize(("sizes", "flag"), [("mp", "--distributed-executor-backend mp"), ("data", "--data-parallel-start-rank")])
+async def test_a_graph_that_is_stored_as_v1beta1_comes_up_is_scaled_updated_and_deleted(plane: ControlPlane, sizes: str, flag: str) -> None:
+    namespace = f"{NAMESPACE}-{sizes}"
     async with connection(plane, "admin") as admin:
-        await define(admin, NAMESPACE, definition(converts=False))
+        await define(admin, namespace, definition(converts=False))
         audit = Audit(plane)
 
         async def settled() -> Mapping[str, Any]:
-            report = await synced(plane, NAMESPACE)
+            report = await synced(plane, namespace)
             assert (report.ending, report.failures) == (Ending.DONE, ())
-            return await stored(admin)
+            return await admin.get(BETA, namespace, "chat")
 
-        await apply(admin, chat())
+        await apply(admin, chat(namespace=namespace, sizes=sizes))
         graph = await settled()
         status = graph["status"]
         ready = find(status["conditions"], "Ready") or {}
         assert (status["state"], ready["reason"]) == ("successful", "all_resources_are_ready")
         assert status["observedGeneration"] == graph["metadata"]["generation"]
         assert status["components"]["decode"]["componentNames"] == ["chat-0-decode"]
-        (owner,) = (await admin.get(kinds.PODCLIQUESET, NAMESPACE, "chat"))["metadata"]["ownerReferences"]
+        (owner,) = (await admin.get(kinds.PODCLIQUESET, namespace, "chat"))["metadata"]["ownerReferences"]
         assert owner["apiVersion"] == "nvidia.com/v1beta1"
-        assert len((await admin.list(kinds.POD, NAMESPACE)).items) == 3
+        assert len((await admin.list(kinds.POD, namespace)).items) == 3
 
         audit.read()
         await settled()
         assert audit.read().writes == {}
 
-        await apply(admin, chat(2))
+        await apply(admin, chat(2, namespace=namespace, sizes=sizes))
         await settled()
-        assert len((await admin.list(kinds.POD, NAMESPACE)).items) == 5
+        assert len((await admin.list(kinds.POD, namespace)).items) == 5
 
-        await apply(admin, chat(2, "example/engine:2"))
+        await apply(admin, chat(2, "example/engine:2", namespace, sizes))
         await settled()
-        assert "example/engine:2" in await images(admin)
+        images, lines = await started_with(admin, namespace)
+        assert images == {"example/engine:2"}
+        assert lines.count(flag) == 4
 
-        await admin.delete(BETA, NAMESPACE, "chat", propagation="Background")
-        report = await synced(plane, NAMESPACE)
+        await admin.delete(BETA, namespace, "chat", propagation="Background")
+        report = await synced(plane, namespace)
         assert report.ending is Ending.DONE
-        await until_objects(admin, kinds.POD, NAMESPACE, lambda pods: not pods)
-        assert await left(admin) == []
+        await until_objects(admin, kinds.POD, namespace, lambda pods: not pods)
+        assert await left(admin, namespace) == []
+
+
+async def test_recipes_come_up_beside_one_another_and_leave_nothing(plane: ControlPlane) -> None:
+    namespace = "recipes"
+    async with connection(plane, "admin") as admin:
+        await define(admin, namespace, definition(converts=False))
+        for service in ("prefill", "decode"):
+            secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"mpirun-ssh-key-r20-trtllm-{service}"}}
+            await admin.create(kinds.SECRET, namespace, secret)
+        for name in RECIPES:
+            graph = recipe(name, version="v1beta1")
+            metadata = {**graph["metadata"], "namespace": namespace}
+            await admin.patch(BETA, namespace, name, {**graph, "metadata": metadata}, how="apply", force=True)
+
+        report = await synced(plane, namespace)
+
+        assert (report.ending, report.failures) == (Ending.DONE, ())
+        mains = [pod["spec"]["containers"][0] for pod in (await admin.list(kinds.POD, namespace)).items]
+        lines = "\n".join(" ".join((*main.get("command", ()), *main.get("args", ()))) for main in mains)
+        assert len(mains) == 2 + 4 + 4 + 5 + 5
+        assert all(JOINED_AS["v1beta1"][name] in lines for name in RECIPES)
+
+        for name in RECIPES:
+            await admin.delete(BETA, namespace, name, propagation="Background")
+        assert (await synced(plane, namespace)).ending is Ending.DONE
+        await until_objects(admin, kinds.POD, namespace, lambda pods: not pods)
+        assert await left(admin, namespace) == []
 
 
 async def test_graphs_are_read_as_they_are_stored_where_nothing_converts_them(plane: ControlPlane) -> None:
