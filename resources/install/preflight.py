@@ -4,9 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from engine.ids import Kind
+from engine.paths import get
 from resources.base import kinds
+from resources.base.fields import mapping, mappings
+from resources.base.texts import some
 from resources.install.permissions import Permission
-from resources.ports.checks import Check, CheckResult, Installation, Severity, judged, unknown
+from resources.ports.checks import Check, CheckResult, Installation, Query, Severity, judged, unknown
 from resources.ports.fabric import Fabric
 from resources.ports.scheduler import Scheduler
 
@@ -27,6 +30,8 @@ ADDONS: Final = (
     kinds.KAI_TOPOLOGY,
 )
 """Kinds without which some workloads are blocked and all others run."""
+GRAPH_CRD: Final = Query(kinds.CRD, name=f"{kinds.DYNAMO_GRAPH.plural}.{kinds.DYNAMO_GRAPH.group}")
+GRAPH_STORAGE: Final = "storage of DynamoGraphDeployments"
 READS: Final = frozenset({"get", "list", "watch"})
 INSTALL: Final = "engine manifests crds | kubectl apply --server-side -f -"
 ROLES: Final = "engine manifests rbac | kubectl apply -f -"
@@ -41,7 +46,10 @@ def checks(
 ) -> Iterator[Check]:
     """Every check: those of the engine, then those of the scheduler back ends and of the fabrics. `defined`: our kinds that are managed."""
     yield _server_version(installation)
+    defined = tuple(defined)
     yield from _own_crds(installation, defined)
+    if kinds.DYNAMO_GRAPH in defined:
+        yield from _graph_storage(installation)
     yield from _permissions({permission: denied for permission, denied in rights.items() if _matters(permission.kind, installation)})
     back_ends = tuple(schedulers)
     for scheduler in back_ends:
@@ -90,6 +98,27 @@ def _own_crds(installation: Installation, defined: Iterable[Kind]) -> Iterator[C
             served = [each.version for each in versions if installation.apis.serves(each)]
             fault = "" if served else f"{kind.version} is not served"
             yield judged(level, subject, fault, f"{' and '.join(served)} is served", INSTALL)
+
+
+def _graph_storage(installation: Installation) -> Iterator[Check]:
+    """How the definition of graphs stores and converts them: ours must not change that, and a webhook that is dead refuses graphs."""
+    for live in installation.results.of(GRAPH_CRD).objects:
+        versions = [version for version in mappings(get(live.body, ("spec", "versions"))) if version.get("served") is True]
+        stored = next((str(version.get("name")) for version in versions if version.get("storage") is True), "")
+        webhook = mapping(get(live.body, ("spec", "conversion", "webhook", "clientConfig"), {}))
+        others = some(str(version.get("name")) for version in versions if version.get("name") != stored)
+        if stored == kinds.DYNAMO_GRAPH.version and not others:
+            return
+        service = mapping(webhook.get("service"))
+        where = f"Service {service.get('namespace')}/{service.get('name')}" if service else str(webhook.get("url") or "no webhook")
+        keep = f"apply no definition that stores another version: engine manifests crds --converter NAMESPACE --graph-storage {stored}"
+        fault = ""
+        if others and not webhook:
+            fault = f"stored as {stored}, and no webhook converts {others}: fields that differ are lost"
+        elif others and service and not webhook.get("caBundle"):
+            fault = f"stored as {stored}, and the API server does not trust {where}, which converts {others}: such graphs are refused"
+        converted = f"; {where} converts {others}: while it does not answer, graphs of {others} are refused" if others else ""
+        yield judged(Severity.WARNING if fault else Severity.INFO, GRAPH_STORAGE, fault, f"{stored}{converted}; {keep}", keep)
 
 
 def _matters(kind: Kind, installation: Installation) -> bool:

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from engine.ids import Kind
+from engine.observed import Live, live
 from providers.registry import SCHEDULERS, fabrics
 from providers.schedulers.kai import KaiScheduler
 from providers.schedulers.kube import KubeScheduler
@@ -12,11 +13,12 @@ from providers.schedulers.lpx import LpxScheduler
 from providers.schedulers.volcano import VolcanoScheduler
 from resources.base import kinds
 from resources.install.permissions import Permission, permissions
-from resources.install.preflight import checks, failed
-from resources.ports.checks import CheckResult, Installation, QueryResults, ServedApis, Severity
+from resources.install.preflight import GRAPH_CRD, checks, failed
+from resources.ports.checks import CheckResult, Installation, QueryResult, QueryResults, ServedApis, Severity
 from resources.ports.configuration import Configuration, required_kinds
 from resources.ports.scheduler import Scheduler
 from resources.registry import BLUEPRINTS
+from resources.schema.crds import Conversion, crds
 from resources.settings import Network, Settings
 
 ALL = ServedApis(frozenset((kind.group, kind.version, kind.plural) for kind in kinds.DEFINED), version={"gitVersion": "v1.35.0"})
@@ -196,3 +198,38 @@ def test_a_missing_permission_comes_with_the_commands_that_grant_it(permission: 
     )
 
     assert check.outcome is CheckResult.BAD and commands in check.remedy
+
+
+def crd(storage: str, *, converts: bool, authority: str = "Q0E=") -> Live:
+    """The definition of graphs."""
+    conversion = Conversion({"name": "hooks", "namespace": "dynamo", "path": "/convert", "port": 443}, storage) if converts else None
+    (body,) = (each for each in crds(conversion) if each["spec"]["names"]["kind"] == kinds.DYNAMO_GRAPH.name)
+    if authority and converts:
+        body["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] = authority
+    return live({**body, "metadata": {**body["metadata"], "uid": "u"}})
+
+
+@pytest.mark.parametrize(
+    ("definition", "outcome", "finding"),
+    [
+        (crd("v1alpha1", converts=False), None, ""),
+        (
+            crd("v1beta1", converts=True),
+            CheckResult.GOOD,
+            "v1beta1; Service dynamo/hooks converts v1alpha1: while it does not answer, graphs of v1alpha1 are refused; apply no "
+            "definition that stores another version: engine manifests crds --converter NAMESPACE --graph-storage v1beta1",
+        ),
+        (
+            crd("v1beta1", converts=True, authority=""),
+            CheckResult.BAD,
+            "stored as v1beta1, and the API server does not trust Service dynamo/hooks, which converts v1alpha1: such graphs are refused",
+        ),
+    ],
+)
+def test_how_graphs_are_stored_and_converted_is_told_before_another_definition_is_applied(
+    definition: Live, outcome: CheckResult | None, finding: str
+) -> None:
+    results = QueryResults({GRAPH_CRD: QueryResult((definition,))})
+    found = [one for one in checks(Installation(ALL, results, ()), {}, ()) if one.subject == "storage of DynamoGraphDeployments"]
+
+    assert [(one.outcome, one.finding) for one in found] == ([(outcome, finding)] if outcome else [])
