@@ -48,6 +48,14 @@ class NestedRoot(Struct, frozen=True, eq=False):
     """What has been read from its manifest, for the memo of its blueprint (`Memo.remember`)."""
 
 
+class Asked(Struct, frozen=True):
+    """How many objects a specification asks for."""
+
+    objects: int = 0
+    light: int = 0
+    """How many of them have one of the blueprint's `light_kinds`."""
+
+
 C = TypeVar("C")
 """The configuration of an installation, which the engine passes on and never reads."""
 C_co = TypeVar("C_co", covariant=True)
@@ -102,9 +110,12 @@ class Blueprint(ABC, Generic[C_contra]):
     def desire(self, observed: Observed, now: datetime, configuration: C_contra, memo: Memo) -> Desired:
         """All objects that should exist now."""
 
-    def asked(self, body: Body) -> int:
+    light_kinds: frozenset[str] = frozenset()
+    """The kinds of children that take little memory: no other object is computed from one of them."""
+
+    def asked(self, body: Body) -> Asked:
         """About how many objects a root of this body asks for, nested roots not included. The body is not validated. By default none."""
-        return 0
+        return Asked()
 
     def nested_kinds(self) -> tuple[Kind, ...]:
         """The kinds of roots that its roots propose as parts of themselves. By default none: then `nested_roots` is not called."""

@@ -1,6 +1,6 @@
 """Memory budget: growth that the memory of the process has no room for waits, the newest first; what exists is managed as ever."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,11 +13,12 @@ from engine.observed import MemoryAllowance, Observed, World, by_root
 from engine.operation import Create, Operation
 from engine.plan import Alarm, Plan, Wait, without
 
-BYTES_PER_OBJECT: Final = 5_632
-"""Resident memory of a process that watches, plans and creates objects, for each of them, most of which are pods.
+BYTES_PER_LIGHT: Final = 5_632
+BYTES_PER_OTHER: Final = 13_312
+"""Resident memory of a process that watches, plans and creates objects, for each of a light kind (a pod) and each other one.
 
-Measured on a real API server in a container of 1 GiB: two sets of 99,000 pods, 5.0 KiB for each object while they are created. Settled
-fleets take less: `benchmarks.growth` keeps 52,000 objects in 222 MiB.
+Measured while they are created: two sets of 99,000 pods in gangs of 100, on a real API server in a container of 1 GiB, take 5.0 KiB for
+each object; replicas of two pods, each with a PodClique, a PodGang and a Service, 46 KiB (`benchmarks.memory`).
 """
 PROGRAM_BYTES: Final = 128 << 20
 """What a process takes without any object, and what is kept free."""
@@ -26,13 +27,13 @@ REASON: Final = "EngineMemoryReached"
 TO_DO: Final = "raise the memory limit of the engine, or divide the namespaces into more shards"
 
 
-def objects_within(memory: int) -> int:
-    """For how many objects a process with that memory limit, in bytes, has room."""
-    return max(0, memory - PROGRAM_BYTES) // BYTES_PER_OBJECT
+def bytes_for_objects(memory: int) -> int:
+    """How much of that memory limit of a process, in bytes, is left for objects."""
+    return max(0, memory - PROGRAM_BYTES)
 
 
 def with_allowances(world: World, blueprints: Sequence[Blueprint[C]], most: int, memo: Memo) -> World:
-    """The world in which each root knows how many objects may be created for it, if all objects together are to be at most `most`.
+    """The world in which each root knows what may be created for it, if all objects together are to take at most `most` bytes.
 
     The same world if everything that is asked for fits. Old roots have precedence over new ones. A root whose specification has been
     carried out completely since it was edited last only replaces what is lost, and is not limited.
@@ -44,17 +45,23 @@ def with_allowances(world: World, blueprints: Sequence[Blueprint[C]], most: int,
         return world
     lacking = [(observed, missing) for observed, (_, missing) in zip(roots, sizes, strict=True) if missing]
     growing = sorted((each for each in lacking if not _is_complete(each[0])), key=lambda each: _age(each[0]))
-    left -= sum(number for observed, number in lacking if _is_complete(observed))
+    left -= sum(size for observed, size in lacking if _is_complete(observed))
     allowances = dict(_allowances(growing, left, most))
     return replace(world, roots=memo.each("allowances", roots, (allowances,), lambda observed: _with_allowance(observed, allowances)))
 
 
 def _size(blueprint: Blueprint[C], observed: Observed) -> tuple[int, int]:
-    """How many objects the root has, and how many it asks for that do not exist yet."""
-    existing = observed.count()
+    """How many bytes the objects of the root take, and how many those that it asks for and that do not exist yet."""
+    light = sum(len(slice.of(kind)) for slice in observed.slices.values() for kind in blueprint.light_kinds)
+    existing = _bytes(observed.count(), light)
     if observed.root.deleting_since is not None:
         return existing, 0
-    return existing, max(0, blueprint.asked(observed.proposal or observed.root.body) - existing)
+    asked = blueprint.asked(observed.proposal or observed.root.body)
+    return existing, max(0, _bytes(asked.objects, asked.light) - existing)
+
+
+def _bytes(objects: int, light: int) -> int:
+    return light * BYTES_PER_LIGHT + (objects - light) * BYTES_PER_OTHER
 
 
 def _is_complete(observed: Observed) -> bool:
@@ -70,12 +77,12 @@ def _age(observed: Observed) -> tuple[str, ResourceId]:
 def _allowances(growing: Iterable[tuple[Observed, int]], left: int, most: int) -> Iterable[tuple[ResourceId, MemoryAllowance]]:
     """The roots that cannot have all that they ask for, with what they can have: one of which nothing exists is not begun.
 
-    `left`: for how many objects there is room.
+    `left`: how many bytes more all of them may take.
     """
-    for observed, number in growing:
-        allowed = min(number, max(0, left)) if observed.count() or number <= left else 0
+    for observed, size in growing:
+        allowed = min(size, max(0, left)) if observed.count() or size <= left else 0
         left -= allowed
-        if allowed < number:
+        if allowed < size:
             yield observed.root.id, MemoryAllowance(allowed, most)
 
 
@@ -86,20 +93,23 @@ def _with_allowance(observed: Observed, allowances: Mapping[ResourceId, MemoryAl
 
 def is_waiting(observed: Observed) -> bool:
     """Whether nothing of the root exists and nothing may be created: then it need not be computed what it would be."""
-    return observed.allowance is not None and not observed.allowance.objects and not observed.count()
+    return observed.allowance is not None and not observed.allowance.bytes and not observed.count()
 
 
-def within_allowance(plan: Plan, allowance: MemoryAllowance) -> Plan:
+def within_allowance(plan: Plan, allowance: MemoryAllowance, light_kinds: Set[str]) -> Plan:
     """The plan without what would be created beyond the allowance, and why."""
-    created: set[str] = set()
+    left = allowance.bytes
 
     def is_beyond(operation: Operation) -> bool:
-        if not isinstance(operation, Create) or len(created) >= allowance.objects:
-            return isinstance(operation, Create)
-        created.add(operation.key)
-        return False
+        nonlocal left
+        if not isinstance(operation, Create):
+            return False
+        left -= BYTES_PER_LIGHT if operation.id.kind in light_kinds else BYTES_PER_OTHER
+        return left < 0
 
-    why = f"not all of its objects are created: the memory of the engine is enough for {allowance.most} objects"
+    why = (
+        f"not all of its objects are created: the engine has {allowance.most >> 20} MiB of memory for objects, and together they need more"
+    )
     wait = Wait(plan.root, why, blocked=True, to_do=TO_DO)
     alarm = Alarm(REASON, f"{why}; {TO_DO}", blocking=True)
     return replace(without(plan, is_beyond), deferred=(wait, *plan.deferred), alarms=(*plan.alarms, alarm))

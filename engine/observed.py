@@ -246,11 +246,12 @@ class NamespacePhase(StrEnum):
 
 
 class MemoryAllowance(Struct, frozen=True):
-    """How many objects may be created for a root, because the memory of the process has no room for all that is asked for."""
+    """What may be created for a root, because the memory of the process has no room for all that is asked for."""
 
-    objects: int
+    bytes: int
+    """How much memory the created objects may take."""
     most: int
-    """For how many objects of all roots together there is room."""
+    """How many bytes the objects of all roots together may take."""
 
 
 class Observed(Struct, frozen=True, eq=False):
@@ -288,7 +289,7 @@ class Observed(Struct, frozen=True, eq=False):
     """Why nothing can be created in the namespace of the root; None: objects can be created, or it is not known."""
 
     allowance: MemoryAllowance | None = None
-    """How many objects may be created for the root; None: all that it needs."""
+    """How many objects may be created for the root, by the memory that they take; None: all that it needs."""
 
     def slice(self, key: str) -> Slice:
         """The slice of that key; empty if there is none."""

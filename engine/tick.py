@@ -50,9 +50,9 @@ def tick(blueprint: Blueprint[C], observed: Observed, now: datetime, configurati
 
         assert observed.allowance is not None
         if not is_waiting(observed):
-            return within_allowance(_plan_of(blueprint, observed, now, configuration, memo), observed.allowance)
+            return within_allowance(_plan_of(blueprint, observed, now, configuration, memo), observed.allowance, blueprint.light_kinds)
         parent = observed.proposer.id if observed.proposer is not None else None
-        return within_allowance(Plan(observed.root.id, parent=parent), observed.allowance)
+        return within_allowance(Plan(observed.root.id, parent=parent), observed.allowance, blueprint.light_kinds)
 
     return memo.recall_until("plan", (observed, configuration), now, make, lambda result: result.wake_at)
 

@@ -146,21 +146,21 @@ class _Sharded(Generic[C]):
             scope = replace(engine.scope, shard=shard)
             # The same object while the kinds are the same: then the watches go on.
             scope = loop.engine.scope if scope == loop.engine.scope else scope
-            shared = partial(self._share, engine.most_objects)
-            loop.reconfigure(replace(engine, provider=loop.engine.provider, scope=scope, planning=self.planning, most_objects=shared))
+            shared = partial(self._share, engine.memory_for_objects)
+            loop.reconfigure(replace(engine, provider=loop.engine.provider, scope=scope, planning=self.planning, memory_for_objects=shared))
 
-    def _share(self, most_objects: Callable[[], int | None]) -> int | None:
-        """For how many objects of each shard there is memory: that of the process, divided among the shards that it holds."""
-        most = most_objects()
+    def _share(self, memory_for_objects: Callable[[], int | None]) -> int | None:
+        """How many bytes the objects of each shard may take: the memory of the process, divided among the shards that it holds."""
+        most = memory_for_objects()
         return most // max(1, len(self.loops)) if most is not None else None
 
     def _engine_of(self, shard: Shard) -> Engine[C]:
         """The engine for a shard, with a provider of its own."""
         engine = self.template.engine
         provider = self.part_of(shard) if self.part_of is not None else engine.provider
-        shared = partial(self._share, engine.most_objects)
+        shared = partial(self._share, engine.memory_for_objects)
         scope = replace(engine.scope, shard=shard)
-        return replace(engine, provider=provider, scope=scope, planning=self.planning, most_objects=shared)
+        return replace(engine, provider=provider, scope=scope, planning=self.planning, memory_for_objects=shared)
 
     async def work(self, term: Term, may_write: Callable[[], bool]) -> None:
         """Make passes over a shard until it is to be given back."""

@@ -37,8 +37,8 @@ MANY_OBJECTS = 2000
 """With more objects than these to plan anew plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
 
 
-def unlimited() -> int | None:
-    """The default for `Engine.most_objects`."""
+def unlimited_memory() -> int | None:
+    """The default for `Engine.memory_for_objects`."""
     return None
 
 
@@ -65,8 +65,8 @@ class Engine(Struct, Generic[C], frozen=True):
     """Whether the names that a root without any object needs are looked up first; otherwise a refused create says which are taken."""
     tries: bool = True
     """Whether the API server is asked, before running pods are deleted by an update, if it accepts a pod of the new template."""
-    most_objects: Callable[[], int | None] = unlimited
-    """For how many objects the process has memory now; None: it is not known, and not limited."""
+    memory_for_objects: Callable[[], int | None] = unlimited_memory
+    """How many bytes the process has now for the objects that it works on; None: it is not known, and not limited."""
     planning: anyio.CapacityLimiter | None = None
     """How many plans are computed in threads at a time, in the whole process; None: it makes one pass at a time."""
 
@@ -208,7 +208,7 @@ def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: Wo
     memory.namespaces.forget_gone(observation.roots)
     with_names = with_foreign(composed, engine.blueprints, memory.foreign.known, memory.memo)
     world = with_phases(with_names, memory.namespaces.closed, memory.memo)
-    if (most := engine.most_objects()) is not None:
+    if (most := engine.memory_for_objects()) is not None:
         from engine.memory_budget import with_allowances  # Only in a process that keeps running.
 
         world = with_allowances(world, engine.blueprints, most, memory.memo)

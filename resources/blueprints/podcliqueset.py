@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from engine.blueprint import Blueprint, Desired
+from engine.blueprint import Asked, Blueprint, Desired
 from engine.errors import GraphError
 from engine.graph import graph
 from engine.ids import Kind, ResourceId
@@ -86,22 +86,29 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
                         if isinstance(name := pod.get("name"), str) and pod.get("namespace") == observed.root.id.namespace:
                             yield kinds.POD.id(observed.root.id.namespace, name)
 
-    def asked(self, body: Body) -> int:
+    light_kinds = frozenset({kinds.POD.name})
+
+    def asked(self, body: Body) -> Asked:
         """The pods, cliques, groups and gangs that the specification names. Fields of the wrong shape count as 0.
 
-        0 if no PodGang can list the pods: then none are created.
+        None if no PodGang can list the pods: then none are created.
         """
-        replicas = {clique.get("name"): count(mapping(clique.get("spec")).get("replicas")) for clique in cliques_of(body)}
+        pods_of = {clique.get("name"): count(mapping(clique.get("spec")).get("replicas")) for clique in cliques_of(body)}
         groups = mappings(get(body, GROUPS, ()))
         members = {name for group in groups for name in members_of(group)}
-        in_base_gang = of_replica = 1 + sum(1 + number for name, number in replicas.items() if name not in members)
+        alone = [number for name, number in pods_of.items() if name not in members]
+        pods = sum(alone)
+        in_base_gang = of_replica = 1 + len(alone) + pods
         for group in groups:
-            own = 1 + sum(1 + replicas.get(name, 0) for name in members_of(group))
-            of_replica += 1 + own * (number := count(group.get("replicas", 1)))
-            in_base_gang += own * min(number, count(group.get("minAvailable", 1)))
+            own = [pods_of.get(name, 0) for name in members_of(group)]
+            size, number = 1 + len(own) + sum(own), count(group.get("replicas", 1))
+            of_replica += 1 + size * number
+            pods += sum(own) * number
+            in_base_gang += size * min(number, count(group.get("minAvailable", 1)))
         if in_base_gang > MOST_PODS:
-            return 0
-        return of_replica * count(get(body, ("spec", "replicas"), 0))
+            return Asked()
+        replicas = count(get(body, ("spec", "replicas"), 0))
+        return Asked(of_replica * replicas, pods * replicas)
 
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
         """The part of the set that the name of the child belongs to, e.g. `"0"` for replica 0."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
-from engine.memory_budget import objects_within
+from engine.memory_budget import bytes_for_objects
 from engine.report.printable import clipped
 from engine.runtime import loop
 from engine.runtime.logs import ReplaceableLog
@@ -89,7 +89,7 @@ async def run_loop(
                         on_events=metrics.passes.published,
                         reads_namespaces=False,
                         looks_up_new=False,
-                        most_objects=partial(most_objects, memory_limit()),
+                        memory_for_objects=partial(memory_for_objects, memory_limit()),
                     ),
                     lease,
                     log,
@@ -105,9 +105,9 @@ async def run_loop(
     return Exit.DONE
 
 
-def most_objects(memory: int) -> int | None:
-    """For how many objects a process with that memory limit, in bytes, has room; None for 0, which is no limit."""
-    return objects_within(memory) if memory else None
+def memory_for_objects(memory: int) -> int | None:
+    """How many bytes a process with that memory limit, in bytes, has for objects; None for 0, which is no limit."""
+    return bytes_for_objects(memory) if memory else None
 
 
 def show(current: Pass[Configuration]) -> ShownPass:

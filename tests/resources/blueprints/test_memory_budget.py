@@ -4,20 +4,21 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 
+from engine.blueprint import Asked
 from engine.memo import Memo
-from engine.memory_budget import PROGRAM_BYTES, REASON, TO_DO, objects_within, with_allowances
+from engine.memory_budget import BYTES_PER_LIGHT, BYTES_PER_OTHER, PROGRAM_BYTES, REASON, TO_DO, bytes_for_objects, with_allowances
 from engine.plan import Plan
 from engine.verb import Verb
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
 from tests.laws.toy import Toy
 
-OBJECTS_OF_TEN = 14
-"""A set of ten pods has a clique, a gang, a Service, and a little more."""
+SET_OF_TEN = 10 * BYTES_PER_LIGHT + 4 * BYTES_PER_OTHER
+"""What a set of ten pods takes: it has a clique, a gang, a Service, and a little more."""
 
 
 class Limited(Toy):
-    """A cluster of an engine that has memory for so many objects, with one memory from pass to pass."""
+    """A cluster of an engine that has so many bytes for objects, with one memory from pass to pass."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -42,6 +43,12 @@ class Limited(Toy):
             self.live()
         return plans
 
+    def taken(self) -> int:
+        """The bytes that what belongs to sets takes."""
+        pods = sum(id.kind == kinds.POD.name for id in self.objects)
+        others = sum(id.kind not in (kinds.POD.name, kinds.PODCLIQUESET.name) for id in self.objects)
+        return pods * BYTES_PER_LIGHT + others * BYTES_PER_OTHER
+
     def pods_of_sets(self) -> Counter[str]:
         """Set -> how many pods it has."""
         return Counter(id.name.split("-")[0] for id in self.objects if id.kind == kinds.POD.name)
@@ -52,7 +59,7 @@ def waits(plan: Plan) -> bool:
 
 
 def test_the_newest_set_waits_entirely_and_is_told_what_to_do() -> None:
-    cluster = Limited(2 * OBJECTS_OF_TEN)
+    cluster = Limited(2 * SET_OF_TEN)
     for name in ("first", "second", "third"):
         cluster.add(name)
 
@@ -61,14 +68,15 @@ def test_the_newest_set_waits_entirely_and_is_told_what_to_do() -> None:
     assert cluster.pods_of_sets() == {"first": 10, "second": 10}
     assert [name for name, plan in plans.items() if waits(plan)] == ["third"]
     (wait,) = [wait for wait in plans["third"].blocked if wait.id == plans["third"].root]
-    assert "memory of the engine is enough for 28 objects" in wait.why and wait.remedy == TO_DO
+    assert f"the engine has {cluster.most >> 20} MiB of memory for objects, and all need more" in wait.why
+    assert wait.remedy == TO_DO
 
 
 def test_a_set_of_which_nothing_exists_and_nothing_fits_is_not_even_computed() -> None:
-    cluster = Limited(OBJECTS_OF_TEN - 1)
+    cluster = Limited(SET_OF_TEN - 1)
     cluster.add("first")
     cluster.settled()
-    cluster.most = len(cluster.objects) - 1
+    cluster.most = cluster.taken() - 1
 
     cluster.add("second")
     plan = cluster.by_set()["second"]
@@ -78,11 +86,11 @@ def test_a_set_of_which_nothing_exists_and_nothing_fits_is_not_even_computed() -
 
 
 def test_a_pod_of_the_newest_set_is_replaced_although_an_older_set_waits_for_growth() -> None:
-    cluster = Limited(3 * OBJECTS_OF_TEN)
+    cluster = Limited(3 * SET_OF_TEN)
     cluster.add("old")
     cluster.add("new")
     cluster.settled()
-    cluster.most = len(cluster.objects) - 2 - 1
+    cluster.most = cluster.taken() - 1
     stored = cluster.objects[kinds.PODCLIQUESET.id("default", "old")]
     metadata = {**stored["metadata"], "generation": stored["metadata"]["generation"] + 1, "resourceVersion": "scaled"}
     cluster.objects[kinds.PODCLIQUESET.id("default", "old")] = {**stored, "metadata": metadata, "spec": {**stored["spec"], "replicas": 5}}
@@ -97,12 +105,12 @@ def test_a_pod_of_the_newest_set_is_replaced_although_an_older_set_waits_for_gro
 
 
 def test_when_there_is_room_again_the_rest_is_created_and_nothing_is_ever_deleted() -> None:
-    cluster = Limited(OBJECTS_OF_TEN + 5)
+    cluster = Limited(SET_OF_TEN + 5 * BYTES_PER_OTHER)
     cluster.add("first")
     cluster.add("second")
     cluster.settled()
     before = set(cluster.objects)
-    cluster.most = 100
+    cluster.most = 10 * SET_OF_TEN
 
     plans = cluster.settled()
 
@@ -111,15 +119,15 @@ def test_when_there_is_room_again_the_rest_is_created_and_nothing_is_ever_delete
 
 
 def test_a_budget_that_is_enough_changes_nothing() -> None:
-    cluster = Limited(1000)
+    cluster = Limited(10 * SET_OF_TEN)
     cluster.add("first")
     world = cluster.world()
 
-    assert with_allowances(world, cluster.blueprints, 1000, cluster.memo) is world
+    assert with_allowances(world, cluster.blueprints, cluster.most, cluster.memo) is world
 
 
 def test_a_set_that_no_gang_has_room_for_takes_no_room_from_others() -> None:
-    cluster = Limited(100)
+    cluster = Limited(5 * SET_OF_TEN)
     cluster.add("huge", 90_000)
     cluster.add("small")
 
@@ -133,10 +141,21 @@ def test_it_is_counted_what_the_specification_asks_for_whatever_its_shape() -> N
     members = podcliqueset("web", clique("a", 2), clique("b", 3), groups=(group("g", "b", replicas=4),), replicas=2)
     malformed = {"spec": {"replicas": True, "template": {"cliques": [None, {"spec": []}], "podCliqueScalingGroups": {"a": 1}}}}
 
-    assert blueprint.asked(members) == 2 * (1 + (1 + 2) + 1 + 4 * (1 + (1 + 3)))
-    assert blueprint.asked(malformed) == 0
+    assert blueprint.asked(members) == Asked(2 * (1 + (1 + 2) + 1 + 4 * (1 + (1 + 3))), light=2 * (2 + 4 * 3))
+    assert blueprint.asked(malformed) == Asked()
 
 
-def test_a_gibibyte_is_enough_for_two_hundred_thousand_objects() -> None:
-    assert 160_000 < objects_within(1 << 30) < 170_000
-    assert objects_within(PROGRAM_BYTES - 1) == 0
+def test_a_gibibyte_is_enough_for_a_hundred_and_fifty_thousand_pods_in_gangs_of_a_hundred() -> None:
+    gang = 100 * BYTES_PER_LIGHT + 3 * BYTES_PER_OTHER
+
+    assert 150_000 < bytes_for_objects(1 << 30) // gang * 100 < 160_000
+    assert bytes_for_objects(PROGRAM_BYTES - 1) == 0
+
+
+def test_small_gangs_take_more_memory_for_each_pod_than_large_ones() -> None:
+    cluster = Limited(10 * BYTES_PER_LIGHT + 3 * 9 * BYTES_PER_OTHER)
+    cluster.put(podcliqueset("web", clique("worker", 1), replicas=10))
+    cluster.settled()
+    cluster.put(podcliqueset("web", clique("worker", 1), replicas=20))
+
+    assert cluster.settled()["web"].blocked and cluster.pods_of_sets()["web"] < 20
