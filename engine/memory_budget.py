@@ -107,9 +107,8 @@ def within_allowance(plan: Plan, allowance: MemoryAllowance, light_kinds: Set[st
         left -= BYTES_PER_LIGHT if operation.id.kind in light_kinds else BYTES_PER_OTHER
         return left < 0
 
-    why = (
-        f"not all of its objects are created: the engine has {allowance.most >> 20} MiB of memory for objects, and together they need more"
-    )
+    available = f"the engine has {allowance.most >> 20} MiB of memory for objects"
+    why = f"not all of its objects are created: {available}, and together they need more"
     wait = Wait(plan.root, why, blocked=True, to_do=TO_DO)
     alarm = Alarm(REASON, f"{why}; {TO_DO}", blocking=True)
     return replace(without(plan, is_beyond), deferred=(wait, *plan.deferred), alarms=(*plan.alarms, alarm))

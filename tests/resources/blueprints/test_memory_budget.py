@@ -68,7 +68,7 @@ def test_the_newest_set_waits_entirely_and_is_told_what_to_do() -> None:
     assert cluster.pods_of_sets() == {"first": 10, "second": 10}
     assert [name for name, plan in plans.items() if waits(plan)] == ["third"]
     (wait,) = [wait for wait in plans["third"].blocked if wait.id == plans["third"].root]
-    assert f"the engine has {cluster.most >> 20} MiB of memory for objects, and all need more" in wait.why
+    assert f"the engine has {cluster.most >> 20} MiB of memory for objects, and together they need more" in wait.why
     assert wait.remedy == TO_DO
 
 
