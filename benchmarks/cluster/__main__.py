@@ -29,7 +29,7 @@ from benchmarks.cluster.profile import Profile
 from benchmarks.cluster.requests import AuditLog
 from benchmarks.cluster.runs import Run, most_replicas
 from benchmarks.cluster.subjects import ROOT, Bare, Operator, Subject, engine_command, engine_variables, words
-from benchmarks.cluster.table import BARE, ENGINE, WITH_GANGS, gang_ratios, markdown, profile_table, writes_table
+from benchmarks.cluster.table import BARE, ENGINE, WITH_GANGS, WITHOUT_GANGS, gang_ratios, markdown, profile_table, writes_table
 from benchmarks.cluster.workloads import WORKLOADS, Workload, changed
 from benchmarks.sections import between_markers
 from engine.runtime.clock import SystemClock
@@ -67,7 +67,7 @@ def main() -> None:
                         print(json.dumps(line), file=out, flush=True)
                 continue
             workload = changed(WORKLOADS[name], sizes)
-            subjects = (ENGINE, WITH_GANGS) if given.gangs else (ENGINE, BARE)
+            subjects = (ENGINE, BARE, *WITHOUT_GANGS) if given.gangs else (ENGINE, BARE)
             for subject in given.only or (*subjects, *([other.name] if other else [])):
                 try:
                     for each in measured(workload, sizes, subject, other, with_profile=given.profile, keep=given.keep):
@@ -100,13 +100,13 @@ def measured(
 ) -> Iterator[Figures]:
     """The figures of one workload for one subject, on a control plane of its own."""
     contender = other if other is not None and name == other.name else None
-    with cluster(workload, contender.crds if contender else [CRDS], keep=keep, gangs=name == WITH_GANGS) as plane:
+    with cluster(workload, contender.crds if contender else [CRDS], keep=keep, gangs=name in WITHOUT_GANGS) as plane:
         census = Census(plane)
         profile = Profile(plane.folder / "profile.jsonl") if with_profile and name in (ENGINE, WITH_GANGS) else None
         options = ("--profile", str(plane.folder / "profile.jsonl")) if profile else ()
         subject: Subject
-        if name == BARE:
-            subject = Bare(plane, workload, sizes, most=most_replicas(workload), account=OPERATOR)
+        if name.startswith(BARE):
+            subject = Bare(name, plane, workload, sizes, most=most_replicas(workload), account=OPERATOR)
         elif contender:
             subject = Operator(name, words(contender.command), plane, workload, account=ADMINISTRATOR, variables={})
         else:
@@ -166,7 +166,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=NUMBER", help="another size, e.g. replicas=50")
     parser.add_argument("--only", action="append", metavar="SUBJECT", help=f"{ENGINE}, {BARE} or the name of the other operator")
     parser.add_argument("--profile", action="store_true", help="tell where the engine's seconds went")
-    parser.add_argument("--gangs", action="store_true", help=f"with gangs of kube-scheduler beside without, instead of the {BARE}")
+    parser.add_argument("--gangs", action="store_true", help="also with gangs of kube-scheduler, in turn")
     parser.add_argument("--cmd", default="", metavar="COMMAND", help="another operator to measure, which is given KUBECONFIG")
     parser.add_argument("--name", default="other", help="what to call it")
     parser.add_argument("--crds", action="append", type=Path, metavar="PATH", help="its definitions, instead of ours")

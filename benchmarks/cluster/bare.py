@@ -109,11 +109,11 @@ class PodWatch:
 class BareClient:
     """Carries out the commands for one workload."""
 
-    def __init__(self, server: Server, workload: Workload, most: int) -> None:
-        """`most`: the largest number of replicas that a set ever has."""
+    def __init__(self, server: Server, workload: Workload, most: int, *, gangs: bool) -> None:
+        """`most`: the largest number of replicas that a set ever has. `gangs`: with PodGroups."""
         self._server = server
         self._first = workload.replicas
-        self._objects = objects(workload, most)
+        self._objects = objects(workload, most, gangs=gangs)
 
     async def up(self) -> None:
         """Create everything that exists at first."""
@@ -182,10 +182,10 @@ async def session(config: dict[str, Any]) -> AsyncIterator[aiohttp.ClientSession
         yield opened
 
 
-async def serve(kubeconfig: dict[str, Any], workload: Workload, most: int) -> None:
+async def serve(kubeconfig: dict[str, Any], workload: Workload, most: int, *, gangs: bool) -> None:
     """Carry out commands until the input ends."""
     async with session(kubeconfig) as opened:
-        client = BareClient(Server(opened), workload, most)
+        client = BareClient(Server(opened), workload, most, gangs=gangs)
         commands: dict[str, Callable[..., Awaitable[None]]] = {
             "up": client.up,
             "scale": client.scale,
@@ -206,9 +206,11 @@ def main() -> None:
     parser.add_argument("--workload", choices=sorted(WORKLOADS), required=True)
     parser.add_argument("--sizes", type=json.loads, default={}, help="other sizes of the workload, as JSON")
     parser.add_argument("--most", type=int, required=True, help="the largest number of replicas that a set ever has")
+    parser.add_argument("--gangs", action="store_true", help="with PodGroups of kube-scheduler")
     parser.add_argument("--kubeconfig", type=Path, required=True)
     given = parser.parse_args()
-    asyncio.run(serve(json.loads(given.kubeconfig.read_text()), changed(WORKLOADS[given.workload], given.sizes), given.most))
+    workload = changed(WORKLOADS[given.workload], given.sizes)
+    asyncio.run(serve(json.loads(given.kubeconfig.read_text()), workload, given.most, gangs=given.gangs))
 
 
 if __name__ == "__main__":

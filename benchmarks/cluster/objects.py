@@ -12,9 +12,12 @@ from engine.ids import Kind
 from engine.memo import Memo
 from engine.operation import Create
 from engine.tick import plan_all
+from providers.schedulers.kube import KUBE, kube_scheduler
 from resources.base import kinds, labels
+from resources.ports.configuration import Configuration, GangMode
 from resources.registry import BLUEPRINTS
 
+WITH_GANGS = Configuration({KUBE: kube_scheduler(GangMode.AUTO)}, KUBE)
 KIND_OF = {(kind.group, kind.name): kind for kind in kinds.KINDS}
 
 
@@ -39,10 +42,14 @@ class PlannedObject:
         return self.kind is kinds.POD
 
 
-def objects(workload: Workload, replicas: int) -> list[PlannedObject]:
-    """Everything that the engine creates for the workload with so many replicas of each set; without owners, finalizers and gates."""
+def objects(workload: Workload, replicas: int, *, gangs: bool = False) -> list[PlannedObject]:
+    """Everything that the engine creates for the workload with so many replicas of each set; without owners, finalizers and gates.
+
+    `gangs`: with the PodGroups of kube-scheduler.
+    """
+    configuration = WITH_GANGS if gangs else CONFIGURATION
     roots = [observed(_stored(manifest, replicas)) for manifest in workload.manifests()]
-    planned = plan_all(BLUEPRINTS, world.assemble(BLUEPRINTS, roots, (), {}), NOW, CONFIGURATION, Memo(), Limits())
+    planned = plan_all(BLUEPRINTS, world.assemble(BLUEPRINTS, roots, (), {}), NOW, configuration, Memo(), Limits())
     return [each for plan in planned.plans for each in _created(plan.root.name, plan.operations)]
 
 

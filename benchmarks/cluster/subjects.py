@@ -137,12 +137,12 @@ class Operator:
 class Bare:
     """The bare client (`benchmarks.cluster.bare`) in a process of its own."""
 
-    name = "bare client"
     is_operator = False
 
-    def __init__(self, plane: ControlPlane, workload: Workload, sizes: Mapping[str, int], *, most: int, account: str) -> None:
+    def __init__(self, name: str, plane: ControlPlane, workload: Workload, sizes: Mapping[str, int], *, most: int, account: str) -> None:
         command = [sys.executable, "-m", "benchmarks.cluster.bare", "--workload", workload.name, "--sizes", json.dumps(dict(sizes))]
-        command += ["--most", str(most), "--kubeconfig", str(plane.kubeconfig(account))]
+        command += ["--most", str(most), "--kubeconfig", str(plane.kubeconfig(account)), *(["--gangs"] if plane.gangs else [])]
+        self.name = name
         with (plane.folder / "bare.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True, cwd=ROOT

@@ -8,6 +8,9 @@ from benchmarks.cluster.workloads import WORKLOADS
 ENGINE, BARE = "engine", "bare client"
 WITH_GANGS = "engine with gangs"
 """The engine on a control plane whose kube-scheduler schedules gangs."""
+BARE_WITH_GANGS = "bare client with gangs"
+WITHOUT_GANGS = {WITH_GANGS: ENGINE, BARE_WITH_GANGS: BARE}
+"""Who is measured on such a control plane -> who is measured beside, on one without gangs."""
 HEAD = ("ratio", "phase", "engine", "bare client", "writes", "bare writes", "CPU", "peak memory")
 
 
@@ -33,11 +36,12 @@ def gang_ratios(figures: Sequence[Figures]) -> str:
     ends = {(each.workload, each.phase, each.subject): each for each in figures}
     lines: list[str] = []
     for (workload, phase, subject), gangs in ends.items():
-        plain = ends.get((workload, phase, ENGINE))
+        plain = ends.get((workload, phase, WITHOUT_GANGS.get(subject, "")))
         factor = ratio(gangs.end, plain.end if plain else None)
-        if subject == WITH_GANGS and plain is not None and factor is not None:
-            writes = f"{gangs.writes:,} writes, {plain.writes:,} without"
-            lines.append(f"{workload.upper()} {phase}: {factor:.2f} x with gangs ({gangs.end:.1f} s, {plain.end:.1f} s without; {writes})")
+        if plain is not None and factor is not None:
+            used = f"{gangs.writes:,} writes, {plain.writes:,} without; CPU {gangs.cpu:.1f} s, {plain.cpu:.1f} s without"
+            seconds = f"{gangs.end:.1f} s, {plain.end:.1f} s without"
+            lines.append(f"{workload.upper()} {phase}, {plain.subject}: {factor:.2f} x with gangs ({seconds}; {used})")
     return "\n".join([*lines, ""])
 
 
