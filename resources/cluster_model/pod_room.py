@@ -174,15 +174,13 @@ class PodRoom:
 
     def shortages(self) -> Mapping[ResourceId, tuple[Wait, ...]]:
         """Root -> for each PodClique with pods that get no node why that is so."""
-        groups: dict[tuple[ResourceId, ResourceId, PodDemand], int] = Counter(
-            (claim.root, claim.clique, claim.demand) for claim in self._waiting.values()
-        )
         certain = Counter(claim.demand for claim in self._placed.values() if self._room.is_certain(claim.demand))
         waiting = Counter(claim.demand for claim in self._waiting.values())
         waits: dict[ResourceId, list[Wait]] = {}
         reasons = {demand: self._why(demand, certain, waiting) for demand in waiting}
-        for (root, clique, demand), count in groups.items():
-            waits.setdefault(root, []).append(Wait(clique, f"{_pods(count)} cannot be scheduled: {reasons[demand]}", blocked=True))
+        alike = Counter((claim.root, claim.clique, reasons[claim.demand]) for claim in self._waiting.values())
+        for (root, clique, reason), count in alike.items():
+            waits.setdefault(root, []).append(Wait(clique, f"{_pods(count)} cannot be scheduled: {reason}", blocked=True))
         return {root: tuple(listed) for root, listed in waits.items()}
 
     def _why(self, demand: PodDemand, certain: Counter[PodDemand], waiting: Counter[PodDemand]) -> str:

@@ -26,7 +26,8 @@ def group(name: str, minimum: int, key: str = "", parent: str = "") -> tuple[Res
 
 def member(name: str, gang: str, node: str = "") -> Live:
     made = pod(name, node=node, schedulingGroup={"podGroupName": gang})
-    return replace(made, labels={**made.labels, labels.PODGANG: gang.partition(".")[0]})
+    own = {**made.labels, labels.PODGANG: gang.partition(".")[0], labels.POD_INDEX: name.rpartition("-")[2]}
+    return replace(made, labels=own, source={**made.body, "metadata": {**made.body["metadata"], "labels": own}})
 
 
 def room(objects: Mapping[ResourceId, Body], *running: Live, nodes: int = 4, racks: str = "aabb") -> PodRoom:
@@ -76,7 +77,7 @@ def test_a_gang_that_must_be_in_one_rack_does_not_start_where_no_rack_has_room()
 
         assert len(ask(made, *(member(f"red-{number}", "red") for number in range(count)))) == started
     (wait,) = made.shortages()[ROOT]
-    assert "all 3 pods must be at one value of node label rack, and none has room for more than 2" in wait.why
+    assert wait.why.startswith("3 pods cannot be scheduled: all 3 pods must be at one value of node label rack, and none has room for more")
 
 
 def test_a_pod_joins_the_rack_of_its_gang() -> None:
