@@ -165,7 +165,7 @@ def delete_in_order(
     recorded once, in place of an event for each clique.
     """
     listed = tuple(lives)
-    batch = _batch(listed, rows, last)
+    batch, kept = _batch(listed, rows, last), _kept_cliques(listed, rows)
     pods = sum(live.id.kind == kinds.POD.name for live in listed)
     for live in listed:
         row = rows.get(_kind(live), OTHER)
@@ -173,6 +173,8 @@ def delete_in_order(
             yield Hold(live.id, f"{because.text}; it goes once Kubernetes has seen that its pods are gone")
         elif row.while_deleting and live.deleting_since is not None:
             yield Hold(live.id, f"{because.text}; {row.while_deleting}")
+        elif live.uid in kept:
+            yield Hold(live.id, f"{because.text}; waits for {kept[live.uid].name} to be gone")
         elif not row.waits_for_pods or not pods:
             yield Drop(
                 live.id,
@@ -186,6 +188,12 @@ def delete_in_order(
         else:
             counted = "1 pod" if pods == 1 else f"{pods} pods"
             yield Hold(live.id, f"{because.text}; waits for {counted} to be gone")
+
+
+def _kept_cliques(lives: Iterable[Live], rows: ChildRows) -> Mapping[str, ResourceId]:
+    """The uid of an owner -> one of its cliques that finalizers of others keep: without its owner, no set would know it any more."""
+    cliques = (live for live in lives if live.id.kind == kinds.PODCLIQUE.name and live.controller is not None)
+    return {live.controller.uid: live.id for live in cliques if live.controller and keepers(live, rows.get(_kind(live), OTHER).policy)}
 
 
 def pending_deletions(lives: Iterable[Live]) -> Iterator[Wait]:

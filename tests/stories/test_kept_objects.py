@@ -16,7 +16,7 @@ from enginectl.actions.planning import first_pass_of
 from resources.base import kinds, labels
 from resources.ports.configuration import Configuration
 from resources.preview.forecasting import forecast_of
-from tests.builders import claim_template, clique, podcliqueset, share
+from tests.builders import claim_template, clique, group, podcliqueset, share
 from tests.stories.graphs import graph, service
 from tests.stories.permission_scenario import sets
 from tests.stories.stage import CHILDREN, Stage, stage
@@ -146,3 +146,20 @@ async def test_what_is_scaled_in_and_kept_by_a_finalizer_of_others_is_not_settle
 
         await cluster.kubectl.patch(kind, "default", name, {"metadata": {"finalizers": None}})
         assert (await cluster.sync()).ending is Ending.DONE
+
+
+async def test_a_set_stays_while_a_finalizer_of_others_keeps_a_clique_of_its_group() -> None:
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web", clique("work"), groups=(group("g", "work", replicas=2),)))
+        assert (await cluster.sync()).ending is Ending.DONE
+        kept = {"metadata": {"finalizers": [labels.CLIQUE_FINALIZER, HOLD]}}
+        await cluster.kubectl.patch(kinds.PODCLIQUE, "default", "web-0-g-1-work", kept)
+
+        report = await cluster.sync(removals=cluster.removing(kinds.PODCLIQUESET, "web"))
+
+        assert report.ending is Ending.STUCK
+        assert {wait.id.name: wait.reason for wait in report.blocked} == {"web-0-g-1-work": Reason.KEPT}
+        assert set(cluster.there(kinds.PODCLIQUESET)) == {"web"}
+        await cluster.kubectl.patch(kinds.PODCLIQUE, "default", "web-0-g-1-work", {"metadata": {"finalizers": []}})
+        assert (await cluster.sync(removals=cluster.removing(kinds.PODCLIQUESET, "web"))).ending is Ending.DONE
+        assert [kind for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP) if cluster.there(kind)] == []
