@@ -63,8 +63,18 @@ def _target(target: Fields, path: Path) -> Iterator[Issue]:
 def _named(source: Fields, path: Path) -> Iterator[Issue]:
     """The names that a source must have; absent ones are faults of its type."""
     for keys in (("name",), ("container",), ("metric", "name"), ("describedObject", "kind"), ("describedObject", "name")):
-        if part(source, *keys[:-1]).get(keys[-1]) == "":
+        value = part(source, *keys[:-1]).get(keys[-1])
+        if value == "":
             yield missing((*path, *keys))
+        elif len(keys) > 1 and isinstance(value, str):
+            yield from (invalid((*path, *keys), value, message) for message in _segment_faults(value))
+
+
+def _segment_faults(name: str) -> Iterator[str]:
+    """Why a name cannot be part of a path of an API server."""
+    if name in (".", ".."):
+        yield f"may not be '{name}'"
+    yield from (f"may not contain '{sign}'" for sign in "/%" if sign in name)
 
 
 def _per_pod(target: Fields, path: Path) -> Iterator[Issue]:
@@ -97,7 +107,7 @@ RULES: Final[Mapping[str, Rule]] = {
         "must set either a target value for metric or a per-pod target",
         "may not set both a target value for metric and a per-pod target",
     ),
-    "object": _one_of("value", "must set either a value or averageValue"),
+    "object": _one_of("value", "must set either a target value or averageValue"),
     "pods": _per_pod,
     "resource": _RESOURCE,
 }

@@ -128,6 +128,13 @@ def test_a_manifest_for_another_namespace_is_refused_if_one_is_given(tmp_path: P
     [
         ("just text\n", ":1: a manifest must be a map with apiVersion and kind"),
         ("kind: PodCliqueSet\n", ":1: apiVersion is missing or not a string"),
+        ("kind: PodCliqueSet\napiversion: v1\n", ":2: apiversion: unknown field: did you mean apiVersion?"),
+        ("apiVersion: v1\nknid: PodCliqueSet\n", ":2: knid: unknown field: did you mean kind?"),
+        ("apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nMetadata: {}\n", ":3: Metadata: unknown field: did you mean metadata?"),
+        (
+            "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  namespace: x\n  Name: y\n",
+            ":5: metadata.Name: unknown field: did you mean name?",
+        ),
         ("# c\napiVersion: v1\nkind: 3\n", ":3: kind is missing or not a string"),
         ("apiVersion: grove.io/v1beta1\nkind: PodCliqueSet\n", ":1: PodCliqueSet is supported as grove.io/v1alpha1 only"),
         ("apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\n", ":1: metadata is missing or not a map"),

@@ -139,12 +139,24 @@ def flatten(document: Document, value: Any, base: tuple[str, ...]) -> Iterator[M
         raise InputError(f"{manifest.place()}: a manifest must be a map with apiVersion and kind")
     for key in ("apiVersion", "kind"):
         if not isinstance(value.get(key), str) or not value[key]:
-            raise InputError(f"{manifest.place(key)}: {key} is missing or not a string")
+            raise InputError(missing(manifest, value, (key,), "is missing or not a string"))
     if value["kind"].endswith("List") and isinstance(value.get("items"), list):
         for index, item in enumerate(value["items"]):
             yield from flatten(document, item, (*base, "items", str(index)))
     else:
         yield manifest
+
+
+def missing(manifest: Manifest, holder: Body, path: tuple[str, ...], fault: str) -> str:
+    """The place of a field that `holder` has to have, and what is wrong with it: a misspelt name in its place, or else `fault`."""
+    *parents, key = path
+    if key not in holder:
+        from resources.schema.unknown_fields import nearest_name  # Few files have faults.
+
+        for other in (name for name in holder if name != "namespace"):
+            if nearest_name(other, (key,)):
+                return f"{manifest.place(*parents, other)}: {'.'.join((*parents, printable(other)))}: unknown field: did you mean {key}?"
+    return f"{manifest.place(*path)}: {'.'.join(path)} {fault}"
 
 
 def refuse(faults: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from engine.report.printable import clipped, printable
 from engine.resource import Body
 from enginectl.base import terminal
 from enginectl.base.files import STDIN
-from enginectl.input.manifest_files import IS_TEMPLATE, Manifest, read_manifests, refuse
+from enginectl.input.manifest_files import IS_TEMPLATE, Manifest, missing, read_manifests, refuse
 from enginectl.input.pod_findings import further_faults, manifest_faults
 from enginectl.wiring.cluster import EMPTY, LIVE
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_namespace
@@ -263,13 +263,13 @@ def with_namespace(manifest: Manifest, kind: Kind, namespace: str, forced: bool)
         raise InputError(f"{manifest.place('apiVersion')}: {kind.name} is supported as {' and '.join(api_versions(kind))} only")
     metadata = body.get("metadata")
     if not isinstance(metadata, Mapping):
-        raise InputError(f"{manifest.place('metadata')}: metadata is missing or not a map")
+        raise InputError(missing(manifest, body, ("metadata",), "is missing or not a map"))
     for key in ("name", "namespace"):
         value = metadata.get(key, "" if key == "namespace" else None)
         if not isinstance(value, str) or (value and not NAME.fullmatch(value)) or (key == "name" and not value):
             fault = f"must be a valid name, got {shown(value)}" if key in metadata else "is missing"
             fault += f": {IS_TEMPLATE}" if isinstance(value, str) and "{{" in value else ""
-            raise InputError(f"{manifest.place('metadata', key)}: metadata.{key} {fault}")
+            raise InputError(missing(manifest, metadata, ("metadata", key), fault))
     if not kind.namespaced:
         return {**body, "metadata": {key: value for key, value in metadata.items() if key != "namespace"}}
     own = metadata.get("namespace") or namespace

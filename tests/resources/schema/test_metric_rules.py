@@ -64,6 +64,10 @@ CASES: list[tuple[dict[str, Any], list[str]]] = [
         ['pods.target.averageValue: Invalid value: "0": must be positive', "pods.metric.name: Required value"],
     ),
     (
+        {"type": "Pods", "pods": {"metric": {"name": "a/b"}, "target": {"type": "AverageValue", "averageValue": 1}}},
+        ["pods.metric.name: Invalid value: \"a/b\": may not contain '/'"],
+    ),
+    (
         {"type": "External", "external": {"metric": QUEUE, "target": BOTH}},
         ["external.target.value: Forbidden: may not set both a target value for metric and a per-pod target"],
     ),
@@ -75,7 +79,7 @@ CASES: list[tuple[dict[str, Any], list[str]]] = [
         {"type": "Object", "object": {"metric": QUEUE, "describedObject": {"kind": "", "name": "x"}, "target": {"type": "Value"}}},
         [
             "object.describedObject.kind: Required value",
-            "object.target.averageValue: Required value: must set either a value or averageValue",
+            "object.target.averageValue: Required value: must set either a target value or averageValue",
         ],
     ),
 ]
