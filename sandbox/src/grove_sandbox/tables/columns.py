@@ -2,18 +2,20 @@
 
 import datetime
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+import jsonpath
 import yaml
 from msgspec import Struct
 
-from grove_sandbox.product import Body
-from grove_sandbox.tables import ages, jsonpath
-from grove_sandbox.tables.cells import FORMATTERS, TIMED_FORMATTERS
+from grove_sandbox.product import Body, conditions
+from grove_sandbox.tables import ages, pod_cells
 
+JSONPath = jsonpath.JSONPath | jsonpath.CompoundJSONPath
 Cell = Callable[[Body, datetime.datetime], Any]
 """The value of a column for an object at a time; None prints as `<none>`."""
 
@@ -51,12 +53,10 @@ def _builtin(column: Mapping[str, Any]) -> Column:
 
 def _builtin_cell(column: Mapping[str, Any]) -> Cell:
     given = column.get("path", "$")
-    paths = [jsonpath.parse(path) for path in ([given] if isinstance(given, str) else given)]
-    formatter, separator, default = column.get("as", "value"), column.get("join"), column.get("default", "")
+    paths = [_parsed(path) for path in ([given] if isinstance(given, str) else given)]
+    formatter, default = column.get("as", "value"), column.get("default", "")
 
     def cell(body: Body, now: datetime.datetime) -> Any:
-        if separator is not None:
-            return separator.join(str(value) for value in paths[0].findall(body))
         value = next((value for path in paths if (value := _first(path, body)) not in (None, "")), None)
         if value is None:
             return default
@@ -89,11 +89,11 @@ def _custom(column: Mapping[str, Any]) -> Column:
 
 
 def _custom_cell(type_: str, path: str) -> Cell:
-    parsed = jsonpath.parse(path)
+    parsed = _parsed(path)
     return lambda body, now: _converted(_first(parsed, body), type_, now)
 
 
-def _first(path: jsonpath.Path, body: Body) -> Any:
+def _first(path: JSONPath, body: Body) -> Any:
     match = path.match(body)
     return None if match is None else match.obj
 
@@ -111,3 +111,77 @@ def _converted(value: Any, type_: str, now: datetime.datetime) -> Any:
         case "date":
             return ages.since(value, now) if isinstance(value, str) else None
     return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+# A bracket as it stands, or the name of a child, in which kubectl escapes dots where the library wants quotes.
+_PART = re.compile(r"\[[^\]]*\]|\.(?P<name>(?:\\.|[^.\[\]\\])+)")
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> JSONPath:
+    """The compiled path, written as for kubectl, with or without braces around it. Raises `ValueError` for anything else."""
+    path = text.strip().removeprefix("{").removesuffix("}").removeprefix("$")
+    if path and path[0] not in ".[":
+        raise ValueError(f"not a JSONPath: {text!r} begins with neither a dot nor a bracket")
+    try:
+        return jsonpath.compile("$" + _PART.sub(_quoted, path))
+    except jsonpath.JSONPathError as error:
+        raise ValueError(f"not a JSONPath: {text!r}") from error
+
+
+def _quoted(part: re.Match[str]) -> str:
+    name = part["name"]
+    if name is None or name == "*" or re.fullmatch(r"\w+", name):
+        return part[0]
+    unescaped = re.sub(r"\\(.)", r"\1", name)
+    return f"['{unescaped}']"
+
+
+# --- the formatters that `columns.yaml` names: each makes a cell of the value at a column's path
+
+
+def _data_keys(body: Body) -> int:
+    return len(body.get("data") or ()) + len(body.get("binaryData") or ())
+
+
+def _lower_reference(reference: Body) -> str:
+    return f"{reference.get('kind', '').lower()}/{reference.get('name', '')}"
+
+
+def _ready_replicas(body: Body) -> str:
+    return f"{(body.get('status') or {}).get('readyReplicas', 0)}/{body['spec'].get('replicas', 1)}"
+
+
+def _node_status(node: Body) -> str:
+    ready = conditions.find((node.get("status") or {}).get("conditions") or (), "Ready")
+    word = "Unknown" if ready is None else "Ready" if ready["status"] == "True" else "NotReady"
+    return f"{word},SchedulingDisabled" if (node.get("spec") or {}).get("unschedulable") else word
+
+
+def _gang_policy(policy: Body) -> str:
+    return "Gang" if policy.get("gang") else "Basic"
+
+
+def _pod_group_status(group_conditions: Sequence[Body]) -> str:
+    if (disrupted := conditions.find(group_conditions, "DisruptionTarget")) is not None:
+        return str(disrupted["reason"])
+    scheduled = conditions.find(group_conditions, "PodGroupInitiallyScheduled")
+    return "" if scheduled is None else "Scheduled" if scheduled["status"] == "True" else "Unschedulable"
+
+
+FORMATTERS: Mapping[str, Callable[[Any], Any]] = {
+    "value": lambda value: value,
+    "data_keys": _data_keys,
+    "gang_policy": _gang_policy,
+    "lower_reference": _lower_reference,
+    "node_status": _node_status,
+    "pod_group_status": _pod_group_status,
+    "pod_ready": pod_cells.ready,
+    "pod_status": pod_cells.status,
+    "ready_replicas": _ready_replicas,
+}
+TIMED_FORMATTERS: Mapping[str, Callable[[Any, datetime.datetime], Any]] = {
+    "age": ages.since,
+    "pod_restarts": pod_cells.restarts,
+}
+"""The formatters that need the time as well."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from grove_sandbox.product import Body
+from grove_sandbox.product import Body, conditions
 from grove_sandbox.tables import ages
 
 
@@ -28,13 +28,6 @@ def restarts(pod: Body, now: datetime.datetime) -> str:
     return str(summary.restarts)
 
 
-def readiness_gates(pod: Body) -> str:
-    """`1/2`: the readiness gates that are met; empty for a pod without any."""
-    gates = (pod.get("spec") or {}).get("readinessGates") or ()
-    met = sum(_is_true(pod.get("status") or {}, gate["conditionType"]) for gate in gates)
-    return f"{met}/{len(gates)}" if gates else ""
-
-
 class _Summary(Struct, frozen=True):
     ready: int
     total: int
@@ -49,13 +42,13 @@ def _summary(pod: Body) -> _Summary:
     sidecars = {container["name"] for container in inits if container.get("restartPolicy") == "Always"}
     stopped_at, init_statuses, ready_count = _initialization(inits, status.get("initContainerStatuses") or (), sidecars)
     word, counted = _phase(status), init_statuses
-    if stopped_at and not _is_true(status, "Initialized"):
+    if stopped_at and not conditions.is_true(status.get("conditions") or (), "Initialized"):
         word = stopped_at
     else:
         containers = status.get("containerStatuses") or ()
         word, running = _containers_word(word, containers)
         if word == "Completed" and running:
-            word = "Running" if _is_true(status, "Ready") else "NotReady"
+            word = "Running" if conditions.is_true(status.get("conditions") or (), "Ready") else "NotReady"
         ready_count += running
         counted = [*(each for each in init_statuses if each["name"] in sidecars), *containers]
     return _Summary(
@@ -123,10 +116,6 @@ def _terminating_word(pod: Body, word: str) -> str:
     if status.get("reason") == "NodeLost":
         return "Unknown"
     return word if status.get("phase") in ("Succeeded", "Failed") else "Terminating"
-
-
-def _is_true(status: Body, condition: str) -> bool:
-    return any(each.get("type") == condition and each.get("status") == "True" for each in status.get("conditions") or ())
 
 
 def _last_end(container: Body) -> datetime.datetime | None:
