@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from engine import operation as verbs
 from engine import plan as plans
@@ -161,19 +161,13 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def written_plan(plan: plans.Plan) -> WireRootPlan:
     """The plan as the file has it: without its error, and without what only planning needs of the operations."""
-    return WireRootPlan(
-        plan.root,
-        tuple(map(slim, plan.operations)),
-        plan.deferred,
-        plan.pending,
-        plan.objections,
-        (*plan.problems, model.error_text(plan.error)) if plan.error else plan.problems,
-        plan.notes,
-        plan.alarms,
-        plan.wake_at,
-        plan.parent,
-        tuple(WireTrial(trial.key, trial.about, written_operation(trial.create)) for trial in plan.trials),
-    )
+    changed = {
+        "operations": tuple(map(slim, plan.operations)),
+        "problems": (*plan.problems, model.error_text(plan.error)) if plan.error else plan.problems,
+        "trials": tuple(WireTrial(trial.key, trial.about, written_operation(trial.create)) for trial in plan.trials),
+        "error": None,
+    }
+    return WireRootPlan(**asdict(plan) | changed)
 
 
 def slim(operation: verbs.Operation) -> WireOperation:
@@ -183,19 +177,12 @@ def slim(operation: verbs.Operation) -> WireOperation:
 
 def read_plan(entry: WireRootPlan) -> plans.Plan:
     """The plan in the file. Raises `InputError` for what is no operation."""
-    return plans.Plan(
-        entry.root,
-        tuple(map(read_operation, entry.operations)),
-        entry.deferred,
-        entry.pending,
-        entry.objections,
-        entry.problems,
-        entry.notes,
-        entry.alarms,
-        entry.wake_at,
-        entry.parent,
-        tuple(verbs.Trial(trial.key, trial.about, _create(trial.create)) for trial in entry.trials),
-    )
+    changed = {
+        "operations": tuple(map(read_operation, entry.operations)),
+        "trials": tuple(verbs.Trial(trial.key, trial.about, _create(trial.create)) for trial in entry.trials),
+        "error": None,
+    }
+    return plans.Plan(**asdict(entry) | changed)
 
 
 def _create(entry: WireOperation) -> verbs.Create:
@@ -207,33 +194,11 @@ def _create(entry: WireOperation) -> verbs.Create:
 
 def written_root(root: model.RootReport) -> WireRootReport:
     """The report of a root as the file has it."""
-    return WireRootReport(
-        root.root,
-        tuple(WireStep(written_operation(step.operation), step.part) for step in root.steps),
-        root.later,
-        root.blocked,
-        root.pending,
-        root.objections,
-        root.problems,
-        root.notes,
-        root.wake_at,
-        root.parent,
-        root.error,
-    )
+    steps = tuple(WireStep(written_operation(step.operation), step.part) for step in root.steps)
+    return WireRootReport(**asdict(root) | {"steps": steps})
 
 
 def read_root(entry: WireRootReport) -> model.RootReport:
     """The report of a root in the file. Raises `InputError` for what is no operation."""
-    return model.RootReport(
-        entry.root,
-        tuple(model.Step(read_operation(step.operation), step.part) for step in entry.steps),
-        entry.later,
-        entry.blocked,
-        entry.pending,
-        entry.objections,
-        entry.problems,
-        entry.notes,
-        entry.wake_at,
-        entry.parent,
-        entry.error,
-    )
+    steps = tuple(model.Step(read_operation(step.operation), step.part) for step in entry.steps)
+    return model.RootReport(**asdict(entry) | {"steps": steps})
