@@ -60,15 +60,11 @@ async def measure(requests: int, pods: int, events: int) -> None:
             async def create(number: int) -> None:
                 await client.create(POD, "default", small)
 
-            async def create_briefly(number: int) -> None:
-                await client.create(POD, "default", small, metadata_only=True)
-
             async def get(number: int) -> None:
                 await client.get(POD, "default", "pod-1")
 
             await many(create, 200)  # the first ones open the connections
             await rate("creates, 24 in flight", requests, many(create, requests))
-            await rate("creates for metadata alone, 24 in flight", requests, many(create_briefly, requests))
             await rate("gets, one after the other", requests, in_turn(get, requests))
             await rate(f"list of {pods} pods, as bytes", 1, client.lives(POD, "", "", keeper(Compressor())))
             await rate(f"list of {pods} pods, parsed", 1, client.list(POD))

@@ -212,9 +212,7 @@ class Client(Protocol):
         """One object, or a subresource of it (`scale`). Raises `NotFound`."""
         ...
 
-    async def create(
-        self, kind: Kind, namespace: str, body: Body, *, name: str = "", subresource: str = "", dry_run: bool = False
-    ) -> dict[str, Any]:
+    async def create(self, kind: Kind, namespace: str, body: Body, *, name: str = "", subresource: str = "") -> dict[str, Any]:
         """POST to the collection, or, with `name` and `subresource`, to a subresource of one object (a pod's `binding` or `eviction`).
 
         Returns the server's answer: the created object, or for some subresources a Status. Raises `AlreadyExists`, `Conflict`

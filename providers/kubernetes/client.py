@@ -15,7 +15,6 @@ from providers.kubernetes.discovery import Discovery, discover
 from providers.kubernetes.errors import error_of_status
 from providers.kubernetes.wire import (
     JSON,
-    METADATA_ONLY,
     METADATA_ONLY_LIST,
     HttpRequest,
     ListPage,
@@ -132,51 +131,27 @@ class KubernetesClient:
         """One object, or a subresource of it (`scale`). Raises `NotFound`."""
         return await self._send("GET", member(kind, namespace, name, subresource))
 
-    async def create(
-        self,
-        kind: Kind,
-        namespace: str,
-        body: Body,
-        *,
-        name: str = "",
-        subresource: str = "",
-        dry_run: bool = False,
-        metadata_only: bool = False,
-    ) -> dict[str, Any]:
+    async def create(self, kind: Kind, namespace: str, body: Body, *, name: str = "", subresource: str = "") -> dict[str, Any]:
         """POST to the collection, or, with `name` and `subresource`, to a subresource of one object.
 
-        With `metadata_only` the response contains only metadata and is cheaper. Raises `AlreadyExists`, `Conflict`, `NotFound`, `Invalid`,
-        `Forbidden`; after `Unreachable` and `ServerFault` the object may have been created.
+        Raises `AlreadyExists`, `Conflict`, `NotFound`, `Invalid`, `Forbidden`; after `Unreachable` and `ServerFault` the object may have
+        been created.
         """
         path = member(kind, namespace, name, subresource) if name else collection(kind, namespace)
-        parameters = self._write_query(dry_run=dry_run)
-        return await self._send("POST", path + parameters, encoded(body), accept=METADATA_ONLY if metadata_only else JSON)
+        return await self._send("POST", path + self._write_query(), encoded(body))
 
-    async def replace(
-        self, kind: Kind, namespace: str, name: str, body: Body, *, subresource: str = "", metadata_only: bool = False
-    ) -> dict[str, Any]:
+    async def replace(self, kind: Kind, namespace: str, name: str, body: Body, *, subresource: str = "") -> dict[str, Any]:
         """PUT, bound to the resourceVersion in the body if there is one. Raises `Conflict`, `NotFound`."""
         path = member(kind, namespace, name, subresource) + self._write_query()
-        return await self._send("PUT", path, encoded(body), accept=METADATA_ONLY if metadata_only else JSON)
+        return await self._send("PUT", path, encoded(body))
 
     async def patch(
-        self,
-        kind: Kind,
-        namespace: str,
-        name: str,
-        body: Any,
-        *,
-        how: PatchType = "merge",
-        subresource: str = "",
-        force: bool = False,
-        metadata_only: bool = False,
+        self, kind: Kind, namespace: str, name: str, body: Any, *, how: PatchType = "merge", subresource: str = "", force: bool = False
     ) -> dict[str, Any]:
         """PATCH of the given type; `force` is for `apply` only. Raises `Conflict`, `NotFound`, `Invalid`."""
         parameters = self._write_query(force="true" if force and how == "apply" else "")
         path = member(kind, namespace, name, subresource) + parameters
-        return await self._send(
-            "PATCH", path, encoded(body), content_type=CONTENT_TYPES[how], accept=METADATA_ONLY if metadata_only else JSON
-        )
+        return await self._send("PATCH", path, encoded(body), content_type=CONTENT_TYPES[how])
 
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str = "", revision: str = "", propagation: str = "", grace: int | None = None
@@ -192,8 +167,8 @@ class KubernetesClient:
         body = encoded({key: value for key, value in options.items() if value not in (None, {})})
         return await self._send("DELETE", member(kind, namespace, name) + query(dryRun="All" if self._dry_run else ""), body)
 
-    def _write_query(self, *, dry_run: bool = False, **parameters: str) -> str:
-        return query(fieldManager=self._manager, dryRun="All" if dry_run or self._dry_run else "", **parameters)
+    def _write_query(self, **parameters: str) -> str:
+        return query(fieldManager=self._manager, dryRun="All" if self._dry_run else "", **parameters)
 
     async def kinds(self) -> Sequence[Kind]:
         """The kinds that the server can list and watch, each once in its preferred version."""

@@ -84,18 +84,9 @@ async def test_applying_takes_a_field_from_another_only_by_force(client: Kuberne
 
 
 async def test_a_dry_run_leaves_nothing(client: KubernetesClient, namespace: str) -> None:
-    await client.create(CONFIG_MAP, namespace, config_map("one"), dry_run=True)
+    await client.trying().create(CONFIG_MAP, namespace, config_map("one"))
 
     assert (await client.list(CONFIG_MAP, namespace, labels="of=the-test")).items == []
-
-
-async def test_metadata_alone_is_enough_to_go_on_with(client: KubernetesClient, namespace: str) -> None:
-    made = await client.create(CONFIG_MAP, namespace, config_map("one", a="1"), metadata_only=True)
-    patched = await client.patch(CONFIG_MAP, namespace, "one", {"data": {"a": "2"}}, metadata_only=True)
-
-    assert made["metadata"]["uid"] == patched["metadata"]["uid"]
-    assert "data" not in made
-    assert patched["metadata"]["resourceVersion"] == (await client.get(CONFIG_MAP, namespace, "one"))["metadata"]["resourceVersion"]
 
 
 async def test_every_refusal_is_the_situation_it_should_be(client: KubernetesClient, namespace: str) -> None:

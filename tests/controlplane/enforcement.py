@@ -99,7 +99,7 @@ async def until_refused(client: KubernetesClient, kind: Kind, namespace: str, bo
 async def refusal(client: KubernetesClient, kind: Kind, namespace: str, body: Body) -> str:
     """Why the server would not create an object; empty if it would."""
     try:
-        await client.create(kind, namespace, body, dry_run=True)
+        await client.trying().create(kind, namespace, body)
     except ClusterError as error:
         return str(error)
     return ""

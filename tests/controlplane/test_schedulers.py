@@ -57,7 +57,7 @@ async def dry_run(plane: ControlPlane, body: Mapping[str, Any]) -> dict[str, Any
     """The object as it would be created in the namespace `default`. Raises as `create` does."""
     kind = {(kind.api_version, kind.name): kind for kind in KINDS}[body["apiVersion"], body["kind"]]
     async with connected(Source(str(plane.kubeconfig())), SystemClock()) as client:
-        return await client.create(kind, "default", body, dry_run=True)
+        return await client.trying().create(kind, "default", body)
 
 
 def manifest(kind: Kind, name: str, spec: Mapping[str, Any], **metadata: Any) -> dict[str, Any]:

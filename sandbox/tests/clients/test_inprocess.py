@@ -77,9 +77,9 @@ async def test_what_was_sent_may_be_changed_afterwards() -> None:
 
 
 async def test_a_dry_run_leaves_nothing_behind() -> None:
-    ours = client()
+    ours = InProcessClient(fresh(), "tester")
 
-    await ours.create(CONFIG, "default", config("a"), dry_run=True)
+    await ours.trying().create(CONFIG, "default", config("a"))
 
     assert "a" not in [item["metadata"]["name"] for item in (await ours.list(CONFIG, "default")).items]
 

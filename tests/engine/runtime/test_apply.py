@@ -12,12 +12,13 @@ from engine.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Inva
 from engine.operation import Operation, Outcome, Result
 from engine.plan import Plan
 from engine.resource import NOW
-from engine.runtime.apply import REPORTS, apply
+from engine.runtime.apply import REPORTS
 from engine.runtime.call_limit import CallLimit
 from engine.runtime.calls import ATTEMPTS, MAX_UNANSWERED
 from engine.verb import Verb
 from grove_sandbox.clock import VirtualClock
 from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body, change, create, delay, leaf, plan, root
+from tests.sending import apply
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio

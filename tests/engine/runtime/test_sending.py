@@ -6,12 +6,13 @@ from msgspec.structs import replace
 
 from engine.errors import Forbidden
 from engine.plan import Plan
-from engine.runtime.apply import Sending, apply
+from engine.runtime.apply import Sending
 from engine.runtime.refusals import FEW, Refusals
 from engine.runtime.turns import BURST
 from engine.verb import Verb
 from grove_sandbox.clock import VirtualClock
 from tests.engine.runtime.fakes import LEAF, ROOT, FakeProvider, body, change, create, leaf, plan
+from tests.sending import apply
 
 pytestmark = pytest.mark.anyio
 

@@ -25,7 +25,6 @@ from engine.errors import (
 )
 from engine.operation import Cause, Create, Outcome
 from engine.plan import Plan
-from engine.runtime.apply import apply
 from engine.runtime.calls import ATTEMPTS
 from providers.cluster import Cluster
 from providers.kubernetes.api import SingleFlight
@@ -43,6 +42,7 @@ from tests.providers.kubernetes.loopback import (
     refused,
     serving,
 )
+from tests.sending import apply
 
 pytestmark = pytest.mark.anyio
 

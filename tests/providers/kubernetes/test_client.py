@@ -42,7 +42,7 @@ async def test_every_verb_has_its_method_path_and_parameters(tmp_path: Path) -> 
     async with serving(echo) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
         await client.get(NODE, "ignored", "n1")
         await client.get(GANG, "lab", "g", subresource="scale")
-        await client.create(GANG, "lab", {"a": 1}, dry_run=True)
+        await client.trying().create(GANG, "lab", {"a": 1})
         await client.create(POD, "lab", {"a": 1}, name="p", subresource="binding")
         await client.replace(POD, "lab", "p", {"a": 1}, subresource="status")
         await client.patch(POD, "lab", "p", {"a": 1}, how="apply", force=True)
@@ -88,17 +88,6 @@ async def test_a_delete_carries_its_preconditions(tmp_path: Path) -> None:
         "gracePeriodSeconds": 0,
     }
     assert empty == {"apiVersion": "v1", "kind": "DeleteOptions"}
-
-
-async def test_metadata_only_is_requested_with_the_accept_header(tmp_path: Path) -> None:
-    async with serving(echo) as server, client_of(kubeconfig(tmp_path, server.url)) as client:
-        await client.create(POD, "lab", {}, metadata_only=True)
-        await client.patch(POD, "lab", "p", {}, metadata_only=True)
-        await client.replace(POD, "lab", "p", {}, metadata_only=True)
-        await client.create(POD, "lab", {})
-
-    accepted = [each.headers["Accept"] for each in server.requests]
-    assert accepted == ["application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"] * 3 + ["application/json"]
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])

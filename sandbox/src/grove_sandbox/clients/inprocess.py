@@ -56,13 +56,10 @@ class InProcessClient:
         with _translated():
             return _object(self._api.get(self._request(kind, namespace, name, subresource)).body)
 
-    async def create(
-        self, kind: Kind, namespace: str, body: Body, *, name: str = "", subresource: str = "", dry_run: bool = False
-    ) -> dict[str, Any]:
+    async def create(self, kind: Kind, namespace: str, body: Body, *, name: str = "", subresource: str = "") -> dict[str, Any]:
         """POST to the collection, or to a subresource of one object."""
-        request = replace(self._request(kind, namespace, name, subresource), dry_run=dry_run or self._dry_run)
         with _translated():
-            return _object(self._api.create(request, _copied(body)).body)
+            return _object(self._api.create(self._request(kind, namespace, name, subresource), _copied(body)).body)
 
     async def replace(self, kind: Kind, namespace: str, name: str, body: Body, *, subresource: str = "") -> dict[str, Any]:
         """PUT, bound to the resourceVersion in the body if there is one."""
