@@ -12,7 +12,7 @@ from engine.ids import Kind
 from grove_sandbox.api.request import Request
 from grove_sandbox.api.verbs import Api
 from grove_sandbox.clock import VirtualClock
-from grove_sandbox.installation.definitions import definitions
+from grove_sandbox.installation.installation import definitions
 from grove_sandbox.types.shapes import Shape
 from resources.schema.crds import crds
 from sandbox.tests.in_memory import CRD

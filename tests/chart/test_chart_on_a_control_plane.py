@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from grove_sandbox.installation.definitions import definitions
+from grove_sandbox.installation.installation import definitions
 from resources.base.kinds import CRD
 from resources.base.kinds import NAMESPACE as NAMESPACE_KIND
 from tests.chart.generated import CHART

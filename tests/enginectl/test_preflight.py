@@ -9,7 +9,7 @@ import pytest
 
 from engine.ids import Kind
 from enginectl.base.exit_codes import Exit
-from grove_sandbox.installation.definitions import definitions
+from grove_sandbox.installation.installation import definitions
 from resources.base import kinds
 from resources.schema.crds import crds
 from tests.enginectl.box import Box

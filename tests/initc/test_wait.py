@@ -152,8 +152,8 @@ def test_after_a_server_error_it_tries_again(cluster: Cluster, fault: InjectedFa
 def test_a_list_that_is_no_pod_list_is_tried_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
     genuine = json.load
     cluster.create("l-0", "x-0-l")
-    monkeypatch.setattr("initc.pods.json.load", lambda response: answer)
-    waiter = Waiter(cluster.environment, {"x-0-l": 1}, lambda: monkeypatch.setattr("initc.pods.json.load", genuine))
+    monkeypatch.setattr("initc.wait.json.load", lambda response: answer)
+    waiter = Waiter(cluster.environment, {"x-0-l": 1}, lambda: monkeypatch.setattr("initc.wait.json.load", genuine))
 
     assert waiter.line().endswith("; retrying")
     waiter.end()

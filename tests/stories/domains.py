@@ -9,7 +9,7 @@ from engine.ids import Kind
 from engine.runtime.provider import Client
 from grove_sandbox.actors import prepare_calls
 from grove_sandbox.actors.claim_fields import claims_of
-from grove_sandbox.driver.claim_config import ClaimConfig, config_of
+from grove_sandbox.driver.plugins import ClaimConfig, config_of
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, TARGET_LABEL, WORKLOAD
 from resources.base.kinds import NODE, POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 

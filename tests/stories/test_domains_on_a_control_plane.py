@@ -11,7 +11,7 @@ from engine.ids import Kind
 from engine.runtime.clock import SystemClock
 from engine.runtime.sync_report import Ending
 from grove_sandbox.actors.options import PARTS, ActorOptions, DriverOptions
-from grove_sandbox.installation.definitions import definitions
+from grove_sandbox.installation.installation import definitions
 from grove_sandbox.registry import run_actors
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, DOMAIN_LABEL, GROUP
 from providers.kubernetes.client import KubernetesClient

@@ -27,8 +27,7 @@ from enginectl.wiring.cluster import engine_of, with_events
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection, scope_of
 from grove_sandbox.actors.options import PARTS, ActorOptions, DriverOptions
-from grove_sandbox.installation.definitions import definitions
-from grove_sandbox.installation.installation import installation, slice_of
+from grove_sandbox.installation.installation import definitions, installation, slice_of
 from grove_sandbox.registry import run_actors
 from providers.kubernetes.client import KubernetesClient
 from providers.watching import WatchingCluster

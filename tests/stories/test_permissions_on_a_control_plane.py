@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.runtime.lease import LEASE as LEASE_KIND
 from grove_sandbox.installation.addons import addon_objects
-from grove_sandbox.installation.definitions import definitions
+from grove_sandbox.installation.installation import definitions
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
 from resources.install.modes import Use

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from engine.ids import Kind
-from grove_sandbox.installation.definitions import definitions
-from grove_sandbox.installation.installation import installation, slice_of
+from grove_sandbox.installation.installation import definitions, installation, slice_of
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import CHANNEL_CLASS, COMPUTE_DOMAIN, DOMAIN_LABEL, TARGET_LABEL
 from providers.kubernetes.client import KubernetesClient

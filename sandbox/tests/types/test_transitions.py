@@ -6,7 +6,7 @@ import pytest
 
 from grove_sandbox.api.request import Request
 from grove_sandbox.api.verbs import Api
-from grove_sandbox.installation.definitions import definitions
+from grove_sandbox.installation.installation import definitions
 from grove_sandbox.types.status import StatusError
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from sandbox.tests.in_memory import CRD, about, fresh

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from grove_sandbox.installation.definitions import definitions
+from grove_sandbox.installation.installation import definitions
 from tests.contract.scenario import Scenario, Step
 from tests.contract.scenarios.applying import applied
 

@@ -7,7 +7,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from engine.errors import Unreachable
-from providers.metrics.requests import RequestMetrics
+from providers.metrics.metrics import RequestMetrics
 from tests.providers.kubernetes.loopback import POD, client_of, close_connection, json_response, kubeconfig, pod, refused, serving
 
 pytestmark = pytest.mark.anyio

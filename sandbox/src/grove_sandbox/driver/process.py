@@ -4,18 +4,66 @@ The parts share a cache and nothing else: what one does, the others see in the A
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from contextlib import suppress
+from typing import Final, Protocol
 
 import anyio
 
-from grove_sandbox.actors.options import ActorOptions
+from grove_sandbox.actors.body import Body, Key, uid_of
+from grove_sandbox.actors.nodes import is_simulated
+from grove_sandbox.actors.options import ActorOptions, DriverOptions
+from grove_sandbox.actors.store import delete
+from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.driver.cache import Cache
 from grove_sandbox.driver.controller import Controller
 from grove_sandbox.driver.daemon_sets import DaemonSetController
 from grove_sandbox.driver.daemons import Daemons
 from grove_sandbox.driver.plugins import Plugins
-from grove_sandbox.driver.publisher import Publisher
-from grove_sandbox.product import Client, Clock
+from grove_sandbox.installation.installation import installation, slice_name, slice_of
+from grove_sandbox.installation.kinds import CONTROLLER
+from grove_sandbox.product import DEPLOYMENT, RESOURCE_SLICE, AlreadyExists, Client, Clock, NotFound
+
+INSTALLATION: Final = ""
+"""The key of the installation; all other keys are names of nodes."""
+_AVAILABLE: Final = {"status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1}}
+
+
+class Publisher:
+    """Installed objects are not watched: a definition that is deleted is not created again."""
+
+    def __init__(self, client: Client, clock: Clock, options: DriverOptions, cache: Cache) -> None:
+        self._client, self._options, self._cache = client, options, cache
+        self._queue: WorkQueue[str] = WorkQueue(clock)
+        cache.nodes.subscribe(self._on_node)
+
+    async def run(self) -> None:
+        """Install, then publish until cancelled."""
+        self._queue.add(INSTALLATION)
+        await self._cache.slices.synced.wait()
+        await self._queue.run(self._process, workers=2)
+
+    def _on_node(self, key: Key, old: Body | None, new: Body | None) -> None:
+        if old is None or new is None or is_simulated(old) != is_simulated(new):
+            self._queue.add(key[1])
+
+    async def _process(self, name: str) -> None:
+        if name == INSTALLATION:
+            return await self._install()
+        node, published = self._cache.nodes.get("", name), self._cache.slices.get("", slice_name(name))
+        if node is None and published is not None:
+            await delete(self._client, RESOURCE_SLICE, published)
+        elif node is not None and is_simulated(node) and published is None:
+            with suppress(AlreadyExists):
+                await self._client.create(RESOURCE_SLICE, "", slice_of(name, uid_of(node)))
+
+    async def _install(self) -> None:
+        for kind, body in installation(self._options.namespace):
+            with suppress(AlreadyExists):
+                await self._client.create(kind, body["metadata"].get("namespace", ""), body)
+        if "controller" in self._options.parts:
+            # Where the controller has a Deployment, no other controller writes its status.
+            with suppress(NotFound):
+                await self._client.patch(DEPLOYMENT, self._options.namespace, CONTROLLER, _AVAILABLE, subresource="status")
 
 
 class Part(Protocol):

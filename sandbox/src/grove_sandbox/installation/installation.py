@@ -3,9 +3,20 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from grove_sandbox.installation.definitions import definitions
+from grove_sandbox.installation.custom_kind import TEXT, Schema, definition, object_of
 from grove_sandbox.installation.kinds import ACCOUNT, CHART_LABELS, CONTROLLER, CONTROLLER_LABELS, DAEMON_CLASS
-from grove_sandbox.product import CHANNEL_CLASS, CRD, DEVICE_CLASS, DRIVER, NAMESPACE, RESOURCE_SLICE, SERVICE_ACCOUNT, Kind
+from grove_sandbox.product import (
+    CHANNEL_CLASS,
+    COMPUTE_DOMAIN,
+    COMPUTE_DOMAIN_CLIQUE,
+    CRD,
+    DEVICE_CLASS,
+    DRIVER,
+    NAMESPACE,
+    RESOURCE_SLICE,
+    SERVICE_ACCOUNT,
+    Kind,
+)
 
 Body = Mapping[str, Any]
 
@@ -18,8 +29,8 @@ _DAEMONS: Final = f"device.driver == '{DRIVER}' && {_ATTRIBUTES}.type == 'daemon
 
 def installation(namespace: str = NAMESPACE_OF_DRIVER, nodes: Iterable[str] = ()) -> Iterable[tuple[Kind, Body]]:
     """All objects in the order in which they can be created; the ResourceSlices of these nodes last."""
-    for definition in definitions():
-        yield CRD, definition
+    for each in definitions():
+        yield CRD, each
     yield NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     yield SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}}
     yield DEVICE_CLASS, _device_class(CHANNEL_CLASS, _CHANNELS)
@@ -64,3 +75,37 @@ def slice_of(node: str, uid: str = "") -> Body:
 
 def _device(type_: str) -> Body:
     return {"name": f"{type_}-0", "attributes": {"type": {"string": type_}, "id": {"int": 0}}}
+
+
+IMMUTABLE: Final = "A computeDomain.spec is immutable"
+
+_READY: Final[Schema] = {"type": "string", "default": "NotReady", "enum": ["Ready", "NotReady"]}
+
+
+def definitions() -> tuple[Mapping[str, Any], ...]:
+    """The definitions of ComputeDomain and ComputeDomainClique, without short names, categories or columns."""
+    domain = object_of({"spec": _SPEC, "status": _STATUS})
+    clique = object_of({"daemons": _nodes("nodeName")})
+    return definition(COMPUTE_DOMAIN, domain), definition(COMPUTE_DOMAIN_CLIQUE, clique)
+
+
+def _nodes(key: str) -> Schema:
+    """A list of daemons, one for each node; `key` is the field that holds the node's name."""
+    fields = {key: TEXT, "ipAddress": TEXT, "cliqueID": TEXT, "index": {"type": "integer"}, "status": _READY}
+    items = object_of(fields, ("cliqueID", "ipAddress", key))
+    return {"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+
+
+_CHANNEL: Final = object_of(
+    {
+        "allocationMode": {"type": "string", "default": "Single", "enum": ["All", "Single"]},
+        "resourceClaimTemplate": object_of({"name": TEXT}, ("name",)),
+    },
+    ("resourceClaimTemplate",),
+)
+_SPEC: Final = object_of(
+    {"numNodes": {"type": "integer", "default": 0, "minimum": 0}, "channel": _CHANNEL},
+    ("channel",),
+    **{"x-kubernetes-validations": [{"rule": "self == oldSelf", "message": IMMUTABLE}]},
+)
+_STATUS: Final = object_of({"status": _READY, "nodes": _nodes("name")}, ("status",))
