@@ -16,8 +16,6 @@ from engine.plan import Wait
 from resources.base import labels
 from resources.model.environment import REPLICA_VARIABLE
 
-Body = Mapping[str, Any]
-
 
 class Renaming(Struct, frozen=True, eq=False, dict=True):
     """Replaces indices of replicas in names of objects of a set, in the label and in the variable that have the index alone.

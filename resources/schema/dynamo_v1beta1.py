@@ -1,6 +1,6 @@
 """Dynamo v1beta1: DynamoGraphDeployment as components with pod templates. `resources.dynamo.versions` translates it to v1alpha1."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
@@ -20,9 +20,6 @@ from resources.schema.dynamo_parts import (
 from resources.schema.graph_values import NODE_COUNT
 from resources.schema.meta import ApiObject, Condition
 from resources.schema.wire import BY_NAME, LIST_KEYS, LIST_TYPE, PUBLISHED, Int32, Int64, Opaque, Quantity, Seq, Wire, silent
-
-MAIN: Final = "main"
-"""The name of the container that runs the engine."""
 
 ComponentSpec = Annotated[dict[str, Any], PlainValidator(as_map), WithJsonSchema({PUBLISHED: "ComponentPodSpec"})]
 """A core/v1 PodSpec without required fields; `pod_spec_rules` validates its fields once it is translated."""

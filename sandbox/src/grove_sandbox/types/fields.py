@@ -15,7 +15,6 @@ from grove_sandbox.types.shapes import Shape
 Fields = dict[str, Any]
 Path = tuple[str, ...]
 _SELF = "."
-EMPTY: Fields = {}
 
 
 def read(value: Any) -> Fields:
