@@ -16,7 +16,7 @@ from tests.takeover.stored_set import AUTO, GROUP, Options, clique_hash
 
 Body = dict[str, Any]
 
-COMPUTE_DOMAIN = Kind("resource.nvidia.com", "v1beta1", "ComputeDomain", "computedomains", status=True)
+COMPUTE_DOMAIN = Kind("resource.nvidia.com", "v1beta1", "ComputeDomain", "computedomains", status=True, newer=("v1beta2",))
 INIT_IMAGE = "ghcr.io/ai-dynamo/grove-initc:v0.1.0-alpha.11"
 
 
