@@ -72,6 +72,8 @@ class Blueprint(ABC, Generic[C_contra]):
     """The kind of root."""
     selector: str
     """The label selector that matches all its children."""
+    light_kinds: frozenset[str] = frozenset()
+    """The kinds of children that take little memory: no other object is computed from one of them."""
 
     @abstractmethod
     def children(self, configuration: C_contra) -> Mapping[Kind, tuple[str, ...]]:
@@ -109,9 +111,6 @@ class Blueprint(ABC, Generic[C_contra]):
     @abstractmethod
     def desire(self, observed: Observed, now: datetime, configuration: C_contra, memo: Memo) -> Desired:
         """All objects that should exist now."""
-
-    light_kinds: frozenset[str] = frozenset()
-    """The kinds of children that take little memory: no other object is computed from one of them."""
 
     def asked(self, body: Body) -> Asked:
         """About how many objects a root of this body asks for, nested roots not included. The body is not validated. By default none."""

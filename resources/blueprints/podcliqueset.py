@@ -40,6 +40,7 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
 
     kind: Kind = kinds.PODCLIQUESET
     selector: str = labels.SELECTOR
+    light_kinds = frozenset({kinds.POD.name})
 
     def __init__(self, table: ChildTable = CHILDREN) -> None:
         """`table`: the kinds of objects that a set owns."""
@@ -85,8 +86,6 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
                     for pod in mappings(group.get("podReferences")):
                         if isinstance(name := pod.get("name"), str) and pod.get("namespace") == observed.root.id.namespace:
                             yield kinds.POD.id(observed.root.id.namespace, name)
-
-    light_kinds = frozenset({kinds.POD.name})
 
     def asked(self, body: Body) -> Asked:
         """The pods, cliques, groups and gangs that the specification names. Fields of the wrong shape count as 0.
