@@ -34,6 +34,7 @@ OWN: Final = (
     DISABLE_PROTECTION,
 )
 """The keys that users write and that no fabric reads."""
+UNUSED: Final = "no {kind} is created for the replicas of the set, although it requests them: no pod requests an accelerator"
 MOST_MISSING: Final = 2
 """How many characters a typing error adds or leaves out at most: with a word more it is another key."""
 MOST_COMPARED: Final = 500
@@ -75,6 +76,10 @@ def domain_warnings(specified: SpecifiedSet, written: Sequence[WrittenKeys], con
     yield from misplaced(labels.DOMAIN_PLACEMENT, written, (Place.SET,))
     yield from _placement_warnings(specified, configuration)
     yield from misplaced(labels.RELEASE_DOMAINS, written, (Place.SET,))
+    for fabric in configuration.fabrics:
+        requests = domain_requests_of(fabric, specified.name, specified)
+        if any(not request.cliques for request in requests):
+            yield UNUSED.format(kind=fabric.kind.name)
 
 
 def fabric_warnings(written: Sequence[WrittenKeys], configuration: Configuration) -> Iterator[str]:

@@ -89,10 +89,12 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
             alarm = Alarm(f"{live.id.kind}Terminating", f"{blocker}; it is kept until its users are gone", counted_apart=True)
             kept = held(self._resource(live), f"is being deleted; {verdict.value}")
             return replace(domain, resource=kept, blocker=f"{blocker}; {verdict.value}", alarm=alarm, held_by=self._holders(users))
-        why, wanted = "is being deleted; it is created again afterwards", self._resource(live)
+        wanted, is_joined = self._resource(live), bool(self.request.cliques)
+        why = "is being deleted; it is created again afterwards" if is_joined else "is being deleted, and no pod joins it"
+        reason = Reason.DOMAIN_REPLACED if is_joined else Reason.DOMAIN_RELEASED
         return replace(
             domain,
-            resource=Drop(self.id, why, wanted.owners, policy=wanted.policy, reason=Reason.DOMAIN_REPLACED),
+            resource=Drop(self.id, why, wanted.owners, policy=wanted.policy, reason=reason),
             blocker=blocker,
             pending=why,
         )
@@ -198,7 +200,11 @@ def domains_of_replica(
         return NO_DOMAINS
     counts = _group_replicas(template, part, index, limit or growth_limit_of(configuration.limits.of_set))
     requests = memo.recall(("requests", index), (template, counts), lambda: _requests(template, index, counts))
-    requested = tuple(_domain(observed, template, fabric, request, index, configuration, memo) for fabric, request in requests)
+    requested = tuple(
+        _domain(observed, template, fabric, request, index, configuration, memo)
+        for fabric, request in requests
+        if request.cliques or _is_kept(observed, part, fabric, request)
+    )
     ids = {domain.id for domain in requested}
     unrequested = [live for live in existing if live.id not in ids]
     because = Because(Reason.TEMPLATE_CHANGED, f"replica {index} no longer requests it")
@@ -250,6 +256,13 @@ def _requests(template: Template, index: int, group_replicas: Mapping[str, int])
             _, previous = merged.get(key, (fabric, request))
             merged[key] = fabric, replace(request, cliques=previous.cliques | request.cliques)
     return tuple(merged.values())
+
+
+def _is_kept(observed: Observed, part: Slice, fabric: Fabric, request: DomainRequest) -> bool:
+    """Whether a domain that no pod joins exists: none is created, and one of this set stays."""
+    id = fabric.kind.id(observed.root.id.namespace, request.name)
+    live = part.objects.get(id) or observed.references.objects.get(id)
+    return live is not None and not is_foreign(live, fabric, observed.root.uid, shared=request.shared)
 
 
 def _domain(

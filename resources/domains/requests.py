@@ -137,8 +137,9 @@ def replicas_of_groups(groups: Iterable[Live]) -> Mapping[ResourceId, int]:
 def requested_by_sets(
     sets: Iterable[tuple[ResourceId, Body]], fabric: Fabric, scaling_groups: Mapping[ResourceId, int] = NO_GROUPS
 ) -> tuple[RequestedDomain, ...]:
-    """The domains that these sets request; one that several sets share occurs once for each set."""
-    return tuple(requested for root, body in sets for requested in requested_by_set(root, body, fabric, scaling_groups))
+    """The domains that these sets request and that pods join; one that several sets share occurs once for each set."""
+    requested = (each for root, body in sets for each in requested_by_set(root, body, fabric, scaling_groups))
+    return tuple(each for each in requested if each.request.cliques)
 
 
 def cliques_by_name(body: Body) -> Mapping[str, Body]:

@@ -128,9 +128,9 @@ def _statuses(observed: Observed, plan: Plan, configuration: Configuration) -> I
             faulty=bool(plan.problems or plan.error),
         )
         requests = requested_by_set(observed.root.id, body, fabric, groups) if observed.root.deleting_since is None else ()
-        requested = {request.id: request for request in requests}
         own = {live.id: live for part in observed.slices.values() for live in part.of(fabric.kind.name)}
         existing = own | {id: live for id, live in shared.items() if id.kind == fabric.kind.name}
+        requested = {each.id: each for each in requests if each.request.cliques or each.id in existing}
         for id in sorted(requested.keys() | existing.keys()):
             live = existing.get(id) or observed.references.objects.get(id)
             request = requested.get(id)

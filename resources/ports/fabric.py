@@ -37,7 +37,7 @@ class DomainRequest(Struct, frozen=True):
     The name of a domain that is not shared must be `<set>-INDEX` or begin with `<set>-INDEX-`, because its replica is read from the name.
     """
     cliques: frozenset[str]
-    """The cliques of the template whose pods are in it."""
+    """The cliques of the template whose pods are in it. Without any, no domain is created, and one that the set has stays."""
     shared: bool
     """Whether every set of the namespace that requests this name shares the domain; else it belongs to one replica of one set."""
     labels: tuple[tuple[str, str], ...] = ()
