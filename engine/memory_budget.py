@@ -13,12 +13,12 @@ from engine.observed import MemoryAllowance, Observed, World, by_root
 from engine.operation import Create, Operation
 from engine.plan import Alarm, Plan, Wait, without
 
-BYTES_PER_LIGHT: Final = 5_632
-BYTES_PER_OTHER: Final = 13_312
+BYTES_PER_LIGHT: Final = 6_912
+BYTES_PER_OTHER: Final = 12_288
 """Resident memory of a process that watches, plans and creates objects, for each of a light kind (a pod) and each other one.
 
-Measured while they are created: two sets of 99,000 pods in gangs of 100, on a real API server in a container of 1 GiB, take 5.0 KiB for
-each object; replicas of two pods, each with a PodClique, a PodGang and a Service, 46 KiB (`benchmarks.memory`).
+Measured until all pods are ready, whatever their number: 6.6 KiB for each object of gangs of 100, 98 KiB for a replica of ten pods with
+its PodClique, PodGang and Service, 45 KiB for one of two (`benchmarks.memory`).
 """
 PROGRAM_BYTES: Final = 128 << 20
 """What a process takes without any object, and what is kept free."""

@@ -88,7 +88,7 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
                             yield kinds.POD.id(observed.root.id.namespace, name)
 
     def asked(self, body: Body) -> Asked:
-        """The pods, cliques, groups and gangs that the specification names. Fields of the wrong shape count as 0.
+        """The pods, cliques, groups, gangs and Services that the specification names. Fields of the wrong shape count as 0.
 
         None if no PodGang can list the pods: then none are created.
         """
@@ -97,7 +97,8 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
         members = {name for group in groups for name in members_of(group)}
         alone = [number for name, number in pods_of.items() if name not in members]
         pods = sum(alone)
-        in_base_gang = of_replica = 1 + len(alone) + pods
+        in_base_gang = 1 + len(alone) + pods
+        of_replica = in_base_gang + 1
         for group in groups:
             own = [pods_of.get(name, 0) for name in members_of(group)]
             size, number = 1 + len(own) + sum(own), count(group.get("replicas", 1))
