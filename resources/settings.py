@@ -249,25 +249,33 @@ DEFAULT_PROFILE: Final = Profile.model_construct(name="default-scheduler")
 
 
 def _with_default(profiles: tuple[Profile, ...]) -> tuple[Profile, ...]:
-    """The profiles, with `default-scheduler` appended if it is missing."""
-    return profiles if any(profile.name == DEFAULT_PROFILE.name for profile in profiles) else (*profiles, DEFAULT_PROFILE)
+    """The profiles, with `default-scheduler` appended if there are some and it is missing."""
+    has_default = not profiles or any(profile.name == DEFAULT_PROFILE.name for profile in profiles)
+    return profiles if has_default else (*profiles, DEFAULT_PROFILE)
 
 
 class Schedulers(Section):
     """The enabled scheduler back ends. `read` rejects two profiles with one name."""
 
-    profiles: Annotated[Seq[Profile], AfterValidator(_with_default)] = (DEFAULT_PROFILE,)
+    profiles: Annotated[Seq[Profile], AfterValidator(_with_default)] = ()
+    """Without any, `default-scheduler` is enabled, and the scheduler of graphs where the cluster serves it."""
     default_profile_name: str = DEFAULT_PROFILE.name
 
     @property
+    def enabled(self) -> tuple[Profile, ...]:
+        """The profiles of the back ends that are enabled whatever the cluster serves."""
+        return self.profiles or (DEFAULT_PROFILE,)
+
+    @property
     def names(self) -> tuple[str, ...]:
-        """The names of the enabled back ends; `default-scheduler` is always one of them."""
-        return tuple(profile.name for profile in self.profiles)
+        """The names of these back ends; `default-scheduler` is always one of them."""
+        return tuple(profile.name for profile in self.enabled)
 
     @field_validator("default_profile_name")
     @classmethod
     def _is_a_profile(cls, value: str, info: ValidationInfo) -> str:
-        if "profiles" in info.data and value not in {profile.name for profile in info.data["profiles"]}:
+        names = {DEFAULT_PROFILE.name, *(profile.name for profile in info.data.get("profiles", ()))}
+        if "profiles" in info.data and value not in names:
             raise broken("default profile must be one of the configured profiles", "FieldValueInvalid", value=value)
         return value
 

@@ -8,9 +8,11 @@ from msgspec.structs import replace
 
 from resources.admission import update_rules
 from resources.admission.graph_rules import MOST_NODES, service_path
+from resources.admission.graph_schedulers import implied_scheduler
 from resources.admission.graph_version import set_version, update_memo
 from resources.admission.set_version import STORED
 from resources.base.fields import cliques_of
+from resources.base.labels import GRAPH_SCHEDULER
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.model.names import clique_names
 from resources.dynamo.objects.component_names import instance_name, name_fault
@@ -113,15 +115,15 @@ def _label_issues(path: Path, value: str) -> Iterator[Issue]:
     return (Issue(path, ErrorType.INVALID, f"as the value of a label: {fault}", value) for fault in value_faults(value))
 
 
-def planned_set(graph: InferenceGraph, configuration: Configuration) -> PlannedSet | None:
+def planned_set(graph: InferenceGraph, configuration: Configuration, recorded: str = "") -> PlannedSet | None:
     """The PodCliqueSet that the graph would have where KAI is served if it is enabled; None without Grove or without any replica.
 
-    None as well if a pod cannot be built.
+    None as well if a pod cannot be built. `recorded`: the scheduler that the stored graph records, if this one records none.
     """
     if not graph.may_use_grove or not _is_buildable(graph):
         return None
     volcano = volcano_queue(graph, configuration.schedulers)
-    queue = queue_of(graph) if KAI_SCHEDULER in configuration.schedulers and volcano is None else None
+    queue = queue_of(graph) if implied_scheduler(graph, configuration, recorded) == KAI_SCHEDULER else None
     try:
         return podcliqueset(graph, configuration.dynamo, queue, volcano)
     except PodFault:
@@ -130,7 +132,8 @@ def planned_set(graph: InferenceGraph, configuration: Configuration) -> PlannedS
 
 def is_replaced(old: InferenceGraph, new: InferenceGraph, configuration: Configuration) -> bool:
     """Whether the set of the new graph cannot be made from that of the old one by changing it."""
-    before, after = planned_set(old, configuration), planned_set(new, configuration)
+    recorded = old.annotations.get(GRAPH_SCHEDULER, "")
+    before, after = planned_set(old, configuration), planned_set(new, configuration, recorded)
     if before is None or after is None or before is after:
         return False
     stored, desired = set_version(before), set_version(after)

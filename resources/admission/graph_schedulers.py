@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from resources.admission.computable_rules import NOT_ENABLED
 from resources.admission.graph_rules import quote, service_path
+from resources.base.labels import GRAPH_SCHEDULER
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.group_scheduler import VOLCANO
 from resources.dynamo.orchestrator import volcano_queue
@@ -17,11 +18,19 @@ def issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issu
     yield from _grove_issues(graph, configuration) if graph.may_use_grove else _component_issues(graph)
 
 
-def implied_scheduler(graph: InferenceGraph, configuration: Configuration) -> str:
+def implied_scheduler(graph: InferenceGraph, configuration: Configuration, kept: str = "") -> str:
     """The scheduler of a PodCliqueSet's pods that name none: Volcano if the graph names its queue, KAI where it is enabled, else the
-    default."""
+    default. Where no profiles are listed, KAI has them if the graph records it or the other services name it.
+
+    `kept`: what the stored graph records.
+    """
     if volcano_queue(graph, configuration.schedulers) is not None:
         return VOLCANO
+    if configuration.graph_scheduler_where_served:
+        recorded = graph.annotations.get(GRAPH_SCHEDULER) or kept
+        named = {service.scheduler for service in graph.services if service.scheduler}
+        is_by_kai = recorded == KAI_SCHEDULER or (not recorded and named == {KAI_SCHEDULER})
+        return KAI_SCHEDULER if is_by_kai else configuration.default_scheduler
     return KAI_SCHEDULER if KAI_SCHEDULER in configuration.schedulers else configuration.default_scheduler
 
 

@@ -243,7 +243,7 @@ def binding_policy_rules(configuration: Configuration) -> Iterator[PolicyRule]:
     path = "spec.schedulerTopologyBindings[].schedulerName"
     twice = "variables.bindings.exists(b, variables.bindings.filter(o, o.schedulerName == b.schedulerName).size() > 1)"
     yield rule(twice, path, REPEATED)
-    names = sorted(configuration.schedulers)
+    names = sorted(configuration.listed_schedulers)
     is_enabled = _is_one_of(names)
     is_aware = _is_one_of([name for name in names if not unavailable_because(name, configuration)])
     yield rule(f"variables.bindings.exists(b, !({is_enabled}))", path, NOT_ENABLED)

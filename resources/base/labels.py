@@ -66,6 +66,8 @@ ALLOW_REPLACE = f"{ENGINE_PREFIX}allow-replace"
 
 POD_FORM = f"{ENGINE_PREFIX}pod-form"
 """The annotation of a graph, and of what runs its services, that records the form of its pods (`resources.dynamo.model.form`)."""
+GRAPH_SCHEDULER = f"{ENGINE_PREFIX}graph-scheduler"
+"""The annotation of a graph that records its scheduler, where no profiles are listed (`resources.dynamo.graph_scheduler`)."""
 OTHER_VERSION = f"{ENGINE_PREFIX}other-version"
 """The annotation of a converted graph with what its version has no field for (`resources.dynamo.versions.converted`)."""
 VLLM_EXECUTORS = f"{ENGINE_PREFIX}vllm-executors"

@@ -19,8 +19,8 @@ from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
-from resources.dynamo import orchestrator
-from resources.dynamo.model.graph import KAI_QUEUE, InferenceGraph, Orchestrator
+from resources.dynamo import graph_scheduler, orchestrator
+from resources.dynamo.model.graph import InferenceGraph, Orchestrator
 from resources.dynamo.model.names import clique_names
 from resources.dynamo.model.state import ServiceState
 from resources.dynamo.objects import pvc, ssh_secret
@@ -36,7 +36,7 @@ from resources.dynamo.readiness_grove import service_states
 from resources.dynamo.restart import RestartRequest, restart
 from resources.lifecycle.update_gate import OPEN, UpdateGate
 from resources.model.membership import effective_set, records_of, specified_body
-from resources.ports.configuration import KAI_SCHEDULER, ONLY, Configuration
+from resources.ports.configuration import ONLY, Configuration
 
 
 class GraphPlan(Struct, frozen=True, eq=False):
@@ -54,14 +54,18 @@ class GraphPlan(Struct, frozen=True, eq=False):
     """Whether the API server has accepted the pods that running ones are replaced with."""
     orchestrator: Orchestrator | None = None
     """What runs the graph; None if nothing can."""
+    scheduler: str = ""
+    """The scheduler that the graph records; empty if it records none."""
     restart: Body | None = None
     """`status.restart`; None without one."""
     replaces: bool = True
     """Whether the gate is that of objects that come in place of what runs, and not only of other templates."""
 
 
-def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configuration, request: RestartRequest) -> GraphPlan:
-    """The plan of a valid graph; `request` is the restart that it asks for.
+def graph_plan(
+    observed: Observed, graph: InferenceGraph, configuration: Configuration, request: RestartRequest, scheduler: str = ""
+) -> GraphPlan:
+    """The plan of a valid graph; `request` is the restart that it asks for, `scheduler` the one of its pods that it records.
 
     Raises `PodFault` and `GraphError` if its objects cannot be computed.
     """
@@ -71,12 +75,15 @@ def graph_plan(observed: Observed, graph: InferenceGraph, configuration: Configu
     recorded = orchestrator.recorded_orchestrator(observed)
     choice = orchestrator.choose(graph, observed.unserved, recorded, may_replace=may_replace, groups=groups)
     if choice.orchestrator is None:
-        return GraphPlan(_kept(observed), failure=choice.error)  # What exists stays: it may still serve.
+        return GraphPlan(_kept(observed), failure=choice.error, scheduler=scheduler)  # What exists stays: it may still serve.
     configuration = _with_existing_secrets(observed, graph, configuration)
     restarting = restart(observed, graph, request, choice.orchestrator, _states(observed, graph, choice.orchestrator))
     graph = restarting.graph
-    runner = _on_grove if choice.orchestrator is Orchestrator.GROVE else _on_components
-    plan = replace(_with_choice(runner(observed, graph, configuration), observed, graph, choice), restart=restarting.status)
+    if choice.orchestrator is Orchestrator.GROVE:
+        plan = replace(_on_grove(observed, graph, configuration, scheduler), scheduler=scheduler)
+    else:
+        plan = _on_components(observed, graph, configuration)
+    plan = replace(_with_choice(plan, observed, graph, choice), restart=restarting.status)
     if plan.failure:
         return replace(plan, resources=_kept(observed), nested=())
     shared = _shared_objects(observed, graph, configuration)
@@ -191,14 +198,16 @@ def _mounted_secrets(observed: Observed) -> Iterator[str]:
         yield from (mapping(volume.get("secret")).get("secretName", "") for volume in mappings(get(body, ("spec", "volumes"), ())))
 
 
-def lookups(graph: InferenceGraph, configuration: Configuration) -> tuple[ResourceId, ...]:
-    """The Secrets and claims that the pods of a graph mount, and the KAI queue that it names."""
+def lookups(graph: InferenceGraph, configuration: Configuration, *, unprocessed: bool = False) -> tuple[ResourceId, ...]:
+    """The Secrets and claims that the pods of a graph mount, and the KAI queue that it names, if KAI may schedule them.
+
+    `unprocessed`: whether nothing about the graph has been decided yet.
+    """
     secrets = list(ssh_secret.needed_secrets(graph, configuration.dynamo).values())
     secrets += ssh_secret.shared_secrets(graph, configuration.dynamo) if secrets else []
     claims = [name for service in graph.services for name in pvc.mounted_claims(service)]
     claims += [entry.name for entry in graph.pvcs if entry.name]
-    is_by_kai = KAI_SCHEDULER in configuration.schedulers and orchestrator.volcano_queue(graph, configuration.schedulers) is None
-    queues = [orchestrator.queue_of(graph)] if is_by_kai else []
+    queues = [orchestrator.queue_of(graph)] if graph_scheduler.may_be_kai(graph, configuration, unprocessed=unprocessed) else []
     return (
         *(kinds.SECRET.id(graph.namespace, name) for name in dict.fromkeys(secrets)),
         *(kinds.PVC.id(graph.namespace, name) for name in dict.fromkeys(claims)),
@@ -225,12 +234,12 @@ def _on_components(observed: Observed, graph: InferenceGraph, configuration: Con
     )
 
 
-def _on_grove(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GraphPlan:
+def _on_grove(observed: Observed, graph: InferenceGraph, configuration: Configuration, scheduler: str) -> GraphPlan:
     services = tuple(frontend_services(graph, configuration.dynamo))
     resources = (*services, *obsolete_components(graph, observed.slice(ONLY), {each.id for each in services}, "Grove runs the graph now"))
-    notes = tuple(_kai_notes(observed, graph, configuration))
+    notes = tuple(graph_scheduler.kai_notes(observed, graph, configuration, scheduler))
     volcano = orchestrator.volcano_queue(graph, configuration.schedulers)
-    queue = orchestrator.queue_of(graph) if volcano is None and _uses_kai(observed, configuration) else None
+    queue = orchestrator.queue_of(graph) if volcano is None and graph_scheduler.uses_kai(observed, configuration, scheduler) else None
     states = _states(observed, graph, Orchestrator.GROVE)
     id = set_id(graph)
     if queue is not None and observed.looked_up.get(kinds.KAI_QUEUE.id("", queue), observed.root) is None:
@@ -247,23 +256,6 @@ def _on_grove(observed: Observed, graph: InferenceGraph, configuration: Configur
         )
         return replace(plan, deferred=(Wait(id, foreign, blocked=observed.foreign[id].deleting_since is None),), failure=foreign)
     return _with_set(observed, graph, configuration, planned, plan)
-
-
-def _kai_notes(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> Iterator[str]:
-    """Why KAI does not schedule the pods, although the cluster has queues or the graph names one."""
-    if KAI_SCHEDULER in configuration.schedulers:
-        if graph.annotations.get(KAI_QUEUE) and kinds.KAI_QUEUE.key in observed.unserved:
-            yield f"the annotation {KAI_QUEUE} has no effect: the cluster does not serve {kinds.KAI_QUEUE.group}"
-        return
-    queues = (live for live in observed.references.of(kinds.KAI_QUEUE.name) if live.id.group == kinds.KAI_QUEUE.group)
-    if graph.annotations.get(KAI_QUEUE) or any(queues):
-        yield f"pods are not scheduled by KAI: the configuration does not enable the scheduler profile {KAI_SCHEDULER}"
-
-
-def _uses_kai(observed: Observed, configuration: Configuration) -> bool:
-    """Whether KAI schedules the pods: it is served and enabled, or it is the default, even where it is not served."""
-    is_default = configuration.default_scheduler == KAI_SCHEDULER
-    return is_default or orchestrator.uses_kai(configuration.schedulers, observed.unserved)
 
 
 def _with_set(observed: Observed, graph: InferenceGraph, configuration: Configuration, planned: PlannedSet, plan: GraphPlan) -> GraphPlan:

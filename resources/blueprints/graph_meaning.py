@@ -24,9 +24,10 @@ from resources.base import kinds, labels
 from resources.base.fields import annotations_of
 from resources.blueprints.deletion import orphans_its_children
 from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups
-from resources.blueprints.graph_records import is_new, own_notes, records, running_executors, unrecorded_form
+from resources.blueprints.graph_records import own_notes, records, running_executors, unrecorded_form
 from resources.blueprints.replacement_trials import alarms
-from resources.dynamo.model.form import PodForm, form_of, with_form
+from resources.dynamo.graph_scheduler import recorded_scheduler
+from resources.dynamo.model.form import PodForm, form_of, is_new, with_form
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.obsolete_components import is_kept_for_pods, removal
 from resources.dynamo.orchestrator import recorded_orchestrator
@@ -76,7 +77,7 @@ def admitted_graph(id: ResourceId, body: Body, configuration: Configuration, mem
 def lookups_of(id: ResourceId, body: Body, configuration: Configuration, memo: Memo) -> tuple[ResourceId, ...]:
     """The Secrets, claims and the queue that a graph names; none if it is not valid."""
     graph = admitted_graph(id, body, configuration, memo).graph
-    return lookups(graph, configuration) if graph is not None else ()
+    return lookups(graph, configuration, unprocessed=is_new(body)) if graph is not None else ()
 
 
 def nested_roots(observed: Observed, configuration: Configuration, memo: Memo) -> tuple[NestedRoot, ...]:
@@ -154,9 +155,9 @@ def _planned(observed: Observed, graph: InferenceGraph, configuration: Configura
     looked_up = tuple(observed.looked_up.items())
     nested, own, foreign = tuple(observed.nested.values()), observed.slice(ONLY), observed.foreign
     recorded = recorded_orchestrator(observed)
-    request = request_of(observed, graph)
-    facts = (graph, configuration, observed.unserved, looked_up, nested, own, foreign, observed.trials, recorded, request)
-    return memo.recall("graph plan", facts, lambda: graph_plan(observed, graph, configuration, request))
+    request, scheduler = request_of(observed, graph), recorded_scheduler(observed, graph, configuration)
+    facts = (graph, configuration, observed.unserved, looked_up, nested, own, foreign, observed.trials, recorded, request, scheduler)
+    return memo.recall("graph plan", facts, lambda: graph_plan(observed, graph, configuration, request, scheduler))
 
 
 def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: GraphPlan, configuration: Configuration) -> Desired:
@@ -166,7 +167,9 @@ def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: Gra
     if failure is not None and not deferred:
         deferred = (Wait(graph.id, planned.failure, blocked=True),)
     return Desired(
-        graph_of([part(ONLY, [_root(observed, body, status, records(graph, planned.orchestrator)), *planned.resources])]),
+        graph_of(
+            [part(ONLY, [_root(observed, body, status, records(graph, planned.orchestrator, planned.scheduler)), *planned.resources])]
+        ),
         pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
         deferred=deferred,
         notes=tuple(_in_its_words(body, note) for note in (*own_notes(observed, graph, configuration.dynamo), *planned.notes)),

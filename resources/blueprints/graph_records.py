@@ -20,7 +20,7 @@ from resources.dynamo.backends.executor import (
     executor_record,
     running_executor,
 )
-from resources.dynamo.model.form import PROVIDER, PodForm, form_of
+from resources.dynamo.model.form import PROVIDER, PodForm, form_of, is_new
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import ENABLE_GROVE, GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.model.names import SUFFIXES
@@ -39,11 +39,6 @@ _KEPT: Final = {
     ENABLE_GROVE: "; what runs the graph stays: another orchestrator replaces all of its pods, which sync does with --allow-replace only",
     "grove.io/auto-mnnvl": "; its PodCliqueSet keeps it, for it cannot change",
 }
-
-
-def is_new(graph: Body) -> bool:
-    """Whether nothing has been decided about a graph: it has not got its finalizer yet, which comes with its records."""
-    return labels.GRAPH_FINALIZER not in (graph["metadata"].get("finalizers") or ())
 
 
 def unrecorded_form(observed: Observed) -> PodForm:
@@ -87,13 +82,16 @@ def _runners(observed: Observed) -> Iterator[Body]:
     yield from (live.body for live in observed.slice(ONLY).of(kinds.LEADER_WORKER_SET.name))
 
 
-def records(graph: InferenceGraph, orchestrator: Orchestrator | None) -> Mapping[str, str]:
-    """The annotations by which a graph records what is decided; none in the first form, so that an upgrade writes nothing."""
+def records(graph: InferenceGraph, orchestrator: Orchestrator | None, scheduler: str = "") -> Mapping[str, str]:
+    """The annotations by which a graph records what is decided; none in the first form, so that an upgrade writes nothing.
+
+    `scheduler`: as `graph_scheduler.recorded_scheduler`.
+    """
     if not graph.is_recorded:
         return {}
     provider = next((name for name, each in PROVIDERS.items() if each is orchestrator), "")
     executors = executor_record(graph) if graph.knows_ranks else ""
-    own = {PROVIDER: provider, labels.VLLM_EXECUTORS: executors}
+    own = {PROVIDER: provider, labels.VLLM_EXECUTORS: executors, labels.GRAPH_SCHEDULER: scheduler}
     return {labels.POD_FORM: graph.form.value, **{key: value for key, value in own.items() if value}}
 
 

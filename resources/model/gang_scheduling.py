@@ -16,7 +16,7 @@ from resources.base import kinds, labels
 from resources.base.fields import cliques_of
 from resources.base.set_size import least_pods
 from resources.model.template import Template
-from resources.ports.configuration import Configuration
+from resources.ports.configuration import Configuration, serves_graph_scheduler
 from resources.ports.scheduler import GangObjects, LabelsAndAnnotations, Scheduler, SetMetadata
 
 UNSCHEDULED: Final = "GangSchedulingUnavailable"
@@ -101,8 +101,9 @@ def conditions(body: Body, configuration: Configuration) -> tuple[Mapping[str, A
 
 def on_cluster(configuration: Configuration, unserved: Collection[str]) -> Configuration:
     """The configuration with the back ends as they work on a cluster that does not serve these kinds; the same object if all do."""
-    schedulers = {name: scheduler.where(unserved) for name, scheduler in configuration.schedulers.items()}
-    is_same = all(schedulers[name] is scheduler for name, scheduler in configuration.schedulers.items())
+    enabled = configuration.schedulers if serves_graph_scheduler(unserved) else configuration.listed_schedulers
+    schedulers = {name: scheduler.where(unserved) for name, scheduler in enabled.items()}
+    is_same = all(schedulers.get(name) is scheduler for name, scheduler in configuration.schedulers.items())
     return configuration if is_same else replace(configuration, schedulers=schedulers)
 
 

@@ -209,9 +209,8 @@ class BackendTopology(Struct, frozen=True):
 
 def unavailable_because(scheduler: str, configuration: Configuration) -> str:
     """Why a scheduler cannot have a topology object in this configuration; empty if it can."""
-    if scheduler not in configuration.schedulers:
+    if (back_end := configuration.listed_schedulers.get(scheduler)) is None:
         return NOT_ENABLED
-    back_end = configuration.schedulers[scheduler]
     if back_end.topologies is None and not back_end.reads_node_labels:
         return NO_TOPOLOGIES
     return ""
@@ -219,7 +218,7 @@ def unavailable_because(scheduler: str, configuration: Configuration) -> str:
 
 def topology_objects(configuration: Configuration) -> Mapping[str, TopologyObjects]:
     """Scheduler name -> its topology objects, for the enabled back ends that have some, sorted by name."""
-    by_name = ((name, scheduler.topologies) for name, scheduler in sorted(configuration.schedulers.items()))
+    by_name = ((name, scheduler.topologies) for name, scheduler in sorted(configuration.listed_schedulers.items()))
     return {name: topologies for name, topologies in by_name if topologies is not None}
 
 

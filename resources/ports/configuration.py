@@ -1,6 +1,6 @@
 """Configuration: the operator's choices and the plug-ins that the objects of a workload depend on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from engine.ids import Kind
 from engine.version import VERSION
-from resources.base.kinds import ON_REQUEST
+from resources.base.kinds import KAI_POD_GROUP, KAI_QUEUE, ON_REQUEST
 from resources.ports.fabric import Fabric
 from resources.ports.scheduler import Scheduler
 
@@ -45,6 +45,10 @@ ONLY = "part"
 """The key of the only part of a graph."""
 KAI_SCHEDULER = "kai-scheduler"
 """The name of KAI, as pods and the profiles of the configuration give it."""
+GRAPH_SCHEDULER: Final = KAI_SCHEDULER
+"""The scheduler of graphs made from now on where the configuration lists no profiles and the cluster serves its kinds."""
+GRAPH_SCHEDULER_KINDS: Final = (KAI_QUEUE, KAI_POD_GROUP)
+"""The kinds without which it cannot schedule a graph."""
 VOLCANO_SCHEDULER = "volcano"
 """The name of Volcano."""
 SSH_SECRET = "mpirun-ssh-key-{component}"
@@ -113,6 +117,14 @@ class Configuration(Struct, frozen=True):
     """How large sets may be."""
     take_over: bool = False
     """Whether sets whose PodGangs Grove v0.1.0-alpha.12 or later has made are taken over."""
+    graph_scheduler_where_served: str = ""
+    """The back end that no profile lists, and that is enabled where the cluster serves its kinds: that of graphs made from now on. Empty
+    where profiles are listed: they decide."""
+
+    @property
+    def listed_schedulers(self) -> Mapping[str, Scheduler]:
+        """The back ends that are enabled whatever the cluster serves."""
+        return {name: scheduler for name, scheduler in self.schedulers.items() if name != self.graph_scheduler_where_served}
 
     def scheduler(self, name: str) -> Scheduler:
         """The back end of that name; an empty name means the default. Raises `KeyError` if it is not enabled."""
@@ -125,9 +137,17 @@ def required_kinds(configuration: Configuration) -> Iterator[tuple[Kind, str]]:
         yield from plug_in.required_kinds().items()
 
 
+def serves_graph_scheduler(unserved: Collection[str]) -> bool:
+    """Whether a cluster that does not serve these kinds has the scheduler of graphs."""
+    return all(kind.key not in unserved for kind in GRAPH_SCHEDULER_KINDS)
+
+
 def unserved_without_a_cluster(configuration: Configuration) -> frozenset[str]:
-    """The keys of the kinds that an empty cluster does not serve: those that Kubernetes serves on request, unless they are required."""
-    return ON_REQUEST.difference(kind.key for kind, _ in required_kinds(configuration))
+    """The keys of the kinds that an empty cluster does not serve: those that Kubernetes serves on request, unless they are required, and
+    those of a scheduler that is enabled only where they are served."""
+    of_graphs = GRAPH_SCHEDULER_KINDS if configuration.graph_scheduler_where_served else ()
+    on_request = ON_REQUEST.difference(kind.key for kind, _ in required_kinds(configuration))
+    return on_request.union(kind.key for kind in of_graphs)
 
 
 def pinned(image: str) -> str:

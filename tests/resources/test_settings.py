@@ -238,7 +238,7 @@ def test_the_default_scheduler_is_appended_if_it_is_missing() -> None:
     for profiles, names in (([], ["default-scheduler"]), (["volcano"], ["volcano", "default-scheduler"]), (["default-scheduler"],) * 2):
         settings, _ = read({"scheduler": {"profiles": [{"name": name} for name in profiles]}})
 
-        assert [profile.name for profile in settings.scheduler.profiles] == names
+        assert list(settings.scheduler.names) == names
 
 
 def test_what_is_dumped_with_all_defaults_is_read_as_the_same() -> None:

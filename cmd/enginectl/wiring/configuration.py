@@ -23,7 +23,15 @@ from providers.schedulers.kube import KUBE, kube_scheduler
 from resources import settings
 from resources.admission.managed_rules import Protection
 from resources.children.table import CHILDREN
-from resources.ports.configuration import WAITER_IMAGE, Configuration, DynamoSettings, SizeLimits, WorkloadLimits, pinned
+from resources.ports.configuration import (
+    GRAPH_SCHEDULER,
+    WAITER_IMAGE,
+    Configuration,
+    DynamoSettings,
+    SizeLimits,
+    WorkloadLimits,
+    pinned,
+)
 from resources.ports.scheduler import Scheduler
 from resources.settings import Settings
 
@@ -113,8 +121,9 @@ def with_settings(wiring: Wiring, chosen: settings.Settings) -> Wiring:
 
 def configuration_of(chosen: settings.Settings) -> Configuration:
     """What blueprints depend on. A configured scheduler without a back end here is left out."""
+    of_graphs = "" if chosen.scheduler.profiles or not chosen.dynamo.enabled else GRAPH_SCHEDULER
     return Configuration(
-        schedulers_of(chosen),
+        {**schedulers_of(chosen), **({of_graphs: SCHEDULERS[of_graphs]} if of_graphs else {})},
         chosen.scheduler.default_profile_name,
         waiter_image(chosen.init_container.image),
         topology=chosen.topology_aware_scheduling.enabled,
@@ -123,6 +132,7 @@ def configuration_of(chosen: settings.Settings) -> Configuration:
         dynamo=dynamo_settings(chosen.dynamo),
         namespaces=tuple(chosen.namespaces),
         limits=limits_of(chosen.limits),
+        graph_scheduler_where_served=of_graphs,
     )
 
 
@@ -153,7 +163,7 @@ def dynamo_settings(chosen: settings.Dynamo) -> DynamoSettings:
 
 def schedulers_of(chosen: settings.Settings) -> Mapping[str, Scheduler]:
     """The configured schedulers for which there is a back end, by name."""
-    profiles = {profile.name: profile for profile in chosen.scheduler.profiles if profile.name in SCHEDULERS}
+    profiles = {profile.name: profile for profile in chosen.scheduler.enabled if profile.name in SCHEDULERS}
     return {name: kube_scheduler(profile.gang_mode) if name == KUBE else SCHEDULERS[name] for name, profile in profiles.items()}
 
 

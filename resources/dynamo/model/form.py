@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from resources.base.labels import POD_FORM
+from engine.resource import Body
+from resources.base.labels import GRAPH_FINALIZER, POD_FORM
 
 PROVIDER = "nvidia.com/workload-provider"
 """The annotation of a graph that records what runs it. It is Dynamo's own."""
@@ -31,6 +32,11 @@ class PodForm(StrEnum):
     def includes(self, other: "PodForm") -> bool:
         """Whether pods of this form have what that form has added."""
         return self.value >= other.value
+
+
+def is_new(graph: Body) -> bool:
+    """Whether nothing has been decided about a graph: it has not got its finalizer yet, which comes with its records."""
+    return GRAPH_FINALIZER not in (graph["metadata"].get("finalizers") or ())
 
 
 def form_of(annotations: Mapping[str, str]) -> PodForm:

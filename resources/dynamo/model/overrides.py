@@ -65,6 +65,13 @@ def role_constraint(service: GraphService, role: Role) -> Body:
     return {CONSTRAINT: given} if given is not None else {}
 
 
+def is_constrained(graph: InferenceGraph) -> bool:
+    """Whether anything of a graph has a topology constraint."""
+    of_services = (service_constraint(graph, service) for service in graph.services)
+    of_roles = (role_constraint(service, role) for service in graph.services for role in service.roles)
+    return bool(set_constraint(graph)) or any(of_services) or any(of_roles)
+
+
 def role_of(service: GraphService, role: Role) -> GraphRole | None:
     """The entry of a role in `roles`."""
     return next((entry for entry in service.spec.roles if entry.name == role), None)

@@ -37,7 +37,7 @@ def test_groves_booleans_are_read_and_auto_is_the_default(option: dict[str, obje
 
 
 def test_a_profile_that_is_not_named_is_auto() -> None:
-    assert [profile.gang_mode for profile in valid_settings({}).scheduler.profiles] == [GangMode.AUTO]
+    assert [profile.gang_mode for profile in valid_settings({}).scheduler.enabled] == [GangMode.AUTO]
 
 
 def test_the_back_end_is_the_same_object_wherever_the_same_is_served() -> None:

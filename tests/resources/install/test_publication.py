@@ -92,6 +92,13 @@ def read(settings: Settings, image: str = WAITER_IMAGE) -> Any:
     return found
 
 
+def test_a_configuration_without_profiles_is_read_as_one() -> None:
+    settings = valid_settings({})
+
+    assert essence(read(settings).settings) == essence(settings)
+    assert essence(settings)["graph_scheduler_where_served"]
+
+
 def test_every_field_is_published_or_is_not_for_a_reason() -> None:
     tables = (PUBLISHED, NOT_PUBLISHED)
     for field, _ in known_fields():
