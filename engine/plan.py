@@ -57,6 +57,8 @@ class Alarm(Struct, frozen=True):
     """Whether a user has to correct the root: what it is about has no effect, and everything else is done."""
     counted_apart: bool = False
     """Whether its Event has limits of its own (`Event.counted_apart`)."""
+    remark: bool = False
+    """Whether only its Event is of interest: nothing is wrong with the root."""
 
 
 class Plan(Struct, frozen=True, eq=False):

@@ -35,6 +35,10 @@ OWN: Final = (
 )
 """The keys that users write and that no fabric reads."""
 UNUSED: Final = "no {kind} is created for the replicas of the set, although it requests them: no pod requests an accelerator"
+STAYS: Final = (
+    "restartPolicy: {kind}s of pods that have completed stay until their replica or set goes; the annotation "
+    f"{labels.RELEASE_DOMAINS}: {labels.ON_COMPLETION} on the set releases them then"
+)
 MOST_MISSING: Final = 2
 """How many characters a typing error adds or leaves out at most: with a word more it is another key."""
 MOST_COMPARED: Final = 500
@@ -76,10 +80,13 @@ def domain_warnings(specified: SpecifiedSet, written: Sequence[WrittenKeys], con
     yield from misplaced(labels.DOMAIN_PLACEMENT, written, (Place.SET,))
     yield from _placement_warnings(specified, configuration)
     yield from misplaced(labels.RELEASE_DOMAINS, written, (Place.SET,))
+    completing = {clique.name for clique in specified.cliques if clique.pod_spec.get("restartPolicy") not in (None, "", "Always")}
     for fabric in configuration.fabrics:
         requests = domain_requests_of(fabric, specified.name, specified)
         if any(not request.cliques for request in requests):
             yield UNUSED.format(kind=fabric.kind.name)
+        if labels.RELEASE_DOMAINS not in specified.annotations and any(request.cliques & completing for request in requests):
+            yield STAYS.format(kind=fabric.kind.name)
 
 
 def fabric_warnings(written: Sequence[WrittenKeys], configuration: Configuration) -> Iterator[str]:

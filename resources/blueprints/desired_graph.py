@@ -11,6 +11,7 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.paths import get, overlay
 from engine.plan import Wait
+from engine.report.printable import printable
 from engine.resource import Body, Drop, Policy, Resource, Scaled
 from resources.admission.admit import admit
 from resources.admission.graph_version import set_version, update_memo
@@ -48,6 +49,8 @@ class GraphPlan(Struct, frozen=True, eq=False):
     states: tuple[ServiceState, ...] = ()
     deferred: tuple[Wait, ...] = ()
     notes: tuple[str, ...] = ()
+    missing: str = ""
+    """What does not exist although pods mount it, and by which service; empty if nothing is missing."""
     failure: str = ""
     """Why the graph cannot be carried out at all; empty if it can."""
     gate: UpdateGate = OPEN
@@ -89,10 +92,12 @@ def graph_plan(
     shared = _shared_objects(observed, graph, configuration)
     resources = (*shared, *plan.resources)
     resources = (*resources, *_undesired(observed, graph, configuration, {resource.id for resource in resources}))
+    blockers = _blockers(observed, graph, configuration)
     plan = replace(
         plan,
         resources=resources,
-        states=_with_blockers(plan.states, _blockers(observed, graph, configuration)),
+        states=_with_blockers(plan.states, blockers),
+        missing="; ".join(f"service {printable(service)}: {why}" for service, why in sorted(blockers.items())),
         notes=(
             *plan.notes,
             *plan.gate.notes,

@@ -40,6 +40,7 @@ from resources.model.view import ROOT, part_key
 from resources.ports.configuration import Configuration
 from resources.status import errors
 from resources.status import podcliqueset as status
+from resources.status.podcliqueset import NOT_SHARED
 
 NONE_TAKEN: frozenset[str] = frozenset()
 """No pod names of foreign objects; always the same object."""
@@ -184,7 +185,8 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
         return _SetSummary(replicas, None, computed)
     summaries = [replica.summary for replica in replicas]
     faults, refusal, conflict, limited = given.admitted.faults, rollout.gate.refusal, state.conflict, state.limited
-    unshared, unscheduled = _unshared(state, replicas), _unscheduled_gangs(given)
+    unshared = [alarm for alarm in _of_templates(state, replicas) if alarm.reason == NOT_SHARED]
+    unscheduled = _unscheduled_gangs(given)
     body = status.of(
         given.template,
         len(replicas),
@@ -308,9 +310,9 @@ def _alarms(given: SetInput, state: _SetState, summary: _SetSummary) -> Iterator
         yield from release.alarms
     yield from reach.split_alarms(given.observed, state.domains, given.configuration, given.memo)
     yield from (alarm for replica in summary.replicas for alarm in replica.alarms)
-    yield from _unshared(state, summary.replicas)
+    yield from _of_templates(state, summary.replicas)
 
 
-def _unshared(state: _SetState, replicas: Sequence[Replica]) -> tuple[Alarm, ...]:
-    """The templates of other namespaces that claims of the set may not be made from, each once."""
-    return tuple(dict.fromkeys((*state.shared.unshared, *(alarm for replica in replicas for alarm in replica.unshared))))
+def _of_templates(state: _SetState, replicas: Sequence[Replica]) -> tuple[Alarm, ...]:
+    """The templates that claims of the set may not be made from, or that do not exist, each once."""
+    return tuple(dict.fromkeys((*state.shared.of_templates, *(alarm for replica in replicas for alarm in replica.of_templates))))

@@ -39,6 +39,7 @@ from resources.dynamo.versions.paths import in_beta
 from resources.model import withdrawn
 from resources.model.epochs import allows_take_over, epoch_objection, left_alone
 from resources.ports.configuration import ONLY, Configuration
+from resources.status.podcliqueset import DEPENDENCY_MISSING
 
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.GRAPH_FINALIZER,))
 """The policy of a stored graph: its labels and annotations are not removed."""
@@ -173,9 +174,18 @@ def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: Gra
         pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
         deferred=deferred,
         notes=tuple(_in_its_words(body, note) for note in (*own_notes(observed, graph, configuration.dynamo), *planned.notes)),
-        alarms=(*((Alarm(_camel(FAILED), planned.failure, blocking=True),) if failure else ()), *alarms(planned.gate)),
+        alarms=tuple(_alarms(planned)),
         trials=planned.gate.trials,
     )
+
+
+def _alarms(planned: GraphPlan) -> Iterator[Alarm]:
+    """Why the graph is not carried out, what is missing for some of its pods, and what the API server refuses."""
+    if planned.failure:
+        yield Alarm(_camel(FAILED), planned.failure, blocking=True)
+    if planned.missing:
+        yield Alarm(DEPENDENCY_MISSING, f"pods are not created: {planned.missing}", blocking=True)
+    yield from alarms(planned.gate)
 
 
 def _in_its_words(body: Body, text: str) -> str:

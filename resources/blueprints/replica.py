@@ -16,6 +16,7 @@ from engine.plan import Alarm, Wait
 from engine.reason import Because, Reason, Verdict, earliest
 from engine.report.printable import clipped
 from engine.resource import Drop, Resource, Want
+from resources.base.fields import annotations_of
 from resources.blueprints.deletion import obsolete_objects, pending_deletions
 from resources.children import absence, podgang, resource_claim, scheduler_gang
 from resources.children.child_kind import ChildTable
@@ -50,11 +51,12 @@ class Replica(Struct, frozen=True, eq=False):
     deferred: tuple[Wait, ...]
     """Errors of an earlier run that a later pass confirms or removes."""
     alarms: tuple[Alarm, ...]
-    """The gangs that are too large for the API server, or cannot be expressed for the scheduler of the set."""
+    """The gangs that are too large for the API server, or cannot be expressed for the scheduler of the set; annotations for domains that a
+    user has added to its objects."""
     notes: tuple[str, ...]
     """What of its gangs has no effect with the scheduler of the set."""
-    unshared: tuple[Alarm, ...]
-    """The templates of other namespaces that claims may not be made from."""
+    of_templates: tuple[Alarm, ...]
+    """The templates that claims may not be made from, or that do not exist."""
 
 
 class ReplicaState(Struct, frozen=True, eq=False):
@@ -150,11 +152,21 @@ def desired_replica(
         summary(view, complete),
         pending,
         tuple(_unconfirmed_errors(view)) if failed_calls is None else (),
-        (*podgang.alarms(view), *scheduler_gang.alarms(view)),
+        (*podgang.alarms(view), *scheduler_gang.alarms(view), *_added_annotations(view)),
         scheduler_gang.notes(view),
-        tuple(resource_claim.unshared_alarms(desired)),
+        tuple(resource_claim.template_alarms(desired, view.template)),
     )
     return replica, own.resources
+
+
+def _added_annotations(view: View) -> Iterator[Alarm]:
+    """The annotations for domains that a user has added to objects of the replica."""
+    keys = frozenset(annotation.key for fabric in view.configuration.fabrics for annotation in fabric.annotations)
+    lives = (*(clique.live for clique in view.cliques), *(group.live for group in view.groups))
+    if any(live is not None and not keys.isdisjoint(annotations_of(live.body)) for live in lives):
+        from resources.domains.added_annotations import alarms  # Few objects have any.
+
+        yield from alarms(view)
 
 
 def _resources_by_id(*facts: *ReplicaFacts) -> Resources:

@@ -23,7 +23,7 @@ from resources.base import kinds, labels
 from resources.base.fields import cliques_of, mapping
 from resources.children import identity
 from resources.children.child_kind import ChildTable
-from resources.children.resource_claim import unshared_alarms
+from resources.children.resource_claim import template_alarms
 from resources.domains.release import DomainRelease, merged, owned_domains, release_domains
 from resources.model import withdrawn
 from resources.model.domain import Domain
@@ -110,8 +110,8 @@ class SharedObjects(Struct, frozen=True, eq=False):
     """The shared domains that no replica requests any more."""
     complete: bool
     """Whether all shared objects exist."""
-    unshared: tuple[Alarm, ...]
-    """The templates of other namespaces that claims may not be made from."""
+    of_templates: tuple[Alarm, ...]
+    """The templates that claims may not be made from, or that do not exist."""
 
 
 def shared_objects(
@@ -137,7 +137,7 @@ def shared_objects(
     is_mounted = foreign is not None and identity.mounts_token(observed, template)
     shared = memo.recall(SET, (template, lives, foreign, is_mounted, *desired, *release.resources), make)
     is_complete = all(id in lives.objects or id in references for id in shared.resources)
-    return SharedObjects(shared, tuple(domains.values()), release, is_complete, tuple(unshared_alarms(shared.resources.values())))
+    return SharedObjects(shared, tuple(domains.values()), release, is_complete, tuple(template_alarms(shared.resources.values(), template)))
 
 
 def has_token(observed: Observed, template: Template, memo: Memo) -> bool:

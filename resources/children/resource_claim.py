@@ -20,7 +20,7 @@ from resources.model.pod_facts import reserved_for
 from resources.model.sharing import Share
 from resources.model.template import Template
 from resources.model.view import CliqueView, GroupView, View, group_replica
-from resources.status.podcliqueset import NOT_SHARED
+from resources.status.podcliqueset import DEPENDENCY_MISSING, NOT_SHARED
 
 POLICY = Policy(seeded=(("spec",),), omitted=omitted_fields(kinds.RESOURCE_CLAIM))
 """The spec of a claim is sent on creation only: it is immutable."""
@@ -128,10 +128,16 @@ def _claim(level: ClaimLevel, share: Share, index: int, lives: Mapping[ResourceI
     return Want(id, f"claim {share.name} for {users} of {level.owner.id.name}", (level.owner,), body=body, policy=POLICY)
 
 
-def unshared_alarms(resources: Iterable[Resource]) -> Iterator[Alarm]:
-    """An alarm for each template of another namespace that claims among these resources may not be made from."""
-    for why in dict.fromkeys(resource.why for resource in resources if resource.reason is Reason.NOT_SHARED):
+def template_alarms(resources: Iterable[Resource], template: Template) -> Iterator[Alarm]:
+    """An alarm for each template that claims among these resources may not be made from, or that does not exist."""
+    if template.sharing.is_empty:
+        return
+    missing = template.sharing.missing
+    held = [resource for resource in resources if isinstance(resource, Hold)]
+    for why in dict.fromkeys(resource.why for resource in held if resource.reason is Reason.NOT_SHARED):
         yield Alarm(NOT_SHARED, why, blocking=True)
+    for why in dict.fromkeys(resource.why for resource in held if resource.why in missing):
+        yield Alarm(DEPENDENCY_MISSING, why, blocking=True)
 
 
 def _running_users(claim: Live, lives: Mapping[ResourceId, Live]) -> list[str]:

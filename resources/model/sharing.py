@@ -26,6 +26,8 @@ class Share(Struct, frozen=True, eq=False):
     """Why no claim can be created; empty if it can."""
     reason: Reason | None
     """The same in one word; None if there is no word for it."""
+    missing: bool
+    """Whether that is because its template does not exist."""
     cliques: frozenset[str] | None
     """The cliques whose pods use it; None: all cliques of the set or group."""
     groups: frozenset[str]
@@ -48,6 +50,12 @@ class Sharing(Struct, frozen=True, eq=False):
     """The digests of the specs that may be copied from other namespaces."""
     has_unobserved: bool
     """Whether a template of another namespace was not found: it may exist where nothing was observed."""
+
+    @property
+    def missing(self) -> frozenset[str]:
+        """The blockers of the entries whose templates do not exist."""
+        shares = (self.of_set, *self.of_groups.values(), *self.of_cliques.values())
+        return frozenset(share.blocker for each in shares for share in each if share.missing)
 
     @property
     def is_empty(self) -> bool:
@@ -77,7 +85,7 @@ def read(root: ResourceId, inner: Body, references: TemplateReferences) -> Shari
 def _unblocked_if_created(share: Share, root: ResourceId, references: TemplateReferences) -> Share:
     """The share without its blocker if the one claim for all replicas exists: then the source of the claim does not matter."""
     is_created = not share.per_replica and names.claim(root.name, None, share.name) in references.claims
-    return replace(share, blocker="", reason=None) if is_created else share
+    return replace(share, blocker="", reason=None, missing=False) if is_created else share
 
 
 def _share(entry: Mapping[str, Any], inner: Body, namespace: str, references: TemplateReferences) -> Share:
@@ -89,6 +97,7 @@ def _share(entry: Mapping[str, Any], inner: Body, namespace: str, references: Te
         spec=spec,
         blocker=blocker,
         reason=reason,
+        missing=_is_missing(entry, inner, namespace, references),
         cliques=None if only is None else frozenset(only.get("childCliqueNames") or ()),
         groups=frozenset((only or {}).get("childScalingGroupNames") or ()),
     )
@@ -123,6 +132,14 @@ def _claim_spec(entry: Mapping[str, Any], inner: Body, namespace: str, reference
     if not _is_allowed(live, namespace, references):
         return {}, why_refused(external, namespace), Reason.NOT_SHARED
     return claim_spec(live.body), "", None
+
+
+def _is_missing(entry: Mapping[str, Any], inner: Body, namespace: str, references: TemplateReferences) -> bool:
+    """Whether the template that an entry refers to is known not to exist: others than those of the set's namespace may be unobserved."""
+    external = _external_template(entry, inner, namespace)
+    unknown = references.unserved | references.incomplete
+    is_known = unknown.isdisjoint((kinds.RESOURCE_CLAIM.name, kinds.RESOURCE_CLAIM_TEMPLATE.name))
+    return external is not None and external.namespace == namespace and is_known and references.resolved.get(external) is None
 
 
 def _is_allowed(template: Live, namespace: str, references: TemplateReferences) -> bool:

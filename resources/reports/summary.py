@@ -118,7 +118,7 @@ def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = 
         waits_of(observed, plan),
         problems_of(plan),
         plan.notes,
-        tuple(alarm for alarm in plan.alarms if not alarm.blocking),
+        tuple(alarm for alarm in plan.alarms if not (alarm.blocking or alarm.remark)),
         domains,
         parent_of(observed, plan),
         sum(pod.completed for pod in pods),
@@ -149,7 +149,7 @@ def state_of(observed: Observed, plan: Plan) -> str:
         "blocked": bool(plan.blocked),
         "later": bool(plan.later),
         "pending": bool(plan.pending),
-        "degraded": any(not alarm.blocking for alarm in plan.alarms),
+        "degraded": any(not (alarm.blocking or alarm.remark) for alarm in plan.alarms),
         "settled": True,
     }
     state = next(state for state in STATES if applies.get(state))

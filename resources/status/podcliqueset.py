@@ -68,6 +68,8 @@ ACCOUNT_CONFLICT: Final = "ServiceAccountConflict"
 """The condition, and the reason of the Event, of a set whose ServiceAccount has the name of one that the set does not control."""
 
 
+DEPENDENCY_MISSING: Final = "DependencyMissing"
+"""The reason of the Event of a set or a graph some of whose pods are not created because what they use does not exist."""
 NOT_SHARED: Final = "ClaimTemplateNotShared"
 """The condition, and the reason of the Event, of a set with claims that would be made from a template that is not shared with its
 namespace."""

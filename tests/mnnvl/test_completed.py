@@ -9,6 +9,7 @@ from engine.verb import Verb
 from resources.base import kinds, labels
 from resources.domains.status import State, domain_statuses
 from resources.reports.summary import summary
+from tests.builders import clique, podcliqueset
 from tests.laws.fabric_worlds import pass_, scale, settle
 from tests.laws.rack import Rack
 from tests.laws.toy import START
@@ -20,8 +21,8 @@ Body = dict[str, Any]
 
 def job(manifest: Body, *, release: str | None = labels.ON_COMPLETION) -> Body:
     """The set, with pods that are not restarted when they have succeeded, and the annotation."""
-    for clique in manifest["spec"]["template"]["cliques"]:
-        clique["spec"]["podSpec"]["restartPolicy"] = "OnFailure"
+    for each in manifest["spec"]["template"]["cliques"]:
+        each["spec"]["podSpec"]["restartPolicy"] = "OnFailure"
     annotations = dict(manifest["metadata"].get("annotations") or {})
     metadata = {**manifest["metadata"], "annotations": annotations | ({labels.RELEASE_DOMAINS: release} if release else {})}
     return {**manifest, "metadata": metadata}
@@ -140,6 +141,14 @@ def test_N33_without_the_annotation_nothing_is_released_and_removing_it_brings_t
     settle(toy)
 
     assert (list(toy.domains()), is_at_rest(toy)) == (["demo-0"], True)
+
+
+def test_N33_a_restart_policy_other_than_always_causes_a_warning_about_the_domains_of_completed_pods() -> None:
+    said = [each for each in ask(job(auto(1, gpu()), release=None)).warnings if "ComputeDomains of pods that have completed stay" in each]
+
+    assert len(said) == 1 and "engine.grove.io/release-domains: on-completion" in said[0]
+    for without in (job(auto(1, gpu())), auto(1, gpu()), job(podcliqueset("demo", clique("frontend")), release=None)):
+        assert not [each for each in ask(without).warnings if "have completed stay" in each]
 
 
 def test_N33_another_value_is_rejected_and_the_annotation_stays_on_the_set() -> None:

@@ -25,6 +25,13 @@ async def add_secret(cluster: Stage, name: str) -> None:
     await cluster.kubectl.create(kinds.SECRET, "default", body)
 
 
+def missing(cluster: Stage) -> list[str]:
+    """The messages of the events about what is missing, on the graph."""
+    events = [event for event in cluster.there(kinds.EVENT).values() if event["reason"] == "DependencyMissing"]
+    assert {(event["type"], event["involvedObject"]["kind"]) for event in events} <= {("Warning", "DynamoGraphDeployment")}
+    return [event["message"] for event in events]
+
+
 def mounted(cluster: Stage) -> set[str]:
     """The names of the Secrets that pods mount."""
     volumes = (volume for pod in cluster.there(kinds.POD).values() for volume in pod["spec"].get("volumes", ()))
@@ -62,14 +69,33 @@ async def test_the_ssh_secret_of_the_component_comes_first_and_stays(path: str) 
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_missing_secret_and_a_missing_claim_are_named_together_and_no_pod_is_made(path: str) -> None:
+async def test_a_missing_secret_and_a_missing_claim_are_named_together_in_status_and_event_and_no_pod_is_made(path: str) -> None:
     mount = {"volumeMounts": [{"name": "models", "mountPoint": "/models"}]}
     async with stage(addons=ADDONS[path]) as cluster:
         await cluster.sync(manifests=[graph(annotations=PATHS[path], decode=TRTLLM | mount)], wait=False)
+        await cluster.sync(wait=False)
 
-        reason = ready(cluster)[1]
-        assert "PersistentVolumeClaim models does not exist" in reason and f"Secret {OWN} does not exist" in reason
-        assert cluster.there(kinds.POD) == {}
+        (event,) = missing(cluster)
+        assert event.startswith("pods are not created: service decode: ")
+        for said in (ready(cluster)[1], event):
+            assert "PersistentVolumeClaim models does not exist" in said and f"Secret {OWN} does not exist" in said
+        made = (kinds.POD, kinds.PVC, *((kinds.LEADER_WORKER_SET, kinds.VOLCANO_POD_GROUP) if ADDONS[path] else ()))
+        assert {kind.name: cluster.there(kind) for kind in made} == {kind.name: {} for kind in made}
+
+
+async def test_a_missing_claim_stops_being_told_when_it_exists() -> None:
+    decode = service(volumeMounts=[{"name": "models", "mountPoint": "/models"}])
+    async with stage() as cluster:
+        await cluster.sync(manifests=[graph(decode=decode)], wait=False)
+        assert len(missing(cluster)) == 1
+        spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models", "namespace": "default"}, "spec": spec}
+        await cluster.kubectl.create(kinds.PVC, "default", claim)
+
+        report = await cluster.sync()
+
+        assert report.ending is Ending.DONE
+        assert not any(alarm.reason == "DependencyMissing" for plan in report.plans for alarm in plan.alarms)
 
 
 async def test_without_grove_a_service_keeps_its_own_scheduler_and_account() -> None:

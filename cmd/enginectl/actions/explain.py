@@ -166,14 +166,14 @@ def is_ours(configuration: Configuration, kind: Kind) -> bool:
 
 
 def notes_about(explanation: Explanation, result: Pass[Configuration], configuration: Configuration) -> Iterator[str]:
-    """Of a PodClique: the annotations for domains that it has and its template has not; of a set, its gangs and pods: what places them."""
+    """Annotations for domains that a PodClique or scaling group has and its template has not; what places the pods of a set or gang."""
     id = explanation.id
     if id.kind in (kinds.PODCLIQUESET.name, kinds.PODGANG.name, kinds.POD.name):
         plans = (plan for plan in result.planned.plans if plan.root in explanation.roots)
         yield from gang_notices(result.world, plans, configuration)
-    if id.kind == kinds.PODCLIQUE.name:
+    if id.kind in (kinds.PODCLIQUE.name, kinds.SCALING_GROUP.name):
         additions = (added for observed in result.world.roots for added in added_annotations(observed, configuration))
-        yield from (replace(added, podcliques=(id,)).note for added in additions if id in added.podcliques)
+        yield from (replace(added, objects=(id,)).note for added in additions if id in added.objects)
 
 
 def domains_of(configuration: Configuration, explanation: Explanation, world: World) -> Iterator[ResourceId]:

@@ -199,10 +199,11 @@ def test_without_its_template_a_claim_is_blocked_and_so_are_the_pods_that_use_it
     blocked = {wait.id: wait.why for wait in toy.plans()[0].blocked}
     assert blocked[kinds.RESOURCE_CLAIM.id("ml", "demo-0-a-0-by-others")] == why
     assert sum(text.endswith(why) for id, text in blocked.items() if id.kind == "Pod") == 2
+    assert [(alarm.reason, alarm.text, alarm.blocking) for alarm in toy.plans()[0].alarms] == [("DependencyMissing", why, True)]
 
     toy.put(external())
     toy.settle()
-    assert len(toy.pods()) == 3
+    assert (len(toy.pods()), toy.plans()[0].alarms) == (3, ())
 
 
 def test_an_existing_claim_does_not_need_its_template() -> None:
