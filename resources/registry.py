@@ -2,7 +2,7 @@
 
 from engine.blueprint import Blueprint
 from engine.ids import Kind
-from resources.base.kinds import DYNAMO_GRAPH
+from resources.base.kinds import DYNAMO_GRAPH, SCALING_ADAPTER
 from resources.blueprints.dynamo_graph import DynamoGraphBlueprint
 from resources.blueprints.podcliqueset import PodCliqueSetBlueprint
 from resources.blueprints.topology_binding import TopologyBindingBlueprint
@@ -10,8 +10,8 @@ from resources.ports.configuration import Configuration
 
 
 def is_managed(kind: Kind, configuration: Configuration) -> bool:
-    """Whether roots of this kind are managed under this configuration: graphs only if they are enabled."""
-    return kind != DYNAMO_GRAPH or configuration.dynamo.enabled
+    """Whether objects of this kind are managed under this configuration: graphs and their adapters only if graphs are enabled."""
+    return kind not in (DYNAMO_GRAPH, SCALING_ADAPTER) or configuration.dynamo.enabled
 
 
 def managed_blueprints(configuration: Configuration) -> tuple[Blueprint[Configuration], ...]:

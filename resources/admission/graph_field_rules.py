@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from resources.admission.graph_rules import quote, sentence, service_field, service_path
+from resources.base import kinds
 from resources.base.fields import mapping
 from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
+from resources.dynamo.model.names import component
 from resources.dynamo.model.overrides import OF_ROLE, OF_SET, PROVIDER_VERSION, foreign_paths, min_available, override_of
 from resources.dynamo.restart import PARALLEL
 from resources.schema.dynamo_parts import ProviderOverride
@@ -58,8 +60,8 @@ def warnings(graph: InferenceGraph) -> Iterator[str]:
         adapter = service.spec.scaling_adapter
         if adapter is not None and adapter.enabled:
             yield (
-                f"{service_field(service.name)}.scalingAdapter: replicas is used when the service is made and then left to an autoscaler; "
-                "no DynamoGraphDeploymentScalingAdapter is made, so scale the object that runs the service"
+                f"{service_field(service.name)}.scalingAdapter: replicas is used when the service is made; then the number is that of "
+                f"{kinds.SCALING_ADAPTER.name} {component(graph, service)} or, without it, of the object that runs the service"
             )
 
 

@@ -97,7 +97,7 @@ def _service(service: GraphService) -> Iterator[str]:
     if spec.autoscaling is not None:
         yield f"{field}.autoscaling {AUTOSCALING}"
     if spec.scaling_adapter is not None and not spec.scaling_adapter.enabled:
-        yield f"{field}.scalingAdapter is ignored: there are no scaling adapters; the number of replicas is {field}.replicas"
+        yield f"{field}.scalingAdapter is off without enabled: true; the number of replicas is {field}.replicas"
     if spec.global_dynamo_namespace is not None:
         yield f"{field}.globalDynamoNamespace is ignored: the Dynamo namespace is that of dynamoNamespace"
 

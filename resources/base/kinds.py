@@ -45,6 +45,10 @@ CRD: Final = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "cus
 DYNAMO_GRAPH: Final = Kind("nvidia.com", "v1alpha1", "DynamoGraphDeployment", "dynamographdeployments", status=True)
 DYNAMO_GRAPH_V1BETA1: Final = Kind("nvidia.com", "v1beta1", "DynamoGraphDeployment", "dynamographdeployments", status=True)
 """The same kind in its newer version. The engine reads and writes the version that it can list first."""
+SCALING_ADAPTER: Final = Kind(
+    "nvidia.com", "v1alpha1", "DynamoGraphDeploymentScalingAdapter", "dynamographdeploymentscalingadapters", status=True
+)
+"""The number of replicas of a service of a graph, for autoscalers."""
 LEADER_WORKER_SET: Final = Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", status=True)
 VOLCANO_POD_GROUP: Final = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", ambiguous=True)
 VOLCANO_QUEUE: Final = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False, status=True, ambiguous=True)
@@ -63,7 +67,7 @@ OLDER: Final = {RESOURCE_CLAIM: OLDER_RESOURCE_VERSIONS, RESOURCE_CLAIM_TEMPLATE
 
 OURS: Final = (PODCLIQUESET, PODCLIQUE, SCALING_GROUP, TOPOLOGY_BINDING, PODGANG)
 """The custom resources of Grove."""
-DEFINED: Final = (*OURS, DYNAMO_GRAPH)
+DEFINED: Final = (*OURS, DYNAMO_GRAPH, SCALING_ADAPTER)
 """The custom resources whose CRDs are generated from `resources.schema`."""
 
 KINDS: Final = (
@@ -92,6 +96,7 @@ KINDS: Final = (
     LEASE,
     CRD,
     DYNAMO_GRAPH,
+    SCALING_ADAPTER,
     LEADER_WORKER_SET,
     POD_GROUP,
     WORKLOAD,

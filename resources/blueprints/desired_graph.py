@@ -31,6 +31,7 @@ from resources.dynamo.objects.ingress import ingress_notes, ingresses
 from resources.dynamo.objects.obsolete_components import obsolete_components
 from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
 from resources.dynamo.objects.scaling import scale_targets
+from resources.dynamo.objects.scaling_adapter import adapter_notes, scaled, scaling_adapters
 from resources.dynamo.objects.service import frontend_services, service_notes
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
@@ -80,17 +81,21 @@ def graph_plan(
     if choice.orchestrator is None:
         return GraphPlan(_kept(observed), failure=choice.error, scheduler=scheduler)  # What exists stays: it may still serve.
     configuration = _with_existing_secrets(observed, graph, configuration)
-    restarting = restart(observed, graph, request, choice.orchestrator, _states(observed, graph, choice.orchestrator))
+    specified, running = graph, scaled(observed, graph, choice.orchestrator)
+    is_on_grove = choice.orchestrator is Orchestrator.GROVE
+    states = _states(observed, running, choice.orchestrator)
+    restarting = restart(observed, specified if is_on_grove else running, request, choice.orchestrator, states)
     graph = restarting.graph
-    if choice.orchestrator is Orchestrator.GROVE:
-        plan = replace(_on_grove(observed, graph, configuration, scheduler), scheduler=scheduler)
+    if is_on_grove:
+        plan = replace(_on_grove(observed, graph, configuration, scheduler, running), scheduler=scheduler)
     else:
-        plan = _on_components(observed, graph, configuration)
+        plan = _on_components(observed, graph, configuration, is_as_specified=running is specified)
     plan = replace(_with_choice(plan, observed, graph, choice), restart=restarting.status)
     if plan.failure:
         return replace(plan, resources=_kept(observed), nested=())
     shared = _shared_objects(observed, graph, configuration)
-    resources = (*shared, *plan.resources)
+    by_service = {state.service: state for state in plan.states}
+    resources = (*shared, *plan.resources, *scaling_adapters(observed, specified, by_service, choice.orchestrator))
     resources = (*resources, *_undesired(observed, graph, configuration, {resource.id for resource in resources}))
     blockers = _blockers(observed, graph, configuration)
     plan = replace(
@@ -103,6 +108,7 @@ def graph_plan(
             *plan.gate.notes,
             *ingress_notes(graph, configuration.dynamo),
             *service_notes(graph),
+            *adapter_notes(observed, specified, choice.orchestrator),
         ),
     )
     return plan if plan.gate.closed is None else _held_back(observed, graph, plan)
@@ -220,9 +226,9 @@ def lookups(graph: InferenceGraph, configuration: Configuration, *, unprocessed:
     )
 
 
-def _on_components(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GraphPlan:
+def _on_components(observed: Observed, graph: InferenceGraph, configuration: Configuration, *, is_as_specified: bool) -> GraphPlan:
     root, lives = observed.root, observed.slice(ONLY)
-    was_ready = observed.proposal is None and completed_generation(root.body) == root.generation
+    was_ready = is_as_specified and observed.proposal is None and completed_generation(root.body) == root.generation
     blockers = _blockers(observed, graph, configuration)
     schedulers = _schedulers(observed, graph, configuration)
     components = tuple(component_resources(graph, configuration.dynamo, lives, blockers, schedulers, was_ready=was_ready))
@@ -239,13 +245,16 @@ def _on_components(observed: Observed, graph: InferenceGraph, configuration: Con
     )
 
 
-def _on_grove(observed: Observed, graph: InferenceGraph, configuration: Configuration, scheduler: str) -> GraphPlan:
+def _on_grove(
+    observed: Observed, graph: InferenceGraph, configuration: Configuration, scheduler: str, running: InferenceGraph
+) -> GraphPlan:
+    """The plan of a graph on Grove. `running`: the graph with the replicas of its scaling adapters, which its set does not have."""
     services = tuple(frontend_services(graph, configuration.dynamo))
     resources = (*services, *obsolete_components(graph, observed.slice(ONLY), {each.id for each in services}, "Grove runs the graph now"))
     notes = tuple(graph_scheduler.kai_notes(observed, graph, configuration, scheduler))
     volcano = orchestrator.volcano_queue(graph, configuration.schedulers)
     queue = orchestrator.queue_of(graph) if volcano is None and graph_scheduler.uses_kai(observed, configuration, scheduler) else None
-    states = _states(observed, graph, Orchestrator.GROVE)
+    states = _states(observed, running, Orchestrator.GROVE)
     id = set_id(graph)
     if queue is not None and observed.looked_up.get(kinds.KAI_QUEUE.id("", queue), observed.root) is None:
         why = orchestrator.queue_missing(queue)
@@ -260,10 +269,17 @@ def _on_grove(observed: Observed, graph: InferenceGraph, configuration: Configur
             f"{id.kind} {id.namespace}/{id.name} already exists but is not controlled by {graph.id.kind} {graph.namespace}/{graph.name}"
         )
         return replace(plan, deferred=(Wait(id, foreign, blocked=observed.foreign[id].deleting_since is None),), failure=foreign)
-    return _with_set(observed, graph, configuration, planned, plan)
+    return _with_set(observed, graph, configuration, planned, plan, scale_targets(graph, running))
 
 
-def _with_set(observed: Observed, graph: InferenceGraph, configuration: Configuration, planned: PlannedSet, plan: GraphPlan) -> GraphPlan:
+def _with_set(
+    observed: Observed,
+    graph: InferenceGraph,
+    configuration: Configuration,
+    planned: PlannedSet,
+    plan: GraphPlan,
+    targets: Iterator[tuple[ResourceId, int]],
+) -> GraphPlan:
     """The plan with the set: proposed, or replaced if it exists and the API does not allow the change."""
     id = set_id(graph)
     existing = observed.nested.get(id)
@@ -274,8 +290,8 @@ def _with_set(observed: Observed, graph: InferenceGraph, configuration: Configur
         return replace(plan, deferred=(Wait(id, "is being deleted; it is created again once it is gone"),))
     if changes := _forbidden_changes(existing, planned, configuration):
         return _replaced(observed, graph, configuration, planned, plan, changes)
-    scaled = tuple(_scaled(target, replicas) for target, replicas in scale_targets(graph))
-    return replace(plan, resources=(*plan.resources, *scaled), nested=(_proposed(observed, graph, configuration, planned),))
+    replicas = tuple(_scaled(target, number) for target, number in targets)
+    return replace(plan, resources=(*plan.resources, *replicas), nested=(_proposed(observed, graph, configuration, planned),))
 
 
 def _proposed(observed: Observed, graph: InferenceGraph, configuration: Configuration, planned: PlannedSet) -> NestedRoot:

@@ -24,6 +24,7 @@ CHILDREN = {
     kinds.DEPLOYMENT: WRITES,
     kinds.VOLCANO_POD_GROUP: WRITES,
     kinds.LEADER_WORKER_SET: WRITES,
+    kinds.SCALING_ADAPTER: WRITES,
 }
 """The kinds of objects that a graph can own, besides its PodCliqueSet -> how they are written."""
 

@@ -102,6 +102,7 @@ def form_notes(observed: Observed, graph: InferenceGraph, settings: DynamoSettin
     """
     if graph.form is PodForm.CURRENT or _asks_for_its_form(observed):
         return
+    yield from _adapter_notes(graph)
     distributed = [] if graph.knows_ranks else [service.name for service in graph.services if service.is_multinode]
     if distributed:
         names, missing = distributed, "mp and data parallelism of vLLM" if graph.is_recorded else "different nodes for pods of a replica"
@@ -115,6 +116,18 @@ def form_notes(observed: Observed, graph: InferenceGraph, settings: DynamoSettin
     )
     if distributed and any(annotation_of(graph, service, BACKEND) for service in distributed_services(graph)):
         yield f"{BACKEND} has no effect on pods of this form: Ray joins their nodes"
+
+
+def _adapter_notes(graph: InferenceGraph) -> Iterator[str]:
+    """That services have no scaling adapter, because the graph is older: an autoscaler may scale what runs them."""
+    if graph.form.includes(PodForm.SIXTH):
+        return
+    asking = (service for service in graph.services if service.spec.scaling_adapter is not None and service.spec.scaling_adapter.enabled)
+    if names := ", ".join(printable(service.name) for service in asking):
+        yield (
+            f"{names} have no {kinds.SCALING_ADAPTER.name}, which new graphs have: whatever scales the objects that run them goes on; "
+            f'the annotation {labels.POD_FORM}: "{PodForm.CURRENT}" asks for it'
+        )
 
 
 def _has_unshared(service: GraphService, settings: DynamoSettings) -> bool:

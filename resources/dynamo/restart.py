@@ -67,15 +67,17 @@ def restart(
 ) -> Restarting:
     """The graph with the restart as far as it may be now; pods keep the annotation of their last one."""
     live = {service.name: _live_annotation(observed, graph, service, orchestrator) for service in graph.services}
-    ready = {state.service for state in states if state.is_ready and state.updated_replicas >= state.replicas}
+    known = tuple(states)
+    ready = {state.service for state in known if state.is_ready and state.updated_replicas >= state.replicas}
+    empty = {state.service for state in known if state.is_ready and not state.replicas}
     ids = {name: value for name, value in live.items() if value}
     waiting: list[str] = []
     is_sequential = not _is_parallel(graph)
-    for service in _in_order(graph) if request.id else ():
+    for service in _in_order(graph, live) if request.id else ():
         if live[service.name] == request.id:
-            is_done = service.name in ready and _has_new_pods(observed, graph, service, orchestrator, request.id)
+            is_done = service.name in empty or (service.name in ready and _has_new_pods(observed, graph, service, orchestrator, request.id))
         elif live[service.name] is None or not (waiting and is_sequential):
-            ids[service.name], is_done = request.id, False
+            ids[service.name], is_done = request.id, live[service.name] is None and service.name in empty
         else:
             continue
         waiting += [] if is_done else [service.name]
@@ -108,12 +110,12 @@ def _is_parallel(graph: InferenceGraph) -> bool:
     return strategy is not None and strategy.type == PARALLEL
 
 
-def _in_order(graph: InferenceGraph) -> list[GraphService]:
+def _in_order(graph: InferenceGraph, live: Mapping[str, str | None]) -> list[GraphService]:
     """The services that have pods, as they are to be restarted; those that the order does not name follow by their names."""
     strategy = graph.spec.restart.strategy if graph.spec.restart is not None else None
     order = list(strategy.order) if strategy is not None else []
     ranks = {name: rank for rank, name in reversed(list(enumerate(order)))}
-    services = (service for service in graph.services if service.replicas > 0)
+    services = (service for service in graph.services if service.replicas > 0 or live[service.name] is not None)
     return sorted(services, key=lambda service: (ranks.get(service.name, len(ranks) + 1), service.name))
 
 

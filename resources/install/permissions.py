@@ -186,7 +186,8 @@ def _owners(blueprint: Blueprint[Configuration], configuration: Configuration) -
     if blueprint.kind != kinds.TOPOLOGY_BINDING or children:
         yield blueprint.kind
     has_gang_objects = any(scheduler.gangs is not None for scheduler in configuration.schedulers.values())
-    yield from (kind for kind in children if kind in kinds.DEFINED and (kind != kinds.PODGANG or has_gang_objects))
+    own_nothing = (kinds.SCALING_ADAPTER, *(() if has_gang_objects else (kinds.PODGANG,)))
+    yield from (kind for kind in children if kind in kinds.DEFINED and kind not in own_nothing)
 
 
 def _escalation() -> Iterator[_Need]:

@@ -89,8 +89,8 @@ def _server_version(installation: Installation) -> Check:
 def _own_crds(installation: Installation, defined: Iterable[Kind]) -> Iterator[Check]:
     for kind in defined:
         subject = f"CRD {kind.plural}.{kind.group}"
-        # An older installation has no bindings and no graphs, and sets run without them.
-        level = Severity.WARNING if kind in (kinds.TOPOLOGY_BINDING, kinds.DYNAMO_GRAPH) else Severity.HARD
+        # An older installation lacks some of them, and sets run without them.
+        level = Severity.WARNING if kind in (kinds.TOPOLOGY_BINDING, kinds.DYNAMO_GRAPH, kinds.SCALING_ADAPTER) else Severity.HARD
         if why := installation.apis.why_unknown(kind):
             yield unknown(level, subject, why)
         else:

@@ -15,6 +15,7 @@ from resources.dynamo import orchestrator
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
 from resources.dynamo.model.state import ServiceState
 from resources.dynamo.objects.group_scheduler import group_schedulers
+from resources.dynamo.objects.scaling_adapter import scaled
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
 from resources.ports.configuration import ONLY
@@ -41,6 +42,7 @@ def graph_summary(
     enabled back ends.
     """
     choice = _orchestrator(observed, graph, schedulers) if graph else None
+    graph = scaled(observed, graph, choice) if graph else None
     deferred = [*plan.deferred, *(wait for each in sets for wait in each.blocked)]
     first = {wait.id: wait for wait in reversed((*deferred, *plan.pending))}
     return GraphSummary(

@@ -1,4 +1,4 @@
-"""CRDs: the CustomResourceDefinitions of Grove's five kinds and of DynamoGraphDeployment, generated from the models."""
+"""CRDs: the CustomResourceDefinitions of Grove's five kinds and of the two of Dynamo, generated from the models."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -8,12 +8,23 @@ import orjson
 from msgspec import Struct
 
 from engine.ids import Kind
-from resources.base.kinds import CRD, DYNAMO_GRAPH, DYNAMO_GRAPH_V1BETA1, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.base.kinds import (
+    CRD,
+    DYNAMO_GRAPH,
+    DYNAMO_GRAPH_V1BETA1,
+    PODCLIQUE,
+    PODCLIQUESET,
+    PODGANG,
+    SCALING_ADAPTER,
+    SCALING_GROUP,
+    TOPOLOGY_BINDING,
+)
 from resources.schema.child_kinds import PodClique, PodCliqueScalingGroup, PodGang
 from resources.schema.dynamo import DynamoGraphDeployment
 from resources.schema.dynamo_v1beta1 import DynamoGraphDeploymentV1Beta1
 from resources.schema.meta import ApiObject
 from resources.schema.podcliqueset import PodCliqueSet
+from resources.schema.scaling_adapter import DynamoGraphDeploymentScalingAdapter
 from resources.schema.structural import structural
 from resources.schema.topology import ClusterTopologyBinding
 
@@ -110,6 +121,19 @@ DEFINITIONS: Final = (
     Definition(TOPOLOGY_BINDING, ClusterTopologyBinding, "ct", (Column("Domains", ".spec.levels[*].domain", "string"), AGE)),
     Definition(PODGANG, PodGang, "pg", (Column("Phase", ".status.phase", "string"), AGE)),
     Definition(DYNAMO_GRAPH, DynamoGraphDeployment, "dgd", GRAPH_COLUMNS),
+    Definition(
+        SCALING_ADAPTER,
+        DynamoGraphDeploymentScalingAdapter,
+        "dgdsa",
+        (
+            Column("Graph", ".spec.dgdRef.name", "string"),
+            Column("Service", ".spec.dgdRef.serviceName", "string"),
+            Column("Desired", ".spec.replicas"),
+            Column("Replicas", ".status.replicas"),
+            AGE,
+        ),
+        selector=".status.selector",
+    ),
 )
 """Every CRD, in the order of installation."""
 NEWER: Final[Mapping[Kind, Definition]] = {

@@ -177,10 +177,10 @@ class Multinode(Wire):
 
 
 class ScalingAdapter(Wire):
-    """Whether something else scales the service. This operator makes no adapters."""
+    """Whether an object of its own has the number of replicas."""
 
     enabled: bool | None = None
-    """Whether the number of replicas belongs to an autoscaler once the service runs."""
+    """Whether a DynamoGraphDeploymentScalingAdapter is made, which has the number of replicas from then on."""
     disable: bool | None = None
     """Without effect."""
 

@@ -6,12 +6,22 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from engine.ids import Kind
-from resources.base.kinds import DYNAMO_GRAPH, DYNAMO_GRAPH_V1BETA1, PODCLIQUE, PODCLIQUESET, PODGANG, SCALING_GROUP, TOPOLOGY_BINDING
+from resources.base.kinds import (
+    DYNAMO_GRAPH,
+    DYNAMO_GRAPH_V1BETA1,
+    PODCLIQUE,
+    PODCLIQUESET,
+    PODGANG,
+    SCALING_ADAPTER,
+    SCALING_GROUP,
+    TOPOLOGY_BINDING,
+)
 from resources.schema import pod_spec_rules
 from resources.schema.child_kinds import PodClique, PodCliqueScalingGroup, PodGang
 from resources.schema.issues import ErrorType, Issue, Rejected, rejection, shown
 from resources.schema.meta import ApiObject
 from resources.schema.podcliqueset import PodCliqueSet
+from resources.schema.scaling_adapter import DynamoGraphDeploymentScalingAdapter
 from resources.schema.topology import ClusterTopologyBinding
 
 MODELS: Final[Mapping[Kind, type[ApiObject]]] = {
@@ -20,6 +30,7 @@ MODELS: Final[Mapping[Kind, type[ApiObject]]] = {
     SCALING_GROUP: PodCliqueScalingGroup,
     TOPOLOGY_BINDING: ClusterTopologyBinding,
     PODGANG: PodGang,
+    SCALING_ADAPTER: DynamoGraphDeploymentScalingAdapter,
 }
 """The model of each kind that we define, except graphs: theirs are as large as all others together."""
 

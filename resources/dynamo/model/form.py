@@ -26,7 +26,10 @@ class PodForm(StrEnum):
     """Volcano schedules the pods of a graph on Grove that names one of its queues."""
     FIFTH = "5"
     """All containers of a pod have the configured addresses and, on several nodes with TensorRT-LLM, the SSH keys."""
-    CURRENT = FIFTH
+    SIXTH = "6"
+    """A service with a scaling adapter has one as an object, which owns its number of replicas. With Ray, no command of the leader's script
+    runs unless Ray's head has started."""
+    CURRENT = SIXTH
     """That of graphs made from now on."""
 
     def includes(self, other: "PodForm") -> bool:

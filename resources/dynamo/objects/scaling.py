@@ -8,14 +8,15 @@ from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.model.names import grove_target
 
 
-def scale_targets(graph: InferenceGraph) -> Iterator[tuple[ResourceId, int]]:
+def scale_targets(graph: InferenceGraph, running: InferenceGraph | None = None) -> Iterator[tuple[ResourceId, int]]:
     """The object that Grove makes of each service with a number of replicas, and that number for its `spec.replicas`.
 
-    Grove takes the replicas of the template only when it creates the object. A service that names no number, or has a scaling adapter, is
-    left to autoscalers and people; one with 0 replicas has no object. The object may not exist yet.
+    Grove takes the replicas of the template only when it creates the object. A service that names no number is left to autoscalers and
+    people, and so is one with a scaling adapter that is no object; one with 0 replicas has no object. The object may not exist yet.
+    `running`: the graph with the replicas of its scaling adapters, which may be 0.
     """
-    for service in graph.services:
-        if not service.is_scaled_by_others and service.replicas > 0:
+    for specified, service in zip(graph.services, (running or graph).services, strict=True):
+        if not service.is_scaled_by_others and specified.replicas > 0:
             yield target_id(graph, service), service.replicas
 
 

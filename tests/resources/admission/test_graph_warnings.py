@@ -66,17 +66,14 @@ WARNINGS = [
     pytest.param(worker(autoscaling={"enabled": True}), [AUTOSCALING], id="autoscaling"),
     pytest.param(
         worker(scalingAdapter={}),
-        [
-            "spec.services[decode].scalingAdapter is ignored: there are no scaling adapters; "
-            "the number of replicas is spec.services[decode].replicas"
-        ],
+        ["spec.services[decode].scalingAdapter is off without enabled: true; the number of replicas is spec.services[decode].replicas"],
         id="scaling adapters that are off",
     ),
     pytest.param(
         worker(scalingAdapter={"enabled": True}),
         [
-            "spec.services[decode].scalingAdapter: replicas is used when the service is made and then left to an autoscaler; "
-            "no DynamoGraphDeploymentScalingAdapter is made, so scale the object that runs the service"
+            "spec.services[decode].scalingAdapter: replicas is used when the service is made; then the number is that of "
+            "DynamoGraphDeploymentScalingAdapter g-decode or, without it, of the object that runs the service"
         ],
         id="scaling adapters",
     ),

@@ -90,7 +90,7 @@ def test_preflight_fails_without_one_of_our_kinds_unless_workloads_run_without_i
     less = ServedApis(ALL.kinds - {(kind.group, kind.version, kind.plural)})
     found = list(checks(Installation(less, QueryResults(), ()), {}, ()))
 
-    needed = kind not in (kinds.TOPOLOGY_BINDING, kinds.DYNAMO_GRAPH)
+    needed = kind not in (kinds.TOPOLOGY_BINDING, kinds.DYNAMO_GRAPH, kinds.SCALING_ADAPTER)
     assert failed(found) is needed and not failed(checks(Installation(ALL, QueryResults(), ()), {}, ()))
     (bad,) = [check for check in found if check.outcome is CheckResult.BAD]
     assert (bad.subject, bad.level) == (f"CRD {kind.plural}.{kind.group}", Severity.HARD if needed else Severity.WARNING)

@@ -87,6 +87,7 @@ def test_definitions_are_in_installation_order_and_deterministic() -> None:
         "clustertopologybindings.grove.io",
         "podgangs.scheduler.grove.io",
         "dynamographdeployments.nvidia.com",
+        "dynamographdeploymentscalingadapters.nvidia.com",
     ]
     assert repr(crds()) == repr(crds())
 
@@ -155,6 +156,7 @@ def test_every_recorded_description_is_used() -> None:
         ("clustertopologybindings.grove.io", "ct", "Domains Age"),
         ("podgangs.scheduler.grove.io", "pg", "Phase Age"),
         ("dynamographdeployments.nvidia.com", "dgd", "State Ready Backend* Reason* Age"),
+        ("dynamographdeploymentscalingadapters.nvidia.com", "dgdsa", "Graph Service Desired Replicas Age"),
     ],
 )
 def test_short_names_and_columns_are_those_of_grove_and_dynamo(name: str, short: str, columns: str) -> None:
@@ -173,6 +175,7 @@ def test_short_names_and_columns_are_those_of_grove_and_dynamo(name: str, short:
         ("podcliquesets.grove.io", ".status.hpaPodSelector"),
         ("podcliques.grove.io", ".status.hpaPodSelector"),
         ("podcliquescalinggroups.grove.io", ".status.selector"),
+        ("dynamographdeploymentscalingadapters.nvidia.com", ".status.selector"),
     ],
 )
 def test_scalable_kinds_have_a_selector_path(name: str, selector: str) -> None:
@@ -218,6 +221,7 @@ def test_other_kinds_have_no_scale_subresource(name: str) -> None:
         ("podgangs.scheduler.grove.io", "spec topologyConstraintGroupConfigs []", "name podGroupNames"),
         ("podgangs.scheduler.grove.io", "status", "phase"),
         ("dynamographdeployments.nvidia.com", "spec pvcs []", "name"),
+        ("dynamographdeploymentscalingadapters.nvidia.com", "spec", "dgdRef replicas"),
         ("dynamographdeployments.nvidia.com", "spec services {} volumeMounts []", "name"),
         ("dynamographdeployments.nvidia.com", "spec services {} modelRef", "name"),
         ("dynamographdeployments.nvidia.com", "spec services {} resources claims []", "name"),

@@ -54,5 +54,5 @@ def test_a_graph_without_a_record_says_what_would_change_its_service() -> None:
 
     assert main_container(built)["args"] == [VLLM]
     (warning,) = built.warnings
-    assert 'annotate the graph with engine.grove.io/pod-form: "5"' in warning
+    assert 'annotate the graph with engine.grove.io/pod-form: "6"' in warning
     assert "ray start --head" in main_container(pod(current(service), Role.LEADER))["args"][0]

@@ -1,0 +1,158 @@
+"""Scaling adapters: an object with the subresource `scale` for each service that asks for one. It owns the service's number of replicas.
+
+The graph's number counts until the adapter exists. It is not written back into the graph: a manifest and an autoscaler never disagree.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from engine.ids import ResourceId
+from engine.observed import Live, Observed
+from engine.paths import get
+from engine.resource import NOW, Body, Policy, Want
+from resources.base import kinds
+from resources.base.fields import manifest, mapping
+from resources.dynamo.model.form import PodForm
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
+from resources.dynamo.model.names import component
+from resources.dynamo.model.state import ServiceState
+from resources.dynamo.objects.labels import GRAPH_NAME, SELECTOR, own_labels, pod_labels
+from resources.dynamo.objects.pod_template import COMPONENT, ROLE
+from resources.dynamo.objects.scaling import target_id
+from resources.dynamo.objects.service import service_name
+from resources.ports.configuration import ONLY
+
+POLICY: Final = Policy(seeded=(("spec", "replicas"),))
+
+
+def is_adapted(graph: InferenceGraph, service: GraphService) -> bool:
+    """Whether a service has a scaling adapter: it asks for one, and its graph has the sixth form or a later one."""
+    adapter = service.spec.scaling_adapter
+    return graph.form.includes(PodForm.SIXTH) and adapter is not None and bool(adapter.enabled)
+
+
+def adapter_id(graph: InferenceGraph, service: GraphService) -> ResourceId:
+    """The adapter of a service: `<graph>-<service>` in lower case."""
+    return kinds.SCALING_ADAPTER.id(graph.namespace, component(graph, service))
+
+
+def scaled(observed: Observed, graph: InferenceGraph, orchestrator: Orchestrator | None) -> InferenceGraph:
+    """The graph with the replicas of its adapters; the graph itself if it has none, the same object for the same numbers.
+
+    On Grove, a service that the graph gives 0 replicas has no object that could be scaled: it keeps them.
+    """
+    numbers = {
+        service.name: number
+        for service in graph.services
+        if is_adapted(graph, service) and not (orchestrator is Orchestrator.GROVE and service.replicas <= 0)
+        if (number := _number(observed, graph, service)) is not None
+    }
+    if not numbers:
+        return graph
+
+    def made() -> InferenceGraph:
+        services = tuple(_with_replicas(each, numbers[each.name]) if each.name in numbers else each for each in graph.services)
+        return InferenceGraph(graph.id, graph.annotations, graph.spec, services, graph.api_version, graph.faults)
+
+    return graph.memo.recall("scaled", tuple(numbers.items()), made)
+
+
+def scaling_adapters(
+    observed: Observed, graph: InferenceGraph, states: Mapping[str, ServiceState], orchestrator: Orchestrator
+) -> Iterator[Want]:
+    """The adapters of a graph, with their statuses. `states`: service -> its state. None where the cluster does not serve the kind, and
+    none beside an adapter of the same service that is not the graph's own."""
+    if kinds.SCALING_ADAPTER.key in observed.unserved:
+        return
+    for service in graph.services:
+        if is_adapted(graph, service) and not _is_foreign(observed, graph, service):
+            yield _adapter(observed, graph, service, states.get(service.name), orchestrator)
+
+
+def adapter_notes(observed: Observed, graph: InferenceGraph, orchestrator: Orchestrator) -> Iterator[str]:
+    """What the adapters of a graph cannot do."""
+    for service in graph.services:
+        if not is_adapted(graph, service):
+            continue
+        field, adapter = f"spec.services[{service.name}].scalingAdapter", adapter_id(graph, service)
+        if kinds.SCALING_ADAPTER.key in observed.unserved:
+            yield f"{field}: no adapter is made, because the cluster does not serve {adapter.kind}; apply `engine manifests crds`"
+        elif _is_foreign(observed, graph, service):
+            yield f"{field}: {adapter.kind} {adapter.name} is not the graph's own: its replicas count, its status is not written"
+        if orchestrator is Orchestrator.GROVE and service.replicas <= 0 and _number(observed, graph, service):
+            yield f"{field}: has no effect while the service has 0 replicas in the graph, and so no place in its PodCliqueSet"
+
+
+def _adapter(
+    observed: Observed, graph: InferenceGraph, service: GraphService, state: ServiceState | None, orchestrator: Orchestrator
+) -> Want:
+    id = adapter_id(graph, service)
+    body = manifest(
+        kinds.SCALING_ADAPTER,
+        graph.namespace,
+        id.name,
+        {GRAPH_NAME: graph.name, COMPONENT: service.name, **own_labels(graph)},
+        spec={"replicas": _first_number(observed, graph, service, orchestrator), "dgdRef": _reference(graph, service)},
+    )
+    live = observed.slice(ONLY).objects.get(id)
+    status = _status(live, state.replicas if state is not None else 0, _selector(graph, service, orchestrator))
+    return Want(id, f"replicas of {service.name}", (graph.owner,), body=body, policy=POLICY, status=status)
+
+
+def _reference(graph: InferenceGraph, service: GraphService) -> dict[str, str]:
+    return {"name": graph.name, "serviceName": service.name}
+
+
+def _status(live: Live | None, replicas: int, selector: str) -> Body:
+    known = mapping(live.body.get("status")).get("replicas") if live is not None else None
+    is_scaled = isinstance(known, int) and known != replicas
+    return {"replicas": replicas, "selector": selector, **({"lastScaleTime": NOW} if is_scaled else {})}
+
+
+def _selector(graph: InferenceGraph, service: GraphService, orchestrator: Orchestrator) -> str:
+    """The labels of one pod of each replica: an autoscaler multiplies the pods that it finds, and takes the result for replicas."""
+    role = service.roles[0]
+    if orchestrator is Orchestrator.GROVE:
+        labels = {GRAPH_NAME: graph.name, SELECTOR: pod_labels(graph, service, role)[SELECTOR]}
+    elif service.is_multinode:
+        labels = {GRAPH_NAME: graph.name, COMPONENT: service.name, ROLE: str(role)}
+    else:
+        labels = {SELECTOR: service_name(graph, service)}
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def _first_number(observed: Observed, graph: InferenceGraph, service: GraphService, orchestrator: Orchestrator) -> int:
+    """The replicas of what runs the service, which an autoscaler may have set; those of the graph if nothing does."""
+    if orchestrator is Orchestrator.GROVE:
+        live = observed.elsewhere(target_id(graph, service))
+    else:
+        live = observed.slice(ONLY).objects.get(kinds.DEPLOYMENT.id(graph.namespace, service_name(graph, service)))
+    number = _whole(live)
+    return service.replicas if number is None else number
+
+
+def _number(observed: Observed, graph: InferenceGraph, service: GraphService) -> int | None:
+    """The replicas that the adapter of a service asks for; None if it does not exist, or says nothing."""
+    id = adapter_id(graph, service)
+    if _is_foreign(observed, graph, service):
+        return _whole(observed.foreign[id])
+    return _whole(observed.slice(ONLY).objects.get(id))
+
+
+def _whole(live: Live | None) -> int | None:
+    number: Any = get(live.body, ("spec", "replicas")) if live is not None else None
+    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
+
+
+def _is_foreign(observed: Observed, graph: InferenceGraph, service: GraphService) -> bool:
+    """Whether the service has an adapter that somebody else applied. It names the service; in v1beta1 in a field of another name."""
+    live = observed.foreign.get(adapter_id(graph, service))
+    reference = mapping(get(live.body, ("spec", "dgdRef"))) if live is not None and live.deleting_since is None else {}
+    named = reference.get("serviceName") or reference.get("componentName")
+    return (reference.get("name"), named) == (graph.name, service.name)
+
+
+def _with_replicas(service: GraphService, number: int) -> GraphService:
+    """The service with that number of replicas, which is no longer left to others."""
+    spec = service.spec.model_copy(update={"replicas": number, "scaling_adapter": None})
+    return GraphService(service.name, spec, service.framework, service.envs)

@@ -1,0 +1,189 @@
+"""Scaling adapters: an object with `scale` owns the replicas of a service; autoscalers scale it, and manifests no longer do."""
+
+from typing import Any
+
+import pytest
+
+from engine.ids import Kind
+from engine.operation import Scale
+from engine.runtime.sync_report import Ending
+from resources.base import kinds
+from resources.base.labels import POD_FORM
+from tests.stories.graphs import graph, service
+from tests.stories.stage import Stage, stage
+from tests.stories.test_graph_form import ADDONS, PATHS
+from tests.stories.test_graph_orchestrators import notes
+
+pytestmark = pytest.mark.anyio
+
+ADAPTER = kinds.SCALING_ADAPTER
+ON = {"scalingAdapter": {"enabled": True}}
+OLDER = {POD_FORM: "5"}
+
+
+def made(path: str, replicas: int = 2, annotations: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
+    """A graph with a service on two nodes and one on one node, each with an adapter unless `fields` say otherwise."""
+    adapted = fields or ON
+    decode = service(replicas, nodes=2, script="python3 -m dynamo.vllm --tensor-parallel-size 8", **adapted)
+    return graph(annotations=PATHS[path] | (annotations or {}), decode=decode, prefill=service(replicas, **adapted))
+
+
+def pods(cluster: Stage) -> dict[str, int]:
+    """Service -> how many pods it has that stay."""
+    names = [name for name, pod in cluster.there(kinds.POD).items() if not pod["metadata"].get("deletionTimestamp")]
+    return {key: sum(key in name for name in names) for key in ("decode", "prefill")}
+
+
+def targets(cluster: Stage, path: str) -> dict[str, int]:
+    """Object -> `spec.replicas`, of what runs services on Grove."""
+    assert path == "grove"
+    lives = {**cluster.there(kinds.SCALING_GROUP), **cluster.there(kinds.PODCLIQUE)}
+    return {name: lives[name]["spec"]["replicas"] for name in ("chat-0-decode", "chat-0-prefill")}
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_an_adapter_is_made_and_owns_the_number_of_replicas(path: str) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        assert (await cluster.sync(manifests=[made(path)])).ending is Ending.DONE
+        adapter = cluster.there(ADAPTER)["chat-decode"]
+        assert adapter["spec"] == {"replicas": 2, "dgdRef": {"name": "chat", "serviceName": "decode"}}
+        assert adapter["metadata"]["ownerReferences"][0]["name"] == "chat"
+        assert adapter["status"]["replicas"] == 2
+        assert pods(cluster) == {"decode": 4, "prefill": 2}
+
+        await cluster.scale(ADAPTER, "chat-decode", 3)
+        await cluster.scale(ADAPTER, "chat-prefill", 1)
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert pods(cluster) == {"decode": 6, "prefill": 1}
+        assert cluster.there(ADAPTER)["chat-decode"]["status"]["replicas"] == 3
+        assert "lastScaleTime" in cluster.there(ADAPTER)["chat-decode"]["status"]
+
+        report = await cluster.sync(manifests=[made(path, 5)])
+        assert report.ending is Ending.DONE
+        assert pods(cluster) == {"decode": 6, "prefill": 1}
+        assert cluster.there(ADAPTER)["chat-decode"]["spec"]["replicas"] == 3
+        assert (await cluster.sync(manifests=[made(path, 5)])).results == ()
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_selector_finds_one_pod_of_each_replica(path: str) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        await cluster.sync(manifests=[made(path)])
+        for name in ("decode", "prefill"):
+            selector = cluster.there(ADAPTER)[f"chat-{name}"]["status"]["selector"]
+            wanted = dict(each.split("=") for each in selector.split(","))
+            found = [pod for pod in cluster.there(kinds.POD).values() if wanted.items() <= pod["metadata"]["labels"].items()]
+            assert len(found) == 2, selector
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_an_autoscaler_scales_a_service_by_its_adapter(path: str) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        await cluster.apply(made(path))
+        await put(cluster, kinds.AUTOSCALER, autoscaler("chat-decode", 3))
+        async with cluster.running(), cluster.playing("autoscaler"):
+            await cluster.settle()
+            assert pods(cluster) == {"decode": 6, "prefill": 2}
+        assert cluster.there(ADAPTER)["chat-decode"]["spec"]["replicas"] == 3
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_service_is_scaled_to_zero_and_back_and_a_restart_does_not_wait_for_it(path: str) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        await cluster.sync(manifests=[made(path)])
+        await cluster.scale(ADAPTER, "chat-decode", 0)
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert pods(cluster) == {"decode": 0, "prefill": 2}
+
+        asking = made(path)
+        asking["spec"]["restart"] = {"id": "a"}
+        assert (await cluster.sync(manifests=[asking])).ending is Ending.DONE
+        assert cluster.there(kinds.DYNAMO_GRAPH)["chat"]["status"]["restart"] == {"observedID": "a", "phase": "Completed"}
+
+        await cluster.scale(ADAPTER, "chat-decode", 1)
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert pods(cluster) == {"decode": 2, "prefill": 2}
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_without_the_adapter_the_number_is_again_that_of_the_graph(path: str) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        await cluster.sync(manifests=[made(path)])
+        await cluster.scale(ADAPTER, "chat-decode", 3)
+        await cluster.sync()
+
+        assert (await cluster.sync(manifests=[made(path, scalingAdapter={})])).ending is Ending.DONE
+        await cluster.settle()
+
+        assert (cluster.there(ADAPTER), pods(cluster)) == ({}, {"decode": 4, "prefill": 2})
+        await cluster.sync(manifests=[made(path)])
+        await cluster.delete(kinds.DYNAMO_GRAPH, "chat")
+        await cluster.sync()
+        assert cluster.there(ADAPTER) == {}
+
+
+async def test_an_older_graph_keeps_what_scales_it_and_an_annotation_asks_for_the_adapter() -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[made("grove", annotations=OLDER)])
+        await cluster.scale(kinds.SCALING_GROUP, "chat-0-decode", 4)
+        await cluster.sync()
+        assert (cluster.there(ADAPTER), targets(cluster, "grove")["chat-0-decode"]) == ({}, 4)
+        uids = {pod["metadata"]["uid"] for pod in cluster.there(kinds.POD).values()}
+
+        report = await cluster.sync(manifests=[made("grove", annotations={POD_FORM: "6"})])
+
+        assert report.ending is Ending.DONE
+        assert cluster.there(ADAPTER)["chat-decode"]["spec"]["replicas"] == 4
+        assert targets(cluster, "grove") == {"chat-0-decode": 4, "chat-0-prefill": 2}
+        assert {pod["metadata"]["uid"] for pod in cluster.there(kinds.POD).values()} == uids
+
+
+async def test_an_older_graph_is_told_what_new_ones_have() -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[made("grove")])
+        await cluster.kubectl.patch(kinds.DYNAMO_GRAPH, "default", "chat", {"metadata": {"annotations": OLDER}})
+        assert "decode, prefill have no DynamoGraphDeploymentScalingAdapter" in notes(await cluster.look([]))
+
+
+async def test_an_adapter_that_somebody_applied_counts_and_stays_as_it_is() -> None:
+    async with stage() as cluster:
+        own = {
+            "apiVersion": "nvidia.com/v1alpha1",
+            "kind": ADAPTER.name,
+            "metadata": {"name": "chat-decode", "namespace": "default"},
+            "spec": {"replicas": 3, "dgdRef": {"name": "chat", "serviceName": "decode"}},
+        }
+        await put(cluster, ADAPTER, own)
+
+        report = await cluster.sync(manifests=[made("grove")])
+
+        assert report.ending is Ending.DONE
+        assert pods(cluster) == {"decode": 6, "prefill": 2}
+        assert "ownerReferences" not in cluster.there(ADAPTER)["chat-decode"]["metadata"]
+        assert "chat-decode is not the graph's own" in notes(report)
+
+
+async def test_a_scaled_adapter_is_previewed_as_what_it_changes() -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[made("grove")])
+        await cluster.scale(ADAPTER, "chat-decode", 3)
+
+        plans = (await cluster.look([])).planned.plans
+
+        scaled = [operation for plan in plans for operation in plan.operations if isinstance(operation, Scale)]
+        assert [(each.id.name, each.replicas) for each in scaled] == [("chat-0-decode", 3)]
+
+
+async def put(cluster: Stage, kind: Kind, body: dict[str, Any]) -> None:
+    """`kubectl apply` of an object that is no root."""
+    await cluster.kubectl.patch(kind, "default", body["metadata"]["name"], body, how="apply", force=True)
+
+
+def autoscaler(name: str, wanted: int) -> dict[str, Any]:
+    """An HPA of an adapter whose metrics recommend that many replicas."""
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": name, "namespace": "default", "annotations": {"sandbox.grove.io/desired-replicas": str(wanted)}},
+        "spec": {"scaleTargetRef": {"apiVersion": ADAPTER.api_version, "kind": ADAPTER.name, "name": name}, "maxReplicas": 9},
+    }
