@@ -7,8 +7,9 @@ from resources.base.fields import mappings
 from resources.dynamo.backends.addresses import in_shell
 from resources.dynamo.backends.command import command_of, with_joined_arguments
 from resources.dynamo.backends.port import Placement, RewrittenContainer, without_probes
-from resources.dynamo.backends.script import has_commands
+from resources.dynamo.backends.script import has_commands, has_operators
 from resources.dynamo.backends.shell import SHELL, quoted
+from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import Role
 
 PORT: Final = 6379
@@ -31,9 +32,17 @@ def _head(container: Body, placement: Placement) -> RewrittenContainer:
         changed = {**container, "command": list(SHELL), "args": [f"{HEAD} && exec {line.text}"], "env": list(line.envs)}
         return RewrittenContainer(changed)
     if has_commands(command.text):
-        return RewrittenContainer(command.with_script(f"{HEAD} && {command.text}").applied_to(container))
+        return RewrittenContainer(command.with_script(_behind_head(command.text, placement)).applied_to(container))
     reason = f"its command stays as it is, because its shell has no script before which `{HEAD}` could be put"
     return RewrittenContainer(container, warnings=(placement.warning(reason),))
+
+
+def _behind_head(script: str, placement: Placement) -> str:
+    """The script, no command of which runs unless Ray's head has started. Before the sixth form of pods, of a script of several commands
+    this holds for the first ones only: `&&` ends at the next `;`, `&`, `||` or line."""
+    if placement.form.includes(PodForm.SIXTH) and has_operators(script):
+        return f"{HEAD} || exit\n{script}"
+    return f"{HEAD} && {script}"
 
 
 def _worker(container: Body, placement: Placement) -> dict[str, Any]:

@@ -96,6 +96,14 @@ def has_commands(text: str) -> bool:
     return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
 
 
+def has_operators(text: str) -> bool:
+    """Whether a script is more than one simple command, or cannot be read."""
+    try:
+        return read_script(text).has_operators
+    except UnreadableScript:
+        return True
+
+
 def _behind_documents(text: str, position: int, documents: list[tuple[str, bool]]) -> int:
     """The offset behind the here-documents that begin on the previous line."""
     for delimiter, is_indented in documents:

@@ -1,7 +1,11 @@
 """vLLM on several nodes: Ray's head and its workers."""
 
+from pathlib import Path
+from subprocess import run
+
 import pytest
 
+from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import Orchestrator, Role
 from tests.resources.dynamo.pods.graphs import GROVE, LEADER, LWS, WORKER, Body, graph_of, main_of, pod, worker
 
@@ -34,6 +38,20 @@ def test_a_script_in_the_command_is_changed_where_it_is() -> None:
 
     assert container["command"] == ["/bin/sh", "-c", HEAD + COMMAND]
     assert "args" not in container
+
+
+@pytest.mark.parametrize("script", ["mark a & mark b; wait", "mark a; mark b", "mark a || mark b; mark c", "mark a\nmark b # last"])
+@pytest.mark.parametrize("form", ["5", "6"])
+def test_no_command_of_a_script_runs_unless_the_head_of_ray_has_started(tmp_path: Path, script: str, form: str) -> None:
+    container = pod(graph_of(worker(script), backendFramework="vllm", form=PodForm(form)), LEADER).spec["containers"][0]
+    for name, text in (("ray", "exit 3"), ("mark", 'echo "$1" >>marked')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+
+    ended = run([*container["command"], *container["args"]], cwd=tmp_path, env={"PATH": f"{tmp_path}:/bin:/usr/bin"}, check=False)
+
+    assert (tmp_path / "marked").exists() is (form == "5")
+    assert (ended.returncode == 3) is (form == "6")
 
 
 @pytest.mark.parametrize(
