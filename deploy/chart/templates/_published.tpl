@@ -52,11 +52,7 @@
   },
   "scheduler": {
     "defaultProfileName": "default-scheduler",
-    "profiles": [
-      {
-        "name": "default-scheduler"
-      }
-    ]
+    "profiles": []
   },
   "topologyAwareScheduling": {
     "enabled": false
