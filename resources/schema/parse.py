@@ -21,7 +21,6 @@ from resources.schema.child_kinds import PodClique, PodCliqueScalingGroup, PodGa
 from resources.schema.issues import ErrorType, Issue, Rejected, rejection, shown
 from resources.schema.meta import ApiObject
 from resources.schema.podcliqueset import PodCliqueSet
-from resources.schema.scaling_adapter import DynamoGraphDeploymentScalingAdapter
 from resources.schema.topology import ClusterTopologyBinding
 
 MODELS: Final[Mapping[Kind, type[ApiObject]]] = {
@@ -30,9 +29,8 @@ MODELS: Final[Mapping[Kind, type[ApiObject]]] = {
     SCALING_GROUP: PodCliqueScalingGroup,
     TOPOLOGY_BINDING: ClusterTopologyBinding,
     PODGANG: PodGang,
-    SCALING_ADAPTER: DynamoGraphDeploymentScalingAdapter,
 }
-"""The model of each kind that we define, except graphs: theirs are as large as all others together."""
+"""The model of each kind that we define, except those of Dynamo: graphs are as large as all others together."""
 
 
 def model_of(kind: Kind) -> type[ApiObject]:
@@ -41,6 +39,10 @@ def model_of(kind: Kind) -> type[ApiObject]:
         from resources.schema.dynamo_v1beta1 import DynamoGraphDeploymentV1Beta1
 
         return DynamoGraphDeploymentV1Beta1
+    if kind == SCALING_ADAPTER:
+        from resources.schema.scaling_adapter import DynamoGraphDeploymentScalingAdapter
+
+        return DynamoGraphDeploymentScalingAdapter
     if kind != DYNAMO_GRAPH:
         return MODELS[kind]
     from resources.schema.dynamo import DynamoGraphDeployment
