@@ -77,6 +77,8 @@ class Reason(StrEnum):
     """It is being deleted, and kept until the pods that use it are gone."""
     REFERENCE_MISSING = "ReferenceMissing"
     """Pods refer to an object that does not exist, so that they never start."""
+    GANG_INCOMPLETE = "GangIncomplete"
+    """A clique was scaled below minAvailable, so that the scheduler starts no new pod of its gang."""
     KEPT = "Kept"
     """It is being deleted, and finalizers keep it that are not ours."""
     NOT_SHARED = "NotShared"
@@ -96,6 +98,7 @@ BLOCKERS: Final = frozenset(
         Reason.TEMPLATE_REFUSED,
         Reason.IN_USE,
         Reason.REFERENCE_MISSING,
+        Reason.GANG_INCOMPLETE,
         Reason.KEPT,
         Reason.NOT_SHARED,
     }
@@ -110,6 +113,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.NAMESPACE_MISSING: "kubectl create namespace {name}",
     Reason.NAMESPACE_TERMINATING: "wait until it is gone, and create it again",
     Reason.REFERENCE_MISSING: "create it, or correct its name in the pod template",
+    Reason.GANG_INCOMPLETE: "scale {name} to its minAvailable or more",
     Reason.TEMPLATE_REFUSED: "correct the template, or what refuses it; the server is asked again by itself",
 }
 """What a user or an administrator has to do about a reason; `{name}` stands for the name of the object that is waited for."""

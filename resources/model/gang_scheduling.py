@@ -13,7 +13,7 @@ from engine.observed import Live, Observed, Slice
 from engine.paths import get
 from engine.resource import Body
 from resources.base import kinds, labels
-from resources.base.fields import cliques_of
+from resources.base.fields import cliques_of, mapping, mappings
 from resources.base.set_size import least_pods
 from resources.model.template import Template
 from resources.ports.configuration import Configuration, serves_graph_scheduler
@@ -60,6 +60,12 @@ def gang_objects(template: Template, configuration: Configuration) -> GangObject
     """The objects for gangs of the back end that places the set's pods; None if it has none, or is not enabled."""
     scheduler = configuration.schedulers.get(scheduler_name(template, configuration))
     return scheduler.gangs if scheduler is not None else None
+
+
+def whole_gang_schedulers(configuration: Configuration) -> tuple[str, ...]:
+    """The names of the back ends that place a gang only with the minimum of each pod group; Kubernetes' own follows what a gang lists."""
+    schedulers = configuration.schedulers.items()
+    return tuple(name for name, scheduler in schedulers if scheduler.gangs is not None and not scheduler.gangs.are_built_in)
 
 
 def without_gangs(body: Body, configuration: Configuration) -> Scheduler | None:
@@ -151,6 +157,13 @@ def _pods_by_gang(lives: Slice) -> Mapping[str, Sequence[Live]]:
     for pod in lives.of(kinds.POD.name):
         pods.setdefault(pod.labels.get(labels.PODGANG, ""), []).append(pod)
     return pods
+
+
+def shortfalls(gang: Body) -> Mapping[str, tuple[int, int]]:
+    """Pod group of a PodGang -> the numbers of the pods that it lists and of its minimum, for those with fewer: scaled below it."""
+    groups = mappings(mapping(gang.get("spec")).get("podgroups"))
+    counts = {str(group.get("name")): (len(list(mappings(group.get("podReferences")))), group.get("minReplicas")) for group in groups}
+    return {name: (count, least) for name, (count, least) in counts.items() if isinstance(least, int) and count < least}
 
 
 def set_metadata(template: Template) -> SetMetadata:

@@ -23,6 +23,7 @@ from resources.base.fields import mapping
 from resources.cluster_model.cluster import ModelledCluster, RoomModel
 from resources.cluster_model.pods import is_refused, is_refused_just_now
 from resources.domains.requests import requested_by_sets, scaled_groups
+from resources.model.gang_scheduling import whole_gang_schedulers
 from resources.model.pod_facts import PodFacts, facts_of
 from resources.ports.fabric import Fabric
 from resources.preview.facts import FirstPass
@@ -64,7 +65,8 @@ def model_for(first: FirstPass, room: RoomModel | None = None) -> ModelledCluste
     """A cluster with these nodes, whose objects are all known unless they are those of a record."""
     fabrics = first.configuration.fabrics
     claims = (kinds.RESOURCE_CLAIM.name,) if fabrics else ()
-    return ModelledCluster(fabrics, room, listed=() if first.is_record else (kinds.RESOURCE_CLAIM_TEMPLATE.name, *claims))
+    listed = () if first.is_record else (kinds.RESOURCE_CLAIM_TEMPLATE.name, *claims)
+    return ModelledCluster(fabrics, room, listed, whole_gang_schedulers(first.configuration))
 
 
 def from_sample(first: FirstPass) -> Forecast | None:

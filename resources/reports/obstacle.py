@@ -6,6 +6,8 @@ from datetime import datetime
 from msgspec import Struct
 
 from engine.ids import ResourceId
+from engine.observed import Live
+from resources.model.gang_scheduling import shortfalls
 from resources.model.pod_facts import PodFacts
 from resources.reports.summary import unchanged_since
 
@@ -32,6 +34,13 @@ def command(*words: str) -> str:
 def explaining(word: str, id_name: str, namespace: str) -> str:
     """The command that explains another object; `word` is the short name of its kind."""
     return command("engine", "why", f"{word}/{id_name}", "-n", namespace)
+
+
+def completing(gang: Live) -> str:
+    """The commands that complete a PodGang whose cliques were scaled below their minimum; empty if none was."""
+    missing = shortfalls(gang.body).items()
+    commands = (command("kubectl", "scale", f"pclq/{name}", "-n", gang.id.namespace, f"--replicas={least}") for name, (_, least) in missing)
+    return "; ".join(commands)
 
 
 def pod_obstacle_of(pod: PodFacts, reason: str, text: str, advice: str = "") -> RunObstacle:

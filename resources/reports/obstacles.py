@@ -15,7 +15,7 @@ from resources.base import kinds, labels
 from resources.base.fields import mapping
 from resources.model.pod_facts import PodFacts
 from resources.ports.configuration import Configuration
-from resources.reports.obstacle import RunObstacle, explaining
+from resources.reports.obstacle import RunObstacle, completing, explaining
 from resources.reports.pod_obstacles import pod_obstacle
 from resources.reports.set_pods import SetPods
 from resources.reports.summary import WaitSince, unchanged_since, waits_of
@@ -118,7 +118,10 @@ def _gang_obstacles(pods: SetPods, observed: Observed, id: ResourceId) -> Iterat
     live = observed.find(id) if id.kind == kinds.PODGANG.name else None
     for name, (scheduled, minimum) in pods.lacking(live).items():
         text = f"pod group {name}: {scheduled} of at least {minimum} pods scheduled, {len(pods.by_clique.get(name, ()))} exist"
-        yield RunObstacle(id, "BelowMinimum", text, unchanged_since(live) if live else None, explaining("pclq", name, id.namespace))
+        advice = live is not None and completing(live)
+        yield RunObstacle(
+            id, "BelowMinimum", text, unchanged_since(live) if live else None, advice or explaining("pclq", name, id.namespace)
+        )
 
 
 def _update_obstacles(

@@ -10,7 +10,7 @@ from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.base.names import WAITER
 from resources.model.pod_facts import PodFacts
-from resources.reports.obstacle import RunObstacle, command, explaining, pod_obstacle_of
+from resources.reports.obstacle import RunObstacle, command, completing, explaining, pod_obstacle_of
 from resources.reports.set_pods import SetPods
 
 CLAIM_SOURCES: Final = {"resourceClaimTemplateName": kinds.RESOURCE_CLAIM_TEMPLATE, "resourceClaimName": kinds.RESOURCE_CLAIM}
@@ -88,7 +88,7 @@ def _unscheduled(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
     elif incomplete:
         counts = "; ".join(f"{group} has {count} of {minimum} pods" for group, (count, minimum) in incomplete.items())
         text = "; ".join(filter(None, (f"its gang {gang} is incomplete: {counts}", pod.reason)))
-        yield pod_obstacle_of(pod, "GangIncomplete", text, explaining("podgang", gang, pod.live.id.namespace))
+        yield pod_obstacle_of(pod, "GangIncomplete", text, _completing(pods, gang) or explaining("podgang", gang, pod.live.id.namespace))
     elif condition.get("status") == "False":
         message = str(condition.get("message") or pod.reason or "no node suits it")
         yield pod_obstacle_of(pod, "Unschedulable", "; ".join((message, *unallocated)), SCHEDULE_ADVICE)
@@ -96,6 +96,12 @@ def _unscheduled(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
         scheduler = mapping(pod.live.body.get("spec")).get("schedulerName") or "default-scheduler"
         text = "; ".join((f"{scheduler} has not said anything about it", *unallocated))
         yield pod_obstacle_of(pod, "Unscheduled", text, f"if that lasts, see whether {scheduler} runs")
+
+
+def _completing(pods: SetPods, gang: str) -> str:
+    """The command that completes a gang; empty if no clique of it was scaled below its minimum."""
+    live = pods.reference(kinds.PODGANG, gang)
+    return completing(live) if live is not None else ""
 
 
 def _missing_claims(pods: SetPods, pod: PodFacts) -> Iterator[str]:

@@ -12,6 +12,7 @@ from engine.observed import Live
 from engine.paths import get
 from resources.base import kinds
 from resources.base.fields import mapping
+from resources.model.gang_scheduling import shortfalls
 from resources.model.pod_facts import PodFacts
 from resources.placement.gang_room import GangRoom
 from resources.ports.checks import Diagnosis
@@ -39,8 +40,9 @@ class WaitingGang(Struct, frozen=True, eq=False):
 
 
 def waiting_gangs(pods: SetPods) -> Iterator[WaitingGang]:
-    """The gangs of a set that wait for room, by name."""
-    for gang in lives_of(pods.observed, kinds.PODGANG.name):
+    """The gangs of a set that wait for room, by name. One of which pods are missing does not: no room would help it."""
+    gangs = lives_of(pods.observed, kinds.PODGANG.name)
+    for gang in (gang for gang in gangs if not shortfalls(gang.body)):
         placed: list[str] = []
         lacking: list[PodFacts] = []
         least = minimums(gang)

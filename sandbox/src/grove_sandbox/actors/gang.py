@@ -108,13 +108,17 @@ def block_of(pods: Sequence[Body], minimum: int, states: PodStates, domain: str 
 
 
 def gang_pods(gang: Body, pods: Mapping[Key, Body], states: PodStates) -> GangPods:
-    """The pods of a PodGang: at least the minimum of each of its groups."""
+    """The pods of a PodGang: at least the minimum of each of its groups, or all that it lists of a clique that was scaled below that.
+
+    Without a back end for gangs, pods that a gang does not even list cannot keep the others from nodes.
+    """
     blocks: list[PodBlock] = []
     missing: list[str] = []
     for group in gang["spec"].get("podgroups") or ():
         members = [pods.get((reference["namespace"], reference["name"])) for reference in group.get("podReferences") or ()]
-        block, lacking = block_of([pod for pod in members if pod is not None], group["minReplicas"], states)
+        minimum = min(group["minReplicas"], len(members)) if members else group["minReplicas"]
+        block, lacking = block_of([pod for pod in members if pod is not None], minimum, states)
         blocks.append(block)
         if lacking:
-            missing.append(f"podgroup {group['name']} has {group['minReplicas'] - lacking} of {group['minReplicas']} pods")
+            missing.append(f"podgroup {group['name']} has {minimum - lacking} of {minimum} pods")
     return GangPods(PodBlock(blocks=tuple(blocks)), "; ".join(missing))

@@ -1,6 +1,6 @@
 """PodGroups: the pods of the gangs that Volcano's and KAI's PodGroups describe."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from grove_sandbox.actors.body import Body, labels_of
@@ -16,10 +16,21 @@ def minimum_of(spec: Body) -> int:
 
 
 def volcano_pods(group: Body, pods: Sequence[Body], states: PodStates) -> GangPods:
-    """The pods of one of Volcano's PodGroups: at least `minMember` of those that refer to it."""
-    minimum = minimum_of(group.get("spec") or {})
+    """The pods of one of Volcano's PodGroups: at least `minMember` of those that refer to it, and as many of each sub-group as it says."""
+    spec = group.get("spec") or {}
+    minimum = minimum_of(spec)
     block, lacking = block_of(pods, minimum, states)
-    return GangPods(block, f"{minimum - lacking} of {minimum} pods exist" if lacking else "")
+    missing = [f"{minimum - lacking} of {minimum} pods exist"] if lacking else list(_small_subgroups(spec, pods, states))
+    return GangPods(block, "; ".join(missing))
+
+
+def _small_subgroups(spec: Body, pods: Sequence[Body], states: PodStates) -> Iterator[str]:
+    """What the sub-groups of one of Volcano's PodGroups lack that are smaller than their size."""
+    for policy in spec.get("subGroupPolicy") or ():
+        selector, size = (policy.get("labelSelector") or {}).get("matchLabels") or {}, int(policy.get("subGroupSize") or 1)
+        members = [pod for pod in pods if selector.items() <= labels_of(pod).items()]
+        if lacking := block_of(members, size, states)[1]:
+            yield f"sub-group {policy.get('name')} has {size - lacking} of {size} pods"
 
 
 def kai_pods(group: Body, pods: Sequence[Body], states: PodStates, topologies: Mapping[str, Body]) -> GangPods:
