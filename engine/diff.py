@@ -179,6 +179,8 @@ class _Comparison(Struct, eq=False):
 
     def _absent(self, path: Path) -> Cause:
         """Why the live object lacks a desired value."""
+        if is_labelled(path) and path[-1] in self.rules.policy.lifelong:
+            return Cause.DRIFT
         return self.rules.absent_label or self.rules.absent if is_labelled(path) else self.rules.absent
 
     def _changed(self, path: Path, owned: Fields) -> Cause:

@@ -57,6 +57,8 @@ class Policy(Struct, frozen=True):
     until_gone: bool = False
     """It still has its effect while it is being deleted, and is changed until then: the cluster keeps it as long as it is used, and nothing
     waits until it is gone."""
+    lifelong: frozenset[str] = frozenset()
+    """The labels that it has from its creation on, whatever is specified: one that is missing was removed by somebody else."""
     shared: bool = False
     """Several roots use it: each adds and removes its own owner reference only, and the last one deletes the object."""
     unlabelled: bool = False

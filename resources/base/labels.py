@@ -17,6 +17,10 @@ GROUP_REPLICA_INDEX = "grove.io/podcliquescalinggroup-replica-index"
 POD_INDEX = "grove.io/podclique-pod-index"
 GROUP_POD_INDEX = "grove.io/podcliquescalinggroup-pod-index"
 """The label of a pod with its index among all pods of its replica of a scaling group."""
+IDENTITY = frozenset(
+    (MANAGED_BY, PART_OF, NAME, COMPONENT, PODCLIQUE, PODGANG, BASE_PODGANG, REPLICA_INDEX, SCALING_GROUP, GROUP_REPLICA_INDEX)
+)
+"""The labels that say what an object belongs to. It has them for life."""
 TEMPLATE_HASH = "grove.io/pod-template-hash"
 SCHEDULER_NAME = "grove.io/scheduler-name"
 EPOCH = "grove.io/epoch"

@@ -31,7 +31,7 @@ from resources.model.pod_facts import NewPod, PodFacts
 from resources.model.view import CliqueView, GangView, View, is_scheduled
 from resources.ports.scheduler import CliquePlacement, LabelsAndAnnotations
 
-POLICY = Policy(seal=labels.TEMPLATE_HASH)
+POLICY = Policy(seal=labels.TEMPLATE_HASH, lifelong=labels.IDENTITY)
 GATES = ("spec", "schedulingGates")
 TRIED: Final = "trial"
 """The predecessor in the name of a pod that is only tried. No uid is like it, so no pod has the name."""

@@ -25,11 +25,12 @@ POLICY = Policy(
     seal=labels.TEMPLATE_HASH,
     owned=(("spec", "autoScalingConfig"), ("spec", "startsAfter")),
     finalizers=(labels.CLIQUE_FINALIZER,),
+    lifelong=labels.IDENTITY,
 )
 """The policy of a clique that follows the template."""
 
 HASH_LABEL = ("metadata", "labels", labels.TEMPLATE_HASH)
-OUTDATED = Policy(seal=labels.TEMPLATE_HASH, finalizers=(labels.CLIQUE_FINALIZER,))
+OUTDATED = Policy(seal=labels.TEMPLATE_HASH, finalizers=(labels.CLIQUE_FINALIZER,), lifelong=labels.IDENTITY)
 """The policy of an outdated clique: its spec is neither compared nor written."""
 
 
@@ -158,14 +159,15 @@ def obsolete(view: View, live: Live) -> DeletionGroup:
     group = view.group_of(live)
     if group is not None and group.live is not None and group.terminating:
         return deleted_by_user(group.live)
+    index = group_replica(live)
+    if group is not None and index is not None and index >= group.replicas and live.id.name not in view.removals.cliques:
+        return scaled_in(view, group, index)
     if live.deleting_since is not None:
         return deleted_by_user(live)
     if live.id.name in view.removals.cliques:
         is_whole = view.removals.recycled
-        event_group = _event_of_replica(view) if is_whole else _event_of_group_replica(view, group, group_replica(live))
+        event_group = _event_of_replica(view) if is_whole else _event_of_group_replica(view, group, index)
         return DeletionGroup(view.removals.cliques[live.id.name], event_group=event_group)
-    if group is not None and (index := group_replica(live)) is not None and index >= group.replicas:
-        return scaled_in(view, group, index)
     return unexpected(f"the template has no clique {live.id.name}")
 
 

@@ -13,7 +13,12 @@ from resources.model.view import GroupView, View
 from resources.status import scaling_group as status
 from resources.status.update import begins, summary_text
 
-POLICY = Policy(seeded=(("spec", "replicas"),), exact=(("spec", "cliqueNames"),), finalizers=(labels.GROUP_FINALIZER,))
+POLICY = Policy(
+    seeded=(("spec", "replicas"),),
+    exact=(("spec", "cliqueNames"),),
+    finalizers=(labels.GROUP_FINALIZER,),
+    lifelong=labels.IDENTITY,
+)
 
 
 _WRITTEN = EventTexts(
