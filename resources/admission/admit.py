@@ -66,8 +66,8 @@ def admit(
     decision = (
         decide(request, configuration, references, memo or Memo()) if decide else managed_rules.decide(request, references, protection)
     )
-    warnings = tuple(dict.fromkeys(map(_clipped, decision.warnings)))
-    return replace(decision, warnings=warnings, denial=clipped(decision.denial, MAX_TEXT))
+    warnings = {(str(each), each.path if isinstance(each, Located) else ()): each for each in map(_clipped, decision.warnings)}
+    return replace(decision, warnings=tuple(warnings.values()), denial=clipped(decision.denial, MAX_TEXT))
 
 
 def _scale_issues(request: Request, configuration: Configuration, references: References) -> Iterator[Issue]:
@@ -144,7 +144,8 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
         issues = tuple(update_rules.issues(old.template, new.template, references, topology=configuration.topology))
     from_domains = (*annotation_rules.domain_warnings(new.specified, new.written, configuration),)
     from_removal = (*annotation_rules.removal_warnings(new.written),)
-    warnings = (*unknown, *create_rules.warnings(new.template), *from_topology, *from_domains, *from_removal)
+    of_template = (*create_rules.warnings(new.template), *create_rules.sharing_warnings(new.template, request.id.namespace, references))
+    warnings = (*unknown, *of_template, *from_topology, *from_domains, *from_removal)
     warnings = (*warnings, *_plug_in_warnings(new, configuration, references))
     warnings = (*warnings, *annotation_rules.mistyped_key_warnings(new.written, configuration, besides=warnings))
     gangs = _unscheduled_gangs(new, configuration) if request.act is Act.CREATE else ""

@@ -1,6 +1,6 @@
 """Create rules: the admission rules for one version of a PodCliqueSet. Except those for new sets, they apply to updates as well."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -23,14 +23,25 @@ from resources.admission.cel import (
     replicas_of,
     rule,
 )
+from resources.base import kinds
 from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
 from resources.ports.fabric import PolicyRule
+from resources.ports.references import References
 from resources.schema.child_kinds import AutoScaling
 from resources.schema.formats import VARIABLE, subdomain_faults, variable_faults
-from resources.schema.issues import ErrorType, Issue, Path, duplicates
+from resources.schema.issues import ErrorType, Issue, Located, Path, duplicates, spelled
 from resources.schema.meta import ObjectMeta
-from resources.schema.podcliqueset import CREATE_RULES, ON_DELETE, CliqueTemplate, PodCliqueSet, ScalingGroupConfig, SetTemplate
+from resources.schema.podcliqueset import (
+    CREATE_RULES,
+    ON_DELETE,
+    CliqueTemplate,
+    PodCliqueSet,
+    ResourceSharing,
+    ScalingGroupConfig,
+    SetTemplate,
+)
 from resources.schema.topology import TopologyConstraint
+from resources.schema.unknown_fields import instead
 
 NEGATIVE: Final = "must be greater than or equal to 0"
 NO_NAME: Final = "field cannot be empty"
@@ -53,6 +64,7 @@ GROUP_MOST_BELOW_REPLICAS: Final = "scaleConfig.maxReplicas must be greater than
 ROLE_MISSING: Final = (
     "roleName is missing, and only one clique of a set may be without one: write a unique name, e.g. the name of the clique"
 )
+NO_OWN_TEMPLATE: Final = "the set has no claim template of this name"
 NAME: Final[Path] = ("metadata", "name")
 MAX_COMBINED_NAME: Final = 45
 """The largest total length of the names that a pod name is composed of."""
@@ -131,11 +143,34 @@ def new_set_issues(template: SetTemplate) -> Iterator[Issue]:
         yield from _pack_domain((*GROUPS, number), group.topology_constraint)
 
 
-def warnings(template: SetTemplate) -> Iterator[str]:
+def warnings(template: SetTemplate) -> Iterator[Located]:
     """Warnings about settings that are admitted but have no effect (Q6)."""
-    for clique in template.cliques:
+    for number, clique in enumerate(template.cliques):
         if clique.spec.pod_spec.get("restartPolicy") not in (None, "", "Always"):
-            yield "restartPolicy will be ignored, it will be set to Always"
+            path = (*CLIQUES, number, "spec", "podSpec", "restartPolicy")
+            yield Located("restartPolicy will be ignored, it will be set to Always", path)
+
+
+def sharing_warnings(template: SetTemplate, namespace: str, references: References) -> Iterator[Located]:
+    """A warning for each entry of `resourceSharing` that names no template of the set, and none of its namespace that is known.
+
+    Such an entry may refer to a ResourceClaimTemplate that exists where nothing was looked up, so that it is no fault.
+    """
+    own = dict.fromkeys(entry.name for entry in template.resource_claim_templates if entry.name)
+    for path, entries in _sharing_of(template):
+        for number, entry in enumerate(entries):
+            if not own or not entry.name or entry.namespace or entry.name in own:
+                continue
+            if references.find(kinds.RESOURCE_CLAIM_TEMPLATE.id(namespace, entry.name)) is None:
+                at = (*path, "resourceSharing", number, "name")
+                yield Located(f"{spelled(at)}: {NO_OWN_TEMPLATE}{instead([entry.name], own)}", at)
+
+
+def _sharing_of(template: SetTemplate) -> Iterator[tuple[Path, Sequence[ResourceSharing]]]:
+    """The path of each holder of `resourceSharing`, and its entries."""
+    yield TEMPLATE, template.resource_sharing
+    yield from (((*GROUPS, number), group.resource_sharing) for number, group in enumerate(template.pod_clique_scaling_groups))
+    yield from (((*CLIQUES, number), clique.resource_sharing) for number, clique in enumerate(template.cliques))
 
 
 def _clique(path: Path, clique: CliqueTemplate) -> Iterator[Issue]:

@@ -142,7 +142,8 @@ def _clique_spec(spec: Any) -> Any:
     if spec.get("replicas") in (None, 0) and spec.get("replicas") is not False:
         spec = _with(spec, {"replicas": 1})
     spec = _each(spec, {"podSpec": _pod_spec, "autoScalingConfig": _with_min_replicas(spec["replicas"])})
-    spec = _with_defaults(spec, {"minAvailable": spec["replicas"]})
+    if is_number(spec["replicas"]):
+        spec = _with_defaults(spec, {"minAvailable": spec["replicas"]})
     return _with(spec, {"roleName": ""}) if spec.get("roleName") is None else spec
 
 
@@ -152,7 +153,12 @@ def _group(group: Any) -> Any:
 
 def _with_min_replicas(replicas: Any) -> Fill:
     """Fills in an autoscaler's minReplicas with `replicas`."""
-    return lambda scaling: _with_defaults(scaling, {"minReplicas": replicas})
+    return lambda scaling: _with_defaults(scaling, {"minReplicas": replicas} if is_number(replicas) else {})
+
+
+def is_number(replicas: Any) -> bool:
+    """Whether a default can be made of it: one that is malformed is reported where it was written, not where it would be copied to."""
+    return isinstance(replicas, int) and not isinstance(replicas, bool)
 
 
 def _pod_spec(spec: Any) -> Any:

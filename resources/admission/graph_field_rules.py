@@ -10,12 +10,12 @@ from resources.admission.graph_rules import quote, sentence, service_field, serv
 from resources.base import kinds
 from resources.base.fields import mapping
 from resources.dynamo.model.form import PodForm
-from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Role, about_service
 from resources.dynamo.model.names import component
 from resources.dynamo.model.overrides import OF_ROLE, OF_SET, PROVIDER_VERSION, foreign_paths, min_available, override_of
 from resources.dynamo.restart import PARALLEL
 from resources.schema.dynamo_parts import ProviderOverride
-from resources.schema.issues import ErrorType, Issue, Path, spelled
+from resources.schema.issues import ErrorType, Issue, Located, Path, spelled
 
 SPEC: Final[Path] = ("spec",)
 NOT_SUPPORTED: Final = "is not supported by the engine"
@@ -51,26 +51,30 @@ def issues(graph: InferenceGraph) -> Iterator[Issue]:
 def warnings(graph: InferenceGraph) -> Iterator[str]:
     """Warnings about these fields: what has no effect, and what is left to others."""
     if not graph.form.includes(PodForm.FOURTH):
-        yield from (f"spec.restart.strategy.order: {fault}" for fault in _order_faults(graph))
+        order = (*SPEC, "restart", "strategy", "order")
+        yield from (Located(f"spec.restart.strategy.order: {fault}", order) for fault in _order_faults(graph))
     for name in sorted(WITHOUT_EFFECT & mapping(graph.spec.experimental).keys()):
-        yield f"spec.experimental.{name} has no effect: it changes no pod"
+        yield Located(f"spec.experimental.{name} has no effect: it changes no pod", (*SPEC, "experimental", name))
     if graph.spec.topology_constraint is not None and not graph.may_use_grove:
-        yield "spec.topologyConstraint has no effect without Grove"
+        yield Located("spec.topologyConstraint has no effect without Grove", (*SPEC, "topologyConstraint"))
     for service in graph.services:
         adapter = service.spec.scaling_adapter
         if adapter is not None and adapter.enabled:
-            yield (
+            yield about_service(
+                service,
                 f"{service_field(service.name)}.scalingAdapter: replicas is used when the service is made; then the number is that of "
-                f"{kinds.SCALING_ADAPTER.name} {component(graph, service)} or, without it, of the object that runs the service"
+                f"{kinds.SCALING_ADAPTER.name} {component(graph, service)} or, without it, of the object that runs the service",
+                "scalingAdapter",
             )
 
 
 def new_warnings(graph: InferenceGraph) -> Iterator[str]:
     """Warnings about these fields in a graph that does not exist yet."""
     if graph.spec.restart is not None:
-        yield (
+        yield Located(
             "spec.restart must be unset on create; set spec.restart.id after creation to request a restart: "
-            f"the id {quote(graph.spec.restart.id)} of a new graph counts as carried out"
+            f"the id {quote(graph.spec.restart.id)} of a new graph counts as carried out",
+            (*SPEC, "restart"),
         )
 
 

@@ -11,7 +11,7 @@ from resources.dynamo.model.graph import KAI_QUEUE, VOLCANO_QUEUE, InferenceGrap
 from resources.dynamo.objects.podcliqueset import UPDATE_STRATEGIES, UPDATE_STRATEGY
 from resources.dynamo.orchestrator import PROVIDERS, volcano_queue
 from resources.ports.configuration import VOLCANO_SCHEDULER, Configuration
-from resources.schema.issues import ErrorType, Issue, Path
+from resources.schema.issues import ErrorType, Issue, Located, Path
 
 ANNOTATIONS: Final[Path] = ("metadata", "annotations")
 DISAGGREGATED_SETS: Final = "nvidia.com/enable-disaggregatedset"
@@ -46,9 +46,9 @@ def warnings(graph: InferenceGraph, configuration: Configuration) -> Iterator[st
             why = "without Grove, Volcano schedules services on several nodes in its queue default"
         elif not graph.form.includes(PodForm.FOURTH):
             why = "the graph keeps the scheduler that it was made with"
-        yield f"the annotation {VOLCANO_QUEUE} has no effect: {why}"
+        yield Located(f"the annotation {VOLCANO_QUEUE} has no effect: {why}", (*ANNOTATIONS, VOLCANO_QUEUE))
     if graph.annotations.get(UPDATE_STRATEGY) and not graph.may_use_grove:
-        yield f"the annotation {UPDATE_STRATEGY} has no effect without Grove"
+        yield Located(f"the annotation {UPDATE_STRATEGY} has no effect without Grove", (*ANNOTATIONS, UPDATE_STRATEGY))
 
 
 def _unsupported(key: str, value: str, supported: tuple[str, ...]) -> Issue:

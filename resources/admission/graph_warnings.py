@@ -14,7 +14,7 @@ from resources.dynamo.backends.executor import BACKEND, ORIGIN
 from resources.dynamo.backends.parallelism import mismatch
 from resources.dynamo.model.form import PROVIDER
 from resources.dynamo.model.framework import WORKERS, Framework
-from resources.dynamo.model.graph import ENABLE_GROVE, ENABLE_METRICS, KAI_QUEUE, VOLCANO_QUEUE, GraphService, InferenceGraph
+from resources.dynamo.model.graph import ENABLE_GROVE, ENABLE_METRICS, KAI_QUEUE, VOLCANO_QUEUE, GraphService, InferenceGraph, about_service
 from resources.dynamo.model.runtime import runtime_of
 from resources.dynamo.objects.components import component_notes
 from resources.dynamo.objects.ingress import ingress_notes
@@ -79,44 +79,52 @@ def notes(graph: InferenceGraph, configuration: Configuration) -> Iterator[str]:
     yield from service_notes(graph)
 
 
-def _service(service: GraphService) -> Iterator[str]:
+def _service(service: GraphService) -> Iterator[Located]:
     field, spec = service_field(service.name), service.spec
     if difference := mismatch(service):
-        yield f"{field}: {difference}"
+        yield about_service(service, f"{field}: {difference}")
     if service.is_multinode and service.framework is not Framework.TRTLLM and not service.gpus and not _has_gpus(service.main_container):
-        yield (
+        yield about_service(
+            service,
             f"{field}.resources.limits.gpu: a service on several nodes usually has GPUs; "
-            "without their number it is not compared with the parallel sizes of the command"
+            "without their number it is not compared with the parallel sizes of the command",
+            "resources",
+            "limits",
+            "gpu",
         )
     if service.requested_gpus and service.gpus is None and not _has_gpus(service.main_container):
-        yield (
-            f"{field}.resources.requests.gpu: pods get GPUs by resources.limits.gpu only; a request counts the processes of TensorRT-LLM"
-        )
+        text = "pods get GPUs by resources.limits.gpu only; a request counts the processes of TensorRT-LLM"
+        yield about_service(service, f"{field}.resources.requests.gpu: {text}", "resources", "requests", "gpu")
     if service.component_type == "planner" and not service.extra_pod_spec.get("serviceAccountName"):
-        yield f"{field}: planners run as the ServiceAccount {PLANNER_ACCOUNT}; neither it nor its roles are created, so it must exist"
+        text = f"planners run as the ServiceAccount {PLANNER_ACCOUNT}; neither it nor its roles are created, so it must exist"
+        yield about_service(service, f"{field}: {text}")
     if spec.autoscaling is not None:
-        yield f"{field}.autoscaling {AUTOSCALING}"
+        yield about_service(service, f"{field}.autoscaling {AUTOSCALING}", "autoscaling")
     if spec.scaling_adapter is not None and not spec.scaling_adapter.enabled:
-        yield f"{field}.scalingAdapter is off without enabled: true; the number of replicas is {field}.replicas"
+        text = f"{field}.scalingAdapter is off without enabled: true; the number of replicas is {field}.replicas"
+        yield about_service(service, text, "scalingAdapter")
     if spec.global_dynamo_namespace is not None:
-        yield f"{field}.globalDynamoNamespace is ignored: the Dynamo namespace is that of dynamoNamespace"
+        text = f"{field}.globalDynamoNamespace is ignored: the Dynamo namespace is that of dynamoNamespace"
+        yield about_service(service, text, "globalDynamoNamespace")
 
 
-def _runtime(graph: InferenceGraph, service: GraphService) -> Iterator[str]:
+def _runtime(graph: InferenceGraph, service: GraphService) -> Iterator[Located]:
     """That the version of a worker's runtime is assumed, because nothing says it."""
     is_worker = service.is_multinode or service.component_type in WORKERS
     if graph.knows_ranks and is_worker and (runtime := runtime_of(graph, service)).is_assumed:
         tag = quote(runtime.image.tag)
-        yield (
+        yield about_service(
+            service,
             f"{service_field(service.name)}: the tag {tag} of its image is no version, so the newest runtime is assumed; "
-            "runtimeVersionOverride can name it"
+            "runtimeVersionOverride can name it",
         )
 
 
-def _scaled_down(graph: InferenceGraph) -> Iterator[str]:
+def _scaled_down(graph: InferenceGraph) -> Iterator[Located]:
     for service in graph.services:
         if service.replicas == 0:
-            yield f"{service_field(service.name)}.replicas: with 0 replicas the service has no pods until it is scaled up"
+            text = f"{service_field(service.name)}.replicas: with 0 replicas the service has no pods until it is scaled up"
+            yield about_service(service, text, "replicas")
 
 
 def _has_gpus(container: Body) -> bool:

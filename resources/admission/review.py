@@ -197,7 +197,7 @@ def _status(code: int, reason: str, message: str, details: Mapping[str, Any] | N
 
 
 def _review(uid: str, allowed: bool, warnings: Iterable[str] = (), **more: Any) -> dict[str, Any]:
-    texts = [printable(warning) for warning in warnings]
+    texts = list(dict.fromkeys(map(printable, warnings)))
     response = {"uid": uid, "allowed": allowed, **more, **({"warnings": texts} if texts else {})}
     return {"apiVersion": API_VERSION, "kind": KIND, "response": response}
 

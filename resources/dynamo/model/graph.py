@@ -16,6 +16,7 @@ from resources.base.labels import OTHER_VERSION
 from resources.dynamo.model.form import PodForm, form_of
 from resources.dynamo.model.framework import Framework, FrameworkError, distributed_framework_of, framework_of
 from resources.schema.dynamo import DynamoGraphSpec, GraphServiceSpec, GraphVolumeClaim
+from resources.schema.issues import Located
 
 ENABLE_GROVE = "nvidia.com/enable-grove"
 KAI_QUEUE = "nvidia.com/kai-scheduler-queue"
@@ -269,3 +270,8 @@ def whole_amount(value: str | None) -> int | None:
     if number is None or not 0 <= number < GPU_BOUND:
         return None
     return int(number) if number == number.to_integral_value() else None
+
+
+def about_service(service: GraphService, text: str, *fields: str) -> Located:
+    """A note about a service, located at one of its fields, or at its name."""
+    return Located(text, ("spec", "services", service.name, *fields))

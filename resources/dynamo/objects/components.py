@@ -12,7 +12,7 @@ from engine.paths import get
 from engine.reason import Reason
 from engine.resource import Hold, Resource, Want, held
 from resources.base import kinds
-from resources.dynamo.model.graph import KAI_QUEUE, GraphService, InferenceGraph, Orchestrator, Role
+from resources.dynamo.model.graph import KAI_QUEUE, GraphService, InferenceGraph, Orchestrator, Role, about_service
 from resources.dynamo.model.names import instance
 from resources.dynamo.objects.component_names import instance_name, name_fault
 from resources.dynamo.objects.component_service import component_services, service_names
@@ -189,8 +189,11 @@ def _service_notes(graph: InferenceGraph, service: GraphService, by: GroupSchedu
     field = f"spec.services[{service.name}]"
     scheduler = service.scheduler
     if scheduler and scheduler != by.name and graph.is_recorded:
-        yield f"{field}.extraPodSpec.schedulerName: {scheduler} schedules the pods one by one: only {by.name} knows their gang"
+        text = f"{field}.extraPodSpec.schedulerName: {scheduler} schedules the pods one by one: only {by.name} knows their gang"
+        yield about_service(service, text, "extraPodSpec", "schedulerName")
     elif scheduler and scheduler != by.name:
-        yield f"{field}.extraPodSpec.schedulerName: {scheduler} is replaced by {by.name}, which schedules the gangs of LeaderWorkerSets"
+        text = f"{field}.extraPodSpec.schedulerName: {scheduler} is replaced by {by.name}, which schedules the gangs of LeaderWorkerSets"
+        yield about_service(service, text, "extraPodSpec", "schedulerName")
     if service.replicas > 0 and (name := instance_name(graph, service, 0)) != (full := instance(graph, service, 0)):
-        yield f"{field}: names of LeaderWorkerSets are shortened to fit pod labels: {full} becomes {name}"
+        text = f"{field}: names of LeaderWorkerSets are shortened to fit pod labels: {full} becomes {name}"
+        yield about_service(service, text)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from engine.resource import Policy, Want
 from resources.base import kinds
 from resources.base.fields import manifest, omitted_fields
-from resources.dynamo.model.graph import GraphService, InferenceGraph
+from resources.dynamo.model.graph import GraphService, InferenceGraph, about_service
 from resources.dynamo.objects.labels import own_labels
 from resources.dynamo.objects.service import FRONTEND, HTTP, frontends, service_name
 from resources.ports.configuration import DynamoSettings
@@ -76,9 +76,11 @@ def _notes(service: GraphService, settings: DynamoSettings) -> Iterator[str]:
         return
     field = f"spec.services[{service.name}].ingress"
     if service.component_type != FRONTEND:
-        yield f"{field}: no Ingress is created, because the component type is not {FRONTEND}"
+        yield about_service(service, f"{field}: no Ingress is created, because the component type is not {FRONTEND}", "ingress")
         return
     if _spec(service).use_virtual_service:
-        yield f"{field}.useVirtualService: VirtualServices are not supported, none is created"
+        text = f"{field}.useVirtualService: VirtualServices are not supported, none is created"
+        yield about_service(service, text, "ingress", "useVirtualService")
     if not _ingress_class(service, settings):
-        yield f"{field}.ingressControllerClassName: no Ingress is created, because neither the service nor the configuration names a class"
+        text = f"{field}.ingressControllerClassName: no Ingress is created, because neither the service nor the configuration names a class"
+        yield about_service(service, text, "ingress")

@@ -12,7 +12,7 @@ from resources.base import kinds
 from resources.base.fields import manifest
 from resources.base.labels import KAI_QUEUE, POD_FORM, SPREAD_GROUPS
 from resources.dynamo.model.framework import Framework
-from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role, about_service
 from resources.dynamo.model.names import SUFFIXES, clique_names
 from resources.dynamo.model.overrides import min_available, role_constraint, service_constraint, set_constraint
 from resources.dynamo.objects.labels import own_labels, pod_annotations, pod_labels
@@ -114,9 +114,11 @@ def set_notes(graph: InferenceGraph) -> tuple[str, ...]:
 def _omissions(graph: InferenceGraph) -> Iterator[str]:
     for service in graph.services:
         if service.replicas <= 0:
-            yield (
+            yield about_service(
+                service,
                 f"spec.services[{service.name}].replicas: with 0 replicas the service has no place in the PodCliqueSet {graph.name}; "
-                "scaling it up adds its cliques, which replaces a PodCliqueSet that exists"
+                "scaling it up adds its cliques, which replaces a PodCliqueSet that exists",
+                "replicas",
             )
 
 
@@ -129,7 +131,8 @@ def _shortenings(graph: InferenceGraph) -> Iterator[str]:
         if service.is_multinode:
             pairs.insert(0, (service.key, names.base))
         renamed = ", ".join(f"{full} becomes {short}" for full, short in pairs)
-        yield f"spec.services[{service.name}]: names in the PodCliqueSet {graph.name} are shortened to fit pod names: {renamed}"
+        text = f"spec.services[{service.name}]: names in the PodCliqueSet {graph.name} are shortened to fit pod names: {renamed}"
+        yield about_service(service, text)
 
 
 def _pod(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings) -> BuiltPod:

@@ -6,7 +6,7 @@ from typing import Final
 from engine.resource import Hold, Policy, Want, held
 from resources.base import kinds
 from resources.base.fields import manifest, mappings, omitted_fields
-from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, about_service
 from resources.dynamo.model.names import component, shortened
 from resources.dynamo.objects.component_names import name_fault
 from resources.dynamo.objects.labels import SELECTOR, own_labels, pod_labels
@@ -64,7 +64,7 @@ def service_name(graph: InferenceGraph, service: GraphService) -> str:
 def service_notes(graph: InferenceGraph) -> tuple[str, ...]:
     """The settings of services for which no Service is created."""
     return tuple(
-        f"spec.services[{service.name}].modelRef: no Service for the model's endpoints is created"
+        about_service(service, f"spec.services[{service.name}].modelRef: no Service for the model's endpoints is created", "modelRef")
         for service in graph.services
         if service.spec.model_ref is not None
     )

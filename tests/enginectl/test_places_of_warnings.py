@@ -1,0 +1,90 @@
+"""Places: warnings and faults of a manifest are reported at the line that they are about, each once."""
+
+from pathlib import Path
+
+from enginectl.base.exit_codes import Exit
+from tests.enginectl.calling import Engine
+
+SET = """apiVersion: grove.io/v1alpha1
+kind: PodCliqueSet
+metadata: {name: one}
+spec:
+  replicas: 1
+  template:
+    resourceClaimTemplates:
+    - name: gpus
+      templateSpec: {spec: {devices: {requests: [{name: a, exactly: {deviceClassName: c}}]}}}
+    resourceSharing:
+    - {name: gpuz, scope: AllReplicas}
+    cliques:
+    - name: w
+      spec:
+        roleName: w
+        podSpec:
+          containers: [{name: main, image: "x:1"}]
+          restartPolicy: Never
+    - name: v
+      resourceSharing:
+      - {name: gpus, scope: PerReplica}
+      - {name: other, namespace: shared, scope: PerReplica}
+      spec:
+        roleName: v
+        podSpec:
+          containers: [{name: main, image: "x:1"}]
+          restartPolicy: OnFailure
+"""
+GRAPH = """apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: plain
+  annotations:
+    nvidia.com/enable-grove: "false"
+spec:
+  services:
+    idle:
+      componentType: worker
+      replicas: 0
+    model:
+      componentType: worker
+      modelRef: {name: m}
+      autoscaling: {enabled: true, minReplicas: 1, maxReplicas: 2}
+"""
+
+
+def warned(engine: Engine, folder: Path, text: str) -> list[str]:
+    """The warnings about a manifest, each with its line."""
+    (folder / "it.yaml").write_text(text)
+    shown = engine("diff", "-f", folder / "it.yaml", "--against", "empty")
+    prefix = f"warning: {folder / 'it.yaml'}:"
+    return [line.removeprefix(prefix) for line in shown.err.splitlines() if line.startswith(prefix)]
+
+
+def test_a_restart_policy_is_warned_about_at_its_own_line_in_every_clique(engine: Engine, tmp_path: Path) -> None:
+    text = "restartPolicy will be ignored, it will be set to Always"
+
+    assert [line for line in warned(engine, tmp_path, SET) if "restartPolicy" in line] == [f"18: {text}", f"27: {text}"]
+
+
+def test_a_shared_claim_template_that_the_set_does_not_have_is_named_with_the_nearest_one(engine: Engine, tmp_path: Path) -> None:
+    (line,) = (line for line in warned(engine, tmp_path, SET) if "claim template" in line)
+
+    path = "spec.template.resourceSharing[0].name"
+    assert line == f"11: {path}: the set has no claim template of this name; did you mean gpus? There is gpus"
+
+
+def test_warnings_about_a_graph_have_the_lines_of_its_services(engine: Engine, tmp_path: Path) -> None:
+    lines = warned(engine, tmp_path, GRAPH)
+
+    begins = {line.split(": ")[0]: line for line in lines}
+    assert "spec.services[idle].replicas" in begins["11"] and "spec.services[model].modelRef" in begins["14"]
+    assert "spec.services[model].autoscaling" in begins["15"] and "1" not in begins
+
+
+def test_replicas_of_the_wrong_type_are_one_fault(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "it.yaml").write_text(SET.replace("roleName: w", "replicas: x"))
+
+    shown = engine("diff", "-f", tmp_path / "it.yaml", "--against", "empty")
+
+    assert shown.code == Exit.FAILED
+    faults = [line for line in shown.err.splitlines() if "must be" in line]
+    assert faults == [f'engine: {tmp_path / "it.yaml"}:15: spec.template.cliques[0].spec.replicas: must be an integer, got "x"']
