@@ -16,7 +16,6 @@ from engine.plan import Wait
 from engine.resource import Body
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
-from resources.cluster_model.incomplete_gangs import IncompleteGangs
 from resources.cluster_model.pods import (
     PodSlots,
     WorkloadLog,
@@ -29,7 +28,7 @@ from resources.cluster_model.pods import (
     started,
     stays_as_it_is,
 )
-from resources.cluster_model.references import LISTED, PodReferences
+from resources.cluster_model.references import LISTED, IncompleteGangs, PodReferences
 from resources.model.pod_facts import PROTECTIONS, claims_of, facts_of, pod_spec_of, reserved_for
 from resources.ports.fabric import Fabric
 
@@ -105,14 +104,12 @@ class ModelledCluster:
         listed: Collection[str] = LISTED,
         gang_schedulers: Collection[str] = (),
     ) -> None:
-        """`room`: the nodes; None: they are not known, and every pod is assumed to have room.
+        """`room`: the nodes; None: they are not known, and every pod is assumed to have room. `listed`: see `PodReferences`.
 
-        `listed`: see `PodReferences`; `gang_schedulers`: see `IncompleteGangs`.
+        `gang_schedulers`: see `IncompleteGangs`.
         """
         enabled = tuple(fabrics)
-        self._incomplete_gangs = IncompleteGangs(gang_schedulers)
-        self._ungrouped: dict[ResourceId, None] = {}
-        """Pods whose gang is incomplete."""
+        self._gangs = IncompleteGangs(gang_schedulers)
         self._room, self._references = room, PodReferences(enabled, listed)
         self._store: ForecastStore | None = None
         self._slots = PodSlots(enabled, room.slot_kinds if room is not None else ())
@@ -202,8 +199,8 @@ class ModelledCluster:
         self._grown = {}
         for id in list(self._unclaimed):
             self._start_if_claimed(store, id)
-        for id in list(self._ungrouped):
-            self._start_if_grouped(store, id)
+        for id in self._gangs.released(store):
+            store.patch(id, {"status": {"conditions": []}})
         if self._room is not None:
             self._room.remove(gone)
             self._start_admitted(store, self._room.admitted())
@@ -264,8 +261,8 @@ class ModelledCluster:
             return
         if not facts.node and not self._has_references(store, live):
             self._unclaimed[live.id] = None
-        elif not facts.node and self._incomplete_gangs.lacking(store, live):
-            self._ungrouped[live.id] = None
+        elif not facts.node and self._gangs.keeps(store, live):
+            return
         elif stays_as_it_is(facts):
             if self._room is None or not self._room.is_explained(live.uid):
                 self._used.add(Assumption.FAILURES_STAY)
@@ -293,26 +290,13 @@ class ModelledCluster:
             if live is not None and live.deleting_since is None:
                 self._start_pod(store, live)
 
-    def _start_if_grouped(self, store: ForecastStore, id: ResourceId) -> None:
-        """Start a pod whose gang was incomplete, if it is complete now."""
-        live = store.find(id)
-        if live is None or live.deleting_since is not None:
-            del self._ungrouped[id]
-        elif not self._incomplete_gangs.lacking(store, live):
-            del self._ungrouped[id]
-            store.patch(id, {"status": {"conditions": []}})
-
     def unstarted(self) -> Mapping[ResourceId, tuple[Wait, ...]]:
         """Root -> for each PodClique with pods that refer to what does not exist, what that is; each that lacks pods of a gang."""
         if (store := self._store) is None:
             return {}
-
-        def present(ids: Iterable[ResourceId]) -> Iterator[tuple[ResourceId, Live]]:
-            pods = (pod for id in ids if (pod := store.find(id)) is not None and pod.deleting_since is None)
-            return ((self._root_of(pod), pod) for pod in pods)
-
-        missing = self._references.shortages(store, present(self._unclaimed))
-        incomplete = self._incomplete_gangs.shortages(store, present(self._ungrouped))
+        pods = (pod for id in self._unclaimed if (pod := store.find(id)) is not None and pod.deleting_since is None)
+        missing = self._references.shortages(store, ((self._root_of(pod), pod) for pod in pods))
+        incomplete = self._gangs.shortages(store, self._root_of)
         return {root: (*missing.get(root, ()), *incomplete.get(root, ())) for root in {**missing, **incomplete}}
 
     def _has_references(self, store: ForecastStore, pod: Live) -> bool:

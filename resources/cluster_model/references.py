@@ -1,7 +1,7 @@
-"""PodReferences: the objects that pods name and without which they do not start, in one forecast."""
+"""What pods need besides room to start, in one forecast: the objects that they name, and the other pods of their gang."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from engine.forecast.store import ForecastStore
@@ -12,6 +12,7 @@ from engine.reason import Reason
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.cluster_model.pods import claim_of, claims_from_templates, is_claim_for
+from resources.model.gang_scheduling import shortfalls
 from resources.model.pod_facts import claims_of
 from resources.ports.fabric import Fabric
 
@@ -68,6 +69,63 @@ class PodReferences:
             id = kinds.PODCLIQUE.id(namespace, clique)
             waits.setdefault(root, []).append(Wait(id, why, blocked=True, reason=Reason.REFERENCE_MISSING))
         return {root: tuple(listed) for root, listed in waits.items()}
+
+
+class IncompleteGangs:
+    """The gangs in one forecast that list fewer pods of a clique than its minimum: their scheduler places none of them that waits.
+
+    A gang lists as many pods of a clique as the clique has by its own number.
+    """
+
+    def __init__(self, schedulers: Collection[str]) -> None:
+        """`schedulers`: the names of those that place a PodGang only with the minimum of each of its pod groups."""
+        self._schedulers = frozenset(schedulers)
+        self._waiting: dict[ResourceId, None] = {}
+        self._read: dict[ResourceId, tuple[Live, Mapping[str, tuple[int, int]]]] = {}
+        """PodGang -> the object that was read last, and what it lacks: it is asked once for each of its pods."""
+
+    def keeps(self, store: ForecastStore, pod: Live) -> bool:
+        """Whether a pod without a node waits for others of its gang. It is taken note of."""
+        if not self._lacking(store, pod):
+            return False
+        self._waiting[pod.id] = None
+        return True
+
+    def released(self, store: ForecastStore) -> list[ResourceId]:
+        """The pods that have waited and that wait no longer."""
+        pods = {id: self._waiting_pod(store, id) for id in self._waiting}
+        released = [id for id, pod in pods.items() if pod is not None and not self._lacking(store, pod)]
+        for id in (*released, *(id for id, pod in pods.items() if pod is None)):
+            del self._waiting[id]
+        return released
+
+    def shortages(self, store: ForecastStore, root_of: Callable[[Live], ResourceId]) -> Mapping[ResourceId, tuple[Wait, ...]]:
+        """Root -> for each PodClique with fewer pods than its minimum, how many pods of its gang that stops."""
+        pods = [pod for id in self._waiting if (pod := self._waiting_pod(store, id)) is not None]
+        lacking = ((pod, name, numbers) for pod in pods for name, numbers in self._lacking(store, pod).items())
+        counts = Counter((root_of(pod), kinds.PODCLIQUE.id(pod.id.namespace, name), numbers) for pod, name, numbers in lacking)
+        waits: dict[ResourceId, list[Wait]] = {}
+        for (root, id, (has, least)), count in counts.items():
+            why = f"{count} pod{'s' if count > 1 else ''} of its gang cannot start: it has {has} of its minimum of {least}"
+            waits.setdefault(root, []).append(Wait(id, why, blocked=True, reason=Reason.GANG_INCOMPLETE))
+        return {root: tuple(listed) for root, listed in waits.items()}
+
+    def _waiting_pod(self, store: ForecastStore, id: ResourceId) -> Live | None:
+        pod = store.find(id)
+        return pod if pod is not None and pod.deleting_since is None else None
+
+    def _lacking(self, store: ForecastStore, pod: Live) -> Mapping[str, tuple[int, int]]:
+        """Pod group of a pod's gang -> the numbers of its pods and of its minimum, for those with fewer; empty if the pod may be placed."""
+        if mapping(pod.body.get("spec")).get("schedulerName") not in self._schedulers:
+            return {}
+        gang = store.find(kinds.PODGANG.id(pod.id.namespace, pod.labels.get(labels.PODGANG, "")))
+        if gang is None:
+            return {}
+        read, lacking = self._read.get(gang.id, (None, {}))
+        if read is not gang:
+            lacking = shortfalls(gang.body)
+            self._read[gang.id] = gang, lacking
+        return lacking
 
 
 def _unmade_claims(store: ForecastStore, pod: Live) -> list[tuple[str, ResourceId]]:
