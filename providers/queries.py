@@ -18,7 +18,7 @@ from resources.install.permissions import Permission
 from resources.ports.checks import Query, QueryResult, QueryResults, ServedApis
 
 ACCESS_REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
-MAX_ERROR = 200
+MAX_ERROR = 400
 """Characters of an error message that are kept."""
 CONCURRENCY = 16
 """How many reads are under way at a time."""

@@ -1,11 +1,12 @@
 """Alike: groups operations that differ in numbers only, so that they are reported once, with an example and a count."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from engine.ids import ResourceId
 from engine.plan import Wait
+from engine.reason import Reason
 from engine.report.fields import json_text
 from engine.report.model import Step
 
@@ -17,6 +18,8 @@ TOKEN = re.compile(r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}\b(?!-)|\?{5})")
 """The random-looking suffix of a pod's name, and what stands for one that is not known."""
 FEW = 3
 """The items of groups smaller than this are listed individually."""
+NEEDED = "what they need could not be listed completely"
+"""Why objects wait that need different kinds which were not listed."""
 
 
 def steps_alike(steps: Iterable[Step]) -> list[tuple[Step, ...]]:
@@ -47,11 +50,18 @@ def waits_alike(waits: Iterable[E]) -> list[tuple[E, ...]]:
 
 
 def waits_with_one_reason(waits: Iterable[Wait]) -> list[tuple[Wait, ...]]:
-    """Deferred or pending objects of any kind in groups whose reasons differ in numbers only."""
+    """Deferred or pending objects of any kind in groups whose reasons differ in numbers only, or in the kinds that are not listed."""
     groups: dict[tuple[object, ...], list[Wait]] = {}
     for wait in waits:
-        groups.setdefault((wait.id.namespace, wait.reason, blurred(wait.why)), []).append(wait)
+        what = "" if wait.reason is Reason.NOT_LISTED else blurred(wait.why)
+        groups.setdefault((wait.id.namespace, wait.reason, what), []).append(wait)
     return list(map(tuple, groups.values()))
+
+
+def shared_reason(waits: Sequence[Explained]) -> str:
+    """The reason of a group: one text, or `NEEDED` where they need different kinds that are not listed."""
+    texts = [wait.why for wait in waits]
+    return spread(texts) if len({blurred(text) for text in texts}) == 1 else NEEDED
 
 
 def grouped(items: Iterable[T], pattern: Callable[[T], object]) -> list[tuple[T, ...]]:

@@ -15,6 +15,7 @@ from engine.report.alike import spread, waits_alike
 from engine.report.meaning import advice
 from engine.report.model import SEVERITY, Report, RootReport
 from engine.report.text import group_name
+from engine.report.unlisted import unlisted_by_cause
 
 
 class ImpedimentKind(StrEnum):
@@ -57,8 +58,8 @@ def impediments_of(report: Report) -> list[Impediment]:
         *(Impediment(ImpedimentKind.FAILED, root.error, root.root) for root in report.roots if root.error),
         *(Impediment(ImpedimentKind.FAULT, problem, root.root) for root in report.roots for problem in root.problems),
         *(
-            Impediment(ImpedimentKind.INCOMPLETE, f"{kind} objects could not be listed completely ({why}); none of them is deleted")
-            for kind, why in report.incomplete.items()
+            Impediment(ImpedimentKind.INCOMPLETE, f"{kinds} objects could not be listed completely ({why}); none of them is deleted")
+            for kinds, why in unlisted_by_cause(report.incomplete).items()
         ),
         *(blocker for root in report.roots for blocker in _waiting(ImpedimentKind.BLOCKED, root, root.blocked)),
         *(

@@ -10,12 +10,13 @@ from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.operation import Cause, Release, WriteStatus
 from engine.plan import Enforcement, Judgement, Objection, Violation, Wait
-from engine.report.alike import spread, waits_with_one_reason
+from engine.report.alike import shared_reason, spread, waits_with_one_reason
 from engine.report.fields import field_text, shown_fields
 from engine.report.forecast_text import conclusion, forecast_lines, has_effect, total_text
 from engine.report.meaning import headline, listed, meanings
 from engine.report.model import NEW_ROOT, Report, RootReport, Step
 from engine.report.printable import TO_DO, Line, clipped, counted, printable, totals
+from engine.report.unlisted import unlisted_by_cause
 from engine.verb import Verb
 
 MARKS: Mapping[str, str] = {
@@ -92,8 +93,8 @@ def refusals(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     for objection in report.objections:
         yield Line(objection_text(objection), "bad")
     yield from judgement_lines(report.judgement, verbose=verbose)
-    for kind, why in report.incomplete.items():
-        yield Line(f"incomplete: {kind} objects could not be listed completely ({clipped(why, REASON)}); none of them is deleted", "bad")
+    for kinds, why in unlisted_by_cause(report.incomplete).items():
+        yield Line(f"incomplete: {kinds} objects could not be listed completely ({clipped(why, PROBLEM)}); none of them is deleted", "bad")
 
 
 def root_lines(root: RootReport, forecast: Forecast | None, *, verbose: bool, with_kind: bool = False) -> Iterator[Line]:
@@ -197,7 +198,7 @@ def wait_lines(root: ResourceId, waits: Sequence[Wait], verbose: bool, word: str
     width = column_width(names)
     limit = PROBLEM if word == "blocked" else REASON
     for group, name in zip(groups, names, strict=True):
-        why = clipped(spread(wait.why for wait in group), limit)
+        why = clipped(shared_reason(group), limit)
         until = min((wait.until for wait in group if wait.until), default=None)
         end = f" (until {until:%Y-%m-%dT%H:%M:%SZ})" if until else ""
         code = f"{group[0].reason}: " if group[0].reason else ""

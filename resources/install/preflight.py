@@ -35,6 +35,13 @@ GRAPH_STORAGE: Final = "storage of DynamoGraphDeployments"
 READS: Final = frozenset({"get", "list", "watch"})
 INSTALL: Final = "engine manifests crds | kubectl apply --server-side -f -"
 ROLES: Final = "engine manifests rbac | kubectl apply -f -"
+FEW: Final = 3
+"""Permissions for which the commands that grant them are given; of more the pattern is."""
+GRANT_ALL: Final = (
+    f"for the engine's own account: {ROLES}; for anybody, with the verbs and resources above: kubectl create clusterrole NAME --verb=VERBS "
+    "--resource=RESOURCE, then kubectl create clusterrolebinding NAME --clusterrole=NAME --user=USER (where a namespace is named: role, "
+    "rolebinding and -n NAMESPACE)"
+)
 
 
 def checks(
@@ -175,14 +182,14 @@ def _kinds_of(scheduler: Scheduler) -> Iterator[tuple[Kind, str]]:
 
 def _permissions(rights: Rights) -> Iterator[Check]:
     """A check for each permission with denied verbs, and one check for all permissions that are granted completely."""
+    lacking = sum(bool(denied) and not isinstance(denied, str) for denied in rights.values())
     for permission, denied in sorted(rights.items(), key=lambda item: (item[0].kind.group, item[0].resource)):
         subject = f"permissions on {_resource(permission)}"
         if isinstance(denied, str):
             yield unknown(Severity.WARNING, subject, denied)
         elif denied:
-            yield Check(
-                Severity.WARNING, subject, CheckResult.BAD, f"may not {', '.join(denied)}{_place(permission)}", _grant(permission, denied)
-            )
+            remedy = _grant(permission, denied) if lacking <= FEW else GRANT_ALL
+            yield Check(Severity.WARNING, subject, CheckResult.BAD, f"may not {', '.join(denied)}{_place(permission)}", remedy)
     granted = [permission for permission, denied in rights.items() if denied == ()]
     if granted:
         count = sum(len(permission.verbs) for permission in granted)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.plan import Enforcement, Judgement, Violation
+from resources.base.texts import some
 from resources.plan_policies.expressions import Answer, Expressions, RuleSubject
 from resources.plan_policies.plan_data import Data, PlanData, SetData
 from resources.schema.plan_policy import MatchCondition, PlanPolicy, RuleScope, Validation
@@ -37,7 +38,10 @@ def judge(policies: Sequence[PlanPolicy], plan: PlanData, expressions: Expressio
         return Judgement()
     notes: list[str] = []
     whole = plan.plan_of(plan.sets)
-    violations = [violation for policy in policies for violation in _Judge(policy, plan, whole, expressions, notes).violations()]
+    judges = [_Judge(policy, plan, whole, expressions, notes) for policy in policies]
+    violations = [violation for each in judges for violation in each.violations()]
+    if unmatched := [each.policy.metadata.name for each in judges if not each.has_judged]:
+        notes.append(f"no workload that changes matches {some(unmatched)}")
     return Judgement(tuple(replace(each, waived=waivers.get(each.rule, "")) for each in violations), tuple(notes))
 
 
@@ -50,6 +54,8 @@ class _Judge(Struct, eq=False):
     """The data of the plan with all sets."""
     expressions: Expressions
     notes: list[str] = field(default_factory=list)
+    has_judged: bool = False
+    """Whether a set matches, or a condition could not be evaluated."""
 
     def violations(self) -> Iterator[Violation]:
         """The violations of all rules; none if the policy judges none of the sets."""
@@ -57,6 +63,7 @@ class _Judge(Struct, eq=False):
         for each in self.plan.sets:
             matches, faults = self._matches(each)
             yield from faults
+            self.has_judged |= matches or bool(faults)
             if matches:
                 matching.append(each)
         if matching:

@@ -33,14 +33,15 @@ def figures(observed: Observed | None, plan: Plan, configuration: Configuration)
     counted: Counter[Figure] = Counter(_of_plan(observed, plan))
     if observed is None:
         return counted
+    domains = tuple(domain_statuses(observed, plan, configuration))
     if observed.root.uid:
-        counted["roots", observed.root.id.kind, state_of(observed, plan)] += 1
+        counted["roots", observed.root.id.kind, state_of(observed, plan, domains)] += 1
     for part in observed.slices.values():
         counted.update(part.index("figures", _of_slice))
     gang_changes = Counter(operation.verb for operation in plan.operations if operation.id.kind == PODGANG.name)
     wanted = sum(sum(live.deleting_since is None for live in part.of(PODGANG.name)) for part in observed.slices.values())
     counted["gangs_wanted",] += wanted + gang_changes[Verb.CREATE] - gang_changes[Verb.DELETE]
-    for domain in domain_statuses(observed, plan, configuration):
+    for domain in domains:
         if _is_counted_here(observed, domain):
             counted.update(_of_domain(domain))
     return counted

@@ -24,9 +24,12 @@ STATES: Final = ("faulty", "denied", "deleting", "changing", "blocked", "later",
 `faulty`: a user has to correct it, or an internal error prevents a plan; `denied`: a guard refuses its plan; `deleting`: it is being
 deleted; `changing`: the next pass changes objects; `blocked`: an operation is due and somebody else has to act first; `later`: an operation
 is due and a later pass does it; `pending`: the cluster has something to do; `degraded`: nothing is left to do, and an alarm says what is
-wrong all the same; `completed`: nothing is left to do, for all its pods have completed; `settled`: nothing is left to do.
+wrong all the same, or it only waits while pods are cut off from their domain; `completed`: nothing is left to do, for all its pods have
+completed; `settled`: nothing is left to do.
 """
 
+WAITING: Final = ("later", "pending")
+"""The states in which a root waits for a later pass, or for the cluster."""
 ALL_READY: Final[Mapping[str, datetime]] = {}
 """Owner's uid -> since when one of its pods is not ready: empty, because all are."""
 
@@ -106,7 +109,7 @@ def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = 
     pods = [facts_of(live) for live in lives_of(observed, "Pod")]
     return WorkloadSummary(
         observed.root.id,
-        state_of(observed, plan),
+        state_of(observed, plan, domains),
         observed.root.created_at if observed.root.uid else None,
         int((body.get("spec") or {}).get("replicas", 0)),
         int(status.get("availableReplicas", 0)),
@@ -139,8 +142,8 @@ def problems_of(plan: Plan) -> tuple[str, ...]:
     return (*plan.problems, *plan.faults, *errors, *(objection.message for objection in plan.objections))
 
 
-def state_of(observed: Observed, plan: Plan) -> str:
-    """The most severe of `STATES` that applies to a root."""
+def state_of(observed: Observed, plan: Plan, domains: Iterable[DomainStatus] = ()) -> str:
+    """The most severe of `STATES` that applies to a root, which uses these domains."""
     applies = {
         "faulty": bool(plan.problems or plan.faults) or plan.error is not None,
         "denied": bool(plan.objections),
@@ -153,6 +156,8 @@ def state_of(observed: Observed, plan: Plan) -> str:
         "settled": True,
     }
     state = next(state for state in STATES if applies.get(state))
+    if state in WAITING and any(domain.cut is not None for domain in domains):
+        return "degraded"
     return "completed" if state == "settled" and _has_completed(observed) else state
 
 

@@ -34,9 +34,11 @@ def test_status_and_why_name_the_pods_of_a_deleted_domain_and_the_command_that_m
     box.delete(COMPUTE_DOMAIN, "demo-0")
     box.wait_for(kinds.POD, crashing, name)
     domain, pod = engine("why", "computedomain/demo-0"), engine("why", f"pod/{name}")
-    text, entry = engine("status"), domains(engine("status", "-o", "json"))["demo-0"]
+    text, document = engine("status"), engine("status", "-o", "json")
+    entry = domains(document)["demo-0"]
 
     remedy = f"delete it: kubectl -n default delete pod {name}"
+    assert [workload["state"] for workload in document.document["workloads"]] == ["degraded"]
     assert f"NVLink is cut for 1 pod ({name}) since " in text.out and remedy in text.out
     assert (entry["cutOff"]["pods"], entry["cutOff"]["link"], entry["cutOff"]["do"]) == ([name], "NVLink", remedy)
     for answer in (domain, pod):

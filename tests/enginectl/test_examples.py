@@ -44,7 +44,7 @@ EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("[0-9]*/READM
 PACKAGES = [path for path in EXAMPLES if (path / "pyproject.toml").exists()]
 """Examples of plug-ins, whose kinds no cluster here serves."""
 WORKLOADS = [path for path in EXAMPLES if path not in PACKAGES]
-GANGS = ROOT / "examples" / "12-native-gangs"
+GANGS = ROOT / "examples" / "11-native-gangs"
 """It needs gangs of kube-scheduler: `test_native_gangs_example.py` runs it, and `tests/stories/test_native_gangs_on_a_control_plane.py`."""
 IN_MEMORY = [path for path in WORKLOADS if path != GANGS]
 KINDS: dict[str, Kind] = {"pcs": PODCLIQUESET, "pcsg": SCALING_GROUP, "computedomain": COMPUTE_DOMAIN, "dgd": DYNAMO_GRAPH}
@@ -56,7 +56,7 @@ CREATED_BY_OTHERS = {"07-lws-volcano": 5}
 """Example -> the pods that other controllers create."""
 AUTO = ROOT / "examples" / "04-auto-mnnvl"
 NAMED = ROOT / "examples" / "05-annotated-domain"
-BANDWIDTH = ROOT / "examples" / "11-nvbandwidth"
+BANDWIDTH = ROOT / "examples" / "10-nvbandwidth"
 
 LIKE_THE_SANDBOX = replace(FAST, nodes=10, driver=DriverOptions(imex_start=0.0))
 
@@ -313,6 +313,12 @@ def test_the_launcher_of_the_bandwidth_test_starts_after_its_workers_and_has_no_
     assert moment(worker, "Ready") <= moment(launcher, "Initialized")
     assert [one["args"] for one in launcher["spec"]["initContainers"]] == [["--podcliques=nvbandwidth-0-worker:2"]]
     assert worker["spec"]["resourceClaims"] and "resourceClaims" not in launcher["spec"]
+
+
+def test_the_examples_are_numbered_without_gaps() -> None:
+    numbered = (path.name.partition("-")[0] for path in sorted((ROOT / "examples").iterdir()) if path.name[0].isdigit())
+
+    assert [int(number) for number in numbered] == list(range(len(EXAMPLES)))
 
 
 def test_every_example_is_small_enough_to_read_standing_up() -> None:

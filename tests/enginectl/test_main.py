@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from engine.report.text import MARKS
 from engine.version import VERSION
 from enginectl.base.exit_codes import MEANINGS, Exit, worst
 from enginectl.base.runner import run
@@ -305,3 +306,10 @@ def test_the_user_guide_lists_the_same_codes() -> None:
     codes = re.findall(r"^\| `(\d+)` \|", (ROOT / "docs" / "user-guide.md").read_text(), re.MULTILINE)
 
     assert [int(code) for code in codes] == sorted(code.value for code in Exit)
+
+
+@pytest.mark.parametrize("command", ["diff", "show", "sync", "delete"])
+def test_the_help_explains_the_signs_of_reports(engine: Engine, command: str) -> None:
+    explained = " ".join(engine(command, "-h").out.split()).partition("Signs: ")[2]
+
+    assert all(f"{sign} " in explained for sign in MARKS.values())

@@ -193,7 +193,7 @@ def test_on_a_cluster_without_our_kinds_the_message_says_how_to_install_them(bar
     refused: tuple[tuple[tuple[str | Path, ...], str], ...] = ((("sync",), any_of), (("sync", "-f", FIRST), asked), (("run",), any_of))
     for words, line in refused:
         answer = engine(*words)
-        assert (answer.code, answer.out) == (Exit.FAILED, "") and f"engine: {line}" in answer.messages
+        assert (answer.code, answer.out) == (Exit.PREFLIGHT, "") and f"engine: {line}" in answer.messages
     preview, status = engine("diff", "-f", FIRST, "--detailed-exitcode"), engine("status")
     assert (preview.code, status.code) == (Exit.STUCK, Exit.DONE)
     assert "blocked" in preview.out and "the cluster does not serve PodCliqueSet of grove.io/v1alpha1" in preview.out

@@ -301,3 +301,10 @@ def test_guards_are_told_in_the_same_form(box: Box, engine: Engine) -> None:
     assert (denied["rule"], denied["object"]["name"]) == ("delete-budget", "first")
     assert denied["message"].startswith("1 unintended deletes, 0 allowed")
     assert f"  denied by delete-budget: {denied['message']}" in engine(*words).out.splitlines()
+
+
+def test_policies_that_match_no_workload_say_so(engine: Engine, written: Any) -> None:
+    elsewhere = {"matchConditions": [{"name": "production", "expression": "set.namespace == 'production'"}]}
+    answer = engine(*OFFLINE, "--policy", written(policy(FEW, name="prod", **elsewhere), policy(FEW, params={"most": 9})))
+
+    assert (answer.code, answer.out.splitlines()[0]) == (Exit.DONE, "note: no workload that changes matches prod")

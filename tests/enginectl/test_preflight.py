@@ -168,3 +168,33 @@ def test_every_check_that_is_not_good_says_what_to_do(half_box: Box, engine: Eng
 
     assert len(not_good) > 4
     assert [check for check, remedy in not_good.items() if not remedy] == []
+
+
+def remedies(answer: CommandResult) -> list[str]:
+    """What a table says that is to be done."""
+    return [line.strip() for line in answer.out.splitlines() if line.strip().startswith("do: ")]
+
+
+def test_a_remedy_of_several_checks_is_written_once(bare_box: Box, engine: Engine, tmp_path: Path) -> None:
+    assert remedies(engine("preflight")).count("do: engine manifests crds | kubectl apply --server-side -f -") == 1
+
+
+def test_many_missing_permissions_have_one_remedy_and_no_text_is_cut(box: Box, engine: Engine, tmp_path: Path) -> None:
+    for verb in ("delete", "patch"):
+        box.deny(verb=verb)
+    for kind, _ in UNREADABLE:
+        box.deny(verb="list", resource=kind.plural)
+    answer = engine("preflight", "--config", configured(tmp_path, auto=True))
+
+    said = remedies(answer)
+    assert len(set(said)) == len(said) and sum("kubectl create clusterrole " in line for line in said) == 2
+    assert "…" not in answer.out
+
+
+def test_what_cannot_be_judged_for_one_reason_is_one_row(box: Box, engine: Engine) -> None:
+    box.deny(verb="create", resource="selfsubjectaccessreviews")
+    answer = engine("preflight")
+
+    assert answer.out.count('cannot create resource "selfsubjectaccessreviews"') <= 2
+    assert answer.out.count("engine manifests rbac prints the roles that allow it") >= 1
+    assert "permissions on " in answer.out and " more  " in answer.out

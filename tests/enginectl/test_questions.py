@@ -149,3 +149,41 @@ def test_nothing_is_asked_with_yes_or_if_nothing_is_deleted(serving: Box, tmp_pa
         code = person.end()
 
     assert (code, QUESTION in person.text) == (Exit.DONE, False)
+
+
+def test_a_workload_that_has_left_the_files_is_asked_about_as_delete_asks(box: Box, engine: Engine, tmp_path: Path) -> None:
+    (folder := tmp_path / "files").mkdir()
+    for name in ("web", "other"):
+        (folder / f"{name}.yaml").write_text(manifest(tmp_path, name=name).read_text())
+    applied = ("sync", "-f", folder, "--prune", "--applyset", "team")
+    assert engine(*applied).code == Exit.DONE
+    (folder / "other.yaml").unlink()
+
+    with terminal(box, *applied) as person:
+        person.read_until("Delete this workload? [y/N]")
+        person.answer("n")
+        refused = person.end()
+    (folder / "web.yaml").write_text(manifest(tmp_path, image=NEW).read_text())
+    with terminal(box, *applied) as another:
+        another.read_until("Apply this, and delete this workload? [y/N]")
+        another.answer("n")
+        another.end()
+    with terminal(box, "delete", "other") as third:
+        third.read_until("Delete this workload? [y/N]")
+        third.answer("n")
+        third.end()
+
+    assert refused == Exit.FAILED and sorted(box.names(PODCLIQUESET)) == ["other", "web"]
+    assert all("not applied; nothing was written" in each.text for each in (person, another, third))
+
+
+def test_on_a_terminal_the_log_format_of_the_configuration_leaves_text(serving: Box, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("logFormat: json\n")
+    with terminal(serving, "diff", "-v", "--config", config) as person:
+        text = person.end(), person.text
+    with terminal(serving, "diff", "-v", "--config", config, "--log-format", "json") as asking:
+        asking.end()
+
+    assert text[0] == Exit.DONE and '{"' not in text[1] and "exit 0: done" in text[1]
+    assert '{"' in asking.text

@@ -164,3 +164,29 @@ def test_a_reader_sees_how_a_deletion_that_has_begun_goes_on(box: Box, engine: E
 
     assert reader.document["roots"] == complete.document["roots"]
     assert reader.document["forecast"] == complete.document["forecast"]
+
+
+def few_rights(box: Box) -> None:
+    """Take all rights to list away, but for sets."""
+    for kind in kinds.KINDS:
+        if kind.plural != kinds.PODCLIQUESET.plural:
+            box.deny(verb="list", resource=kind.plural)
+
+
+def test_with_few_rights_one_line_names_the_kinds_and_the_whole_remedy(box: Box, engine: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "set.yaml"
+    file.write_text(json.dumps(changed()))
+    assert engine("sync", "-f", file).code == Exit.DONE
+    few_rights(box)
+    remedy = "engine manifests rbac prints the roles that allow it"
+
+    status, diff = engine("status"), engine("diff")
+
+    assert (status.code, diff.code) == (Exit.INCOMPLETE, Exit.INCOMPLETE)
+    for text in (status.err, diff.out):
+        (line,) = [line for line in text.splitlines() if remedy in line]
+        assert "PodClique, PodCliqueScalingGroup, PodGang" in line and "could not be listed completely" in line
+    assert status.out.count("could not be listed completely") == 1 == status.out.count("do: grant the right")
+    (blocked,) = [line for line in diff.out.splitlines() if "! blocked" in line]
+    assert "objects: " in blocked and blocked.endswith("do: grant the right to list them, or wait until the API server can")
+    assert "Pod/web-0-worker" not in diff.out and "web-0-worker" in engine("diff", "-v").out

@@ -19,7 +19,6 @@ from enginectl.base.terminal import ask, can_ask
 from enginectl.wiring.configuration import Wiring
 from resources.preview.pod_patterns import with_patterns
 
-QUESTION = "Apply this?"
 UNBOUND = "the forecast has no end: what is done after its last pass was not shown"
 ASKED_ABOUT = (Verb.DELETE, Verb.REPLACE)
 """The verbs that need a yes. A restart of a pod is a delete, too."""
@@ -63,14 +62,29 @@ def question_gate(wiring: Wiring, is_cancelled: Callable[[], bool]) -> Gate:
             return None
         for line in text(with_patterns(seen.report), verbose=wiring.options.verbose):
             terminal.notice(line)
-        if await ask(QUESTION, is_cancelled):
-            return None
-        if is_cancelled():
-            return Exit.INTERRUPTED
-        terminal.error("not applied; nothing was written")
-        return Exit.FAILED
+        return await answered(seen, is_cancelled)
 
     return gate
+
+
+async def answered(seen: Preview, is_cancelled: Callable[[], bool]) -> Exit | None:
+    """The exit code of who does not agree to what was shown; None for a yes."""
+    if await ask(question_of(seen), is_cancelled):
+        return None
+    if is_cancelled():
+        return Exit.INTERRUPTED
+    terminal.error("not applied; nothing was written")
+    return Exit.FAILED
+
+
+def question_of(seen: Preview) -> str:
+    """What people are asked: the workloads that go are counted, whichever command removes them."""
+    removed = set(seen.intent.removals)
+    if not removed:
+        return "Apply this?"
+    workloads = "this workload" if len(removed) == 1 else f"these {len(removed)} workloads"
+    others = any(root.steps for root in seen.report.roots if removed.isdisjoint((root.root, root.parent)))
+    return f"Apply this, and delete {workloads}?" if others else f"Delete {workloads}?"
 
 
 def removes(seen: Preview) -> bool:

@@ -3,16 +3,15 @@
 import anyio
 
 from engine.focus import Focus
-from enginectl.actions.consent import Consent
+from enginectl.actions.consent import Consent, answered
 from enginectl.actions.diff import Saving, write_report
 from enginectl.actions.gates import Gate
 from enginectl.actions.preview import Preview, PreviewRequest
 from enginectl.actions.reporting import Outputs
 from enginectl.actions.sync import Patience, dry_run, sync
-from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, UsageError
 from enginectl.base.options import OutputFormat, ReportFormat
-from enginectl.base.terminal import ask, can_ask
+from enginectl.base.terminal import can_ask
 from enginectl.input.deletion import Deletion
 from enginectl.input.plan_policies import Policies
 from enginectl.input.roots import NO_ROOTS
@@ -87,13 +86,6 @@ def gate(wiring: Wiring, stop: anyio.CancelScope, *, is_confirmed: bool) -> Gate
         if not seen.intent.removals:
             return None
         write_report(wiring, seen.report, seen.result.now, ReportFormat.TEXT)
-        workloads = len(seen.intent.removals)
-        question = f"Delete {'this workload' if workloads == 1 else f'these {workloads} workloads'}?"
-        if is_confirmed or await ask(question, lambda: stop.cancel_called):
-            return None
-        if stop.cancel_called:
-            return Exit.INTERRUPTED
-        terminal.error("nothing was deleted")
-        return Exit.FAILED
+        return None if is_confirmed else await answered(seen, lambda: stop.cancel_called)
 
     return judge

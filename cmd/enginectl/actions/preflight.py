@@ -1,7 +1,7 @@
 """`engine preflight`: checks whether a cluster has what the configuration needs."""
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -101,24 +101,46 @@ def exit_code(results: Sequence[Check]) -> Exit:
 
 HEADERS = ("LEVEL", "RESULT", "CHECK", "FOUND")
 TONES = {CheckResult.GOOD: "", CheckResult.BAD: "bad", CheckResult.UNKNOWN: "later"}
-MAX_CELL = 120
-"""Characters of a cell; a finding may have three times as many."""
+MAX_CELL, MAX_FINDING = 120, 500
+"""Characters of a cell, and of a finding: it may be what an API server says, with what to do at its end."""
 MAX_REMEDY = 600
 """Characters of a remedy. It may contain several commands, and a command that is cut helps nobody."""
 
 
 def check_lines(checks: Sequence[Check]) -> Iterator[Line]:
-    """The table of checks, and below each row that is not good what to do about it."""
+    """The table of checks, and below each row that is not good what to do about it.
+
+    A remedy is written once: below the last of the rows one after another that have it; later rows refer to it. So is a finding that
+    several checks could not be judged for.
+    """
+    runs = [tuple(run) for _, run in groupby(with_unknown_together(checks), remedy_of)]
     rows = [
-        (str(check.level), str(check.outcome), clipped(check.subject, MAX_CELL), clipped(check.finding, MAX_CELL * 3)) for check in checks
+        [(str(check.level), str(check.outcome), clipped(check.subject, MAX_CELL), clipped(check.finding, MAX_FINDING)) for check in run]
+        for run in runs
     ]
-    widths = [*column_widths([HEADERS, *rows])[:-1], 0]
+    widths = [*column_widths([HEADERS, *chain.from_iterable(rows)])[:-1], 0]
     indent = " " * (widths[0] + widths[1] + 6)
+    written: dict[str, str] = {}
     yield Line(aligned(HEADERS, widths), "head")
-    for check, row in zip(checks, rows, strict=True):
-        yield Line(aligned(row, widths), TONES[check.outcome])
-        if check.remedy and check.outcome is not CheckResult.GOOD:
-            yield Line(f"{indent}do: {clipped(check.remedy, MAX_REMEDY)}", "faint")
+    for run, cells in zip(runs, rows, strict=True):
+        yield from (Line(aligned(row, widths), TONES[check.outcome]) for check, row in zip(run, cells, strict=True))
+        remedy, last = remedy_of(run[-1]), cells[-1][2]
+        if remedy:
+            yield Line(f"{indent}do: {f'as for {written[remedy]}' if remedy in written else clipped(remedy, MAX_REMEDY)}", "faint")
+            written.setdefault(remedy, last)
+
+
+def remedy_of(check: Check) -> str:
+    """What to do about a check that is not good; empty if it is."""
+    return check.remedy if check.outcome is not CheckResult.GOOD else ""
+
+
+def with_unknown_together(checks: Iterable[Check]) -> Iterator[Check]:
+    """The checks; of those one after another that could not be judged for one reason only the first, which counts the others."""
+    for _, run in groupby(checks, lambda check: (check.level, check.outcome, check.finding, check.remedy)):
+        first, *others = run
+        are_one = others and first.outcome is CheckResult.UNKNOWN
+        yield from (replace(first, subject=f"{first.subject} and {len(others)} more"),) if are_one else (first, *others)
 
 
 def check_entry(check: Check) -> dict[str, Any]:
@@ -128,7 +150,7 @@ def check_entry(check: Check) -> dict[str, Any]:
         "result": str(check.outcome),
         "check": check.subject,
         "found": check.finding,
-        "remedy": check.remedy if check.outcome is not CheckResult.GOOD else "",
+        "remedy": remedy_of(check),
     }
 
 

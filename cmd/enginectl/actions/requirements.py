@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from engine.errors import ClusterError, InputError
+from engine.errors import ClusterError
 from engine.ids import Kind
 from engine.runtime.provider import Provider
 from enginectl.base import terminal
@@ -16,12 +16,12 @@ from resources.registry import is_managed
 async def require(wiring: Wiring, provider: Provider, selection: Selection, asked: Collection[str] = ()) -> None:
     """Check the cluster before the lease is taken. `asked` are the kinds of the roots in the user's manifests.
 
-    Raises `InputError` if it serves none of our kinds or not those of the manifests, and `MissingRequirement`.
+    Raises `MissingRequirement` if it serves none of our kinds, not those of the manifests, or not what the configuration needs.
     """
     managed = [kind for kind in ROOTS if is_managed(kind, wiring.configuration)]
     named = [kind for kind in managed if kind.name in asked]
     if message := await unserved_roots(provider, named) or await nothing_served(provider, managed):
-        raise InputError(message)
+        raise MissingRequirement(message)
     if message := await unserved_roots(provider, optional_roots(selection.roots)):
         terminal.note(message)
     await require_configured(wiring.configuration, provider)

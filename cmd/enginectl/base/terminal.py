@@ -12,6 +12,7 @@ import anyio
 
 from engine.errors import EngineError
 from engine.report.printable import Line, clipped, printable
+from engine.report.unlisted import unlisted_by_cause
 
 TONES: Mapping[str, str] = {
     "create": "32",
@@ -156,9 +157,9 @@ def error(message: str) -> None:
 
 
 def incomplete(kinds: Mapping[str, str]) -> None:
-    """Write to stderr which kinds could not be listed completely, and why."""
-    for kind, why in kinds.items():
-        error(f"{kind} objects could not be listed completely: {clipped(why, 200)}")
+    """Write to stderr which kinds could not be listed completely, and why: a line for each cause."""
+    for names, why in unlisted_by_cause(kinds).items():
+        error(f"{names} objects could not be listed completely: {clipped(why, 400)}")
 
 
 def has_colour(stream: TextIO) -> bool:

@@ -44,6 +44,8 @@ def delete(
     First it shows what goes, in which order, and asks. Workloads with the annotation engine.grove.io/protect, and those that are parts of
     others, are refused; so is a deletion that a rule of --policy denies. With --out it only shows and saves: `sync --plan` deletes.
 
+    Signs: + create, ~ patch, scale or status, - delete, ± replace, ⊘ release a finalizer, ? later, ! blocked, · pending.
+
     Exit codes: 0 done, 1 failed, not found or not confirmed, 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, 64 usage error.
     """
     from datetime import timedelta

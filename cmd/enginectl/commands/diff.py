@@ -89,6 +89,8 @@ def diff(
     With --prune: as if workloads that have left the manifests were removed then.
     With --policy: what is shown is denied (exit 3) if it violates a rule.
     With --out: what is shown is saved as a plan, with the manifests as they are. What is denied, faulty or incomplete is not saved.
+
+    Signs: + create, ~ patch, scale or status, - delete, ± replace, ⊘ release a finalizer, ? later, ! blocked, · pending.
     """
     from datetime import timedelta
 

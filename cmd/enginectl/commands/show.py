@@ -17,6 +17,8 @@ def show(
     """Show a saved plan as `diff` showed it when it was made.
 
     No cluster is read, and whether the plan may still be applied is not checked: `sync --plan` does that.
+
+    Signs: + create, ~ patch, scale or status, - delete, ± replace, ⊘ release a finalizer, ? later, ! blocked, · pending.
     """
     from enginectl.actions.show import show_plan
     from enginectl.base.runner import conclude

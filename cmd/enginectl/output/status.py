@@ -6,8 +6,10 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from engine.report.alike import spread, waits_alike
+from engine.reason import REMEDIES, Reason
+from engine.report.alike import shared_reason, spread, waits_alike
 from engine.report.json import moment_text
+from engine.report.meaning import listed
 from engine.report.printable import Line, clipped, printable
 from engine.report.shapes import identity
 from engine.report.text import group_name
@@ -124,6 +126,10 @@ def binding_row(binding: BindingSummary, now: datetime) -> tuple[str, ...]:
 def wait_lines(waits: Sequence[WaitSince], now: datetime, verbose: bool) -> Iterator[Line]:
     """The objects that are not settled, why, and since when. Objects of one kind with one reason share a line unless `verbose`."""
     waits, previous = tuple(dict.fromkeys(waits)), ""
+    if not verbose:
+        unlisted = [wait for wait in waits if wait.reason is Reason.NOT_LISTED]
+        waits = tuple(wait for wait in waits if wait.reason is not Reason.NOT_LISTED)
+        yield from unlisted_lines(unlisted)
     for wait_groups in [[(wait,)] for wait in waits] if verbose else groups_by_reason(waits):
         onset = min((wait.since for group in wait_groups for wait in group if wait.since), default=None)
         since = f", since {age(now, onset)}" if onset else ""
@@ -133,6 +139,13 @@ def wait_lines(waits: Sequence[WaitSince], now: datetime, verbose: bool) -> Iter
         if advice and advice != previous:
             yield Line(f"    do: {clipped(advice, MAX_ADVICE)}", "faint")
         previous = advice
+
+
+def unlisted_lines(waits: Sequence[WaitSince]) -> Iterator[Line]:
+    """The objects that wait until kinds can be listed, together: the kinds have lines of their own."""
+    if waits:
+        yield Line(f"  {listed([wait.id for wait in waits])}: {clipped(shared_reason(waits), MAX_REASON)}", "faint")
+        yield Line(f"    do: {REMEDIES[Reason.NOT_LISTED]}", "faint")
 
 
 def groups_by_reason(waits: Iterable[WaitSince]) -> Iterable[list[tuple[WaitSince, ...]]]:

@@ -1,8 +1,10 @@
 """Endpoints: everything that `engine run` serves, in one thread with an event loop and a connection of its own."""
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -73,11 +75,7 @@ class Endpoints:
         """The body of the thread."""
         wiring, observability = self._wiring, self._observability
         async with connect(wiring, self._log, requests=observability.metrics.requests) as (client, _):
-            certificate = certificate_of(wiring, client, self._log)
-            observability.metrics.certificates.expiry = lambda: {
-                "serving": certificate.expires_at,
-                "ca": certificate.authority_expires_at,
-            }
+            certificate = certificate_of(wiring, client, self._log) if wiring.settings.server.webhooks.port else None
             chosen = self._selection.namespaces
             # The webhooks of an installation with namespaces are asked about those only.
             elsewhere = chosen != wiring.configuration.namespaces
@@ -85,19 +83,22 @@ class Endpoints:
             self._judge = Judge(self._rules, self._caches, TemplateReader(client), observability.metrics.reviews)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._caches.run)
-                tasks.start_soon(certificate.run)
-                served = addresses(wiring.settings, self._routes(client, self._judge, self._caches, certificate), certificate.context)
+                if certificate is not None:
+                    observability.metrics.certificates.expiry = partial(expiry_times, certificate)
+                    tasks.start_soon(certificate.run)
+                context = certificate.context if certificate is not None else None
+                served = addresses(wiring.settings, self._routes(client, self._judge, self._caches, certificate), context)
                 await serve(served, self._log, wiring.clock, stop=stop, started=started)
                 tasks.cancel_scope.cancel()
 
-    def _routes(self, client: Client, judge: Judge, caches: ReferenceCaches, certificate: ServerCertificate) -> Served:
-        """The routes of each address."""
+    def _routes(self, client: Client, judge: Judge, caches: ReferenceCaches, certificate: ServerCertificate | None) -> Served:
+        """The routes of each address. `certificate`: None without webhooks."""
         observability = self._observability
         readiness = [
             ready("admission", caches.is_filled, "the objects that admission rules look up are still being listed"),
             caches_check(caches.caches, self._wiring.clock, name="admission-caches", if_none="nothing is looked up"),
         ]
-        if self._wiring.settings.server.webhooks.port:
+        if certificate is not None:
             readiness.insert(0, ready("certificate", certificate.is_ready, "the certificate of the webhooks is not ready yet"))
         clock, caches_of = self._wiring.clock, observability.metrics.caches
         shown = self._views.routes(client, lambda: self._rules.configuration, lambda: caches_of.read())
@@ -107,6 +108,11 @@ class Endpoints:
             observability.probe_routes(*readiness),
             {**observability.metrics_routes(), **for_loopback(shown)},
         )
+
+
+def expiry_times(certificate: ServerCertificate) -> Mapping[str, datetime | None]:
+    """When the certificate that is served and its authority expire."""
+    return {"serving": certificate.expires_at, "ca": certificate.authority_expires_at}
 
 
 def rules_of(wiring: Wiring) -> AdmissionRules:

@@ -25,14 +25,14 @@ def is_serving(settings: Settings) -> bool:
     return bool(pod_namespace()) or "server" in settings.model_fields_set
 
 
-def addresses(settings: Settings, served: Served, context: SSLContext) -> tuple[Address, ...]:
-    """The addresses to listen on. A port 0 disables one. `context` is for the webhooks."""
+def addresses(settings: Settings, served: Served, context: SSLContext | None) -> tuple[Address, ...]:
+    """The addresses to listen on. A port 0 disables one. `context` is for the webhooks; None: they are not served."""
     return tuple(_enabled(settings, served, context)) if is_serving(settings) else ()
 
 
-def _enabled(settings: Settings, served: Served, context: SSLContext) -> Iterator[Address]:
+def _enabled(settings: Settings, served: Served, context: SSLContext | None) -> Iterator[Address]:
     server = settings.server
-    if server.webhooks.port:
+    if server.webhooks.port and context is not None:
         yield Address("webhooks", server.webhooks.bind_address, server.webhooks.port, served.webhooks, context, REVIEW_LIMITS)
     if server.health_probes.port:
         yield Address("health probes", server.health_probes.bind_address, server.health_probes.port, served.probes)

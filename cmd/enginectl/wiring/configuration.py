@@ -65,9 +65,10 @@ class Wiring(Struct, frozen=True):
 
     @property
     def log_format(self) -> Format | None:
-        """The format of log lines that is chosen; None: text."""
-        configured = self.settings.log_format if "log_format" in self.settings.model_fields_set else None
-        return self.options.log_format.value if self.options.log_format else configured
+        """The format of log lines that is chosen; None: text. That of the configuration file is not for a terminal."""
+        if self.options.log_format:
+            return self.options.log_format.value
+        return self.settings.log_format if "log_format" in self.settings.model_fields_set and not sys.stderr.isatty() else None
 
     @property
     def log(self) -> Log:

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from enginectl.base.exit_codes import Exit
 from grove_sandbox.http.faults import InjectedFault
+from resources.base.kinds import SECRET
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, command, environment
 from tests.ports import free_port
@@ -188,3 +189,12 @@ def test_every_line_about_an_operation_names_its_set(box: Box, tmp_path: Path) -
     assert {line["cause"] for line in applied} == {"intent"}
     parents = {line["parent"] for line in applied if line["object"].startswith("Pod/")}
     assert parents == {"PodClique/first-0-leader", "PodClique/first-0-worker"}
+
+
+def test_without_webhooks_there_is_neither_an_authority_nor_a_secret(box: Box, tmp_path: Path) -> None:
+    with serving(box, tmp_path) as served:
+        served.wait_for(lambda: served.get("/readyz")[0] == 200)
+        checks = served.get("/readyz?verbose")[1].decode()
+
+        assert served.values("engine_certificate_expiry_timestamp_seconds", "certificate") == {}
+    assert "certificate" not in checks and box.names(SECRET) == []
