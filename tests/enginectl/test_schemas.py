@@ -150,3 +150,42 @@ def test_of_what_is_denied_or_not_seen_the_document_says_so() -> None:
         (False, True),
         (True, True),
     ]
+
+
+KIND_NAMES = ("podcliqueset", "podclique", "podcliquescalinggroup", "podgang", "clustertopologybinding", "dynamographdeployment")
+
+
+@pytest.mark.parametrize("name", KIND_NAMES)
+def test_the_schema_of_a_kind_stands_alone(engine: Engine, name: str) -> None:
+    for words in ((), ("--strict",)):
+        answer = engine("schema", name, *words)
+        jsonschema_rs.meta.validate(json.loads(answer.out))
+        assert answer.code == Exit.DONE and '"$ref"' not in answer.out and "x-kubernetes-int-or-string" not in answer.out
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("[0-9]*/*.yaml")), ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_the_manifests_of_the_examples_are_valid_by_the_strict_schemas_of_their_kinds(engine: Engine, file: Path) -> None:
+    for body in filter(None, yaml.safe_load_all(file.read_text())):
+        if (name := body["kind"].lower()) in KIND_NAMES:
+            version = ("--api-version", body["apiVersion"].partition("/")[2])
+            validator = jsonschema_rs.validator_for(json.loads(engine("schema", name, "--strict", *version).out))
+            assert list(validator.iter_errors(body)) == []
+
+
+def test_a_misspelt_field_is_refused_by_the_strict_schema_only(engine: Engine) -> None:
+    body = yaml.safe_load((ROOT / "examples" / "01-first-gang" / "gang.yaml").read_text())
+    body["spec"]["replica"] = 2
+    body["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]["imagePullPolice"] = "Always"
+    lenient = jsonschema_rs.validator_for(json.loads(engine("schema", "PodCliqueSet").out))
+    strict = jsonschema_rs.validator_for(json.loads(engine("schema", "PodCliqueSet", "--strict").out))
+    said = " ".join(each.message for each in strict.iter_errors(body))
+
+    assert list(lenient.iter_errors(body)) == []
+    assert "'replica'" in said and "'imagePullPolice'" in said
+
+
+def test_unknown_names_and_versions_are_usage_errors(engine: Engine) -> None:
+    unknown = engine("schema", "pods")
+    assert unknown.code == Exit.USAGE and "there are diff, plan, policy, sync, podclique" in unknown.err
+    assert "there are v1alpha1, v1beta1" in engine("schema", "dynamographdeployment", "--api-version", "v2").err
+    assert engine("schema", "diff", "--strict").code == Exit.USAGE

@@ -1,4 +1,4 @@
-"""`engine schema`: the shape of a document for programs."""
+"""`engine schema`: the shape of a document, or of one of our kinds, for programs and editors."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,16 +8,37 @@ import msgspec
 from engine.approval.wire import WirePlan
 from engine.report.shapes import DiffDocument, SyncDocument
 from enginectl.base import terminal
-from enginectl.base.exit_codes import Exit
+from enginectl.base.exit_codes import Exit, UsageError
 from enginectl.base.options import DocumentName
+from resources.schema import json_schema
 from resources.schema.plan_policy import PlanPolicy
 
 
-def print_schema(name: DocumentName) -> Exit:
-    """Write the JSON Schema of the document."""
-    terminal.print_json(schema(name))
+def print_schema(name: str, version: str = "", *, strict: bool = False) -> Exit:
+    """Write the JSON Schema of a document or of a kind. Raises `UsageError` for a name or version that does not exist."""
+    terminal.print_json(schema(DocumentName(name)) if _is_document(name, version, strict) else kind_schema(name.lower(), version, strict))
     terminal.flush()
     return Exit.DONE
+
+
+def _is_document(name: str, version: str, strict: bool) -> bool:
+    """Whether a name is that of a document. Raises `UsageError` for a document with options of kinds."""
+    if name not in set(DocumentName):
+        return False
+    if version or strict:
+        raise UsageError(f"{'--api-version' if version else '--strict'} is for kinds: {name} is a document")
+    return True
+
+
+def kind_schema(name: str, version: str, strict: bool) -> dict[str, Any]:
+    """The schema of a kind in a version; without one in the oldest. Raises `UsageError`."""
+    found = json_schema.definitions_of(name)
+    if not found:
+        raise UsageError(f"there is no schema of {name}; there are {', '.join((*DocumentName, *json_schema.names()))}")
+    chosen = [definition for definition in found if version in ("", definition.kind.version)]
+    if not chosen:
+        raise UsageError(f"--api-version {version}: there are {', '.join(definition.kind.version for definition in found)}")
+    return json_schema.json_schema(chosen[0], strict=strict)
 
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

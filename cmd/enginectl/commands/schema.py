@@ -1,21 +1,26 @@
-"""`engine schema`: the shape of a document for programs."""
+"""`engine schema`: the shape of a document, or of one of our kinds, for programs and editors."""
 
 from typing import Annotated
 
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import DocumentName
 
 
 def schema(
     ctx: typer.Context,
-    name: Annotated[DocumentName, typer.Argument(metavar="diff|plan|policy|sync", help="The command that writes it; or a policy.")],
+    name: Annotated[str, typer.Argument(metavar="diff|plan|policy|sync|KIND", help="A document; or a kind, e.g. podcliqueset.")],
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse unknown fields, as kubeconform -strict does. For a KIND.")] = False,
+    version: Annotated[str, typer.Option("--api-version", metavar="VERSION", help="The version of a KIND, e.g. v1beta1.")] = "",
 ) -> Exit:
-    """Print the JSON Schema of what `diff -o json` or `sync -o json` writes, of the plans of --out, or of the policies that --policy reads.
+    """Print the JSON Schema of a document or of a kind.
 
-    Within a version, keys and values are only added: ignore those that you do not know.
+    Documents: what `diff -o json` and `sync -o json` write, the plans of --out, the policies that --policy reads. Within a version, keys
+    and values are only added: ignore those that you do not know.
+
+    Kinds: podcliqueset, podclique, podcliquescalinggroup, podgang, clustertopologybinding and dynamographdeployment, pod specs included,
+    each in one file, for editors and kubeconform.
     """
     from enginectl.actions.schema import print_schema
 
-    return print_schema(name)
+    return print_schema(name, version, strict=strict)
