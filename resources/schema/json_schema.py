@@ -7,7 +7,7 @@ from resources.schema.crds import DEFINITIONS, NEWER, Definition, schema
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 """What kubeconform and the editors' language servers read."""
-INT_OR_STRING, UNKNOWN_FIELDS = "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"
+INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 
 
 def names() -> tuple[str, ...]:
@@ -22,7 +22,9 @@ def definitions_of(name: str) -> tuple[Definition, ...]:
 
 
 def json_schema(definition: Definition, *, strict: bool = False) -> dict[str, Any]:
-    """The schema of a kind in one version, without references to other files. `strict`: fields that it does not name are refused."""
+    """The schema of a kind in one version, without references to other files. `strict`: fields that it does not name are
+    refused, in pod specs too, of which an API server keeps any.
+    """
     kind, raw = definition.kind, schema(definition.model)
     whole: dict[str, Any] = _translated(raw, strict)
     whole["properties"] |= {"apiVersion": {"const": kind.api_version}, "kind": {"const": kind.name}}
@@ -38,7 +40,7 @@ def _translated(value: Mapping[str, Any], strict: bool) -> dict[str, Any]:
         result = {"anyOf": [{"type": "integer"}, {"type": "string"}], **{key: each for key, each in result.items() if key != "type"}}
     if value.get("nullable") and "type" in result:
         result["type"] = [result["type"], "null"]
-    if strict and "properties" in result and "additionalProperties" not in result and not value.get(UNKNOWN_FIELDS):
+    if strict and "properties" in result and "additionalProperties" not in result:
         result["additionalProperties"] = False
     return result
 

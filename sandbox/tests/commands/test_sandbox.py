@@ -21,7 +21,7 @@ from enginectl.base.exit_codes import Exit
 from grove_sandbox.registry import ACTORS
 from resources.base.kinds import DEPLOYMENT
 from tests.enginectl.box import Box
-from tests.enginectl.calling import Engine, started
+from tests.enginectl.calling import Engine, finished, started
 from tests.enginectl.conftest import cluster
 from tests.resources.manifests import clique, pcs
 from tests.waiting import PATIENCE
@@ -214,3 +214,20 @@ def test_an_actor_that_there_is_not_is_misuse_and_those_that_there_are_are_named
 
     assert answer.code == Exit.USAGE
     assert f"{words[1]} kublet: there is no such actor; there are {', '.join(ACTORS)}" in answer.err
+
+
+def test_detached_it_serves_when_the_command_returns_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    folder = tmp_path / "box"
+    began = finished("sandbox", "up", "--detach", "--nodes", "1", "--dir", folder)
+    try:
+        assert (began.code, began.out) == (Exit.DONE, f"export KUBECONFIG={folder}/kubeconfig\n")
+        assert f"engine sandbox down --dir {folder} ends it" in began.err
+        with asked(folder / "kubeconfig", "/version") as answer:
+            assert 200 == answer.status
+        second = finished("sandbox", "up", "--detach", "--dir", folder)
+    finally:
+        ended = finished("sandbox", "down", "--dir", folder)
+
+    assert second.code == Exit.FAILED and "another sandbox is running there" in second.err
+    assert ended.code == Exit.DONE and not (folder / "pid").exists()
+    assert "no sandbox runs in" in finished("sandbox", "down", "--dir", folder).err

@@ -35,6 +35,7 @@ def up(
     admission: Annotated[
         bool, typer.Option("--admission/--no-admission", help="Whether writes pass the engine's webhooks, configured by --config.")
     ] = True,
+    detach: Annotated[bool, typer.Option("--detach", help="Return when it serves; `engine sandbox down` ends it.")] = False,
 ) -> int:
     """Serve a Kubernetes API in memory until Ctrl-C.
 
@@ -49,6 +50,8 @@ def up(
     from grove_sandbox.registry import ACTORS
 
     wiring = wire(options(ctx))
+    if detach:
+        return _detached(options(ctx), dir, port, nodes, with_, without, gangs=gangs, admission=admission)
     webhooks = Webhooks(wiring.configuration, protection(wiring.settings, wiring.configuration)) if admission else None
     excluded, addons = _actors(without, "--without"), _addons(with_)
     names = tuple(name for name in ACTORS if name not in excluded)
@@ -59,6 +62,35 @@ def up(
         return Exit.DONE
 
     return run(work)
+
+
+def _detached(shared: Any, dir: Path | None, port: int, nodes: int, with_: str, without: str, *, gangs: bool, admission: bool) -> int:
+    """Start `engine sandbox up` with these options in a process of its own."""
+    from grove_sandbox.commands.detached import start
+    from grove_sandbox.product import Exit, UsageError, terminal
+
+    if dir is None:
+        raise UsageError("--detach needs --dir: `engine sandbox down --dir DIR` ends the sandbox")
+    words = ["sandbox", "up", "--dir", str(dir), "--port", str(port), "--nodes", str(nodes), "--with", with_, "--without", without]
+    words += ["--gangs"] if gangs else []
+    words += [] if admission else ["--no-admission"]
+    words += ["--config", str(shared.config)] if shared.config else []
+    start(words)
+    terminal.notice(f"engine sandbox down --dir {shlex.quote(str(dir))} ends it")
+    return Exit.DONE
+
+
+@sandbox.command()
+def down(
+    ctx: typer.Context, dir: Annotated[Path, typer.Option(metavar="DIR", help="The directory that `engine sandbox up` was given.")]
+) -> int:
+    """End a sandbox that was started with --detach, and wait until it has ended."""
+    from grove_sandbox.commands.detached import stop
+    from grove_sandbox.product import Exit, terminal
+
+    if not stop(dir):
+        terminal.note(f"no sandbox runs in {dir}")
+    return Exit.DONE
 
 
 @sandbox.command()
@@ -120,6 +152,7 @@ def _directory(given: Path | None) -> Iterator[Path]:
     from fcntl import LOCK_EX, LOCK_NB, flock
     from tempfile import TemporaryDirectory
 
+    from grove_sandbox.commands.detached import PID_FILE
     from grove_sandbox.product import UsageError
 
     if given is None:
@@ -139,9 +172,12 @@ def _directory(given: Path | None) -> Iterator[Path]:
     except BlockingIOError:
         os.close(folder)
         raise UsageError(f"--dir {given}: another sandbox is running there; choose another directory") from None
+    number = given.resolve() / PID_FILE
     try:
+        number.write_text(str(os.getpid()), encoding="ascii")
         yield given.resolve()
     finally:
+        number.unlink(missing_ok=True)
         os.close(folder)
 
 
