@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check e2e laws bench bench-cluster soak pod-spec chart lock clean
+.PHONY: help demo test style check e2e laws bench bench-cluster soak pod-spec chart lock clean
 
 bin := .venv/bin
 runtime := .venv/runtime.stamp
@@ -65,6 +65,10 @@ demo: $(runtime) ## preview, sync, scale and delete an example, on a cluster in 
 
 test: $(dev) ## run every test that needs nothing but Python
 	$(bin)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not e2e' $(ARGS)
+
+style: $(dev) ## check style alone, in a few seconds
+	$(bin)/ruff check -q .
+	$(bin)/ruff format -q --check .
 
 check: $(dev) ## check style, types and architecture, as the continuous integration does
 	$(bin)/ruff check .
