@@ -1,0 +1,47 @@
+"""Release notes: what the changelog says about a version.
+
+    python deploy/release/notes.py 0.1.0 > notes.md
+
+Exits with 1 if the changelog has no section with a date for it, or if it is not the version of the engine, the chart and the sandbox.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PLACES = (
+    ("engine/version.py", r'^VERSION = "(.*)"$'),
+    ("sandbox/pyproject.toml", r'^version = "(.*)"$'),
+    ("deploy/chart/Chart.yaml", r"^version: (.*)$"),
+    ("deploy/chart/Chart.yaml", r'^appVersion: "(.*)"$'),
+)
+"""The files that state the version, and where in them."""
+
+
+def notes(changelog: str, version: str) -> str:
+    """The section of a version, without its heading. Empty if there is none with a date."""
+    found = re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    return found[1].strip() if found else ""
+
+
+def others(version: str, root: Path = ROOT) -> Iterator[str]:
+    """The files that state another version."""
+    for file, pattern in PLACES:
+        stated = re.findall(pattern, (root / file).read_text(encoding="utf-8"), re.MULTILINE)
+        if stated != [version]:
+            yield f"{file} has version {', '.join(stated) or 'none'}, not {version}"
+
+
+def main(version: str) -> int:
+    """Write the notes, or what is wrong. Returns the exit code."""
+    text = notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version)
+    faults = [*others(version), *([] if text else [f"CHANGELOG.md has no section [{version}] with a date"])]
+    sys.stdout.write(f"{text}\n" if not faults else "")
+    sys.stderr.writelines(f"{fault}\n" for fault in faults)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,68 @@
+"""What contributors and the release rely on: files that name what exists, and release notes that the changelog has."""
+
+import re
+import runpy
+from typing import Any
+
+import pytest
+import yaml
+
+from engine.version import VERSION
+from resources.schema.crds import crds
+from tests.test_layout import ROOT
+
+TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+KIT = ("CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "SUPPORT.md", ".github/pull_request_template.md")
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").iterdir())
+
+
+def loaded(name: str) -> Any:
+    """A YAML file of the project."""
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+def test_every_target_that_the_kit_and_the_workflows_call_exists() -> None:
+    texts = [(ROOT / name).read_text() for name in (*KIT, ".pre-commit-config.yaml")] + [path.read_text() for path in WORKFLOWS]
+    called = {target for text in texts for target in re.findall(r"(?:`|run: |entry: |^)make ([a-z0-9-]+)", text, re.MULTILINE)}
+
+    assert {"test", "check", "e2e", "style", "demo"} <= called <= TARGETS
+
+
+def test_the_kit_has_no_address_of_a_person() -> None:
+    assert [name for name in KIT if re.search(r"[\w.]+@[\w-]+\.\w+", (ROOT / name).read_text())] == []
+
+
+def test_the_owners_own_what_exists() -> None:
+    owned = re.findall(r"^(/\S+) +@", (ROOT / ".github" / "CODEOWNERS").read_text(), re.MULTILINE)
+
+    assert owned and [path for path in owned if not (ROOT / path[1:]).exists()] == []
+
+
+def test_every_folder_with_dependencies_is_kept_up_to_date() -> None:
+    updates = loaded(".github/dependabot.yml")["updates"]
+    folders = {(each["package-ecosystem"], path) for each in updates for path in each.get("directories", [each.get("directory")])}
+
+    assert {("pip", "/"), ("pip", "/sandbox"), ("docker", "/deploy"), ("github-actions", "/"), ("gomod", "/tests/controlplane")} <= folders
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_has_no_right_that_a_job_does_not_name(workflow: Any) -> None:
+    body = yaml.safe_load(workflow.read_text())
+
+    assert body["permissions"] == {} and all(job["permissions"] and job["timeout-minutes"] for job in body["jobs"].values())
+
+
+def test_the_notes_of_a_release_are_its_section_of_the_changelog_and_every_file_has_its_version() -> None:
+    script = runpy.run_path(str(ROOT / "deploy" / "release" / "notes.py"))
+    changelog = "# Changelog\n\n## [Unreleased]\n\n- later\n\n## [0.2.0] - 2026-12-01\n\n- a\n- b\n\n## [0.1.0] - 2026-11-27\n\n- first\n"
+
+    assert [script["notes"](changelog, version) for version in ("0.2.0", "0.1.0", "0.3.0")] == ["- a\n- b", "- first", ""]
+    assert list(script["others"](VERSION)) == [] and len(list(script["others"]("9.9.9"))) == 4
+
+
+def test_the_chart_lists_every_definition_for_artifact_hub() -> None:
+    annotations = loaded("deploy/chart/Chart.yaml")["annotations"]
+    listed = {(each["name"], each["version"], each["kind"]) for each in yaml.safe_load(annotations["artifacthub.io/crds"])}
+
+    defined = {(body["metadata"]["name"], body["spec"]["versions"][0]["name"], body["spec"]["names"]["kind"]) for body in crds()}
+    assert listed == defined
