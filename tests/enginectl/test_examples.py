@@ -118,7 +118,7 @@ def run(words: list[str], engine: Engine, box: Box | None) -> None:
     """What a shell does with these words; `box` stands for the sandbox that they might start."""
     words, searched = (words[: words.index("|")], words[words.index("|") + 1 :]) if "|" in words else (words, [])
     match words:
-        case ["engine", "sandbox", "up", "--dir", _, *options]:
+        case ["engine", "sandbox", "up", "--detach", "--dir", _, *options]:
             files = [option for before, option in pairwise(["", *options]) if not option.startswith("--") and before != "--with"]
             assert box is not None and all(Path(file).exists() for file in files)
         case ["export", _]:
