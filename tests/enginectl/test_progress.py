@@ -1,6 +1,7 @@
 """The progress of a sync: lines without a terminal, a tree on one."""
 
 import io
+from datetime import datetime
 
 import pytest
 from rich.console import Console
@@ -45,9 +46,17 @@ class ManualClock:
         """The time that was set."""
         return self.at
 
+    def now(self) -> datetime:
+        """Not asked for."""
+        raise NotImplementedError
+
+    async def sleep(self, seconds: float) -> None:
+        """Not asked for."""
+        raise NotImplementedError
+
 
 def test_without_a_terminal_every_operation_is_a_line_and_what_is_pending_is_written_once(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines()
+    lines = Lines(ManualClock())
 
     lines.applied(Result(CREATE, Outcome.DONE))
     lines.applied(Result(CREATE, Outcome.FAILED, error=Forbidden("no\nway")))
@@ -64,7 +73,7 @@ def test_without_a_terminal_every_operation_is_a_line_and_what_is_pending_is_wri
 
 
 def test_a_refusal_is_written_once_until_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines()
+    lines = Lines(ManualClock())
 
     for error in (Forbidden("no"), Forbidden("no"), Forbidden("still no"), Forbidden("no")):
         lines.applied(Result(CREATE, Outcome.FAILED, error=error))
@@ -79,14 +88,14 @@ def test_a_refusal_is_written_once_until_it_changes(capsys: pytest.CaptureFixtur
 def test_statuses_are_written_on_demand(capsys: pytest.CaptureFixture[str], verbose: bool, lines: int) -> None:
     status = WriteStatus(ROOT, "1 of 1 replicas updated", Cause.STATUS, patch={})
 
-    Lines(verbose=verbose).applied(Result(status, Outcome.DONE))
+    Lines(ManualClock(), verbose=verbose).applied(Result(status, Outcome.DONE))
 
     assert len(capsys.readouterr().err.splitlines()) == lines
 
 
 def test_the_tree_shows_the_progress_of_each_workload_and_what_is_pending() -> None:
     screen, clock = Screen(), ManualClock()
-    tree = Tree(screen, clock)  # type: ignore[arg-type]  # It uses no other method of the clock.
+    tree = Tree(screen, clock)
 
     tree.planned(PENDING, 1)
     clock.at = 1.0
@@ -104,7 +113,7 @@ def test_the_tree_shows_the_progress_of_each_workload_and_what_is_pending() -> N
 
 def test_the_tree_is_not_drawn_more_than_once_per_frame() -> None:
     screen, clock = Screen(), ManualClock()
-    tree = Tree(screen, clock)  # type: ignore[arg-type]  # It uses no other method of the clock.
+    tree = Tree(screen, clock)
     tree.planned(PENDING, 1)
 
     for _ in range(100):
@@ -116,7 +125,7 @@ def test_the_tree_is_not_drawn_more_than_once_per_frame() -> None:
 
 def test_of_many_workloads_the_unfinished_ones_are_shown() -> None:
     screen, clock = Screen(), ManualClock()
-    tree = Tree(screen, clock)  # type: ignore[arg-type]  # It uses no other method of the clock.
+    tree = Tree(screen, clock)
     quiet = [Plan(ROOT._replace(name=f"a-{number}")) for number in range(40)]
 
     tree.planned([*quiet, Plan(ROOT._replace(name="z"), (CREATE,))], 1)
@@ -136,14 +145,14 @@ def pending_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_an_object_that_several_parts_wait_for_is_written_and_counted_once(capsys: pytest.CaptureFixture[str]) -> None:
-    Lines().idle(waiting(*((f"x-{number}", "is being deleted") for number in (0, 1, 2, 0, 1, 2))), 1.0)
-    Lines().idle(waiting(("y", "not ready"), ("y", "not ready")), 1.0)
+    Lines(ManualClock()).idle(waiting(*((f"x-{number}", "is being deleted") for number in (0, 1, 2, 0, 1, 2))), 1.0)
+    Lines(ManualClock()).idle(waiting(("y", "not ready"), ("y", "not ready")), 1.0)
 
     assert pending_lines(capsys) == ["x-{0..2} ×3: is being deleted", "y: not ready"]
 
 
 def test_what_an_object_waits_for_is_not_repeated_until_it_has_waited_for_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines()
+    lines = Lines(ManualClock())
     for reason in ("one at a time", "the last one is not ready", "one at a time", "the last one is not ready"):
         lines.idle(waiting(("x", reason), ("y", "not ready")), 1.0)
     lines.idle([], 1.0)
@@ -153,7 +162,7 @@ def test_what_an_object_waits_for_is_not_repeated_until_it_has_waited_for_nothin
 
 
 def test_objects_of_a_group_that_go_on_waiting_are_not_written_again(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines()
+    lines = Lines(ManualClock())
     for count in (5, 4, 3, 2, 1):
         lines.idle(waiting(*((f"x-{number}", "is being deleted") for number in range(count))), 1.0)
 
@@ -165,7 +174,7 @@ def excess(*names: str) -> list[Excess]:
 
 
 def test_what_is_not_approved_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines()
+    lines = Lines(ManualClock())
     lines.unapproved(excess("x"))
     lines.unapproved(excess("x", "y"))
 
@@ -174,7 +183,7 @@ def test_what_is_not_approved_is_named_once(capsys: pytest.CaptureFixture[str]) 
 
 def test_the_tree_counts_each_operation_once_and_no_status() -> None:
     screen, clock = Screen(), ManualClock()
-    tree = Tree(screen, clock)  # type: ignore[arg-type]  # It uses no other method of the clock.
+    tree = Tree(screen, clock)
     status = WriteStatus(ROOT, "1 of 1 replicas updated", Cause.STATUS, patch={})
     plans = [Plan(ROOT, (CREATE, status))]
     for number in range(1, 4):
@@ -193,3 +202,26 @@ def test_the_tree_counts_each_operation_once_and_no_status() -> None:
         "└── PodCliqueSet/a/x  0 of 1 applied, 1 failed, 3 not as approved",
     ]
     assert "1 of 1 applied, 3 not as approved" in screen.pictures[-1]
+
+
+def test_there_is_never_a_minute_without_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = ManualClock()
+    lines = Lines(clock)
+    for clock.at in range(0, 301, 5):
+        lines.idle(PENDING, 5.0)
+
+    assert capsys.readouterr().err.splitlines() == [
+        "· pending  Pod/a/x-0-\\x1b[2Jw: not ready",
+        *(f"· waiting  for {minute}m0s: Pod/a/x-0-\\x1b[2Jw: not ready" for minute in range(1, 6)),
+    ]
+
+
+def test_the_tree_says_how_long_it_takes() -> None:
+    screen, clock = Screen(), ManualClock()
+    tree = Tree(screen, clock)
+    tree.planned(PENDING, 1)
+    clock.at = 75.0
+    tree.idle(PENDING, 1.0)
+
+    assert "1 workload, 1 operation to apply\n" in screen.pictures[0]
+    assert "1 workload, 1 operation to apply, 1m15s" in screen.pictures[-1]

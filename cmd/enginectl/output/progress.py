@@ -24,6 +24,8 @@ from enginectl.wiring.configuration import Wiring
 
 FRAME = 0.1
 """Seconds between two drawings of the tree."""
+SILENCE = 60.0
+"""Seconds after which a line says what is still waited for, where nothing else was written."""
 MAX_ROOTS = 12
 """Roots shown at a time, those that are not finished first."""
 MAX_PENDING = 12
@@ -43,7 +45,7 @@ def show_progress(wiring: Wiring, *, quiet: bool = False) -> Iterator[Progress]:
         yield LoggedProgress(wiring.log)
         return
     if not terminal.has_colour(sys.stderr) or wiring.options.verbose:
-        yield Lines(verbose=wiring.options.verbose)
+        yield Lines(wiring.clock, verbose=wiring.options.verbose)
         return
     from rich.console import Console
     from rich.live import Live
@@ -53,10 +55,14 @@ def show_progress(wiring: Wiring, *, quiet: bool = False) -> Iterator[Progress]:
 
 
 class Lines:
-    """A `Progress` that writes a line for every operation but statuses, and one for what an object waits for, whenever that is new."""
+    """A `Progress` that writes a line for every operation but statuses, and one for what an object waits for, whenever that is new.
 
-    def __init__(self, *, verbose: bool = False) -> None:
-        self._verbose = verbose
+    What it still waits for is written after each `SILENCE` without a line.
+    """
+
+    def __init__(self, clock: Clock, *, verbose: bool = False) -> None:
+        self._clock, self._verbose = clock, verbose
+        self._began_at = self._written_at = clock.monotonic()
         self._pending: dict[ResourceId, frozenset[str]] = {}
         """Object -> what was written that it waits for, since it began to wait."""
         self._unapproved: frozenset[str] = frozenset()
@@ -65,7 +71,11 @@ class Lines:
 
     def waiting_for_lease(self, holder: LeaseHolder) -> None:
         """Name the holder of the lease."""
-        terminal.notice(lease_text(holder))
+        self._write(lease_text(holder))
+
+    def _write(self, line: Line | str) -> None:
+        self._written_at = self._clock.monotonic()
+        terminal.notice(line)
 
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
         """Nothing: every operation gets a line of its own."""
@@ -73,7 +83,7 @@ class Lines:
     def unapproved(self, excess: Sequence[Excess]) -> None:
         """Each operation that is not done, and was not named before."""
         for line in deviation_lines([each.deviation for each in excess if str(each.deviation) not in self._unapproved]):
-            terminal.notice(line)
+            self._write(line)
         self._unapproved |= {str(each.deviation) for each in excess}
 
     def applied(self, result: Result) -> None:
@@ -83,7 +93,7 @@ class Lines:
         if self._is_left_out(result, error):
             return
         tone = "bad" if result.outcome is Outcome.FAILED else operation.verb
-        terminal.notice(Line(f"{MARKS[operation.verb]} {operation.verb:<8} {printable(str(operation.id))}{error}", tone))
+        self._write(Line(f"{MARKS[operation.verb]} {operation.verb:<8} {printable(str(operation.id))}{error}", tone))
 
     def _is_left_out(self, result: Result, error: str) -> bool:
         """Whether it is not written: it says what the last try said, or is a status that was written."""
@@ -95,14 +105,24 @@ class Lines:
         return is_quiet
 
     def idle(self, plans: Sequence[Plan], seconds: float) -> None:
-        """What is pending, as far as it was not written since its object began to wait."""
+        """What is pending, as far as it was not written since its object began to wait; after a silence, all of it in one line."""
         waits = pending_waits(plans)
         for text in wait_texts([wait for wait in waits if wait.why not in self._pending.get(wait.id, ())]):
-            terminal.notice(Line(f"· pending  {text}", "faint"))
+            self._write(Line(f"· pending  {text}", "faint"))
+        if waits and self._clock.monotonic() - self._written_at >= SILENCE:
+            first, *others = wait_texts(waits)
+            more = f" and {len(others)} more" if others else ""
+            self._write(Line(f"· waiting  for {elapsed_text(self._clock.monotonic() - self._began_at)}: {first}{more}", "faint"))
         reasons: dict[ResourceId, set[str]] = {}
         for wait in waits:
             reasons.setdefault(wait.id, set()).add(wait.why)
         self._pending = {id: self._pending.get(id, frozenset()) | texts for id, texts in reasons.items()}
+
+
+def elapsed_text(seconds: float) -> str:
+    """A duration in minutes and seconds, e.g. `3m5s`."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
 def lease_text(holder: LeaseHolder) -> str:
@@ -159,6 +179,8 @@ class Tree(Struct, eq=False):
     """Key of an operation -> the root whose plan it is in."""
     head: str = ""
     drawn_at: float = float("-inf")
+    began_at: float | None = None
+    """When the first picture was drawn, on the monotonic clock."""
 
     def waiting_for_lease(self, holder: LeaseHolder) -> None:
         """Name the holder of the lease."""
@@ -205,6 +227,7 @@ class Tree(Struct, eq=False):
         at = self.clock.monotonic()
         if now or at - self.drawn_at >= FRAME:
             self.drawn_at = at
+            self.began_at = at if self.began_at is None else self.began_at
             self.live.update(self.picture(), refresh=True)
 
     def picture(self) -> Any:
@@ -212,7 +235,8 @@ class Tree(Struct, eq=False):
         from rich.text import Text
         from rich.tree import Tree as RichTree
 
-        tree = RichTree(Text(self.head, "bold"))
+        elapsed = self.drawn_at - self.began_at if self.began_at is not None else 0.0
+        tree = RichTree(Text(f"{self.head}, {elapsed_text(elapsed)}" if elapsed >= 1 else self.head, "bold"))
         unfinished_first = sorted(
             self.branches.items(), key=lambda item: (item[1].applied >= item[1].planned and not item[1].pending, item[0])
         )
