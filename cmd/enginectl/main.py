@@ -5,6 +5,7 @@ is fast. The file of a command is imported when the command line names it, or as
 """
 
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,13 @@ from enginectl.base.options import COMPLETE, declare, share_options, shared_opti
 
 DOCUMENTING = frozenset({"diff", "sync", "delete", "show", "status", "why", "preflight"})
 """The commands that write one JSON document to stdout with `-o json`, whatever happens."""
+
+TAKING_FILES: Final = frozenset(
+    {"-f", "--filename", "-k", "--kustomize", "--base", "--policy", "--plan", "--out", "--config", "--kubeconfig"}
+)
+"""Options before a word that names a file."""
+FILES_MAY_FOLLOW, NO_FILES = 0, 4
+"""The last line for kubectl: directives of Cobra."""
 
 engine = typer.Typer(
     name="engine",
@@ -46,6 +54,15 @@ def main() -> int:
         return app()
     finally:
         leave_to_exit()
+
+
+def complete_for_kubectl() -> int:
+    """What kubectl asks a plugin for its completions with: writes those of `kubectl grove WORDS`, then whether files may follow."""
+    words = ["engine", *(sys.argv[1:] or [""])]
+    os.environ.update({COMPLETE: "complete_bash", "COMP_WORDS": shlex.join(words), "COMP_CWORD": str(len(words) - 1)})
+    code = app([])
+    sys.stdout.write(f":{FILES_MAY_FOLLOW if words[-2] in TAKING_FILES else NO_FILES}\n")
+    return code
 
 
 def app(arguments: Sequence[str] | None = None) -> int:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from engine.report.text import MARKS
 from engine.version import VERSION
 from enginectl.base.exit_codes import MEANINGS, Exit, worst
 from enginectl.base.runner import run
+from enginectl.main import complete_for_kubectl
 from tests.enginectl.calling import ROOT, CommandResult, Engine, finished, started
 from tests.waiting import PATIENCE
 
@@ -313,3 +315,24 @@ def test_the_help_explains_the_signs_of_reports(engine: Engine, command: str) ->
     explained = " ".join(engine(command, "-h").out.split()).partition("Signs: ")[2]
 
     assert all(f"{sign} " in explained for sign in MARKS.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [(["sn"], ["snapshot", ":4"]), (["status", "-o", ""], ["text", "json", ":4"]), (["diff", "-f", ""], [":0"]), (["zz"], [":4"])],
+)
+def test_kubectl_gets_the_completions_of_its_plugin(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], lines: list[str]
+) -> None:
+    for name in ("_ENGINE_COMPLETE", "COMP_WORDS", "COMP_CWORD"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-grove", *words])
+    complete_for_kubectl()
+
+    assert capsys.readouterr().out.split() == lines
+
+
+def test_the_plugin_of_kubectl_is_the_same_command() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+
+    assert scripts["kubectl-grove"] == scripts["engine"] and scripts["kubectl_complete-grove"] == "enginectl.main:complete_for_kubectl"
