@@ -150,7 +150,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "kr8s": ("providers/kubernetes/",),
     "prometheus_client": ("providers/metrics/",),
     "starlette": (f"{SANDBOX}/",),
-    "subprocess": ("cmd/enginectl/input/kustomize.py", "providers/plan_policies/process.py"),
+    "subprocess": ("cmd/enginectl/input/kustomize.py", "providers/plan_policies/process.py", f"{SANDBOX}/commands/detached.py"),
     "time": ("engine/runtime/clock.py",),
     "typer": ("cmd/", f"{SANDBOX}/commands/"),
     "uvicorn": (f"{SANDBOX}/",),

@@ -4,14 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from grove_sandbox.product import InputError, UsageError, terminal
+from grove_sandbox.product import Clock, InputError, UsageError, terminal
 
 PID_FILE = "pid"
 """The file in the directory of a sandbox with the number of its process."""
@@ -43,7 +42,7 @@ def start(words: Sequence[str]) -> None:
     terminal.flush()
 
 
-def stop(directory: Path) -> bool:
+async def stop(directory: Path, clock: Clock) -> bool:
     """End the sandbox that runs in a directory, and wait until it has ended. Returns whether one ran. Raises `UsageError`."""
     try:
         folder = os.open(directory, os.O_RDONLY)
@@ -54,12 +53,12 @@ def stop(directory: Path) -> bool:
             return False
         process = _process_of(directory)
         os.kill(process, signal.SIGTERM)
-        give_up_at = time.monotonic() + PATIENCE
+        give_up_at = clock.monotonic() + PATIENCE
         while not _is_free(folder):
-            if time.monotonic() > give_up_at:
+            if clock.monotonic() > give_up_at:
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
-            time.sleep(PAUSE)
+            await clock.sleep(PAUSE)
         return True
     finally:
         os.close(folder)

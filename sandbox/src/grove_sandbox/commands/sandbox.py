@@ -86,11 +86,14 @@ def down(
 ) -> int:
     """End a sandbox that was started with --detach, and wait until it has ended."""
     from grove_sandbox.commands.detached import stop
-    from grove_sandbox.product import Exit, terminal
+    from grove_sandbox.product import Exit, SystemClock, run_cancellable, terminal
 
-    if not stop(dir):
-        terminal.note(f"no sandbox runs in {dir}")
-    return Exit.DONE
+    async def work() -> Exit:
+        if not await stop(dir, SystemClock()):
+            terminal.note(f"no sandbox runs in {dir}")
+        return Exit.DONE
+
+    return run_cancellable(work)
 
 
 @sandbox.command()
