@@ -22,8 +22,8 @@ def home(full_box: Box, tmp_path: Path) -> Path:
     (kube := tmp_path / "home" / ".kube").mkdir(parents=True)
     (kube / "config").write_bytes(full_box.kubeconfig.read_bytes())
     (tools := tmp_path / "bin").mkdir()
-    code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'cmd')]!r}; from enginectl.main import main; sys.exit(main())"
-    (tools / "engine").write_text(f'#!/bin/sh\nexec {sys.executable} -c {code!r} "$@"\n'.replace("['", '["').replace("']", '"]'))
+    words = f'PYTHONPATH="{ROOT}:{ROOT / "cmd"}" exec {sys.executable} -m enginectl "$@"'
+    (tools / "engine").write_text(f"#!/bin/sh\n{words}\n")
     (tools / "engine").chmod(0o755)
     return kube.parent
 
@@ -51,7 +51,7 @@ def test_the_jobs_work_without_the_environment_of_a_user_and_report_a_set_withou
 
     assert "not settled in time" in first.stderr
     assert (told.returncode, told.stderr) == (0, "") and "exit 8: not settled" in told.stdout
-    assert "default     web    pending" in told.stdout and "cannot be scheduled" in told.stdout or "Unschedulable" in told.stdout
+    assert re.search(r"^default +web +pending ", told.stdout, re.MULTILINE)
 
 
 def test_the_script_reports_only_what_a_user_must_look_at(full_box: Box, engine: Engine, home: Path, tmp_path: Path) -> None:

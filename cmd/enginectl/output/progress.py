@@ -26,6 +26,8 @@ FRAME = 0.1
 """Seconds between two drawings of the tree."""
 SILENCE = 60.0
 """Seconds after which a line says what is still waited for, where nothing else was written."""
+NOTABLE = 5.0
+"""Seconds from which on the tree says how long it takes."""
 MAX_ROOTS = 12
 """Roots shown at a time, those that are not finished first."""
 MAX_PENDING = 12
@@ -236,7 +238,7 @@ class Tree(Struct, eq=False):
         from rich.tree import Tree as RichTree
 
         elapsed = self.drawn_at - self.began_at if self.began_at is not None else 0.0
-        tree = RichTree(Text(f"{self.head}, {elapsed_text(elapsed)}" if elapsed >= 1 else self.head, "bold"))
+        tree = RichTree(Text(f"{self.head}, {elapsed_text(elapsed)}" if elapsed >= NOTABLE else self.head, "bold"))
         unfinished_first = sorted(
             self.branches.items(), key=lambda item: (item[1].applied >= item[1].planned and not item[1].pending, item[0])
         )
