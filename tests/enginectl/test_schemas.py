@@ -19,6 +19,7 @@ from engine.report.json import VERSION, document, printed
 from enginectl.actions.schema import SHAPES, schema
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import DocumentName
+from resources.schema.crds import DEFINITIONS
 from tests.engine.report.plans import ROOT as ROOT_ID
 from tests.engine.report.plans import pod, report_of
 from tests.engine.report.test_forecast import FIRST, forecast_of, rolled
@@ -152,7 +153,7 @@ def test_of_what_is_denied_or_not_seen_the_document_says_so() -> None:
     ]
 
 
-KIND_NAMES = ("podcliqueset", "podclique", "podcliquescalinggroup", "podgang", "clustertopologybinding", "dynamographdeployment")
+KIND_NAMES = tuple(definition.kind.name.lower() for definition in DEFINITIONS)
 
 
 @pytest.mark.parametrize("name", KIND_NAMES)

@@ -18,8 +18,8 @@ def schema(
     Documents: what `diff -o json` and `sync -o json` write, the plans of --out, the policies that --policy reads. Within a version, keys
     and values are only added: ignore those that you do not know.
 
-    Kinds: podcliqueset, podclique, podcliquescalinggroup, podgang, clustertopologybinding and dynamographdeployment, pod specs included,
-    each in one file, for editors and kubeconform.
+    Kinds: podcliqueset, podclique, podcliquescalinggroup, podgang, clustertopologybinding, dynamographdeployment and
+    dynamographdeploymentscalingadapter, pod specs included, each in one file, for editors and kubeconform.
     """
     from enginectl.actions.schema import print_schema
 
