@@ -1,7 +1,7 @@
 """Alike: groups operations that differ in numbers only, so that they are reported once, with an example and a count."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from engine.ids import ResourceId
@@ -18,6 +18,8 @@ TOKEN = re.compile(r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}\b(?!-)|\?{5})")
 """The random-looking suffix of a pod's name, and what stands for one that is not known."""
 FEW = 3
 """The items of groups smaller than this are listed individually."""
+RESOURCE = re.compile(r'^\S+ is forbidden: (User "[^"]*" cannot list) resource "[^"]*" in API group "[^"]*"')
+"""The part of a refusal that names the kind. What follows is the same for every kind."""
 NEEDED = "what they need could not be listed completely"
 """Why objects wait that need different kinds which were not listed."""
 
@@ -62,6 +64,19 @@ def shared_reason(waits: Sequence[Explained]) -> str:
     """The reason of a group: one text, or `NEEDED` where they need different kinds that are not listed."""
     texts = [wait.why for wait in waits]
     return spread(texts) if len({blurred(text) for text in texts}) == 1 else NEEDED
+
+
+def unlisted_by_cause(incomplete: Mapping[str, str]) -> dict[str, str]:
+    """The kinds, such as `Ingress, Pod and Service`, with why they could not be listed. Kinds with the same cause are together."""
+    causes: dict[str, list[str]] = {}
+    for kind, why in incomplete.items():
+        causes.setdefault(RESOURCE.sub(r"\1 them", why), []).append(kind)
+    return {_joined(kinds): cause if len(kinds) > 1 else incomplete[kinds[0]] for cause, kinds in causes.items()}
+
+
+def _joined(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def grouped(items: Iterable[T], pattern: Callable[[T], object]) -> list[tuple[T, ...]]:

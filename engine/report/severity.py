@@ -11,11 +11,10 @@ from engine.forecast.cluster_model import Level
 from engine.forecast.forecast import End
 from engine.ids import ResourceId
 from engine.plan import Wait
-from engine.report.alike import spread, waits_alike
+from engine.report.alike import spread, unlisted_by_cause, waits_alike
 from engine.report.meaning import advice
 from engine.report.model import SEVERITY, Report, RootReport
 from engine.report.text import group_name
-from engine.report.unlisted import unlisted_by_cause
 
 
 class ImpedimentKind(StrEnum):

@@ -10,13 +10,12 @@ from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.operation import Cause, Release, WriteStatus
 from engine.plan import Enforcement, Judgement, Objection, Violation, Wait
-from engine.report.alike import shared_reason, spread, waits_with_one_reason
+from engine.report.alike import shared_reason, spread, unlisted_by_cause, waits_with_one_reason
 from engine.report.fields import field_text, shown_fields
 from engine.report.forecast_text import conclusion, forecast_lines, has_effect, total_text
 from engine.report.meaning import headline, listed, meanings
 from engine.report.model import NEW_ROOT, Report, RootReport, Step
 from engine.report.printable import TO_DO, Line, clipped, counted, printable, totals
-from engine.report.unlisted import unlisted_by_cause
 from engine.verb import Verb
 
 MARKS: Mapping[str, str] = {

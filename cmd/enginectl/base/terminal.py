@@ -12,7 +12,6 @@ import anyio
 
 from engine.errors import EngineError
 from engine.report.printable import Line, clipped, printable
-from engine.report.unlisted import unlisted_by_cause
 
 TONES: Mapping[str, str] = {
     "create": "32",
@@ -158,6 +157,8 @@ def error(message: str) -> None:
 
 def incomplete(kinds: Mapping[str, str]) -> None:
     """Write to stderr which kinds could not be listed completely, and why: a line for each cause."""
+    from engine.report.alike import unlisted_by_cause
+
     for names, why in unlisted_by_cause(kinds).items():
         error(f"{names} objects could not be listed completely: {clipped(why, 400)}")
 
