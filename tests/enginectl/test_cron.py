@@ -47,11 +47,11 @@ def test_the_jobs_work_without_the_environment_of_a_user_and_report_a_set_withou
     assert "create PodCliqueSet/default/web" in engine("sync", "-f", manifest(tmp_path), "-q", "--no-wait").out
     sync, report = jobs(home)
 
-    first, told = run(home, sync), run(home, report)
+    first, reported = run(home, sync), run(home, report)
 
     assert "not settled in time" in first.stderr
-    assert (told.returncode, told.stderr) == (0, "") and "exit 8: not settled" in told.stdout
-    assert re.search(r"^default +web +pending ", told.stdout, re.MULTILINE)
+    assert (reported.returncode, reported.stderr) == (0, "") and "exit 8: not settled" in reported.stdout
+    assert re.search(r"^default +web +pending ", reported.stdout, re.MULTILINE)
 
 
 def test_the_script_reports_only_what_a_user_must_look_at(full_box: Box, engine: Engine, home: Path, tmp_path: Path) -> None:
