@@ -196,4 +196,4 @@ def test_a_cluster_that_does_not_serve_bindings_is_managed_with_a_note(older_box
     assert (noted.code, noted.messages[0][: len(line)]) == (Exit.DONE, line)
     assert engine("diff", "-A").messages[0][: len(line)] == line
     assert (engine("preflight").code, "v1alpha1 is not served" in engine("preflight").out) == (Exit.DONE, True)
-    assert engine("sync", "-f", hall).code == Exit.FAILED
+    assert engine("sync", "-f", hall).code == Exit.PREFLIGHT
