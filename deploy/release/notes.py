@@ -22,8 +22,8 @@ PLACES = (
 
 def notes(changelog: str, version: str) -> str:
     """The section of a version, without its heading. Empty if there is none with a date."""
-    found = re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
-    return found[1].strip() if found else ""
+    section = re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    return section[1].strip() if section else ""
 
 
 def others(version: str, root: Path = ROOT) -> Iterator[str]:

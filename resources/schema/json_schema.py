@@ -17,8 +17,8 @@ def names() -> tuple[str, ...]:
 
 def definitions_of(name: str) -> tuple[Definition, ...]:
     """The definitions of a kind by its name, the oldest version first; none if there is no such kind."""
-    found = [definition for definition in DEFINITIONS if definition.kind.name.lower() == name]
-    return tuple(each for definition in found for each in (definition, NEWER.get(definition.kind)) if each is not None)
+    definitions = [definition for definition in DEFINITIONS if definition.kind.name.lower() == name]
+    return tuple(each for definition in definitions for each in (definition, NEWER.get(definition.kind)) if each is not None)
 
 
 def json_schema(definition: Definition, *, strict: bool = False) -> dict[str, Any]:

@@ -32,12 +32,12 @@ def _is_document(name: str, version: str, strict: bool) -> bool:
 
 def kind_schema(name: str, version: str, strict: bool) -> dict[str, Any]:
     """The schema of a kind in a version; without one in the oldest. Raises `UsageError`."""
-    found = json_schema.definitions_of(name)
-    if not found:
+    definitions = json_schema.definitions_of(name)
+    if not definitions:
         raise UsageError(f"there is no schema of {name}; there are {', '.join((*DocumentName, *json_schema.names()))}")
-    chosen = [definition for definition in found if version in ("", definition.kind.version)]
+    chosen = [definition for definition in definitions if version in ("", definition.kind.version)]
     if not chosen:
-        raise UsageError(f"--api-version {version}: there are {', '.join(definition.kind.version for definition in found)}")
+        raise UsageError(f"--api-version {version}: there are {', '.join(definition.kind.version for definition in definitions)}")
     return json_schema.json_schema(chosen[0], strict=strict)
 
 

@@ -36,8 +36,8 @@ def start(words: Sequence[str]) -> None:
         if not line:
             process.wait()
             errors.seek(0)
-            said = [each.removeprefix("engine: ") for each in errors.read().decode(errors="replace").splitlines()]
-            raise InputError("; ".join(each for each in said if not each.startswith(("exit ", "try "))) or "the sandbox has ended")
+            messages = [each.removeprefix("engine: ") for each in errors.read().decode(errors="replace").splitlines()]
+            raise InputError("; ".join(each for each in messages if not each.startswith(("exit ", "try "))) or "the sandbox has ended")
     terminal.print_text(line.decode())
     terminal.flush()
 
