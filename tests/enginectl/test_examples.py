@@ -44,7 +44,7 @@ EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("[0-9]*/READM
 PACKAGES = [path for path in EXAMPLES if (path / "pyproject.toml").exists()]
 """Examples of plug-ins, whose kinds no cluster here serves."""
 WORKLOADS = [path for path in EXAMPLES if path not in PACKAGES]
-GANGS = ROOT / "examples" / "11-native-gangs"
+GANGS = ROOT / "examples" / "12-native-gangs"
 """It needs gangs of kube-scheduler: `test_native_gangs_example.py` runs it, and `tests/stories/test_native_gangs_on_a_control_plane.py`."""
 IN_MEMORY = [path for path in WORKLOADS if path != GANGS]
 KINDS: dict[str, Kind] = {"pcs": PODCLIQUESET, "pcsg": SCALING_GROUP, "computedomain": COMPUTE_DOMAIN, "dgd": DYNAMO_GRAPH}
@@ -56,7 +56,7 @@ CREATED_BY_OTHERS = {"07-lws-volcano": 5}
 """Example -> the pods that other controllers create."""
 AUTO = ROOT / "examples" / "04-auto-mnnvl"
 NAMED = ROOT / "examples" / "05-annotated-domain"
-BANDWIDTH = ROOT / "examples" / "10-nvbandwidth"
+BANDWIDTH = ROOT / "examples" / "11-nvbandwidth"
 
 LIKE_THE_SANDBOX = replace(FAST, nodes=10, driver=DriverOptions(imex_start=0.0))
 

@@ -14,7 +14,7 @@ from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine
 from tests.enginectl.conftest import cluster
 
-EXAMPLE = ROOT / "examples" / "11-native-gangs"
+EXAMPLE = ROOT / "examples" / "12-native-gangs"
 NODES = ActorOptions(nodes=4, gangs=True, termination=0.0)
 CONFIG = ("--config", EXAMPLE / "config" / "operator.yaml")
 

@@ -24,7 +24,7 @@ from tests.enginectl.calling import ROOT, Engine
 from tests.resources.dynamo.backends.container_run import environment, expanded
 from tests.waiting import PATIENCE
 
-EXAMPLE = ROOT / "examples" / "10-nvbandwidth"
+EXAMPLE = ROOT / "examples" / "11-nvbandwidth"
 MANIFEST = (EXAMPLE / "nvbandwidth.yaml").read_text()
 CLUSTER_DOMAIN = "cluster.local"
 NDOTS = 5

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "09-your-own-fabric"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "10-your-own-fabric"
 
 
 def metadata_of(package: Path, folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""A second vendor's fabric, in one file of another package, works like ours: `examples/09-your-own-fabric`, through its entry point."""
+"""A second vendor's fabric, in one file of another package, works like ours: `examples/10-your-own-fabric`, through its entry point."""
 
 import sys
 from collections.abc import Iterator

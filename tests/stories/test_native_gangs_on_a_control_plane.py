@@ -39,7 +39,7 @@ from tests.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "11-native-gangs"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "12-native-gangs"
 
 
 @pytest.fixture(scope="module")
