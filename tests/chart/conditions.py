@@ -5,7 +5,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from typing import Final, TypeVar
 
 VARIABLES: Final[Mapping[str, str]] = {
-    "kai": 'has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray)',
+    "unlisted": 'not (include "grove-engine.profiles" . | fromJsonArray)',
+    "kai": 'and (not $unlisted) (has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray))',
     "volcano": 'has "volcano" (include "grove-engine.schedulers" . | fromJsonArray)',
     "gangs": 'include "grove-engine.gangs" .',
     "topology": 'dig "topologyAwareScheduling" "enabled" false .Values.config',
@@ -86,4 +87,5 @@ def helm(terms: Iterable[Term]) -> str:
 def assignments(used: Iterable[str]) -> list[str]:
     """The lines that compute the variables of these conditions."""
     text = " ".join(used)
+    text += VARIABLES["kai"] if "$kai" in text else ""
     return [f"{{{{- ${name} := {value} }}}}" for name, value in VARIABLES.items() if f"${name}" in text]

@@ -1,6 +1,7 @@
 """The rules of the chart's ClusterRoles as a template: computed from the permissions under every combination of features."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from engine.runtime.clock import SystemClock
 from enginectl.actions.manifests import account_permissions
@@ -21,7 +22,7 @@ from resources.registry import managed_blueprints
 from resources.settings import valid_settings
 from tests.chart.conditions import Features, assignments, combinations, conditions
 
-FEATURES = ("kai", "volcano", "gangs", "topology", "auto", "protects", "graphs", "webhooks", "certificate")
+FEATURES = ("unlisted", "kai", "volcano", "gangs", "topology", "auto", "protects", "graphs", "webhooks", "certificate")
 
 Rule = tuple[str, str, str, str]
 """Group, resource, name (empty: all objects), verb."""
@@ -66,7 +67,7 @@ def wiring(chosen: Features) -> Wiring:
     """A process with these features."""
     settings = valid_settings(
         {
-            "scheduler": {"profiles": [{"name": name, "config": {"gangScheduling": "gangs" in chosen}} for name in schedulers(chosen)]},
+            "scheduler": {"profiles": list(profiles(chosen))},
             "topologyAwareScheduling": {"enabled": "topology" in chosen},
             "network": {"autoMNNVLEnabled": "auto" in chosen},
             "authorizer": {"enabled": "protects" in chosen},
@@ -82,10 +83,17 @@ def wiring(chosen: Features) -> Wiring:
     return Wiring(Options(), settings, configuration_of(settings), SystemClock())
 
 
-def schedulers(chosen: Features) -> Iterator[str]:
-    """The names of the enabled scheduler back ends."""
-    yield "default-scheduler"
-    yield from (name for feature, name in (("kai", "kai-scheduler"), ("volcano", "volcano")) if feature in chosen)
+def profiles(chosen: Features) -> Iterator[dict[str, Any]]:
+    """The profiles of the enabled scheduler back ends; none if the configuration lists none."""
+    if "unlisted" not in chosen:
+        names = ["default-scheduler", *(name for feature, name in (("kai", "kai-scheduler"), ("volcano", "volcano")) if feature in chosen)]
+        yield from ({"name": name, "config": {"gangScheduling": "gangs" in chosen}} for name in names)
+
+
+def is_possible(chosen: Features) -> bool:
+    """Whether an installation can have these features. One that lists no profiles has the gangs that are on by default."""
+    has_own_profiles = "unlisted" not in chosen or ("gangs" in chosen and chosen.isdisjoint(("kai", "volcano")))
+    return has_own_profiles and ("webhooks" in chosen or "certificate" not in chosen)
 
 
 def of_engine(use: Use) -> Callable[[Features], Iterable[Permission]]:
@@ -116,7 +124,7 @@ def rules(needed: Iterable[Permission]) -> Iterator[Rule]:
 
 def defined(name: str, make: Callable[[Features], Iterator[Rule]]) -> Iterator[str]:
     """The lines of a named template with these rules, those under one condition together."""
-    possible = combinations(FEATURES, lambda chosen: "webhooks" in chosen or "certificate" not in chosen)
+    possible = combinations(FEATURES, is_possible)
     found = conditions({chosen: frozenset(make(chosen)) for chosen in possible}, FEATURES)
     yield f'{{{{- define "{name}" -}}}}'
     yield from assignments(found.values())

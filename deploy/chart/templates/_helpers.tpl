@@ -64,7 +64,8 @@ app.kubernetes.io/component: controller
 {{- if hasKey (default dict .config) "gangScheduling" }}{{ $_ := set $profile "config" (pick .config "gangScheduling") }}{{ end -}}
 {{- $profiles = append $profiles $profile -}}
 {{- end -}}
-{{- $_ := set $public.scheduler "profiles" (has "default-scheduler" $names | ternary $profiles (append $profiles (dict "name" "default-scheduler"))) -}}
+{{- if and $names (not (has "default-scheduler" $names)) }}{{ $profiles = append $profiles (dict "name" "default-scheduler") }}{{ end -}}
+{{- $_ := set $public.scheduler "profiles" $profiles -}}
 {{- $image := dig "initContainer" "image" "" .Values.config | default (include "grove-engine.initImage" .) -}}
 {{- range .Values.deployment.env }}{{ if eq .name "GROVE_INIT_CONTAINER_IMAGE" }}{{ $image = .value }}{{ end }}{{ end -}}
 {{- $_ := set $public.initContainer "image" $image -}}
@@ -111,10 +112,17 @@ app.kubernetes.io/component: controller
 {{- .Values.namespaces | default .Values.config.namespaces | default list | uniq | toJson -}}
 {{- end }}
 
-{{/* The names of the enabled scheduler back ends, sorted, as a JSON list. */}}
+{{/* The profiles of schedulers that the configuration lists, as a JSON list. */}}
+{{- define "grove-engine.profiles" -}}
+{{- dig "scheduler" "profiles" list (include "grove-engine.configuration" . | fromYaml) | default list | toJson -}}
+{{- end }}
+
+{{/* The names of the enabled scheduler back ends, sorted, as a JSON list. Without profiles, new graphs have KAI where it is served. */}}
 {{- define "grove-engine.schedulers" -}}
 {{- $names := list "default-scheduler" -}}
-{{- range dig "scheduler" "profiles" list .Values.config }}{{ $names = append $names .name }}{{ end -}}
+{{- $profiles := include "grove-engine.profiles" . | fromJsonArray -}}
+{{- range $profiles }}{{ $names = append $names .name }}{{ end -}}
+{{- if and (not $profiles) (include "grove-engine.graphs" .) }}{{ $names = append $names "kai-scheduler" }}{{ end -}}
 {{- $names | uniq | sortAlpha | toJson -}}
 {{- end }}
 

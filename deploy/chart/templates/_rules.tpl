@@ -2,7 +2,8 @@
 
 {{/* What `engine run` needs in the whole cluster. */}}
 {{- define "grove-engine.runRules" -}}
-{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $unlisted := not (include "grove-engine.profiles" . | fromJsonArray) }}
+{{- $kai := and (not $unlisted) (has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray)) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $gangs := include "grove-engine.gangs" . }}
 {{- $graphs := include "grove-engine.graphs" . }}
@@ -120,9 +121,6 @@
 - apiGroups: ["kai.scheduler"]
   resources: [topologies]
   verbs: [get, list, watch, create, delete]
-- apiGroups: ["scheduling.run.ai"]
-  resources: [podgroups]
-  verbs: [get, list, watch, create, patch, delete]
 {{- end }}
 {{- if $volcano }}
 - apiGroups: ["scheduling.volcano.sh"]
@@ -154,31 +152,37 @@
   resourceNames: [dynamographdeployments.nvidia.com]
   verbs: [get, patch]
 {{- end }}
-{{- if and $graphs $kai }}
-- apiGroups: ["scheduling.run.ai"]
-  resources: [queues]
-  verbs: [get]
-{{- end }}
 {{- if and $volcano $webhooks }}
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [queues]
   verbs: [get]
 {{- end }}
-{{- if or $volcano $graphs }}
+{{- if or $graphs $volcano }}
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [podgroups]
   verbs: [get, list, watch, create, patch, delete]
 {{- end }}
-{{- if or $kai $volcano $gangs }}
+{{- if or $gangs $kai $volcano }}
 - apiGroups: ["scheduler.grove.io"]
   resources: [podgangs/finalizers]
   verbs: [update]
+{{- end }}
+{{- if or $kai (and $graphs $unlisted) }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end }}
+{{- if or (and $graphs $kai) (and $graphs $unlisted) }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [queues]
+  verbs: [get]
 {{- end }}
 {{- end }}
 
 {{/* What `engine run` needs in each namespace, if only some are managed. */}}
 {{- define "grove-engine.runNamespaceRules" -}}
-{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $unlisted := not (include "grove-engine.profiles" . | fromJsonArray) }}
+{{- $kai := and (not $unlisted) (has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray)) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $gangs := include "grove-engine.gangs" . }}
 {{- $graphs := include "grove-engine.graphs" . }}
@@ -268,31 +272,32 @@
   resources: [dynamographdeployments/finalizers]
   verbs: [update]
 {{- end }}
-{{- if $kai }}
-- apiGroups: ["scheduling.run.ai"]
-  resources: [podgroups]
-  verbs: [get, list, watch, create, patch, delete]
-{{- end }}
 {{- if $webhooks }}
 - apiGroups: ["resource.k8s.io"]
   resources: [resourceclaimtemplates]
   verbs: [get]
 {{- end }}
-{{- if or $volcano $graphs }}
+{{- if or $graphs $volcano }}
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [podgroups]
   verbs: [get, list, watch, create, patch, delete]
 {{- end }}
-{{- if or $kai $volcano $gangs }}
+{{- if or $gangs $kai $volcano }}
 - apiGroups: ["scheduler.grove.io"]
   resources: [podgangs/finalizers]
   verbs: [update]
+{{- end }}
+{{- if or $kai (and $graphs $unlisted) }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, patch, delete]
 {{- end }}
 {{- end }}
 
 {{/* What `engine run` needs in the whole cluster, if only some namespaces are managed. */}}
 {{- define "grove-engine.runClusterRules" -}}
-{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $unlisted := not (include "grove-engine.profiles" . | fromJsonArray) }}
+{{- $kai := and (not $unlisted) (has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray)) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $graphs := include "grove-engine.graphs" . }}
 {{- $webhooks := eq (include "grove-engine.admission" .) "webhooks" }}
@@ -357,13 +362,13 @@
   resourceNames: [dynamographdeployments.nvidia.com]
   verbs: [get, patch]
 {{- end }}
-{{- if and $graphs $kai }}
-- apiGroups: ["scheduling.run.ai"]
+{{- if and $volcano $webhooks }}
+- apiGroups: ["scheduling.volcano.sh"]
   resources: [queues]
   verbs: [get]
 {{- end }}
-{{- if and $volcano $webhooks }}
-- apiGroups: ["scheduling.volcano.sh"]
+{{- if or (and $graphs $kai) (and $graphs $unlisted) }}
+- apiGroups: ["scheduling.run.ai"]
   resources: [queues]
   verbs: [get]
 {{- end }}
@@ -371,7 +376,8 @@
 
 {{/* What `engine sync` needs in the whole cluster. */}}
 {{- define "grove-engine.syncRules" -}}
-{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $unlisted := not (include "grove-engine.profiles" . | fromJsonArray) }}
+{{- $kai := and (not $unlisted) (has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray)) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $gangs := include "grove-engine.gangs" . }}
 {{- $graphs := include "grove-engine.graphs" . }}
@@ -480,35 +486,38 @@
 - apiGroups: ["kai.scheduler"]
   resources: [topologies]
   verbs: [get, list, create, delete]
-- apiGroups: ["scheduling.run.ai"]
-  resources: [podgroups]
-  verbs: [get, list, create, patch, delete]
 {{- end }}
 {{- if $volcano }}
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [queues]
   verbs: [list]
 {{- end }}
-{{- if and $graphs $kai }}
-- apiGroups: ["scheduling.run.ai"]
-  resources: [queues]
-  verbs: [get]
-{{- end }}
-{{- if or $volcano $graphs }}
+{{- if or $graphs $volcano }}
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [podgroups]
   verbs: [get, list, create, patch, delete]
 {{- end }}
-{{- if or $kai $volcano $gangs }}
+{{- if or $gangs $kai $volcano }}
 - apiGroups: ["scheduler.grove.io"]
   resources: [podgangs/finalizers]
   verbs: [update]
+{{- end }}
+{{- if or $kai (and $graphs $unlisted) }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [podgroups]
+  verbs: [get, list, create, patch, delete]
+{{- end }}
+{{- if or (and $graphs $kai) (and $graphs $unlisted) }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [queues]
+  verbs: [get]
 {{- end }}
 {{- end }}
 
 {{/* What `engine sync` needs in each namespace, if only some are managed. */}}
 {{- define "grove-engine.syncNamespaceRules" -}}
-{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $unlisted := not (include "grove-engine.profiles" . | fromJsonArray) }}
+{{- $kai := and (not $unlisted) (has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray)) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $gangs := include "grove-engine.gangs" . }}
 {{- $graphs := include "grove-engine.graphs" . }}
@@ -600,26 +609,27 @@
   resources: [dynamographdeployments/finalizers]
   verbs: [update]
 {{- end }}
-{{- if $kai }}
-- apiGroups: ["scheduling.run.ai"]
-  resources: [podgroups]
-  verbs: [get, list, create, patch, delete]
-{{- end }}
-{{- if or $volcano $graphs }}
+{{- if or $graphs $volcano }}
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [podgroups]
   verbs: [get, list, create, patch, delete]
 {{- end }}
-{{- if or $kai $volcano $gangs }}
+{{- if or $gangs $kai $volcano }}
 - apiGroups: ["scheduler.grove.io"]
   resources: [podgangs/finalizers]
   verbs: [update]
+{{- end }}
+{{- if or $kai (and $graphs $unlisted) }}
+- apiGroups: ["scheduling.run.ai"]
+  resources: [podgroups]
+  verbs: [get, list, create, patch, delete]
 {{- end }}
 {{- end }}
 
 {{/* What `engine sync` needs in the whole cluster, if only some namespaces are managed. */}}
 {{- define "grove-engine.syncClusterRules" -}}
-{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $unlisted := not (include "grove-engine.profiles" . | fromJsonArray) }}
+{{- $kai := and (not $unlisted) (has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray)) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $graphs := include "grove-engine.graphs" . }}
 - apiGroups: [""]
@@ -659,7 +669,7 @@
   resources: [queues]
   verbs: [list]
 {{- end }}
-{{- if and $graphs $kai }}
+{{- if or (and $graphs $kai) (and $graphs $unlisted) }}
 - apiGroups: ["scheduling.run.ai"]
   resources: [queues]
   verbs: [get]
@@ -668,7 +678,8 @@
 
 {{/* What commands need that write nothing in the whole cluster. */}}
 {{- define "grove-engine.readerRules" -}}
-{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $unlisted := not (include "grove-engine.profiles" . | fromJsonArray) }}
+{{- $kai := and (not $unlisted) (has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray)) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $gangs := include "grove-engine.gangs" . }}
 {{- $graphs := include "grove-engine.graphs" . }}
@@ -747,17 +758,19 @@
 - apiGroups: ["kai.scheduler"]
   resources: [topologies]
   verbs: [get, list]
-- apiGroups: ["scheduling.run.ai"]
-  resources: [podgroups]
-  verbs: [get, list]
 {{- end }}
 {{- if $volcano }}
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [queues]
   verbs: [get, list]
 {{- end }}
-{{- if or $volcano $graphs }}
+{{- if or $graphs $volcano }}
 - apiGroups: ["scheduling.volcano.sh"]
+  resources: [podgroups]
+  verbs: [get, list]
+{{- end }}
+{{- if or $kai (and $graphs $unlisted) }}
+- apiGroups: ["scheduling.run.ai"]
   resources: [podgroups]
   verbs: [get, list]
 {{- end }}
@@ -765,7 +778,8 @@
 
 {{/* What commands need that write nothing in each namespace, if only some are managed. */}}
 {{- define "grove-engine.readerNamespaceRules" -}}
-{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $unlisted := not (include "grove-engine.profiles" . | fromJsonArray) }}
+{{- $kai := and (not $unlisted) (has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray)) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $gangs := include "grove-engine.gangs" . }}
 {{- $graphs := include "grove-engine.graphs" . }}
@@ -821,13 +835,13 @@
   resources: [dynamographdeployments, dynamographdeploymentscalingadapters]
   verbs: [get, list]
 {{- end }}
-{{- if $kai }}
-- apiGroups: ["scheduling.run.ai"]
+{{- if or $graphs $volcano }}
+- apiGroups: ["scheduling.volcano.sh"]
   resources: [podgroups]
   verbs: [get, list]
 {{- end }}
-{{- if or $volcano $graphs }}
-- apiGroups: ["scheduling.volcano.sh"]
+{{- if or $kai (and $graphs $unlisted) }}
+- apiGroups: ["scheduling.run.ai"]
   resources: [podgroups]
   verbs: [get, list]
 {{- end }}
@@ -835,7 +849,8 @@
 
 {{/* What commands need that write nothing in the whole cluster, if only some namespaces are managed. */}}
 {{- define "grove-engine.readerClusterRules" -}}
-{{- $kai := has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray) }}
+{{- $unlisted := not (include "grove-engine.profiles" . | fromJsonArray) }}
+{{- $kai := and (not $unlisted) (has "kai-scheduler" (include "grove-engine.schedulers" . | fromJsonArray)) }}
 {{- $volcano := has "volcano" (include "grove-engine.schedulers" . | fromJsonArray) }}
 {{- $graphs := include "grove-engine.graphs" . }}
 - apiGroups: [""]
