@@ -111,9 +111,10 @@ class LiveStore:
             self._take(report)
 
     def clear(self) -> None:
-        """Remove everything."""
-        self.lives, self._unpacked = {}, {}
-        self._forget_changes()
+        """Remove everything. Where nothing is, nothing changes: kinds that are not served are tried again and again."""
+        if self.lives:
+            self.lives, self._unpacked = {}, {}
+            self._forget_changes()
 
     def apply(self, event: str, body: dict[str, Any]) -> None:
         """Apply an event of the watch."""

@@ -63,7 +63,6 @@ class _Judge(Struct, eq=False):
         for each in self.plan.sets:
             matches, faults = self._matches(each)
             yield from faults
-            self.has_judged |= matches or bool(faults)
             if matches:
                 matching.append(each)
         if matching:
@@ -80,6 +79,7 @@ class _Judge(Struct, eq=False):
         answers = self._answers(self._about_set(each), [condition.expression for condition in conditions])
         if any(answer.value is False for answer in answers):
             return False, []
+        self.has_judged = True
         faults = [
             violation
             for condition, answer in zip(conditions, answers, strict=True)

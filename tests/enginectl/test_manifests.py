@@ -21,6 +21,7 @@ FILES = [
     "grove.io_podcliquescalinggroups.yaml",
     "grove.io_podcliquesets.yaml",
     "nvidia.com_dynamographdeployments.yaml",
+    "nvidia.com_dynamographdeploymentscalingadapters.yaml",
     "scheduler.grove.io_podgangs.yaml",
 ]
 

@@ -16,6 +16,9 @@ every_fleet = pytest.mark.parametrize("fleet", fleets(), ids=lambda file: f"{fil
 NOT_RECORDED = [("create", "Topology")]
 """What is missing because snapshots do not have it."""
 
+LATER = {ROOT / "examples" / "09-rolling-update"}
+"""Examples that were written after the pod types of another release had been recorded."""
+
 
 def example_of(fleet: Path) -> Path:
     """The example that the fleet was made of."""
@@ -26,7 +29,7 @@ def test_there_is_a_fleet_of_every_example() -> None:
     recorded = {(file.parent.name, example_of(file)) for file in fleets()}
 
     assert {release for release, _ in recorded} >= {"v1.35.4"}
-    assert {example for _, example in recorded} == set(IN_MEMORY)
+    assert {example for _, example in recorded} == set(IN_MEMORY) - LATER
 
 
 @every_fleet

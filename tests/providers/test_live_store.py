@@ -80,6 +80,19 @@ def test_what_has_changed_is_known_until_there_is_another_list() -> None:
     assert store.changes_since(store.version) == []
 
 
+def test_a_kind_that_is_found_unserved_again_has_not_changed() -> None:
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda _: None)
+    store.apply("ADDED", service(5))
+    begin = store.version
+    store.clear()
+    assert store.changes_since(begin) is None
+
+    unserved = store.version
+    store.clear()
+
+    assert store.changes_since(unserved) == []
+
+
 def named(name: str, revision: int) -> dict[str, Any]:
     """A Service of that name."""
     return {**service(revision), "metadata": {**service(revision)["metadata"], "name": name, "uid": name}}

@@ -88,10 +88,12 @@ def test_a_policy_judges_the_sets_that_fulfil_its_conditions_also_as_a_plan() ->
     assert [each.about.name if each.about else None for each in judgement.denied] == [None, "one"]
 
 
-def test_a_policy_that_judges_none_of_the_sets_denies_nothing() -> None:
+def test_a_policy_that_judges_none_of_the_sets_denies_nothing_and_says_so() -> None:
     conditions = [{"name": "none", "expression": "c"}]
 
-    assert judged(policy({"name": "freeze", "expression": "p"}, matchConditions=conditions), c=False, p=False) == Judgement()
+    judgement = judged(policy({"name": "freeze", "expression": "p"}, matchConditions=conditions), c=False, p=False)
+
+    assert judgement == Judgement(notes=("no workload that changes matches prod",))
 
 
 def test_a_plan_that_does_nothing_violates_nothing() -> None:
