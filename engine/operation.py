@@ -269,3 +269,5 @@ class Result(Struct, frozen=True, eq=False):
     error: Exception | None = None
     uid: str = ""
     """The uid of the object that the server returned; empty if it returned none."""
+    sent: tuple[float, float] | None = None
+    """When its last call was sent, and when that was answered, in seconds of a monotonic clock; None: none was sent."""

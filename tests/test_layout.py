@@ -89,6 +89,7 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
         "metrics": (TOP, "kubernetes"),
         "plan_policies": (),
         "profiling": ("kubernetes",),
+        "tracing": (),
     },
     SANDBOX: {
         "product": (),
@@ -148,6 +149,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "jsonpath": (f"{SANDBOX}/tables/",),
     "jsonschema_rs": (f"{SANDBOX}/",),
     "kr8s": ("providers/kubernetes/",),
+    "opentelemetry": ("providers/tracing/",),
     "prometheus_client": ("providers/metrics/",),
     "starlette": (f"{SANDBOX}/",),
     "subprocess": ("cmd/enginectl/input/kustomize.py", "providers/plan_policies/process.py", f"{SANDBOX}/commands/detached.py"),

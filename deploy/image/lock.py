@@ -2,9 +2,10 @@
 
     python deploy/image/lock.py            # `make lock`
 
-Writes `requirements.lock` (what the engine needs at run time) and `build.lock` (what builds its wheel) beside this file. Versions are those
-of constraints.txt and of `build-system` in pyproject.toml; pip says which wheels it would install, on Linux with glibc, for each supported
-version of Python and processor, and what their hashes are. Nothing is installed. The addresses of an index are not written.
+Writes `requirements.lock` (what the engine and its extra `otel` need at run time) and `build.lock` (what builds its wheel) beside
+this file. Versions are those of constraints.txt and of `build-system` in pyproject.toml; pip says which wheels it would install, on Linux
+with glibc, for each supported version of Python and processor, and what their hashes are. Nothing is installed. The addresses of an index
+are not written.
 """
 
 import json
@@ -34,7 +35,8 @@ Wheels = Mapping[str, frozenset[str]]
 def main() -> None:
     """Write both files."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    write(FOLDER / "requirements.lock", project["project"]["dependencies"])
+    extras = project["project"]["optional-dependencies"]
+    write(FOLDER / "requirements.lock", [*project["project"]["dependencies"], *extras["otel"]])
     write(FOLDER / "build.lock", project["build-system"]["requires"])
 
 

@@ -131,9 +131,10 @@ class Calls:
                 began, busy = self._clock.monotonic(), is_busy()
                 self._on_call(operation)
                 result = await self._execute(operation, uids)
-                self._call_limit.answered(began, self._clock.monotonic(), result.error, busy=busy)
+                ended = self._clock.monotonic()
+                self._call_limit.answered(began, ended, result.error, busy=busy)
                 self._unanswered = self._unanswered + 1 if isinstance(result.error, Unreachable) else 0
-                return result
+                return replace(result, sent=(began, ended))
         finally:
             self._calls.discard(call)
             call.ended.set()

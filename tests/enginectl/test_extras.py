@@ -24,6 +24,8 @@ SERVERS = ("httptools", "jsonschema_rs", "starlette", "uvicorn")
 """What only the sandbox installs; its other dependencies come with those of the product too."""
 POLICIES = ("cel_expr_python", "google")
 """What the extra `policy` installs, as it is imported."""
+TRACING = ("opentelemetry",)
+"""What the extra `otel` installs, as it is imported."""
 WITHOUT = f"""
 import sys
 from importlib import metadata
@@ -33,7 +35,7 @@ metadata.entry_points = lambda **wanted: () if wanted.get("group") == "engine.co
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {("grove_sandbox", *SERVERS, *POLICIES)}:
+        if name.partition(".")[0] in {("grove_sandbox", *SERVERS, *POLICIES, *TRACING)}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Missing())
@@ -88,11 +90,13 @@ def test_policies_say_how_to_install_what_they_need(command: tuple[str, ...]) ->
 
 
 def modules() -> list[str]:
-    """Every module of the product outside of policies."""
+    """Every module of the product outside of policies and tracing."""
     files = [path for root in ("engine", "resources", "providers", "cmd") for path in (ROOT / root).rglob("*.py")]
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removeprefix("cmd.").removesuffix(".__init__") for path in files]
     return sorted(
-        name for name in names if not name.startswith(("grove_sandbox", "providers.plan_policies")) and not name.endswith("__main__")
+        name
+        for name in names
+        if not name.startswith(("grove_sandbox", "providers.plan_policies", "providers.tracing")) and not name.endswith("__main__")
     )
 
 
@@ -121,7 +125,7 @@ def test_what_only_the_sandbox_uses_is_no_dependency_of_the_product() -> None:
 
     assert set(SERVERS) <= names(sandbox["dependencies"])
     assert set(SERVERS).isdisjoint(names(product["dependencies"]))
-    assert "grove-engine[policy]" in product["optional-dependencies"]["dev"]
+    assert "grove-engine[otel,policy]" in product["optional-dependencies"]["dev"]
 
 
 def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -28,6 +28,7 @@ from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of, purpose_of, renewing, shard_count
 from enginectl.wiring.published_configuration import KnownConfiguration, known_configuration, log_configuration
 from enginectl.wiring.scope import Selection, select
+from enginectl.wiring.tracing import traced
 from providers.cluster import Cluster
 from providers.metrics.process import memory_limit
 from providers.profiling.profiler import profiled
@@ -67,7 +68,7 @@ async def run_loop(
     election = wiring.settings.leader_election
     observability = Observability(wiring.clock, election.resource_name if election.enabled else "")
     metrics = observability.metrics
-    with profiled(profile, wiring.clock, metrics.requests) as requests:
+    with profiled(profile, wiring.clock, metrics.requests) as requests, traced(wiring.clock, log) as tracing:
         async with (
             renewing(wiring, log, requests=metrics.requests) as renewal,
             connect(wiring, log, requests=requests, caches=metrics.caches) as (client, provider),
@@ -96,7 +97,7 @@ async def run_loop(
                     interval=interval,
                     stop=stop,
                     reload=reload_of(wiring, selection, log, endpoints.use, publisher.use, installed=known.installed),
-                    observer=Observers(observability.observer, views.observer, publisher),
+                    observer=Observers(observability.observer, views.observer, publisher, *tracing),
                     shards=count,
                 )
                 tasks.cancel_scope.cancel()
