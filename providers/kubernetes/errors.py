@@ -46,10 +46,13 @@ TOO_LARGE_TO_STORE = re.compile(
 """The message of a 500 if etcd does not take an object, and if the API server cannot send it to etcd. Nothing was stored."""
 _BY_ADMISSION = re.compile(_SERVER + '|admission webhook "')
 """How the message of a refusal by admission begins, whatever code the policy or the webhook has chosen for it."""
+NOT_CONVERTED = re.compile(r"conversion webhook for \S+ Kind=\w+ failed: ")
+"""The message of a 500 if an object that is stored in another version could not be converted."""
 TERMINATING = "NamespaceTerminating"
 """The cause in a Status if the namespace is being deleted."""
 ROLES = "engine manifests rbac prints the roles that allow it"
 SMALLER = "an API server stores at most 1.5 MiB of one object, unless its etcd is configured otherwise"
+CONVERT = "start what answers that webhook, or let engine run convert: engine manifests crds --converter; engine preflight has the details"
 MAX_LENGTH = 2000
 """Characters of a server's message that are kept."""
 ERRORS: Mapping[int, type[ClusterError]] = {
@@ -151,6 +154,8 @@ def _message(status: Mapping[str, Any], code: int) -> str:
         return f"{message}; {ROLES}"
     if _type(code, status) is TooLarge:
         return f"{message}; {SMALLER}"
+    if code == 500 and NOT_CONVERTED.match(message):
+        return f"{message}; {CONVERT}"
     return message or f"the API server answered HTTP {code} without a message"
 
 

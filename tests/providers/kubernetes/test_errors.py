@@ -82,3 +82,14 @@ def test_an_object_that_no_server_stores_is_told_from_a_server_that_fails(code: 
 
     assert (type(error), error.code) == (expected, code)
     assert ("stores at most 1.5 MiB" in str(error)) is (expected is TooLarge)
+
+
+DEAD = 'conversion webhook for nvidia.com/v1alpha1, Kind=DynamoGraphDeployment failed: Post "https://a.b.svc/c": service "a" not found'
+
+
+@pytest.mark.parametrize(("message", "names_the_remedy"), [(DEAD, True), ("etcdserver: request timed out", False)])
+def test_a_conversion_webhook_that_does_not_answer_is_named_with_what_ends_it(message: str, names_the_remedy: bool) -> None:
+    error = error_of_status({"kind": "Status", "code": 500, "message": message})
+
+    assert str(error).startswith(message)
+    assert ("engine manifests crds --converter" in str(error)) is names_the_remedy
