@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from resources.admission.graph_rules import quote, sentence, service_field, service_path
+from resources.admission.role_template_rules import role_template_issues
 from resources.base import kinds
 from resources.base.fields import mapping
 from resources.dynamo.model.form import PodForm
@@ -158,7 +159,7 @@ def _role_templates(service: GraphService, path: Path, field: str) -> Iterator[I
     if service.spec.extra_pod_spec:
         message = "cannot be combined with roles[].podTemplate; choose one complete PodTemplate source mode"
         yield sentence((*path, "extraPodSpec"), f"{field}.extraPodSpec {message}")
-    yield Issue((*path, "roles"), ErrorType.FORBIDDEN, f"podTemplate of a role {NOT_SUPPORTED}: use that of the component")
+    yield from role_template_issues(tuple(service.spec.roles), path, service.name)
 
 
 def _override(override: ProviderOverride | None, target: str, allowed: tuple[tuple[str, ...], ...], path: Path) -> Iterator[Issue]:

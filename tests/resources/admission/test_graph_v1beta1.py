@@ -118,6 +118,26 @@ def test_templates_of_roles() -> None:
     assert any("cannot be combined with roles[].podTemplate; choose one complete PodTemplate source mode" in issue for issue in both)
 
 
+def test_templates_of_roles_are_refused_with_the_fields_that_one_template_cannot_have() -> None:
+    leader, worker = pods(), pods()
+    worker["spec"]["containers"][0]["args"] = ["--node-rank", "$(DYNAMO_RANK)"]
+    worker["spec"]["nodeSelector"] = {"pool": "workers"}
+    roles = [{"name": "leader", "podTemplate": leader}, {"name": "worker", "podTemplate": worker}]
+
+    alike = refused(
+        {"name": "A", "type": "worker", "multinode": {"nodeCount": 2}, "roles": [{**roles[0]}, {**roles[1], "podTemplate": leader}]}
+    )
+    found = refused({"name": "A", "type": "worker", "multinode": {"nodeCount": 2}, "roles": roles})
+
+    assert [issue.partition(": ")[0] for issue in found] == [
+        "spec.components[0].roles[0].podTemplate",
+        "spec.components[0].roles[1].podTemplate",
+    ]
+    assert all("$DYNAMO_RANK (0 is the leader) and $DYNAMO_LEADER_ADDRESS" in issue for issue in found)
+    assert all(issue.endswith("what has no such counterpart and must be the same for both: nodeSelector") for issue in found)
+    assert all(issue.endswith("use podTemplate of A; both roles have the same one") for issue in alike)
+
+
 def test_min_available_is_that_of_the_clique_or_the_scaling_group() -> None:
     graph = beta(component("A", minAvailable=2, replicas=3), wide("B", minAvailable=2, replicas=3))
 
