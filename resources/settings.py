@@ -3,7 +3,17 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from engine import duration
 from engine.shards import MAX_SHARDS
@@ -27,6 +37,9 @@ GANG_SCHEDULING: Final = "gangScheduling"
 """The only option of a back end: of `default-scheduler`. Grove defines it as true or false, without an effect."""
 GANG_MODES: Final[Mapping[Any, GangMode]] = {True: GangMode.AUTO, False: GangMode.OFF, **{mode.value: mode for mode in GangMode}}
 """The values of that option."""
+GANG_VALUES: Final = [*(mode.value for mode in GangMode), True, False]
+"""The same for a schema: YAML 1.1, by which Helm reads values, takes an unquoted `Off` for false."""
+ONE_OF_THE_MODES: Final = "must be Auto, Require or Off (or true: Auto, false: Off)"
 
 
 def _not_negative(value: int) -> int:
@@ -218,6 +231,13 @@ def _gang_mode(option: Any) -> GangMode | None:
     return GANG_MODES.get(option) if isinstance(option, bool | str) else None
 
 
+def _a_gang_mode(value: Any) -> GangMode:
+    """The mode that a value names. Raises a validation error if it names none."""
+    if (mode := _gang_mode(value)) is None:
+        raise broken(ONE_OF_THE_MODES, "FieldValueInvalid", value=value)
+    return mode
+
+
 class Profile(Section):
     """A scheduler back end; its `config` is kept unchanged."""
 
@@ -229,13 +249,13 @@ class Profile(Section):
     def _known_options(cls, value: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
         option = value.get(GANG_SCHEDULING)
         if info.data.get("name") == "default-scheduler" and option is not None and _gang_mode(option) is None:
-            raise broken("must be Auto, Require or Off (or true: Auto, false: Off)", "FieldValueInvalid", (GANG_SCHEDULING,), value=option)
+            raise broken(ONE_OF_THE_MODES, "FieldValueInvalid", (GANG_SCHEDULING,), value=option)
         return value
 
     @property
-    def gang_mode(self) -> GangMode:
-        """Whether kube-scheduler is to schedule gangs; Auto by default."""
-        return _gang_mode(self.config.get(GANG_SCHEDULING)) or GangMode.AUTO
+    def gang_mode(self) -> GangMode | None:
+        """Whether kube-scheduler is to schedule gangs; None if its options do not say so."""
+        return _gang_mode(self.config.get(GANG_SCHEDULING))
 
 
 class InitContainer(Section):
@@ -260,6 +280,14 @@ class Schedulers(Section):
     profiles: Annotated[Seq[Profile], AfterValidator(_with_default)] = ()
     """Without any, `default-scheduler` is enabled, and the scheduler of graphs where the cluster serves it."""
     default_profile_name: str = DEFAULT_PROFILE.name
+    gang_scheduling: Annotated[GangMode, BeforeValidator(_a_gang_mode), WithJsonSchema({"enum": GANG_VALUES})] = GangMode.AUTO
+    """Whether kube-scheduler is to schedule gangs, unless its profile says so: a configuration that lists no profiles can say it too."""
+
+    @property
+    def gang_mode(self) -> GangMode:
+        """Whether kube-scheduler is to schedule gangs."""
+        named = next((profile.gang_mode for profile in self.profiles if profile.name == DEFAULT_PROFILE.name), None)
+        return named or self.gang_scheduling
 
     @property
     def enabled(self) -> tuple[Profile, ...]:

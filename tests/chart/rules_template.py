@@ -67,7 +67,7 @@ def wiring(chosen: Features) -> Wiring:
     """A process with these features."""
     settings = valid_settings(
         {
-            "scheduler": {"profiles": list(profiles(chosen))},
+            "scheduler": {"profiles": list(profiles(chosen)), "gangScheduling": "gangs" in chosen},
             "topologyAwareScheduling": {"enabled": "topology" in chosen},
             "network": {"autoMNNVLEnabled": "auto" in chosen},
             "authorizer": {"enabled": "protects" in chosen},
@@ -87,12 +87,12 @@ def profiles(chosen: Features) -> Iterator[dict[str, Any]]:
     """The profiles of the enabled scheduler back ends; none if the configuration lists none."""
     if "unlisted" not in chosen:
         names = ["default-scheduler", *(name for feature, name in (("kai", "kai-scheduler"), ("volcano", "volcano")) if feature in chosen)]
-        yield from ({"name": name, "config": {"gangScheduling": "gangs" in chosen}} for name in names)
+        yield from ({"name": name} for name in names)
 
 
 def is_possible(chosen: Features) -> bool:
-    """Whether an installation can have these features. One that lists no profiles has the gangs that are on by default."""
-    has_own_profiles = "unlisted" not in chosen or ("gangs" in chosen and chosen.isdisjoint(("kai", "volcano")))
+    """Whether an installation can have these features."""
+    has_own_profiles = "unlisted" not in chosen or chosen.isdisjoint(("kai", "volcano"))
     return has_own_profiles and ("webhooks" in chosen or "certificate" not in chosen)
 
 

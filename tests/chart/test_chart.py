@@ -9,7 +9,10 @@ import pytest
 import yaml
 
 from enginectl.base.exit_codes import Exit
-from resources.install.operator_configuration import DEFAULTS, RESTART_SECTIONS, restart_digest
+from enginectl.wiring.configuration import configuration_of
+from resources.install.operator_configuration import DEFAULTS, FILE, RESTART_SECTIONS, restart_digest
+from resources.ports.configuration import GangMode
+from resources.settings import Settings, valid_settings
 from resources.settings_fields import NEEDS_RESTART
 from tests.chart.generated import CHART, generated_files
 from tests.chart.rendering import normalized, rendered, run_helm, template
@@ -53,6 +56,7 @@ CASES = {
     "without graphs": Case({"graphs": False}, ("--no-graphs",)),
     "graphs off in the configuration": configured(dynamo={"enabled": False, "natsAddress": "nats://nats:4222"}),
     "no gangs of kube-scheduler": configured(scheduler={"profiles": [{"name": "default-scheduler", "config": {"gangScheduling": False}}]}),
+    "no gangs of kube-scheduler, and no profiles": configured(scheduler={"profiles": [], "gangScheduling": "Off"}),
     "some namespaces": Case(
         {"namespaces": ["team-a", "team-b"], "config": {"authorizer": AUTHORIZER, "namespaces": ["replaced"]}},
         ("--workload-namespace", "team-a", "--workload-namespace", "team-b"),
@@ -127,11 +131,40 @@ def test_whether_gangs_are_scheduled_is_a_value_that_the_configuration_may_say_i
     def profiles(config: dict[str, Any]) -> dict[str, Any]:
         return {"scheduler": {"profiles": [{"name": "default-scheduler", **config}, {"name": "kai-scheduler"}]}}
 
+    def read(objects: dict[Any, Any]) -> tuple[set[GangMode], bool]:
+        """What the configurations in it say of gangs, and whether there are rights on the kinds for them."""
+        return {each.scheduler.gang_mode for each in configurations(objects)}, "scheduling.k8s.io" in str(objects)
+
     by_value = rendered({"scheduler": {"gangs": mode}, "config": profiles({})}, tmp_path, "grove-system")
-    own = {"config": {"gangScheduling": mode}}
-    assert rendered({"config": profiles(own)}, tmp_path, "grove-system") == by_value
-    assert rendered({"scheduler": {"gangs": "Auto"}, "config": profiles(own)}, tmp_path, "grove-system") == by_value
-    assert ("scheduling.k8s.io" in str(by_value)) == (mode == "Require")
+    own = profiles({"config": {"gangScheduling": mode}})
+    for values in ({"config": own}, {"scheduler": {"gangs": "Auto"}, "config": own}):
+        assert read(rendered(values, tmp_path, "grove-system")) == read(by_value) == ({GangMode(mode)}, mode == "Require")
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("mode", [str(mode) for mode in GangMode])
+def test_a_value_for_gangs_lists_no_profiles_so_that_new_graphs_have_kai(mode: str, tmp_path: Path) -> None:
+    values = {"scheduler": {"gangs": mode}, "config": {"scheduler": {"profiles": []}}}
+    objects = rendered(values, tmp_path, "grove-system")
+
+    read = configurations(objects)
+    assert [(each.scheduler.profiles, each.scheduler.gang_mode) for each in read] == [((), GangMode(mode))] * 2
+    assert {configuration_of(each).graph_scheduler_where_served for each in read} == {"kai-scheduler"}
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("value", [False, "Off"])
+def test_an_unquoted_off_is_off(value: bool | str, tmp_path: Path) -> None:
+    objects = rendered({"scheduler": {"gangs": value}}, tmp_path, "grove-system")
+
+    assert {each.scheduler.gang_mode for each in configurations(objects)} == {GangMode.OFF}
+    assert "scheduling.k8s.io" not in str(objects)
+
+
+def configurations(objects: dict[Any, Any]) -> list[Settings]:
+    """What is installed and what is published of the configuration."""
+    found = [body["data"].get(FILE) for body in objects.values() if body["kind"] == "ConfigMap"]
+    return [valid_settings(each) for each in found if each]
 
 
 def printed(engine: Engine, case: Case, folder: Path) -> dict[Any, Any]:

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from resources.install.modes import AdmissionMode, Mode
-from resources.ports.configuration import GangMode
 from resources.schema.formats import LABEL, LONGEST_LABEL
-from resources.settings import Settings
+from resources.settings import GANG_VALUES, Settings
 
 TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 OBJECT: Final = {"type": "object"}
@@ -19,7 +18,7 @@ CHOSEN: Final[Mapping[str, Any]] = {
     "admission": {"enum": ["", *(str(mode) for mode in AdmissionMode)]},
     "namespaces": {"type": "array", "items": {"type": "string", "pattern": f"^{LABEL}$", "maxLength": LONGEST_LABEL}},
     "replicaCount": COUNT,
-    "scheduler.gangs": {"enum": [str(mode) for mode in GangMode]},
+    "scheduler.gangs": {"enum": GANG_VALUES},
     "shards": {"type": "integer", "minimum": 1, "maximum": 100},
     "image.repository": {"type": "string", "minLength": 1},
     "initImage.repository": {"type": "string", "minLength": 1},

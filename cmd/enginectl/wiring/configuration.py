@@ -164,8 +164,8 @@ def dynamo_settings(chosen: settings.Dynamo) -> DynamoSettings:
 
 def schedulers_of(chosen: settings.Settings) -> Mapping[str, Scheduler]:
     """The configured schedulers for which there is a back end, by name."""
-    profiles = {profile.name: profile for profile in chosen.scheduler.enabled if profile.name in SCHEDULERS}
-    return {name: kube_scheduler(profile.gang_mode) if name == KUBE else SCHEDULERS[name] for name, profile in profiles.items()}
+    gangs = chosen.scheduler.gang_mode
+    return {name: kube_scheduler(gangs) if name == KUBE else SCHEDULERS[name] for name in chosen.scheduler.names if name in SCHEDULERS}
 
 
 def waiter_image(configured: str) -> str:

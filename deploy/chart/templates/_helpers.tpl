@@ -38,7 +38,7 @@ app.kubernetes.io/component: controller
 {{- $_ := set $config "leaderElection" $election -}}
 {{- if not .Values.graphs }}{{ $_ := set $config "dynamo" (set (default dict $config.dynamo) "enabled" false) }}{{ end -}}
 {{- with .Values.namespaces }}{{ $_ := set $config "namespaces" . }}{{ end -}}
-{{- if ne .Values.scheduler.gangs "Auto" }}{{ $_ := set $config "scheduler" (include "grove-engine.schedulerWithGangs" . | fromYaml) }}{{ end -}}
+{{- if ne (toString .Values.scheduler.gangs) "Auto" }}{{ $_ := set $config "scheduler" (include "grove-engine.schedulerWithGangs" . | fromYaml) }}{{ end -}}
 {{- $server := default dict $config.server -}}
 {{- $probes := default dict $server.healthProbes -}}
 {{- if and (hasKey $probes "enable") (not $probes.enable) }}{{ $_ := set $probes "port" 0 }}{{ end -}}
@@ -126,25 +126,17 @@ app.kubernetes.io/component: controller
 {{- $names | uniq | sortAlpha | toJson -}}
 {{- end }}
 
-{{/* The section `scheduler` of the configuration with the value `scheduler.gangs`, unless the configuration says it itself. */}}
+{{/* The section `scheduler` of the configuration with the value `scheduler.gangs`, unless the configuration says it itself. Where it lists
+no profiles, none is added: new graphs have KAI only then. */}}
 {{- define "grove-engine.schedulerWithGangs" -}}
 {{- $scheduler := deepCopy (default dict .Values.config.scheduler) -}}
-{{- $profiles := default list $scheduler.profiles -}}
-{{- $names := list -}}
-{{- range $profiles }}{{ $names = append $names .name }}{{ end -}}
-{{- if not (has "default-scheduler" $names) }}{{ $profiles = append $profiles (dict "name" "default-scheduler") }}{{ end -}}
-{{- $gangs := .Values.scheduler.gangs -}}
-{{- range $profiles -}}
-{{- if and (eq .name "default-scheduler") (not (hasKey (default dict .config) "gangScheduling")) -}}
-{{- $_ := set . "config" (set (default dict .config) "gangScheduling" $gangs) -}}
-{{- end -}}
-{{- end -}}
-{{- set $scheduler "profiles" $profiles | toYaml -}}
+{{- if not (hasKey $scheduler "gangScheduling") }}{{ $_ := set $scheduler "gangScheduling" .Values.scheduler.gangs }}{{ end -}}
+{{- toYaml $scheduler -}}
 {{- end }}
 
 {{/* Whether kube-scheduler schedules gangs where it can: true, or empty. */}}
 {{- define "grove-engine.gangs" -}}
-{{- $mode := .Values.scheduler.gangs -}}
+{{- $mode := dig "scheduler" "gangScheduling" .Values.scheduler.gangs .Values.config | toString -}}
 {{- range dig "scheduler" "profiles" list .Values.config -}}
 {{- $config := default dict .config -}}
 {{- if and (eq .name "default-scheduler") (not (kindIs "invalid" (get $config "gangScheduling"))) (hasKey $config "gangScheduling") -}}

@@ -52,6 +52,7 @@
   },
   "scheduler": {
     "defaultProfileName": "default-scheduler",
+    "gangScheduling": "Auto",
     "profiles": []
   },
   "topologyAwareScheduling": {

@@ -162,11 +162,6 @@
   resources: [podgroups]
   verbs: [get, list, watch, create, patch, delete]
 {{- end }}
-{{- if or $gangs $kai $volcano }}
-- apiGroups: ["scheduler.grove.io"]
-  resources: [podgangs/finalizers]
-  verbs: [update]
-{{- end }}
 {{- if or $kai (and $graphs $unlisted) }}
 - apiGroups: ["scheduling.run.ai"]
   resources: [podgroups]
@@ -176,6 +171,11 @@
 - apiGroups: ["scheduling.run.ai"]
   resources: [queues]
   verbs: [get]
+{{- end }}
+{{- if or $gangs $kai $volcano (and $graphs $unlisted) }}
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs/finalizers]
+  verbs: [update]
 {{- end }}
 {{- end }}
 
@@ -282,15 +282,15 @@
   resources: [podgroups]
   verbs: [get, list, watch, create, patch, delete]
 {{- end }}
-{{- if or $gangs $kai $volcano }}
-- apiGroups: ["scheduler.grove.io"]
-  resources: [podgangs/finalizers]
-  verbs: [update]
-{{- end }}
 {{- if or $kai (and $graphs $unlisted) }}
 - apiGroups: ["scheduling.run.ai"]
   resources: [podgroups]
   verbs: [get, list, watch, create, patch, delete]
+{{- end }}
+{{- if or $gangs $kai $volcano (and $graphs $unlisted) }}
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs/finalizers]
+  verbs: [update]
 {{- end }}
 {{- end }}
 
@@ -497,11 +497,6 @@
   resources: [podgroups]
   verbs: [get, list, create, patch, delete]
 {{- end }}
-{{- if or $gangs $kai $volcano }}
-- apiGroups: ["scheduler.grove.io"]
-  resources: [podgangs/finalizers]
-  verbs: [update]
-{{- end }}
 {{- if or $kai (and $graphs $unlisted) }}
 - apiGroups: ["scheduling.run.ai"]
   resources: [podgroups]
@@ -511,6 +506,11 @@
 - apiGroups: ["scheduling.run.ai"]
   resources: [queues]
   verbs: [get]
+{{- end }}
+{{- if or $gangs $kai $volcano (and $graphs $unlisted) }}
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs/finalizers]
+  verbs: [update]
 {{- end }}
 {{- end }}
 
@@ -614,15 +614,15 @@
   resources: [podgroups]
   verbs: [get, list, create, patch, delete]
 {{- end }}
-{{- if or $gangs $kai $volcano }}
-- apiGroups: ["scheduler.grove.io"]
-  resources: [podgangs/finalizers]
-  verbs: [update]
-{{- end }}
 {{- if or $kai (and $graphs $unlisted) }}
 - apiGroups: ["scheduling.run.ai"]
   resources: [podgroups]
   verbs: [get, list, create, patch, delete]
+{{- end }}
+{{- if or $gangs $kai $volcano (and $graphs $unlisted) }}
+- apiGroups: ["scheduler.grove.io"]
+  resources: [podgangs/finalizers]
+  verbs: [update]
 {{- end }}
 {{- end }}
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from engine.ids import Kind
+from enginectl.wiring.configuration import configuration_of
 from providers.schedulers.kube import KUBE, kube_scheduler
 from resources.base import kinds
 from resources.install.preflight import checks
@@ -33,11 +34,22 @@ def installation(served: Iterable[Kind], *others: tuple[str, str, str]) -> Insta
 def test_groves_booleans_are_read_and_auto_is_the_default(option: dict[str, object], mode: GangMode) -> None:
     settings = valid_settings({"scheduler": {"profiles": [{"name": KUBE, "config": option}]}})
 
-    assert settings.scheduler.profiles[0].gang_mode is mode
+    assert settings.scheduler.gang_mode is mode
 
 
-def test_a_profile_that_is_not_named_is_auto() -> None:
-    assert [profile.gang_mode for profile in valid_settings({}).scheduler.enabled] == [GangMode.AUTO]
+@pytest.mark.parametrize("profiles", [[], [{"name": "kai-scheduler"}], [{"name": KUBE}]])
+def test_whether_gangs_are_scheduled_can_be_said_without_listing_a_profile(profiles: list[dict[str, object]]) -> None:
+    assert valid_settings({"scheduler": {"profiles": profiles}}).scheduler.gang_mode is GangMode.AUTO
+    for value, mode in ((False, GangMode.OFF), ("Require", GangMode.REQUIRE)):
+        settings = valid_settings({"scheduler": {"profiles": profiles, "gangScheduling": value}})
+        assert (settings.scheduler.gang_mode, configuration_of(settings).schedulers[KUBE]) == (mode, kube_scheduler(mode))
+        assert bool(configuration_of(settings).graph_scheduler_where_served) is not bool(profiles)
+
+
+def test_the_profile_says_more_than_what_is_said_beside_it() -> None:
+    profiles = [{"name": KUBE, "config": {"gangScheduling": "Require"}}]
+
+    assert valid_settings({"scheduler": {"profiles": profiles, "gangScheduling": "Off"}}).scheduler.gang_mode is GangMode.REQUIRE
 
 
 def test_the_back_end_is_the_same_object_wherever_the_same_is_served() -> None:

@@ -27,6 +27,7 @@ OTHER: dict[str, Any] = {
     "logFormat": "text",
     "server.webhooks.certProvisionMode": "manual",
     "scheduler.defaultProfileName": "volcano",
+    "scheduler.gangScheduling": "Off",
     "scheduler.profiles[].name": "volcano",
     "scheduler.profiles[].config": {"queue": "x"},
     "authorizer.exemptServiceAccountUserNames": ["someone"],
