@@ -171,6 +171,7 @@ def test_what_is_no_manifest_is_reported_with_its_line(tmp_path: Path, text: str
     ("api_version", "kind"),
     [
         ("grove.io/v1alpha1", "PodClique"),
+        ("grove.io/v1alpha1", "PodGangMap"),
         ("scheduler.grove.io/v1alpha1", "PodGang"),
         ("nvidia.com/v1alpha1", "DynamoModel"),
         ("nvidia.com/v1", "ClusterPolicy"),
@@ -182,6 +183,16 @@ def test_kinds_that_exist_and_kinds_of_other_groups_are_ignored_with_a_note(tmp_
     file = write(tmp_path, "f.yaml", f"apiVersion: {api_version}\nkind: {kind}\n")
 
     assert load(file).notes == (f"{file}:1: {kind} is ignored: the engine takes PodCliqueSets only",)
+
+
+def test_a_kind_of_older_releases_of_grove_is_refused_with_the_kind_that_took_its_place(tmp_path: Path) -> None:
+    file = write(tmp_path, "f.yaml", "apiVersion: grove.io/v1alpha1\nkind: ClusterTopology\n")
+
+    with pytest.raises(InputError) as error:
+        load(file)
+
+    expected = "ClusterTopology has been replaced by ClusterTopologyBinding in grove.io/v1alpha1, with other fields"
+    assert str(error.value) == f"{file}:2: {expected}"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,17 @@ from enginectl.input.pod_findings import further_faults, manifest_faults
 from enginectl.wiring.cluster import EMPTY, LIVE
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS, Selection, select
-from resources.base.kinds import DEFINED, DYNAMO_GRAPH, GROVE_GROUP, NEWER, PODCLIQUESET, SCHEDULER_GROUP
+from resources.base.kinds import (
+    DEFINED,
+    DYNAMO_GRAPH,
+    GROVE_GROUP,
+    NEWER,
+    PODCLIQUESET,
+    PODGANG_MAP,
+    SCALING_ADAPTER,
+    SCHEDULER_GROUP,
+    TOPOLOGY_BINDING,
+)
 from resources.schema.issues import Issue, shown
 
 ENGINE_GROUP: Final = "engine.grove.io"
@@ -41,10 +51,16 @@ DYNAMO: Final = (
     "DynamoWorkerMetadata",
 )
 """Dynamo's own kinds, besides its graphs."""
-OTHERS: Final = ((ENGINE_GROUP, "PlanPolicy"), *((DYNAMO_GRAPH.group, name) for name in DYNAMO))
+OTHERS: Final = (
+    (ENGINE_GROUP, "PlanPolicy"),
+    (PODGANG_MAP.group, PODGANG_MAP.name),
+    *((DYNAMO_GRAPH.group, name) for name in DYNAMO),
+)
 """Group and kind of what exists besides the kinds that the engine defines. Their versions are not checked."""
 GROUPS: Final = (GROVE_GROUP, SCHEDULER_GROUP, ENGINE_GROUP)
 """The groups in which every kind is known."""
+RENAMED: Final = {(GROVE_GROUP, "ClusterTopology"): TOPOLOGY_BINDING}
+"""Group and kind of older releases of Grove -> the kind that took its place."""
 PREFIXES: Final[Mapping[str, str]] = {DYNAMO_GRAPH.group: "Dynamo"}
 """A group that others use as well -> how the names of the known kinds in it begin."""
 ROOT_KINDS: Final = frozenset({PODCLIQUESET.name, DYNAMO_GRAPH.name})
@@ -72,6 +88,8 @@ def unknown_kind(group: str, kind: str, api_version: str) -> str:
         return ""
     if versions:
         return f"{kind} is supported as {', '.join(sorted(versions))} only"
+    if now := RENAMED.get((group, kind)):
+        return f"{kind} has been replaced by {now.name} in {now.api_version}, with other fields"
     known = sorted({defined.name for defined in DEFINED if defined.group == group} | {name for other, name in OTHERS if other == group})
     return f"there is no kind {clipped(kind, WIDTH)} in {clipped(api_version, WIDTH)}; there are {', '.join(known)}"
 
@@ -96,6 +114,23 @@ def is_near(written: str, known: str) -> bool:
     """Whether a name is another one, with a typing error at most."""
     matcher = SequenceMatcher(None, written.lower(), known.lower(), autojunk=False)
     return matcher.real_quick_ratio() >= SIMILARITY and matcher.ratio() >= SIMILARITY
+
+
+def adapter_fault(manifest: Manifest) -> str:
+    """Why a scaling adapter that a user has written is not applied; empty for other kinds, and for one that was read from a cluster, which
+    is the graph's own."""
+    body = manifest.body
+    metadata = body.get("metadata")
+    if manifest.group_kind != (SCALING_ADAPTER.group, SCALING_ADAPTER.name) or not isinstance(metadata, Mapping):
+        return ""
+    if metadata.get("uid") or metadata.get("ownerReferences"):
+        return ""
+    name = printable(str(metadata.get("name") or "NAME"))
+    return (
+        f"{SCALING_ADAPTER.name} {name} is not taken from files, which would undo on every sync what an autoscaler has set: "
+        "the engine makes it for a service with scalingAdapter; put the first number into replicas of the service, scale it later by "
+        f"`kubectl scale dgdsa/{name} --replicas=N`, and remove it from the files"
+    )
 
 
 Check = Callable[[Kind, Body, Memo], Sequence[Issue]]
@@ -150,7 +185,9 @@ def load_roots(
     manifests = list(read)
     namespace = options.namespace or (default_namespace(wiring) if against == LIVE and manifests else DEFAULT_NAMESPACE)
     further = partial(further_faults, wiring=wiring, is_creation=against == EMPTY)
-    roots = select_roots(manifests, ROOTS, manifest_faults, further, namespace=namespace, forced=bool(options.namespace))
+    roots = select_roots(
+        manifests, ROOTS, manifest_faults, further, namespace=namespace, forced=bool(options.namespace), refused=adapter_fault
+    )
     for note in roots.notes:
         terminal.note(note)
     given = (*files, *kustomizations)
@@ -198,10 +235,12 @@ def select_roots(
     *,
     namespace: str,
     forced: bool = False,
+    refused: Callable[[Manifest], str] = lambda manifest: "",
 ) -> Roots:
     """The manifests of these kinds. One without a namespace gets `namespace`, if its kind is namespaced; `forced` allows no other.
 
-    Raises `InputError` with a line for every fault; then with those that `further` finds in the same manifests, too.
+    Raises `InputError` with a line for every fault; then with those that `further` finds in the same manifests, too. `refused`: why a
+    manifest of another kind is a fault, and not ignored; empty if it is ignored.
     """
     handled = {(kind.group, kind.name): kind for kind in kinds}
     *others, last = (f"{kind.name}s" for kind in kinds)
@@ -222,6 +261,8 @@ def select_roots(
                 of_root = blueprint_memo(memo, id_of(manifest.group_kind, body))
                 results.append(_Checked(manifest, kind, body, of_root, tuple(check(kind, body, of_root))))
         elif fault := unknown_kind(*manifest.group_kind, manifest.body["apiVersion"]):
+            results.append(f"{manifest.place('kind')}: {fault}")
+        elif fault := refused(manifest):
             results.append(f"{manifest.place('kind')}: {fault}")
         else:
             notes.append(f"{manifest.place()}: {clipped(str(manifest.body['kind']), 80)} is ignored: the engine takes {taken} only")
