@@ -27,6 +27,7 @@ from resources.admission.defaults import defaulted
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Decision, Request, unknown_field
 from resources.admission.set_version import STORED, VERSION, SetVersion, read_set, read_version, spec_of
+from resources.base.fields import mapping
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING, version_of_kind
 from resources.model.domain import specified
 from resources.model.gang_scheduling import placed_one_by_one, without_gangs
@@ -145,7 +146,8 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
     from_domains = (*annotation_rules.domain_warnings(new.specified, new.written, configuration),)
     from_removal = (*annotation_rules.removal_warnings(new.written),)
     of_template = (*create_rules.warnings(new.template), *create_rules.sharing_warnings(new.template, request.id.namespace, references))
-    warnings = (*unknown, *of_template, *from_topology, *from_domains, *from_removal)
+    from_numbers = update_rules.kept_number_warnings(old.model, new.model, mapping(new.body.get("metadata"))) if old else ()
+    warnings = (*unknown, *of_template, *from_topology, *from_domains, *from_removal, *from_numbers)
     warnings = (*warnings, *_plug_in_warnings(new, configuration, references))
     warnings = (*warnings, *annotation_rules.mistyped_key_warnings(new.written, configuration, besides=warnings))
     gangs = _unscheduled_gangs(new, configuration) if request.act is Act.CREATE else ""

@@ -1,6 +1,6 @@
-"""Update rules: the changes of a PodCliqueSet that are forbidden."""
+"""Update rules: the changes of a PodCliqueSet that are forbidden, and those that change no object that exists."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -8,12 +8,13 @@ from msgspec import Struct
 from resources.admission import topology_rules
 from resources.admission.cel import for_each_clique, for_each_group, for_template, general, is_repaired, on_update, replicas_of, rule, text
 from resources.admission.topology_rules import CLIQUE, GROUP, SET, Holder
-from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
+from resources.base.fields import CLIQUES, GROUPS, TEMPLATE, mappings
+from resources.base.kinds import DYNAMO_GRAPH
 from resources.model.template import ANY_ORDER
 from resources.ports.fabric import PolicyRule
 from resources.ports.references import References
-from resources.schema.issues import ErrorType, Issue, Path
-from resources.schema.podcliqueset import CliqueTemplate, ScalingGroupConfig, SetTemplate
+from resources.schema.issues import ErrorType, Issue, Located, Path, spelled
+from resources.schema.podcliqueset import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, SetTemplate
 
 IMMUTABLE: Final = "field is immutable"
 COMPOSITION: Final = "not allowed to change clique composition"
@@ -128,6 +129,45 @@ def warnings(old: SetTemplate, new: SetTemplate, references: References, *, topo
             yield f"{holder.field}.packDomain is deprecated; use {holder.field}.pack.required instead"
     if any(_is_repaired(old_holder, new_holder) for old_holder, new_holder in _pairs(old, new)):
         yield from topology_rules.warnings(new, references, enabled=topology)
+
+
+def kept_number_warnings(old: PodCliqueSet, new: PodCliqueSet, metadata: Mapping[str, Any]) -> Iterator[str]:
+    """A warning for each number that an edit changes although existing objects keep theirs, with what scales them instead.
+
+    `metadata`: of the set. None for the set of a graph, whose services are scaled there, and none where an autoscaler has the number.
+    """
+    owners = mappings(metadata.get("ownerReferences"))
+    if not min(old.spec.replicas, new.spec.replicas) or any(owner.get("kind") == DYNAMO_GRAPH.name for owner in owners):
+        return
+    first, others = f"{metadata.get('name')}-0", ", and so in each other replica" if new.spec.replicas > 1 else ""
+    grouped = _grouped(new.spec.template)
+    cliques = {clique.name: clique for clique in old.spec.template.cliques}
+    for index, clique in enumerate(new.spec.template.cliques):
+        stored = cliques.get(clique.name)
+        if stored is None or stored.spec.replicas == clique.spec.replicas or clique.spec.auto_scaling_config is not None:
+            continue
+        group = grouped.get(clique.name)
+        name = f"{first}-{group}-0-{clique.name}" if group else f"{first}-{clique.name}"
+        rest = ", and so in each other replica" if group else others
+        how = f"kubectl scale pclq/{name} --replicas={clique.spec.replicas}"
+        yield _kept((*CLIQUES, index, "spec", "replicas"), "PodCliques", stored.spec.replicas, clique.spec.replicas, f"`{how}`{rest}")
+    groups = {group.name: group for group in old.spec.template.pod_clique_scaling_groups}
+    for index, config in enumerate(new.spec.template.pod_clique_scaling_groups):
+        before = groups.get(config.name)
+        if before is None or before.replicas == config.replicas or config.scale_config is not None:
+            continue
+        how = f"kubectl scale pcsg/{first}-{config.name} --replicas={config.replicas}"
+        yield _kept((*GROUPS, index, "replicas"), "PodCliqueScalingGroups", before.replicas, config.replicas, f"`{how}`{others}")
+
+
+def _grouped(template: SetTemplate) -> dict[str, str]:
+    """Clique -> its scaling group."""
+    return {name: group.name for group in template.pod_clique_scaling_groups for name in group.clique_names}
+
+
+def _kept(path: Path, plural: str, old: int, new: int, how: str) -> Located:
+    text = f"replicas: {old} → {new} counts for {plural} that are created later; those that exist keep their number: scale them by {how}"
+    return Located(f"{spelled(path[:-1])}.{text}", path)
 
 
 def _immutable(fields: Iterable[Immutable], path: Path, old: Any, new: Any) -> Iterator[Issue]:
