@@ -54,6 +54,7 @@ class Assumption(StrEnum):
     REFERENCES = "Secrets, ConfigMaps, claims and whatever else pods refer to exist, as far as that is not known"
     DELETION = "deleted pods terminate"
     KUBERNETES = "Kubernetes' controllers and other programs do their part"
+    GATES = "other programs remove the scheduling gates of pods that are not the engine's"
     FABRIC = "the driver of the fabric serves its domains"
 
 

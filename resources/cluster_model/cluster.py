@@ -257,8 +257,12 @@ class ModelledCluster:
     def _start_pod(self, store: ForecastStore, live: Live) -> None:
         """Schedule a pod and make it ready, if nothing keeps it from that."""
         facts = facts_of(live)
-        if facts.ready or facts.phase in ENDED or mapping(live.body.get("spec")).get("schedulingGates"):
+        if facts.ready or facts.phase in ENDED or facts.gated:
             return
+        if mapping(live.body.get("spec")).get("schedulingGates"):
+            store.patch(live.id, {"spec": {"schedulingGates": []}})
+            self._used.add(Assumption.GATES)
+            live = store.lives[live.id]
         if not facts.node and not self._has_references(store, live):
             self._unclaimed[live.id] = None
         elif not facts.node and self._gangs.keeps(store, live):
