@@ -18,6 +18,7 @@ from resources.schema.issues import ErrorType, Issue
 
 SET = "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  name: {}\nspec:\n  template:\n    cliques:\n    - name: a\n"
 
+OLDER = "ClusterTopology has been replaced by ClusterTopologyBinding in grove.io/v1alpha1, with other fields"
 KNOWN = "there are ClusterTopologyBinding, PodClique, PodCliqueScalingGroup, PodCliqueSet"
 
 
@@ -150,7 +151,7 @@ def test_a_manifest_for_another_namespace_is_refused_if_one_is_given(tmp_path: P
         ("{{- if .Values.enabled }}\nkind: x\n{{- end }}\n", f":1: {IS_TEMPLATE}"),
         (SET.format('"{{ .Release.Name }}"'), f':4: metadata.name must be a valid name, got "{{{{ .Release.Name }}}}": {IS_TEMPLATE}'),
         ("apiVersion: grove.io/v1alpha1\nkind: PodCliqeSet\n", f":2: there is no kind PodCliqeSet in grove.io/v1alpha1; {KNOWN}"),
-        ("kind: ClusterTopology\napiVersion: grove.io/v1alpha1\n", f":1: there is no kind ClusterTopology in grove.io/v1alpha1; {KNOWN}"),
+        ("kind: ClusterTopology\napiVersion: grove.io/v1alpha1\n", f":1: {OLDER}"),
         ("apiVersion: grove.io/v2\nkind: PodClique\n", ":2: PodClique is supported as grove.io/v1alpha1 only"),
         (
             "apiVersion: engine.grove.io/v1alpha1\nkind: Policy\n",
@@ -183,16 +184,6 @@ def test_kinds_that_exist_and_kinds_of_other_groups_are_ignored_with_a_note(tmp_
     file = write(tmp_path, "f.yaml", f"apiVersion: {api_version}\nkind: {kind}\n")
 
     assert load(file).notes == (f"{file}:1: {kind} is ignored: the engine takes PodCliqueSets only",)
-
-
-def test_a_kind_of_older_releases_of_grove_is_refused_with_the_kind_that_took_its_place(tmp_path: Path) -> None:
-    file = write(tmp_path, "f.yaml", "apiVersion: grove.io/v1alpha1\nkind: ClusterTopology\n")
-
-    with pytest.raises(InputError) as error:
-        load(file)
-
-    expected = "ClusterTopology has been replaced by ClusterTopologyBinding in grove.io/v1alpha1, with other fields"
-    assert str(error.value) == f"{file}:2: {expected}"
 
 
 @pytest.mark.parametrize(

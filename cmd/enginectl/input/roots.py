@@ -51,14 +51,12 @@ DYNAMO: Final = (
     "DynamoWorkerMetadata",
 )
 """Dynamo's own kinds, besides its graphs."""
-OTHERS: Final = (
-    (ENGINE_GROUP, "PlanPolicy"),
-    (PODGANG_MAP.group, PODGANG_MAP.name),
-    *((DYNAMO_GRAPH.group, name) for name in DYNAMO),
-)
+OTHERS: Final = ((ENGINE_GROUP, "PlanPolicy"), *((DYNAMO_GRAPH.group, name) for name in DYNAMO))
 """Group and kind of what exists besides the kinds that the engine defines. Their versions are not checked."""
 GROUPS: Final = (GROVE_GROUP, SCHEDULER_GROUP, ENGINE_GROUP)
 """The groups in which every kind is known."""
+WRITTEN_BY_GROVE: Final = ((PODGANG_MAP.group, PODGANG_MAP.name),)
+"""Group and kind of what Grove's operator writes for itself: it exists, and no user writes it."""
 RENAMED: Final = {(GROVE_GROUP, "ClusterTopology"): TOPOLOGY_BINDING}
 """Group and kind of older releases of Grove -> the kind that took its place."""
 PREFIXES: Final[Mapping[str, str]] = {DYNAMO_GRAPH.group: "Dynamo"}
@@ -84,7 +82,7 @@ def unknown_kind(group: str, kind: str, api_version: str) -> str:
     if group not in GROUPS and not (group in PREFIXES and kind.startswith(PREFIXES[group])):
         return mistyped(group, kind, api_version)
     versions = {version for defined in DEFINED if (defined.group, defined.name) == (group, kind) for version in api_versions(defined)}
-    if (group, kind) in OTHERS or api_version in versions:
+    if (group, kind) in (*OTHERS, *WRITTEN_BY_GROVE) or api_version in versions:
         return ""
     if versions:
         return f"{kind} is supported as {', '.join(sorted(versions))} only"
