@@ -23,7 +23,7 @@ from engine.runtime.garbage_collection import leave_to_exit, pause_gc
 from enginectl.base.exit_codes import Exit, SignalReceived, meaning
 from enginectl.base.options import COMPLETE, declare, share_options, shared_options
 
-DOCUMENTING = frozenset({"diff", "sync", "delete", "show", "status", "why", "preflight"})
+DOCUMENTING = frozenset({"diff", "sync", "delete", "show", "status", "top", "why", "preflight"})
 """The commands that write one JSON document to stdout with `-o json`, whatever happens."""
 
 TAKING_FILES: Final = frozenset(
@@ -205,6 +205,7 @@ NAMES: Final = (
     "graph",
     "review",
     "status",
+    "top",
     "why",
     "preflight",
     "snapshot",

@@ -26,6 +26,7 @@ NAMESPACE = "readers"
 COMMANDS = (
     ("diff", "--detailed-exitcode"),
     ("status", "--exit-code"),
+    ("top",),
     ("why", "podclique/web-0-worker"),
     ("snapshot", "--out", "snapshot.yaml"),
     ("preflight",),

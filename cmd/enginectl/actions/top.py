@@ -1,0 +1,160 @@
+"""`engine top`: racks, NVLink cliques, nodes and GPUs, who sits where, and which gangs wait for room."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NoReturn
+
+from engine.errors import ClusterError, Forbidden
+from engine.observed import Observed, unlisted_texts
+from engine.report.printable import Line, printable
+from engine.runtime.passes import Engine, Pass
+from engine.runtime.provider import Provider, ScanningProvider
+from enginectl.actions.gang_room import waiting_for_room
+from enginectl.actions.node_reading import ON_NODES, nodes_of, recorded_nodes
+from enginectl.actions.planning import first_pass
+from enginectl.base import terminal
+from enginectl.base.exit_codes import Exit
+from enginectl.base.options import OutputFormat
+from enginectl.output.node_table import Top, top_document, top_lines
+from enginectl.wiring.cluster import engine_of
+from enginectl.wiring.configuration import Wiring
+from enginectl.wiring.connection import connect
+from enginectl.wiring.scope import select
+from enginectl.wiring.shared_templates import TemplateReadingProvider
+from resources.base import kinds
+from resources.base.fields import mapping, mappings
+from resources.placement.cluster_room import RoomNode
+from resources.ports.configuration import Configuration
+from resources.reports.node_table import NodePods, NodeTable, of_workloads
+from resources.reports.summary import lives_of
+
+RACK: Final = "rack"
+"""The level of a topology binding that says which label of nodes names their rack."""
+INTERVAL: Final = 5.0
+"""Seconds between two looks with `--watch`."""
+NO_NODES: Final = "racks, GPUs and free room are not known: {why}; ask for the right to list nodes"
+NO_PODS: Final = "GPUs that other workloads have count as free: {why}; ask for the right to list the pods of all namespaces"
+
+
+async def show_top(wiring: Wiring, names: Sequence[str], format: OutputFormat, *, watch: bool) -> Exit:
+    """Write the nodes and who sits on them, and return the exit code; with `watch` again and again, until a signal ends it.
+
+    1 if there is no set of one of these names; 5 if something could not be listed.
+    """
+    async with connect(wiring) as (_, provider):
+        engine = engine_of(wiring, TemplateReadingProvider(provider), select(wiring), tries=False)
+        if watch:
+            await _watch(wiring, engine, provider, names)
+        top, unknown = await look(wiring, engine, provider, names)
+    if format is OutputFormat.JSON:
+        terminal.print_json(top_document(top))
+    else:
+        terminal.print_lines(top_lines(top, verbose=wiring.options.verbose))
+    for note in top.notes:
+        terminal.note(note)
+    terminal.incomplete(top.incomplete)
+    if unknown and kinds.PODCLIQUESET.key not in top.incomplete:
+        terminal.error(*_missing(unknown))
+        return Exit.FAILED
+    return Exit.INCOMPLETE if top.incomplete else Exit.DONE
+
+
+async def _watch(wiring: Wiring, engine: Engine[Configuration], provider: Provider, names: Sequence[str]) -> NoReturn:
+    """Show it every few seconds, for ever: on a terminal in place, elsewhere whenever it has changed."""
+    last: list[Line] = []
+    with display() as show:
+        while True:
+            top, unknown = await look(wiring, engine, provider, names)
+            lines = [*top_lines(top, verbose=wiring.options.verbose), *map(_note, [*top.notes, *_missing(unknown)])]
+            if lines != last:
+                show(lines)
+                last = lines
+            await wiring.clock.sleep(INTERVAL)
+
+
+def _note(text: str) -> Line:
+    return Line(f"note: {text}", "faint")
+
+
+def _missing(unknown: Sequence[str]) -> list[str]:
+    """Which sets do not exist; nothing if all do."""
+    return [f"there is no set called {', '.join(map(printable, unknown))}"] if unknown else []
+
+
+@contextmanager
+def display() -> Iterator[Callable[[Sequence[Line]], None]]:
+    """What shows lines: on a terminal on a screen of their own, which ends with the block; elsewhere one block of them after the other."""
+    if not sys.stdout.isatty():
+        yield lambda lines: terminal.print_lines([*lines, ""])
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(file=sys.stdout), screen=True, auto_refresh=False) as live:
+        yield lambda lines: live.update(Text.from_ansi("".join(terminal.formatted(line, sys.stdout) for line in lines)), refresh=True)
+
+
+async def look(wiring: Wiring, engine: Engine[Configuration], provider: Provider, names: Sequence[str]) -> tuple[Top, list[str]]:
+    """What there is now, and those of the names that no set has."""
+    current, _ = await first_pass(engine)
+    sets = [each for each in current.world.roots if each.root.id.kind == kinds.PODCLIQUESET.name and is_asked(each, names)]
+    waiting = await waiting_for_room(current, {each.root.id for each in sets}, current.configuration, provider)
+    notes: list[str] = []
+    nodes = await _nodes(provider, notes)
+    pods = await _pods(provider, current, notes)
+    shown = of_workloads(_table(pods, nodes, current), names, wiring.options.namespace)
+    unknown = [name for name in names if name not in {each.root.id.name for each in sets}]
+    return Top(shown, tuple(waiting.values()), tuple(notes), unlisted_texts(current.world.incomplete)), unknown
+
+
+def is_asked(observed: Observed, names: Sequence[str]) -> bool:
+    """Whether a set is among those that are named; without names all are."""
+    return not names or observed.root.id.name in names
+
+
+async def _nodes(provider: Provider, notes: list[str]) -> Sequence[RoomNode] | None:
+    """All nodes; None if they could not be listed: then a note says so."""
+    if not isinstance(provider, ScanningProvider):
+        return await recorded_nodes(provider)
+    try:
+        return await nodes_of(provider)
+    except ClusterError as error:
+        notes.append(NO_NODES.format(why=_why(error, "nodes")))
+        return None
+
+
+async def _pods(provider: Provider, current: Pass[Configuration], notes: list[str]) -> NodePods:
+    """The pods of the cluster on its nodes; those of the sets alone if they could not be listed: then a note says so."""
+    if isinstance(provider, ScanningProvider):
+        listed = NodePods()
+        try:
+            await provider.scan(kinds.POD, listed.add, fields=ON_NODES)
+        except ClusterError as error:
+            notes.append(NO_PODS.format(why=_why(error, "the pods of all namespaces")))
+        else:
+            return listed
+    of_sets = NodePods()
+    for observed in current.world.roots:
+        for live in lives_of(observed, kinds.POD.name):
+            of_sets.add(live.body)
+    return of_sets
+
+
+def _why(error: ClusterError, what: str) -> str:
+    return f"you may not list {what}" if isinstance(error, Forbidden) else f"{what} could not be listed: {printable(str(error))}"
+
+
+def _table(pods: NodePods, nodes: Sequence[RoomNode] | None, current: Pass[Configuration]) -> NodeTable:
+    """The nodes with these pods, by the labels that the cluster's topology and its fabric name."""
+    islands = next((fabric.islands for fabric in current.configuration.fabrics if fabric.islands is not None), None)
+    label, noun = (islands.label, islands.noun) if islands is not None else ("", "")
+    return pods.table(nodes, rack_label(current), label, noun)
+
+
+def rack_label(current: Pass[Configuration]) -> str:
+    """The label of nodes that names their rack, as a topology binding says; empty if none does."""
+    bindings = (each.root.body for each in current.world.roots if each.root.id.kind == kinds.TOPOLOGY_BINDING.name)
+    levels = (level for body in bindings for level in mappings(mapping(body.get("spec")).get("levels")))
+    return next((str(level.get("key")) for level in levels if level.get("domain") == RACK and level.get("key")), "")
