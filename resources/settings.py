@@ -286,7 +286,7 @@ class Schedulers(Section):
     @property
     def gang_mode(self) -> GangMode:
         """Whether kube-scheduler is to schedule gangs."""
-        named = next((profile.gang_mode for profile in self.profiles if profile.name == DEFAULT_PROFILE.name), None)
+        named = next((profile.gang_mode for profile in self.enabled if profile.name == DEFAULT_PROFILE.name), None)
         return named or self.gang_scheduling
 
     @property
