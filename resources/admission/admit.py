@@ -145,7 +145,12 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
         issues = tuple(update_rules.issues(old.template, new.template, references, topology=configuration.topology))
     from_domains = (*annotation_rules.domain_warnings(new.specified, new.written, configuration),)
     from_removal = (*annotation_rules.removal_warnings(new.written),)
-    of_template = (*create_rules.warnings(new.template), *create_rules.sharing_warnings(new.template, request.id.namespace, references))
+    of_numbers = create_rules.zero_warnings(request.body)
+    of_template = (
+        *of_numbers,
+        *create_rules.warnings(new.template),
+        *create_rules.sharing_warnings(new.template, request.id.namespace, references),
+    )
     from_numbers = update_rules.kept_number_warnings(old.model, new.model, mapping(new.body.get("metadata"))) if old else ()
     warnings = (*unknown, *of_template, *from_topology, *from_domains, *from_removal, *from_numbers)
     warnings = (*warnings, *_plug_in_warnings(new, configuration, references))

@@ -1,11 +1,12 @@
 """Create rules: the admission rules for one version of a PodCliqueSet. Except those for new sets, they apply to updates as well."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from engine.duration import nanoseconds
+from engine.paths import get
 from resources.admission import computable_rules, metadata_rules
 from resources.admission.cel import (
     HOLDERS,
@@ -24,7 +25,8 @@ from resources.admission.cel import (
     rule,
 )
 from resources.base import kinds
-from resources.base.fields import CLIQUES, GROUPS, TEMPLATE
+from resources.base.fields import CLIQUES, GROUPS, TEMPLATE, mappings
+from resources.model.environment import OF_EVERY_POD, OF_MEMBERS
 from resources.ports.fabric import PolicyRule
 from resources.ports.references import References
 from resources.schema.child_kinds import AutoScaling
@@ -145,10 +147,32 @@ def new_set_issues(template: SetTemplate) -> Iterator[Issue]:
 
 def warnings(template: SetTemplate) -> Iterator[Located]:
     """Warnings about settings that are admitted but have no effect (Q6)."""
+    members = {name for _, name in computable_rules.members(template.pod_clique_scaling_groups)}
     for number, clique in enumerate(template.cliques):
+        replaced = OF_EVERY_POD | OF_MEMBERS if clique.name in members else OF_EVERY_POD
+        yield from _replaced_variables((*CLIQUES, number, "spec", "podSpec"), clique.spec.pod_spec, replaced)
         if clique.spec.pod_spec.get("restartPolicy") not in (None, "", "Always"):
             path = (*CLIQUES, number, "spec", "podSpec", "restartPolicy")
             yield Located("restartPolicy will be ignored, it will be set to Always", path)
+
+
+def _replaced_variables(path: Path, spec: dict[str, Any], replaced: frozenset[str]) -> Iterator[Located]:
+    """A warning for each variable of a container that the engine sets itself."""
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(mappings(spec.get(field))):
+            for place, variable in enumerate(mappings(container.get("env"))):
+                if (name := variable.get("name")) in replaced:
+                    at = (*path, field, index, "env", place, "name")
+                    yield Located(f"{spelled(at)}: the given value of {name} is not used: the engine sets it", at)
+
+
+def zero_warnings(body: Any) -> Iterator[Located]:
+    """A warning for each clique of a manifest, without defaults, that has 0 pods: as in Grove, it gets one."""
+    for number, clique in enumerate(mappings(get(body, CLIQUES) if isinstance(body, Mapping) else ())):
+        count = get(clique, ("spec", "replicas"))
+        if count == 0 and not isinstance(count, bool):
+            at = (*CLIQUES, number, "spec", "replicas")
+            yield Located(f"{spelled(at)}: 0 counts as 1: a clique has a pod at least; leave it out, or give the set 0 replicas", at)
 
 
 def sharing_warnings(template: SetTemplate, namespace: str, references: References) -> Iterator[Located]:

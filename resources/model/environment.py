@@ -45,6 +45,12 @@ IN_GROUP: Final = (from_label("GROVE_PCSG_POD_INDEX", labels.GROUP_POD_INDEX),)
 """The variables of pods of a scaling group. They are not in the pod spec of their PodClique, which running pods were made from."""
 
 
+OF_EVERY_POD: Final = frozenset(str(variable["name"]) for variable in pod_variables("", 0, "", ""))
+"""The names of the variables of every pod."""
+OF_MEMBERS: Final = frozenset(str(variable["name"]) for variable in (*IN_GROUP, *group_variables(0)))
+"""The names of the further variables of pods of a scaling group."""
+
+
 def prepend(pod_spec: Mapping[str, Any], variables: Sequence[Variable]) -> dict[str, Any]:
     """The pod spec with `variables` first in every container and init container; a user's variable of the same name is removed."""
     result = dict(pod_spec)
