@@ -116,7 +116,10 @@ def test_it_has_the_webhooks_of_a_real_cluster_as_they_are_configured(tmp_path: 
             pass
         with asked(kubeconfig, SETS, a_set()) as made:
             stored = json.load(made)
+        with asked(kubeconfig, "/api/v1/namespaces/kube-public/configmaps/grove-engine") as answer:
+            published = json.load(answer)["data"]
 
+    assert "autoMNNVLEnabled: true" in published["config.yaml"]
     assert refused.value.code == 422
     assert 'admission webhook "pcs.validating.webhooks.grove.io" denied the request' in json.load(refused.value)["message"]
     assert stored["metadata"]["annotations"] == {"grove.io/auto-mnnvl": "enabled"}

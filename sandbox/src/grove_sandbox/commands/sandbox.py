@@ -46,19 +46,20 @@ def up(
 
     from grove_sandbox.actors.options import ActorOptions
     from grove_sandbox.api.webhooks import Webhooks
-    from grove_sandbox.product import Exit, options, protection, run, wire
+    from grove_sandbox.product import Exit, options, protection, publication_of, run, wire
     from grove_sandbox.registry import ACTORS
 
     wiring = wire(options(ctx))
     if detach:
         return _detached(options(ctx), dir, port, nodes, with_, without, gangs=gangs, admission=admission)
     webhooks = Webhooks(wiring.configuration, protection(wiring.settings, wiring.configuration)) if admission else None
+    publication = publication_of(wiring) if admission and wiring.options.config else None
     excluded, addons = _actors(without, "--without"), _addons(with_)
     names = tuple(name for name in ACTORS if name not in excluded)
 
     async def work(stop: CancelScope) -> Exit:
         with stop, _directory(dir) as directory:
-            await _serve(directory, port, names, ActorOptions(nodes=nodes, gangs=gangs), addons, webhooks)
+            await _serve(directory, port, names, ActorOptions(nodes=nodes, gangs=gangs), addons, webhooks, publication)
         return Exit.DONE
 
     return run(work)
@@ -184,17 +185,24 @@ def _directory(given: Path | None) -> Iterator[Path]:
         os.close(folder)
 
 
-async def _serve(directory: Path, port: int, actors: tuple[str, ...], actor_options: Any, addons: tuple[str, ...], webhooks: Any) -> None:
-    """Run the cluster until cancelled. Raises `InputError` if it cannot start."""
+async def _serve(
+    directory: Path, port: int, actors: tuple[str, ...], actor_options: Any, addons: tuple[str, ...], webhooks: Any, publication: Any
+) -> None:
+    """Run the cluster until cancelled. Raises `InputError` if it cannot start.
+
+    `publication`: the ConfigMap by which an installation publishes its configuration; None without one.
+    """
     import anyio
 
     from grove_sandbox.process import sandbox as cluster
-    from grove_sandbox.product import InputError, SystemClock, terminal
+    from grove_sandbox.product import InputError, SystemClock, kinds, terminal
 
     try:
         async with cluster(
             SystemClock(), directory, port=port, actors=actors, options=actor_options, addons=addons, webhooks=webhooks
         ) as box:
+            if publication is not None:
+                await box.client().create(kinds.CONFIG_MAP, publication["metadata"]["namespace"], publication)
             terminal.notice(f"the sandbox serves at {box.url}; Ctrl-C ends it")
             terminal.print_text(f"export KUBECONFIG={shlex.quote(str(box.kubeconfig))}\n")
             terminal.flush()

@@ -97,6 +97,16 @@ from resources.schema.crds import crds
 from resources.schema.formats import example, label_faults, qualified_faults, subdomain_faults, value_faults
 
 
+def publication_of(wiring: Wiring) -> Body:
+    """The ConfigMap by which an installation with this configuration tells every command what it plans with."""
+    from providers.snapshot import as_yaml
+    from resources.install.operator_configuration import publication_object
+    from resources.install.publication import published
+
+    publication = published(wiring.settings, wiring.configuration.waiter_image, "")
+    return publication_object(publication, as_yaml(publication.configuration))
+
+
 @asynccontextmanager
 async def connected_as(manager: str, clock: Clock, kubeconfig: Path | None = None, context: str = "") -> AsyncIterator[Client]:
     """A client of the cluster that a kubeconfig names, under a field manager. Raises `InputError` if there is none."""
