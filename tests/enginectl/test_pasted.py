@@ -1,4 +1,4 @@
-"""The commands of the first page and of the user guide, pasted into a shell with a sandbox of its own."""
+"""The commands of the first page, the user guide, the tutorial and the examples, pasted into a shell, with a sandbox where they need one."""
 
 import re
 import shutil
@@ -75,3 +75,42 @@ def test_the_tutorial_says_what_its_commands_say(tmp_path: Path) -> None:
             missing += [] if found else [line]
             latest = latest[found.end() :] if found else latest
     assert missing == [], "\n".join([*missing, said.stdout])
+
+
+BLOCK = re.compile(r"^```(?:sh)?\n(.*?)^```$(?:\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+
+
+def offline(commands: str) -> str:
+    """Those of these commands that ask no cluster."""
+    return "".join(line for line in commands.splitlines(True) if re.match(r"engine (render|diff .*--against empty)", line))
+
+
+PREVIEWS = {
+    f"{page.parent.name}, block {number}": (commands, found[2] if found[2] and commands == found[1] else "")
+    for page in sorted((ROOT / "examples").glob("*/README.md"))
+    for number, found in enumerate(BLOCK.finditer(page.read_text()), 1)
+    if (commands := offline(found[1])) and page.parent.name != "10-your-own-fabric"
+}
+"""Commands, and what the page shows of their output. The fabric of one's own has its own test, with and without its package."""
+
+
+@pytest.mark.parametrize("preview", PREVIEWS)
+def test_the_previews_of_an_example_work_when_they_are_pasted(preview: str, tmp_path: Path) -> None:
+    commands, shown = PREVIEWS[preview]
+    script = f'set -eo pipefail\nengine() {{ {sys.executable} -m enginectl "$@"; }}\n{commands}'
+
+    said = subprocess.run(
+        ["bash", "-c", script],
+        cwd=ROOT,
+        env={**environment(), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert said.stdout and set(shown.splitlines()) <= set(said.stdout.splitlines()), said.stdout
+
+
+def test_previews_and_an_output_are_found() -> None:
+    assert len(PREVIEWS) >= 7 and any(shown for _, shown in PREVIEWS.values())
