@@ -1,4 +1,4 @@
-"""The commands of the first page, the user guide, the tutorial and the examples, pasted into a shell, with a sandbox where they need one."""
+"""The commands of the first page, the guide, the tutorial and the examples, pasted into a shell, with a sandbox where they need one."""
 
 import re
 import shutil

@@ -30,7 +30,7 @@ def test_neither_distribution_needs_the_other_by_name() -> None:
     product = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     wanted = [*PROJECT["dependencies"], *product["dependencies"], *sum(product["optional-dependencies"].values(), [])]
 
-    assert [each for each in wanted if each.startswith(("grove-sandbox", "grove-engine"))] == ["grove-engine[policy]"]
+    assert [each for each in wanted if each.startswith(("grove-sandbox", "grove-engine"))] == ["grove-engine[otel,policy]"]
 
 
 @pytest.mark.parametrize("command", ["demo", "sandbox up"])
