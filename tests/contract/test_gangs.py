@@ -63,6 +63,11 @@ async def test_the_sandbox_schedules_as_kube_scheduler_did(scenario: GangScenari
             assert await play(scenario, send, "gangs", rest) == recorded(scenario)
 
 
+TRIES = 3
+"""How often a scenario is played. On a busy machine kube-scheduler may try a group before it knows all of its members, and what it says of
+that try then stays."""
+
+
 @pytest.mark.e2e
 @every_gang
 async def test_kube_scheduler_schedules_as_it_did(scenario: GangScenario, gang_plane: ControlPlane) -> None:
@@ -81,5 +86,10 @@ async def test_kube_scheduler_schedules_as_it_did(scenario: GangScenario, gang_p
             await eventually(is_expected)
         return latest
 
-    async with sending(described("real", gang_plane.kubeconfig())) as send, namespaced(send) as namespace:
-        assert await play(scenario, send, namespace, rest) == expected
+    seen: object = None
+    for _ in range(TRIES):
+        async with sending(described("real", gang_plane.kubeconfig())) as send, namespaced(send) as namespace:
+            seen = await play(scenario, send, namespace, rest)
+        if seen == expected:
+            break
+    assert seen == expected

@@ -105,7 +105,7 @@ def gangs(namespace: str, name: str) -> Iterable[tuple[Kind, Body]]:
 
 
 def graphs(namespace: str, name: str) -> Iterable[tuple[Kind, Body]]:
-    """A graph that Grove runs, and one that components run; with claims, Ingresses and SSH keys."""
+    """A graph that Grove runs, and one that components run; with claims, Ingresses, SSH keys and a scaling adapter."""
     volume = {"create": True, "name": f"{name}-models", "storageClass": "any", "size": "1Gi", "volumeAccessMode": "ReadWriteMany"}
     frontend = service(componentType="frontend", script="python3 -m dynamo.frontend", resources={})
     for suffix, annotations in (("grove", {}), ("parts", {"nvidia.com/enable-grove": "false"})):
@@ -114,6 +114,8 @@ def graphs(namespace: str, name: str) -> Iterable[tuple[Kind, Body]]:
         body["metadata"]["namespace"] = namespace
         if suffix == "parts":
             body["spec"]["pvcs"] = [volume]
+        else:
+            body["spec"]["services"]["Scaled"] = service(script="python3 -m dynamo.trtllm --model m", scalingAdapter={"enabled": True})
         body["spec"]["backendFramework"] = "trtllm"
         yield kinds.DYNAMO_GRAPH, body
 
@@ -161,6 +163,7 @@ CHILDREN_OF_GRAPHS = (
     kinds.DEPLOYMENT,
     kinds.VOLCANO_POD_GROUP,
     kinds.LEADER_WORKER_SET,
+    kinds.SCALING_ADAPTER,
 )
 PARTS = (
     Part("sets", (kinds.PODCLIQUESET,), sets, CHILDREN_OF_SETS, more_replicas, {(kinds.POD, "web-1-router"): bool}),

@@ -103,6 +103,12 @@ async def test_a_gang_that_does_not_fit_stays_unbound_and_reports_why(api_server
         assert "Insufficient nvidia.com/gpu" in says(pods[0], "PodScheduled")["message"]
 
 
+def restarts(body: dict[str, Any]) -> int:
+    """How often the first container has restarted; 0 before it has a status."""
+    statuses = body["status"].get("containerStatuses") or [{"restartCount": 0}]
+    return int(statuses[0]["restartCount"])
+
+
 async def test_pods_fail_as_their_annotations_say(api_server: ControlPlane) -> None:
     async with running(api_server, "scheduler", "kubelet") as client:
         await client.create(POD, "ml", pod("gone", annotations={"sandbox.grove.io/fail": "evict@1s"}))
@@ -110,4 +116,4 @@ async def test_pods_fail_as_their_annotations_say(api_server: ControlPlane) -> N
         await client.create(POD, "ml", pod("loops", annotations={"sandbox.grove.io/fail": "crash"}))
         await until(client, POD, lambda seen: seen["gone"]["status"].get("reason") == "Evicted")
         await until(client, POD, lambda seen: seen["done"]["status"]["phase"] == "Succeeded")
-        await until(client, POD, lambda seen: seen["loops"]["status"]["containerStatuses"][0]["restartCount"] == 1)
+        await until(client, POD, lambda seen: restarts(seen["loops"]) == 1)
