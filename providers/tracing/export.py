@@ -46,6 +46,5 @@ class _IntoLog(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log one message, as a warning or an error."""
-        write = self._log.error if record.levelno >= logging.ERROR else self._log.warning
-        write("spans not sent", error=record.getMessage())
+        """Log one message."""
+        self._log.warning("spans not sent", error=record.getMessage())

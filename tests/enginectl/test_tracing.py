@@ -71,7 +71,7 @@ def test_a_collector_that_refuses_is_logged(monkeypatch: pytest.MonkeyPatch) -> 
         count, logged = trace({ENDPOINT: address})
 
     assert count == 1
-    assert [(line["level"], line["event"]) for line in logged] == [("error", "spans not sent")]
+    assert [(line["level"], line["event"]) for line in logged] == [("warning", "spans not sent")]
     assert "400" in logged[0]["error"]
 
 
