@@ -38,6 +38,7 @@ from resources.base.kinds import (
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, CommandResult, Engine
 from tests.enginectl.conftest import FAST, cluster
+from tests.enginectl.recording import PICTURE, picture, said
 from tests.providers.installed import install
 
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("[0-9]*/README.md"))
@@ -178,13 +179,12 @@ def test_the_output_in_the_readme_is_real(example: Path, box: Box, engine: Engin
         assert [line for line in without_ages("\n".join(lines)) if line not in real] == [], real
 
 
-def test_the_preview_that_the_first_page_shows_is_real(engine: Engine, tmp_path: Path) -> None:
-    old = ROOT / "examples" / "03-scaling-group"
-    shown = (ROOT / "README.md").read_text().partition("$ engine diff --base old -f new\n")[2].partition("```")[0]
-    (tmp_path / "group.yaml").write_text((old / "group.yaml").read_text().replace("nginx:1.29-alpine", "nginx:1.30-alpine"))
+def test_the_picture_of_the_first_page_is_what_the_command_says_today(tmp_path: Path) -> None:
+    text = said(tmp_path)
 
-    assert shown.count("\n") >= 10
-    assert engine("diff", "--base", old, "-f", tmp_path).out.startswith(shown)
+    assert "lowest" in text and "TemplateChanged" in text
+    assert PICTURE.read_text() == picture(text), "python -m tests.enginectl.recording draws it"
+    assert f"]({PICTURE.relative_to(ROOT)})" in (ROOT / "README.md").read_text() and "url(http" not in PICTURE.read_text()
 
 
 def test_the_quick_start_of_graphs_is_real(box: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
