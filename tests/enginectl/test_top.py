@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from engine.errors import Unreachable
 from engine.report.printable import Line
 from enginectl.actions import top as action
 from enginectl.base.exit_codes import Exit
@@ -85,7 +86,9 @@ def test_without_the_right_to_list_nodes_it_shows_where_the_pods_are(waiting: No
     assert (node["gpus"], node["state"], node["rack"]) == ({"allocatable": None, "requested": 4, "free": None}, "unknown", None)
 
 
-def test_nothing_is_shown_twice_while_nothing_changes(waiting: None, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_shown_twice_while_nothing_changes_and_an_outage_ends_nothing(
+    waiting: None, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Enough(Exception):
         pass
 
@@ -94,8 +97,10 @@ def test_nothing_is_shown_twice_while_nothing_changes(waiting: None, engine: Eng
     async def look(*_: object) -> tuple[Top, list[str]]:
         shown.append(len(shown))
         if len(shown) == 5:
+            raise Unreachable("no answer")
+        if len(shown) > 6:
             raise Enough
-        return Top(NodeTable((), "", others=len(shown) // 2)), []
+        return Top(NodeTable((), "", others=min(2, len(shown) // 2))), []
 
     monkeypatch.setattr(action, "look", look)
     answer = engine("top", "--watch")
@@ -104,6 +109,11 @@ def test_nothing_is_shown_twice_while_nothing_changes(waiting: None, engine: Eng
         "no node has GPUs or pods of a set",
         "",
         *(line for others in ("1 other node", "2 other nodes") for line in (f"no node has GPUs or pods of a set; {others}", "")),
+        "no node has GPUs or pods of a set; 2 other nodes",
+        "note: this was seen last; now: no answer",
+        "",
+        "no node has GPUs or pods of a set; 2 other nodes",
+        "",
     ]
 
 

@@ -9,7 +9,7 @@ from engine.errors import ClusterError, Forbidden
 from engine.observed import Observed, unlisted_texts
 from engine.report.printable import Line, printable
 from engine.runtime.passes import Engine, Pass
-from engine.runtime.provider import Provider, ScanningProvider
+from engine.runtime.provider import TRANSIENT, Provider, ScanningProvider
 from enginectl.actions.gang_room import waiting_for_room
 from enginectl.actions.node_reading import ON_NODES, nodes_of, recorded_nodes
 from enginectl.actions.planning import first_pass
@@ -62,15 +62,24 @@ async def show_top(wiring: Wiring, names: Sequence[str], format: OutputFormat, *
 
 async def _watch(wiring: Wiring, engine: Engine[Configuration], provider: Provider, names: Sequence[str]) -> NoReturn:
     """Show it every few seconds, for ever: on a terminal in place, elsewhere whenever it has changed."""
-    last: list[Line] = []
+    seen, last = list[Line](), list[Line]()
     with display() as show:
         while True:
-            top, unknown = await look(wiring, engine, provider, names)
-            lines = [*top_lines(top, verbose=wiring.options.verbose), *map(_note, [*top.notes, *_missing(unknown)])]
+            lines = await _shown(wiring, engine, provider, names, seen)
             if lines != last:
                 show(lines)
                 last = lines
             await wiring.clock.sleep(INTERVAL)
+
+
+async def _shown(wiring: Wiring, engine: Engine[Configuration], provider: Provider, names: Sequence[str], seen: list[Line]) -> list[Line]:
+    """What there is now, and in `seen` too. While the server does not answer: what was seen last, and why there is nothing newer."""
+    try:
+        top, unknown = await look(wiring, engine, provider, names)
+    except TRANSIENT as error:
+        return [*seen, _note(f"this was seen last; now: {printable(str(error))}")]
+    seen[:] = [*top_lines(top, verbose=wiring.options.verbose), *map(_note, [*top.notes, *_missing(unknown)])]
+    return list(seen)
 
 
 def _note(text: str) -> Line:
