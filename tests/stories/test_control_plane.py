@@ -119,7 +119,7 @@ async def define(admin: KubernetesClient, namespace: str = NAMESPACE, *more: dic
     for definition in definitions:
         await admin.patch(kinds.CRD, "", definition["metadata"]["name"], definition, how="apply", force=True)
     await until_objects(admin, kinds.CRD, "", lambda definitions: all(map(_is_established, definitions.values())))
-    for kind in kinds.OURS:
+    for kind in (*kinds.OURS, kinds.SCALING_ADAPTER):
         await admin.list(kind)  # The first answer may be "too early", which the client waits out.
     defined = {(each["spec"]["group"], each["spec"]["names"]["kind"]) for each in definitions}
 
