@@ -86,6 +86,13 @@ def test_without_the_right_to_list_nodes_it_shows_where_the_pods_are(waiting: No
     assert (node["gpus"], node["state"], node["rack"]) == ({"allocatable": None, "requested": 4, "free": None}, "unknown", None)
 
 
+@pytest.mark.parametrize(("resource", "code"), [("secrets", Exit.DONE), ("podcliquesets", Exit.INCOMPLETE)])
+def test_what_it_does_not_show_need_not_be_listed(resource: str, code: Exit, waiting: None, box: Box, engine: Engine) -> None:
+    box.deny(verb="list", resource=resource)
+
+    assert engine("top").code == code
+
+
 def test_nothing_is_shown_twice_while_nothing_changes_and_an_outage_ends_nothing(
     waiting: None, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,8 @@ from resources.reports.summary import lives_of
 
 RACK: Final = "rack"
 """The level of a topology binding that says which label of nodes names their rack."""
+READ: Final = frozenset(kind.key for kind in (kinds.PODCLIQUESET, kinds.PODGANG, kinds.POD, kinds.TOPOLOGY_BINDING))
+"""The kinds of the pass that it shows something of: whether others could be listed changes nothing."""
 INTERVAL: Final = 5.0
 """Seconds between two looks with `--watch`."""
 NO_NODES: Final = "racks, GPUs and free room are not known: {why}; ask for the right to list nodes"
@@ -115,7 +117,8 @@ async def look(wiring: Wiring, engine: Engine[Configuration], provider: Provider
     pods = await _pods(provider, current, notes)
     shown = of_workloads(_table(pods, nodes, current), names, wiring.options.namespace)
     unknown = [name for name in names if name not in {each.root.id.name for each in sets}]
-    return Top(shown, tuple(waiting.values()), tuple(notes), unlisted_texts(current.world.incomplete)), unknown
+    incomplete = {key: why for key, why in current.world.incomplete.items() if key in READ}
+    return Top(shown, tuple(waiting.values()), tuple(notes), unlisted_texts(incomplete)), unknown
 
 
 def is_asked(observed: Observed, names: Sequence[str]) -> bool:
