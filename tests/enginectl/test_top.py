@@ -44,6 +44,12 @@ def test_racks_are_those_of_the_topology_binding(waiting: None, box: Box, engine
 
     assert "rack r1, NVLink clique c.1: " in shown
     assert "total  1 rack, 2 NVLink cliques, 4 nodes" in shown
+    assert "rack r1, NVLink clique c.1: " in engine("top", "-n", "default").out
+
+    box.deny(verb="list", resource="clustertopologybindings")
+    unknown = engine("top")
+    assert (unknown.code, "rack r1" in unknown.out) == (Exit.DONE, False)
+    assert "note: racks are not known: " in unknown.errors and "ask for the right to list ClusterTopologyBindings" in unknown.errors
 
 
 def test_a_cordoned_node_has_no_room(waiting: None, box: Box, engine: Engine) -> None:

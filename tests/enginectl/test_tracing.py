@@ -4,7 +4,7 @@ import io
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
@@ -16,6 +16,7 @@ from engine.runtime.logs import logger
 from engine.version import VERSION
 from enginectl.wiring.tracing import is_wanted, traced
 from grove_sandbox.clock import VirtualClock
+from providers.tracing import export
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
@@ -73,6 +74,28 @@ def test_a_collector_that_refuses_is_logged(monkeypatch: pytest.MonkeyPatch) -> 
     assert count == 1
     assert [(line["level"], line["event"]) for line in logged] == [("warning", "spans not sent")]
     assert "400" in logged[0]["error"]
+
+
+def test_a_collector_that_is_not_there_is_logged_once_and_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    with collector() as (address, _):
+        pass
+    monkeypatch.setenv(ENDPOINT, address)
+    monkeypatch.setattr(export, "LONGEST_END", 0.2)
+    given_up: list[bool] = []
+
+    def noted(seconds: float, give_up: Callable[[], None]) -> threading.Timer:
+        def note() -> None:
+            given_up.append(True)
+            give_up()
+
+        return threading.Timer(seconds, note)
+
+    monkeypatch.setattr(export, "Timer", noted)
+
+    count, logged = trace({ENDPOINT: address})
+
+    assert count == 1 and given_up, "our own clock has given up, not the library"
+    assert [line["event"] for line in logged] == ["spans not sent"] and "Connection refused" in logged[0]["error"]
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,12 @@ from resources.reports.summary import lives_of
 
 RACK: Final = "rack"
 """The level of a topology binding that says which label of nodes names their rack."""
-READ: Final = frozenset(kind.key for kind in (kinds.PODCLIQUESET, kinds.PODGANG, kinds.POD, kinds.TOPOLOGY_BINDING))
+READ: Final = frozenset(kind.key for kind in (kinds.PODCLIQUESET, kinds.PODGANG, kinds.POD))
 """The kinds of the pass that it shows something of: whether others could be listed changes nothing."""
 INTERVAL: Final = 5.0
 """Seconds between two looks with `--watch`."""
 NO_NODES: Final = "racks, GPUs and free room are not known: {why}; ask for the right to list nodes"
+NO_RACKS: Final = "racks are not known: {why}; ask for the right to list ClusterTopologyBindings"
 NO_PODS: Final = "GPUs that other workloads have count as free: {why}; ask for the right to list the pods of all namespaces"
 
 
@@ -45,7 +46,8 @@ async def show_top(wiring: Wiring, names: Sequence[str], format: OutputFormat, *
     1 if there is no set of one of these names; 5 if something could not be listed.
     """
     async with connect(wiring) as (_, provider):
-        engine = engine_of(wiring, TemplateReadingProvider(provider), select(wiring), tries=False)
+        selection = select(wiring, kinds={kinds.TOPOLOGY_BINDING.name})  # They are in no namespace, and name the racks of all.
+        engine = engine_of(wiring, TemplateReadingProvider(provider), selection, tries=False)
         if watch:
             await _watch(wiring, engine, provider, names)
         top, unknown = await look(wiring, engine, provider, names)
@@ -115,6 +117,8 @@ async def look(wiring: Wiring, engine: Engine[Configuration], provider: Provider
     notes: list[str] = []
     nodes = await _nodes(provider, notes)
     pods = await _pods(provider, current, notes)
+    if nodes is not None and (why := current.world.incomplete.get(kinds.TOPOLOGY_BINDING.key)) is not None:
+        notes.append(NO_RACKS.format(why=printable(why.text)))
     shown = of_workloads(_table(pods, nodes, current), names, wiring.options.namespace)
     unknown = [name for name in names if name not in {each.root.id.name for each in sets}]
     incomplete = {key: why for key, why in current.world.incomplete.items() if key in READ}
