@@ -2,11 +2,12 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test style check e2e laws bench bench-cluster soak pod-spec chart lock clean
+.PHONY: help demo test style check e2e laws bench bench-cluster soak pod-spec chart lock docs clean
 
 bin := .venv/bin
 runtime := .venv/runtime.stamp
 dev := .venv/dev.stamp
+site := .venv/site.stamp
 
 # A pipe fails if the command before it does.
 SHELL := bash
@@ -60,6 +61,11 @@ $(dev): $(projects) | $(bin)/python
 	@$(install) -e '.[dev]' -e ./sandbox | $(progress)
 	@touch $(runtime) $@
 
+$(site): $(projects) | $(bin)/python
+	@echo 'make: installs what builds the documentation site into .venv'
+	@$(install) -e '.[docs]' | $(progress)
+	@touch $@
+
 demo: $(runtime) ## preview, sync, scale and delete an example, on a cluster in memory
 	$(bin)/engine demo
 
@@ -106,6 +112,13 @@ chart: $(dev) ## write the parts of the chart that are computed
 
 lock: $(dev) ## write the locks of the image: the wheels that it is built from, each with its hashes; needs a package index
 	$(bin)/python deploy/image/lock.py
+
+docs: $(site) ## build the documentation site into build/site, with a reference of kinds and documents; broken links are errors
+	@$(bin)/python -m docs.site.pages build/docs/pages
+	@rm -rf build/site
+	@$(bin)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c docs/site -d build/docs/doctrees build/docs/pages build/site
+	@rm -f build/site/.buildinfo
+	@echo 'docs: build/site/index.html'
 
 clean: ## delete what the other targets created
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
