@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.resource import Body
 from resources.base import labels
@@ -59,15 +60,20 @@ class GangHolders:
 
 
 def gang_room(
-    pods: Sequence[Body], level: str, placed: Iterable[str], own: tuple[str, str], cluster: ClusterRoom, holders: GangHolders
+    pods: Sequence[tuple[Body, Mapping[str, int]]],
+    level: str,
+    placed: Iterable[str],
+    own: tuple[str, str],
+    cluster: ClusterRoom,
+    holders: GangHolders,
 ) -> GangRoom:
-    """The room for these pods of one gang, which wait for a node.
+    """The room for these pods of one gang, which wait for a node, each with the places in domains of fabrics that it takes.
 
     `level`: the node label of which all pods of the gang must have one value, empty if they need not; `placed`: the nodes of those that
     have one; `own`: namespace and name of the gang.
     """
     book = DemandBook(cluster.priorities)
-    demands = Counter(demand for pod in pods if (demand := book.demand_of(pod, {})) is not None)
+    demands = Counter(demand for pod, places in pods if (demand := book.demand_of(pod, places)) is not None)
     areas = _areas(cluster, level, frozenset(placed))
     if not areas:
         return GangRoom(len(pods), 0, f"no node has the label {level}; label or add nodes", "")
@@ -91,10 +97,11 @@ def _areas(cluster: ClusterRoom, level: str, placed: frozenset[str]) -> list[Clu
             by_value.setdefault(node.labels[level], []).append(node)
     taken = {node.labels.get(level) for node in cluster.nodes if node.name in placed}
     chosen = [nodes for value, nodes in by_value.items() if not taken or value in taken]
-    return [ClusterRoom(tuple(nodes), cluster.usage, cluster.labelled, cluster.priorities) for nodes in chosen]
+    return [replace(cluster, nodes=tuple(nodes)) for nodes in chosen]
 
 
 def _left(area: ClusterRoom, demands: Mapping[PodDemand, int]) -> tuple[Room, int]:
     """The nodes, and how many of the pods found no room on them."""
     room = Room(area)
+    room.occupy_slots()
     return room, sum(left_over(room, demands).values())

@@ -7,8 +7,8 @@ from typing import Final
 
 from resources.base.texts import some
 from resources.placement.cluster_room import RoomNode
-from resources.placement.node_fit import HOST_PORT, NodeMismatch, mismatch
-from resources.placement.pod_demand import PodDemand
+from resources.placement.node_fit import HOST_PORT, NodeMismatch, capacity_for, mismatch
+from resources.placement.pod_demand import SLOT, PodDemand
 from resources.placement.room import PlacedPods, Room, RoomRefusal
 
 BINARY: Final = ("memory", "ephemeral-storage", "hugepages-")
@@ -32,6 +32,9 @@ def refusal_text(refusal: RoomRefusal, room: Room) -> str:
     if refusal.label:
         values = f"{_nodes(count)} that suit have {refusal.fit} values of it"
         return f"no two of {refusal.wanted} pods may be at one value of node label {refusal.label}, and {values}; {FREE}"
+    if refusal.resource.startswith(SLOT):
+        free = _free(refusal.fit // 1000, _placed(refusal.nodes, room))
+        return f"together with others they need {_nodes(refusal.wanted // 1000)}: {free}{_law(refusal.resource)}; {FREE}"
     if refusal.resource:
         wanted, fit = (amount_text(refusal.resource, amount) for amount in (refusal.wanted, refusal.fit))
         free = f"{_nodes(count)} that suit have {fit} free"
@@ -46,11 +49,22 @@ def _copies(refusal: RoomRefusal, room: Room, demand: PodDemand) -> str:
     largest = max(placed.copies(demand, {}) for placed in nodes)
     if not largest:
         return f"{_too_large(demand, nodes)}; {LARGER}"
-    takers = _takers(_scarce(demand, nodes), nodes, room)
-    free = f"{refusal.fit} of {len(nodes)} are free" if len(nodes) > 1 else f"{refusal.fit} of 1 is free"
+    scarce = _scarce(demand, nodes)
+    takers = _takers(scarce, nodes, room)
     if largest == 1:
-        return f"{refusal.wanted} pods need {_nodes(refusal.wanted)}, one for each: {free}{takers}; {FREE}"
+        return (
+            f"{refusal.wanted} pods need {_nodes(refusal.wanted)}, one for each: {_free(refusal.fit, nodes)}{takers}{_law(scarce)}; {FREE}"
+        )
     return f"{_nodes(len(nodes))} that suit have room for {refusal.fit} of {refusal.wanted} pods{takers}; {FREE}"
+
+
+def _free(count: int, nodes: Sequence[PlacedPods]) -> str:
+    return f"{count} of {len(nodes)} are free" if len(nodes) > 1 else f"{count} of 1 is free"
+
+
+def _law(resource: str) -> str:
+    """Why a node has room for one pod, if that is no matter of its size."""
+    return f", and a node takes one pod in a {resource.removeprefix(SLOT)}" if resource.startswith(SLOT) else ""
 
 
 def _too_large(demand: PodDemand, nodes: Sequence[PlacedPods]) -> str:
@@ -68,7 +82,7 @@ def _too_large(demand: PodDemand, nodes: Sequence[PlacedPods]) -> str:
 def _scarce(demand: PodDemand, nodes: Sequence[PlacedPods]) -> str:
     """The resource that leaves room for the fewest pods."""
     room = {
-        resource: sum(max(0, placed.capacity.get(resource, 1000) - placed.used[resource]) // amount for placed in nodes)
+        resource: sum(max(0, capacity_for(resource, placed.capacity) - placed.used[resource]) // amount for placed in nodes)
         for resource, amount in demand.requests.items()
         if amount > 0
     }

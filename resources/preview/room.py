@@ -1,6 +1,6 @@
 """Room: a forecast in a cluster whose nodes are known, or why they are not."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -13,10 +13,9 @@ from engine.operation import Create, Delete
 from engine.plan import Wait
 from resources.base import kinds
 from resources.cluster_model.pod_room import PodRoom
-from resources.cluster_model.pods import claims_from_templates
-from resources.domains.capacity import NodeCapacity
-from resources.placement.cluster_room import ClusterRoom, FabricSlots
+from resources.placement.cluster_room import ClusterRoom
 from resources.ports.fabric import Fabric
+from resources.preview.domain_places import domain_templates, places_of, slots_in
 from resources.preview.facts import Facts, FirstPass
 from resources.preview.forecasting import model_for, restricted, simulated
 
@@ -44,13 +43,6 @@ def in_room(first: FirstPass, forecast: Forecast, facts: Facts) -> Forecast:
     return replace(exact, assumptions=exact.assumptions | {Assumption.ROOM}, shortages=shortages, doubts=doubts)
 
 
-def slots_in(fabrics: Iterable[Fabric], capacities: Mapping[str, NodeCapacity]) -> Iterator[tuple[str, FabricSlots]]:
-    """The kind of domains of each fabric whose nodes are known, and these nodes."""
-    for fabric in fabrics:
-        if (capacity := capacities.get(fabric.kind.key)) is not None:
-            yield fabric.kind.name, FabricSlots(capacity.nodes, capacity.taken)
-
-
 def together(*shortages: Mapping[ResourceId, tuple[Wait, ...]]) -> dict[ResourceId, tuple[Wait, ...]]:
     """Root -> what it lacks by any of these."""
     roots = dict.fromkeys(root for each in shortages for root in each)
@@ -60,12 +52,14 @@ def together(*shortages: Mapping[ResourceId, tuple[Wait, ...]]) -> dict[Resource
 def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Iterable[Fabric]) -> PodRoom:
     """The nodes at the end of a forecast for this world: with the pods that exist then, of which those without room wait."""
     lives = list(existing(world))
-    templates = dict(_templates(lives, forecast, fabrics))
+    planned: dict[ResourceId, Live | None] = {each.id: None for each in forecast.operations() if isinstance(each, Create)}
+    known = (fabric for fabric in fabrics if fabric.kind.name in room.slots)
+    templates = domain_templates(planned | {each.id: each for each in lives}, known)
     pods = {each.id: each for each in lives if each.id.kind == kinds.POD.name}
     result = PodRoom(room)
     objects = {each.id: each.body for each in lives}
     objects |= {each.id: each.manifest for each in forecast.operations() if isinstance(each, Create)}
-    result.begin(objects.get, ((each, _slots(each, templates)) for each in pods.values()))
+    result.begin(objects.get, ((each, places_of(each, templates)) for each in pods.values()))
     created: dict[ResourceId, tuple[ResourceId, Create]] = {}
     gone: list[str] = []
     for root, operation in ((root, each) for step in forecast.passes for root, listed in step.operations.items() for each in listed):
@@ -78,26 +72,6 @@ def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Itera
     result.remove(gone)
     for id, (root, operation) in created.items():
         pod = live({**operation.manifest, "metadata": {**operation.manifest["metadata"], "uid": f"new {id.namespace}/{id.name}"}})
-        result.ask(pod, root, _slots(pod, templates))
+        result.ask(pod, root, places_of(pod, templates))
     result.admitted()
     return result
-
-
-def _templates(lives: Iterable[Live], forecast: Forecast, fabrics: Iterable[Fabric]) -> Iterable[tuple[tuple[str, str], str]]:
-    """(Namespace and name of a ResourceClaimTemplate of a domain, the kind of the domain), of domains that exist or are created."""
-    domains: dict[ResourceId, Live | None] = {operation.id: None for operation in forecast.operations() if isinstance(operation, Create)}
-    domains |= {each.id: each for each in lives}
-    for fabric in fabrics:
-        if fabric.slots is not None:
-            for id, domain in domains.items():
-                if fabric.kind.key in id.keys():
-                    yield (id.namespace, fabric.template_name(domain, id.name)), fabric.kind.name
-
-
-def _slots(pod: Live, templates: Mapping[tuple[str, str], str]) -> Mapping[str, int]:
-    """Kind of domains -> the places that a pod takes: one for each claim through the template of a domain."""
-    taken: dict[str, int] = {}
-    for name in claims_from_templates(pod).values():
-        if (kind := templates.get((pod.id.namespace, name))) is not None:
-            taken[kind] = taken.get(kind, 0) + 1
-    return taken

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import Struct
@@ -49,6 +50,8 @@ class NodeRow(Struct, frozen=True):
     used: int
     """The GPUs that its pods request, of other workloads too."""
     occupants: tuple[Occupant, ...]
+    domain: str = ""
+    """The domain whose pod it runs, of a fabric of which a node has one place: it takes no second one. Empty without one."""
 
     @property
     def free(self) -> int:
@@ -98,22 +101,31 @@ class NodePods:
             counted[1] += gpus
         return True
 
-    def table(self, nodes: Iterable[RoomNode] | None, rack_label: str, island_label: str, noun: str) -> NodeTable:
+    def table(
+        self,
+        nodes: Iterable[RoomNode] | None,
+        rack_label: str,
+        island_label: str,
+        noun: str,
+        domains: Mapping[str, str] = MappingProxyType({}),
+    ) -> NodeTable:
         """The nodes with these pods. `nodes`: None if they could not be read; then only those with pods of sets are known.
 
-        `rack_label` and `island_label` are the labels of nodes that name where they are; empty if there is none.
+        `rack_label` and `island_label` are the labels of nodes that name where they are; empty if there is none. `domains`: node -> the
+        domain whose pod it runs.
         """
         if nodes is None:
-            known = [NodeRow(name, "", "", UNKNOWN, 0, self._used[name], self._of(name)) for name in self._occupants]
+            occupied = ((name, self._of(name), domains.get(name, "")) for name in self._occupants)
+            known = [NodeRow(name, "", "", UNKNOWN, 0, self._used[name], pods, domain) for name, pods, domain in occupied]
             return NodeTable(tuple(sorted(known, key=lambda row: row.name)), "")
-        rows = [self._row(node, rack_label, island_label) for node in nodes]
+        rows = [self._row(node, rack_label, island_label, domains.get(node.name, "")) for node in nodes]
         shown = [row for row in rows if row.gpus or row.occupants]
         return NodeTable(tuple(sorted(shown, key=_order)), noun, len(rows) - len(shown))
 
-    def _row(self, node: RoomNode, rack_label: str, island_label: str) -> NodeRow:
+    def _row(self, node: RoomNode, rack_label: str, island_label: str, domain: str) -> NodeRow:
         gpus = sum(node.allocatable.get(name, 0) for name in GPUS) // THOUSANDTHS
         rack, island = str(node.labels.get(rack_label, "")), str(node.labels.get(island_label, ""))
-        return NodeRow(node.name, rack, island, state_of(node.body), gpus, self._used[node.name], self._of(node.name))
+        return NodeRow(node.name, rack, island, state_of(node.body), gpus, self._used[node.name], self._of(node.name), domain)
 
     def _of(self, node: str) -> tuple[Occupant, ...]:
         return tuple(sorted(Occupant(*place, *counts) for place, counts in self._occupants.get(node, {}).items()))

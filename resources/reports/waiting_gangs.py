@@ -75,7 +75,7 @@ def _scheduled_condition(pod: PodFacts) -> Mapping[str, Any]:
 def diagnosis(gang: WaitingGang, room: GangRoom | None, unchecked: str) -> Diagnosis:
     """What a gang waits for: how much of its minimum has room, what is missing, what the scheduler says, and which gangs have the room.
 
-    `room`: None if it is not known; `unchecked` says why.
+    `room`: None if it is not known. `unchecked` says why, or what of it is not known.
     """
     counts = f"{len(gang.placed)} of its minimum of {gang.minimum} pods {'is' if len(gang.placed) == 1 else 'are'} on nodes"
     says = f"the scheduler says: {gang.words}"
@@ -83,6 +83,7 @@ def diagnosis(gang: WaitingGang, room: GangRoom | None, unchecked: str) -> Diagn
     if room is None:
         text = f"PodGang {gang.id.name}: {counts}"
         return Diagnosis(gang.id, text, f"{says} (room was not checked: {unchecked})", pods=pods)
+    says += f" ({unchecked})" if unchecked else ""
     text = f"PodGang {gang.id.name}: {counts}, {room.fit} of the other {room.lacking} {'has' if room.fit == 1 else 'have'} room"
     if not room.why:
         return Diagnosis(gang.id, text, f"the scheduler has not placed them yet; {says}", pods=pods)

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +15,9 @@ from resources.base.kinds import NODE, TOPOLOGY_BINDING
 from resources.reports.node_table import NodeTable
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
-from tests.enginectl.test_waiting_gangs import box, waiting
+from tests.enginectl.test_waiting_gangs import box, domains, waiting
 
-__all__ = ["box", "waiting"]
+__all__ = ["box", "domains", "waiting"]
 LABELS = {"example.com/rack": "r1", "nvidia.com/gpu.clique": "c.1"}
 ON_NODE = "default/first-0 (a 1)"
 
@@ -50,6 +51,22 @@ def test_racks_are_those_of_the_topology_binding(waiting: None, box: Box, engine
     unknown = engine("top")
     assert (unknown.code, "rack r1" in unknown.out) == (Exit.DONE, False)
     assert "note: racks are not known: " in unknown.errors and "ask for the right to list ClusterTopologyBindings" in unknown.errors
+
+
+def test_the_domain_whose_pod_a_node_runs_is_shown_beside_its_free_gpus(domains: Path, box: Box, engine: Engine) -> None:
+    shown = engine("top")
+
+    assert shown.out.splitlines()[0].split() == ["NODE", "GPUS", "FREE", "STATE", "DOMAIN", "WORKLOADS"]
+    cells = [line.split()[1:] for line in shown.out.splitlines() if line.strip().startswith("node-")]
+    taken = ["1", "of", "4", "3", "ready", "default/first-0", "default/first-0", "(a", "1)"]
+    assert sorted(cells) == [["0", "of", "4", "4", "ready", "-"], taken, taken, taken]
+    nodes = engine("top", "-o", "json").document["nodes"]
+    assert sorted(str(node["domain"]) for node in nodes) == ["None", *["default/first-0"] * 3]
+
+    box.deny(verb="list", resource="resourceclaims")
+    unknown = engine("top")
+    assert (unknown.code, "DOMAIN" in unknown.out) == (Exit.DONE, False)
+    assert "note: which nodes run a pod of a domain is not known: you may not list resourceclaims" in unknown.errors
 
 
 def test_a_cordoned_node_has_no_room(waiting: None, box: Box, engine: Engine) -> None:

@@ -1,6 +1,7 @@
 """Facts: reads what a preview tells besides the plan, once and concurrently, and only what the plan and its forecast need."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import anyio
 from msgspec import Struct, field
@@ -84,9 +85,12 @@ async def read_facts(
 
 
 async def capacities_and_room(
-    reader: FactReader, needed: Needs, *, assume_nodes: bool = False
+    reader: FactReader, needed: Needs, *, assume_nodes: bool = False, visit: Callable[[Mapping[str, Any]], None] | None = None
 ) -> tuple[Mapping[str, NodeCapacity], RoomFacts]:
-    """Key of the kind of a fabric's domains -> its nodes, as far as they are known; and the room on all nodes. Nodes are listed once."""
+    """Key of the kind of a fabric's domains -> its nodes, as far as they are known; and the room on all nodes. Nodes are listed once.
+
+    `visit` is called with each pod that is read for the room.
+    """
     if assume_nodes and needed.room is not None:
         capacities, _ = await capacities_and_room(reader, replace(needed, room=None))
         return capacities, NEW_NODES
@@ -95,7 +99,7 @@ async def capacities_and_room(
     if needed.has_islands or (needed.room is not None and not is_record):
         from enginectl.actions.node_reading import nodes_and_room  # Few previews need them.
 
-        nodes, room = await nodes_and_room(reader.provider, needed.room, reader.forbidden, whole=not reader.managed)
+        nodes, room = await nodes_and_room(reader.provider, needed.room, reader.forbidden, whole=not reader.managed, visit=visit)
     read = {fabric.kind.key: await capacity_of(fabric, reader, nodes, complete=not is_record) for fabric in needed.fabrics}
     return {key: capacity for key, capacity in read.items() if capacity is not None}, room
 

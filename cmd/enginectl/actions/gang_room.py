@@ -4,18 +4,21 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from engine.errors import ClusterError
+from msgspec.structs import replace
+
+from engine.forecast.simulation import existing
 from engine.ids import ResourceId
 from engine.observed import Observed
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider, ScanningProvider
-from enginectl.actions.node_reading import CONFINED, nodes_of, room_on, unknown
+from enginectl.actions.facts import FactReader, capacities_and_room
+from enginectl.actions.node_reading import CONFINED
 from resources.base import kinds
-from resources.placement.cluster_room import ClusterRoom
-from resources.placement.gang_room import GangHolders, GangRoom, gang_room
+from resources.placement.gang_room import GangHolders, gang_room
 from resources.ports.checks import Diagnosis
 from resources.ports.configuration import Configuration
-from resources.preview.forecasting import RoomNeeds
+from resources.preview.domain_places import domain_templates, places_of, slots_in
+from resources.preview.forecasting import Needs, RoomNeeds
 from resources.reports.obstacles import unknown_kinds
 from resources.reports.set_pods import SetPods
 from resources.reports.waiting_gangs import WaitingGang, diagnosis, waiting_gangs
@@ -30,7 +33,7 @@ async def waiting_for_room(
 ) -> Mapping[ResourceId, Diagnosis]:
     """PodGang -> what it waits for, of the first `MOST` gangs of these sets that the scheduler found no room for.
 
-    Nodes and pods are read only if there is one.
+    Nodes and pods are read only if there is one, and which nodes have a place in a domain only if one of its pods claims such a place.
     """
     unlisted = unknown_kinds(result.world, configuration)
     sets = (SetPods.of(observed, unlisted) for observed in result.world.roots if _is_set(observed, roots))
@@ -41,15 +44,23 @@ async def waiting_for_room(
         return _unchecked(gangs, CONFINED)
     if not isinstance(provider, ScanningProvider):
         return _unchecked(gangs, RECORDED)
-    holders = GangHolders()
+    templates = domain_templates({live.id: live for live in existing(result.world)}, configuration.fabrics)
+    places = {pod.id: places_of(pod, templates) for gang in gangs for pod in gang.pods}
+    claimed = {kind for taken in places.values() for kind in taken}
+    fabrics = tuple(fabric for fabric in configuration.fabrics if fabric.kind.name in claimed)
     needed = RoomNeeds(tuple(pod.body["spec"] for gang in gangs for pod in gang.pods), frozenset())
-    try:
-        room = await room_on(await nodes_of(provider), provider, needed, holders.add)
-    except ClusterError as error:
-        room = unknown(error)
+    reader, holders = FactReader(provider), GangHolders()
+    capacities, room = await capacities_and_room(reader, Needs(fabrics=fabrics, room=needed), visit=holders.add)
     if room.cluster is None:
         return _unchecked(gangs, room.unchecked)
-    return {gang.id: diagnosis(gang, _room(gang, room.cluster, holders), "") for gang in gangs}
+    cluster = replace(room.cluster, slots=dict(slots_in(fabrics, capacities)))
+    unread = "; ".join(reader.notices) or _unknown_places(claimed - cluster.slots.keys())
+    diagnoses = {}
+    for gang in gangs:
+        pods = [(pod.body, {kind: count for kind, count in places[pod.id].items() if kind in cluster.slots}) for pod in gang.pods]
+        judged = gang_room(pods, gang.level, gang.placed, (gang.id.namespace, gang.id.name), cluster, holders)
+        diagnoses[gang.id] = diagnosis(gang, judged, unread if any(places[pod.id] for pod in gang.pods) else "")
+    return diagnoses
 
 
 def _is_set(observed: Observed, roots: Collection[ResourceId]) -> bool:
@@ -60,6 +71,6 @@ def _unchecked(gangs: Sequence[WaitingGang], why: str) -> Mapping[ResourceId, Di
     return {gang.id: diagnosis(gang, None, why) for gang in gangs}
 
 
-def _room(gang: WaitingGang, cluster: ClusterRoom, holders: GangHolders) -> GangRoom:
-    bodies = [pod.body for pod in gang.pods]
-    return gang_room(bodies, gang.level, gang.placed, (gang.id.namespace, gang.id.name), cluster, holders)
+def _unknown_places(missing: Collection[str]) -> str:
+    """That it is not known which nodes have a place in a domain of these kinds; empty if there are none."""
+    return f"it is not known which nodes have a place in a {' or '.join(sorted(missing))}" if missing else ""

@@ -17,14 +17,18 @@ FORBIDDEN: Final = "you may not list nodes and the pods of all namespaces"
 CONFINED: Final = "only the pods of the `namespaces` of the configuration are read"
 TOO_MANY: Final = f"more than {MAX_PODS:,} pods run in the cluster"
 
+Visit = Callable[[Mapping[str, Any]], None]
+"""Is called with the body of each pod that is on a node."""
+
 
 async def nodes_and_room(
-    provider: Provider, needed: RoomNeeds | None, forbidden: set[str], *, whole: bool = True
+    provider: Provider, needed: RoomNeeds | None, forbidden: set[str], *, whole: bool = True, visit: Visit | None = None
 ) -> tuple[Sequence[RoomNode], RoomFacts]:
     """The nodes, none if they could not be listed, and what pods use of them that the forecast does not have, or why that is not known.
 
     Each is listed once. `needed`: None if only the nodes matter; then they are added to `forbidden` if the user may not list them. Of a
     record nothing is known about room: it may lack pods. `whole`: whether the pods of all namespaces are read; if not, the same holds.
+    `visit` is called with each pod that is read.
     """
     if not isinstance(provider, ScanningProvider):
         return await recorded_nodes(provider), NO_ROOM
@@ -37,7 +41,7 @@ async def nodes_and_room(
         return (), NO_ROOM
     if needed is None:
         return nodes, NO_ROOM
-    return nodes, await room_on(nodes, provider, needed) if whole else RoomFacts(unchecked=CONFINED)
+    return nodes, await room_on(nodes, provider, needed, visit) if whole else RoomFacts(unchecked=CONFINED)
 
 
 async def nodes_of(provider: ScanningProvider) -> list[RoomNode]:
@@ -62,9 +66,7 @@ async def recorded_nodes(provider: Provider) -> list[RoomNode]:
     return [room_node(live.body) for live in lives if kinds.NODE.key not in observation.incomplete]
 
 
-async def room_on(
-    nodes: Sequence[RoomNode], provider: ScanningProvider, needed: RoomNeeds, visit: Callable[[Mapping[str, Any]], None] | None = None
-) -> RoomFacts:
+async def room_on(nodes: Sequence[RoomNode], provider: ScanningProvider, needed: RoomNeeds, visit: Visit | None = None) -> RoomFacts:
     """These nodes with what pods use of them; or why that is not known. `visit` is called with each pod that is read."""
     totals = UsageTotals(frozenset(label_keys_of(needed.specs)), needed.known)
 

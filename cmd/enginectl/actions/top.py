@@ -1,15 +1,17 @@
 """`engine top`: racks, NVLink cliques, nodes and GPUs, who sits where, and which gangs wait for room."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NoReturn
 
 from engine.errors import ClusterError, Forbidden
+from engine.forecast.simulation import existing
 from engine.observed import Observed, unlisted_texts
 from engine.report.printable import Line, printable
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.provider import TRANSIENT, Provider, ScanningProvider
+from enginectl.actions.facts import FactReader, capacity_of
 from enginectl.actions.gang_room import waiting_for_room
 from enginectl.actions.node_reading import ON_NODES, nodes_of, recorded_nodes
 from enginectl.actions.planning import first_pass
@@ -38,6 +40,10 @@ INTERVAL: Final = 5.0
 NO_NODES: Final = "racks, GPUs and free room are not known: {why}; ask for the right to list nodes"
 NO_RACKS: Final = "racks are not known: {why}; ask for the right to list ClusterTopologyBindings"
 NO_PODS: Final = "GPUs that other workloads have count as free: {why}; ask for the right to list the pods of all namespaces"
+
+NO_DOMAINS: Final = "which nodes run a pod of a domain is not known: you may not list {resources}; ask for the right to list them"
+OTHER_DOMAIN: Final = "another"
+"""What a domain is called whose name is not known, e.g. as it is in a namespace that is not read."""
 
 
 async def show_top(wiring: Wiring, names: Sequence[str], format: OutputFormat, *, watch: bool) -> Exit:
@@ -119,7 +125,8 @@ async def look(wiring: Wiring, engine: Engine[Configuration], provider: Provider
     pods = await _pods(provider, current, notes)
     if nodes is not None and (why := current.world.incomplete.get(kinds.TOPOLOGY_BINDING.key)) is not None:
         notes.append(NO_RACKS.format(why=printable(why.text)))
-    shown = of_workloads(_table(pods, nodes, current), names, wiring.options.namespace)
+    domains = await _domains(provider, current, notes)
+    shown = of_workloads(_table(pods, nodes, domains, current), names, wiring.options.namespace)
     unknown = [name for name in names if name not in {each.root.id.name for each in sets}]
     incomplete = {key: why for key, why in current.world.incomplete.items() if key in READ}
     return Top(shown, tuple(waiting.values()), tuple(notes), unlisted_texts(incomplete)), unknown
@@ -158,15 +165,33 @@ async def _pods(provider: Provider, current: Pass[Configuration], notes: list[st
     return of_sets
 
 
+async def _domains(provider: Provider, current: Pass[Configuration], notes: list[str]) -> Mapping[str, str]:
+    """Node -> the domain whose pod it runs, of fabrics of which a node has one place.
+
+    Claims are read only where there are domains. If they could not be listed, a note says so.
+    """
+    lives = list(existing(current.world))
+    keys = {key for live in lives for key in live.id.keys()}
+    names = {live.uid: f"{live.id.namespace}/{live.id.name}" for live in lives}
+    reader = FactReader(provider, current.configuration.namespaces)
+    domain_of: dict[str, str] = {}
+    for fabric in current.configuration.fabrics:
+        if fabric.kind.key in keys and (capacity := await capacity_of(fabric, reader, complete=False)) is not None:
+            domain_of |= {node: names.get(uid, OTHER_DOMAIN) for node, uid in capacity.taken.items()}
+    if reader.forbidden:
+        notes.append(NO_DOMAINS.format(resources=", ".join(sorted(reader.forbidden))))
+    return domain_of
+
+
 def _why(error: ClusterError, what: str) -> str:
     return f"you may not list {what}" if isinstance(error, Forbidden) else f"{what} could not be listed: {printable(str(error))}"
 
 
-def _table(pods: NodePods, nodes: Sequence[RoomNode] | None, current: Pass[Configuration]) -> NodeTable:
+def _table(pods: NodePods, nodes: Sequence[RoomNode] | None, domains: Mapping[str, str], current: Pass[Configuration]) -> NodeTable:
     """The nodes with these pods, by the labels that the cluster's topology and its fabric name."""
     islands = next((fabric.islands for fabric in current.configuration.fabrics if fabric.islands is not None), None)
     label, noun = (islands.label, islands.noun) if islands is not None else ("", "")
-    return pods.table(nodes, rack_label(current), label, noun)
+    return pods.table(nodes, rack_label(current), label, noun, domains)
 
 
 def rack_label(current: Pass[Configuration]) -> str:

@@ -16,6 +16,8 @@ from resources.reports.node_table import READY, UNKNOWN, NodeRow, NodeTable, Occ
 VERSION: Final = 1
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
 HEADERS = ("NODE", "GPUS", "FREE", "STATE", "WORKLOADS")
+DOMAIN: Final = "DOMAIN"
+"""The header of the last column but one, which is there if a node runs a pod of a domain."""
 SHOWN: Final = 4
 """How many workloads of a node are named, without `-v`."""
 MAX_NAME, MAX_TEXT = 63, 2000
@@ -38,7 +40,10 @@ def top_lines(top: Top, *, verbose: bool) -> Iterator[Line]:
     shown = top.table
     if shown.rows:
         groups = [(title, folded(group) if not verbose else [(row,) for row in group]) for title, group in _groups(shown)]
-        head, *cells = table(HEADERS, [_cells(rows, verbose=verbose) for _, group in groups for rows in group])
+        has_domains = any(row.domain for row in shown.rows)
+        headers = (*HEADERS[:-1], DOMAIN, HEADERS[-1]) if has_domains else HEADERS
+        cells_of = [_cells(rows, verbose=verbose, has_domains=has_domains) for _, group in groups for rows in group]
+        head, *cells = table(headers, cells_of)
         yield Line(head, "head")
         lines = iter(cells)
         for title, group in groups:
@@ -66,13 +71,13 @@ def folded(rows: Sequence[NodeRow]) -> list[tuple[NodeRow, ...]]:
     """The nodes in their order; neighbours that are alike and have no pods of sets are together."""
     return [
         each
-        for alike, group in groupby(rows, key=lambda row: (row.gpus, row.used, row.state) if not row.occupants else row.name)
+        for alike, group in groupby(rows, key=lambda row: (row.gpus, row.used, row.state, row.domain) if not row.occupants else row.name)
         for each in ([tuple(group)] if isinstance(alike, tuple) else [(row,) for row in group])
     ]
 
 
-def _cells(rows: Sequence[NodeRow], *, verbose: bool) -> tuple[str, ...]:
-    """The cells of one node, or of several that are alike."""
+def _cells(rows: Sequence[NodeRow], *, verbose: bool, has_domains: bool) -> tuple[str, ...]:
+    """The cells of one node, or of several that are alike. `has_domains`: whether one of them is for the domain."""
     row, count = rows[0], len(rows)
     texts = occupants_text(row.occupants)
     name = (
@@ -84,6 +89,7 @@ def _cells(rows: Sequence[NodeRow], *, verbose: bool) -> tuple[str, ...]:
         f"{count * row.used} of {count * row.gpus}" if known else f"{row.used} of ?",
         str(count * row.free) if known else "?",
         row.state,
+        *([clipped(row.domain, MAX_NAME) or "-"] if has_domains else ()),
         ", ".join(texts) if verbose else some(texts, SHOWN),
     )
 
@@ -158,6 +164,7 @@ def node_entry(row: NodeRow) -> dict[str, Any]:
         "rack": row.rack or None,
         "island": row.island or None,
         "state": row.state,
+        "domain": row.domain or None,
         "gpus": {"allocatable": row.gpus if known else None, "requested": row.used, "free": row.free if known else None},
         "pods": [asdict(each) for each in row.occupants],
     }

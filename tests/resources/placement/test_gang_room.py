@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from engine.resource import Body
 from resources.base import labels
+from resources.placement.cluster_room import FabricSlots
 from resources.placement.gang_room import GangHolders, GangRoom, gang_room
 from resources.placement.usage_totals import UsageTotals, room_node
 from tests.resources.placement.test_room import node, pod
@@ -21,12 +24,20 @@ def rack(name: str) -> Mapping[str, str]:
     return {RACK: name}
 
 
-def judged(nodes: Iterable[Body], running: Iterable[Body], lacking: int, level: str = "", placed: Iterable[str] = ()) -> GangRoom:
+def judged(
+    nodes: Iterable[Body],
+    running: Iterable[Body],
+    lacking: int,
+    level: str = "",
+    placed: Iterable[str] = (),
+    slots: Mapping[str, FabricSlots] | None = None,
+) -> GangRoom:
     totals, holders = UsageTotals(), GangHolders()
     for body in running:
         totals.add(body)
         holders.add(body)
-    return gang_room([pod()] * lacking, level, placed, OWN, totals.room(map(room_node, nodes)), holders)
+    cluster = replace(totals.room(map(room_node, nodes)), slots=slots or {})
+    return gang_room([(pod(), dict.fromkeys(cluster.slots, 1))] * lacking, level, placed, OWN, cluster, holders)
 
 
 def test_what_fits_is_counted_and_the_gangs_on_full_nodes_are_named() -> None:
@@ -70,3 +81,17 @@ def test_no_node_has_the_label_of_the_level() -> None:
     room = judged(map(node, range(3)), [], 2, RACK)
 
     assert room.fit == 0 and room.why.startswith(f"no node has the label {RACK}")
+
+
+def test_a_node_without_a_place_in_a_domain_has_no_room_in_any_rack() -> None:
+    nodes = [node(number, labels=rack("ab"[number % 2])) for number in range(6)]
+    slots = {"ComputeDomain": FabricSlots(frozenset(f"n{number}" for number in range(5)), {"n0": "another-domain"})}
+
+    room = judged(nodes, [], 3, RACK, slots=slots)
+
+    assert (room.lacking, room.fit) == (3, 2)
+    assert room.why.endswith(
+        "has room for all of them: 3 pods need 3 nodes, one for each: 2 of 3 are free, and a node takes one pod in a ComputeDomain; "
+        "free or add nodes, or ask for less"
+    )
+    assert judged(nodes, [], 2, RACK, slots=slots).fit == 2

@@ -105,8 +105,22 @@ def test_a_place_in_a_domain_is_one_for_each_node_however_small_the_pods_are() -
     slots = {"ComputeDomain": FabricSlots(frozenset(f"n{number}" for number in range(10)), taken)}
     cluster = Cluster([node(number) for number in range(12)], slots=slots)
 
-    assert cluster.why(pod(1), 15, {"ComputeDomain": 1}).startswith("15 pods need 15 nodes, one for each: 5 of 12 are free")
+    assert cluster.why(pod(1), 15, {"ComputeDomain": 1}).startswith(
+        "15 pods need 15 nodes, one for each: 5 of 12 are free, and a node takes one pod in a ComputeDomain; free or add nodes"
+    )
     assert cluster.why(pod(1), 5, {"ComputeDomain": 1}) == ""
+
+
+def test_pods_of_several_kinds_need_a_place_each() -> None:
+    slots = {"ComputeDomain": FabricSlots(frozenset({"n0", "n1", "n2"}), {"n0": "another-domain"})}
+    cluster = Cluster([node(number) for number in range(3)], slots=slots)
+    one, other = (cluster.demand(pod(gpus), {"ComputeDomain": 1}) for gpus in (1, 2))
+
+    assert cluster.room.refusal({one: 1, other: 1}) is None
+    refusal = cluster.room.refusal({one: 2, other: 1})
+    assert refusal is not None and refusal_text(refusal, cluster.room).startswith(
+        "together with others they need 3 nodes: 2 of 3 are free, and a node takes one pod in a ComputeDomain; free or add nodes"
+    )
 
 
 def test_smaller_pods_are_counted_by_the_copies_that_each_node_has_room_for() -> None:
