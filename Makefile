@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test style check e2e laws bench bench-cluster soak pod-spec chart lock docs clean
+.PHONY: help demo test style check e2e laws bench bench-cluster soak pod-spec chart lock docs workflows clean
 
 bin := .venv/bin
 runtime := .venv/runtime.stamp
@@ -119,6 +119,9 @@ docs: $(site) ## build the documentation site into build/site, with a reference 
 	@$(bin)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c docs/site -d build/docs/doctrees build/docs/pages build/site
 	@rm -f build/site/.buildinfo
 	@echo 'docs: build/site/index.html'
+
+workflows: ## check the workflows of the continuous integration with actionlint; needs Go
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 clean: ## delete what the other targets created
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
