@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test style check e2e laws bench bench-cluster soak pod-spec chart lock docs workflows clean
+.PHONY: help demo test style check e2e coverage laws bench bench-cluster soak pod-spec chart lock docs workflows clean
 
 bin := .venv/bin
 runtime := .venv/runtime.stamp
@@ -88,6 +88,14 @@ e2e: $(dev) ## run the contract, the stories and the chart on a real API server 
 	helm=$$(tests/controlplane/helm/build) || { status=$$?; [ $$status -eq 69 ] || exit $$status; echo "e2e: skipped: the tests that need helm"; }; \
 	promtool=$$(tests/prometheus/build) || { status=$$?; [ $$status -eq 69 ] || exit $$status; echo "e2e: skipped: the tests that need promtool"; }; \
 	KUBEBUILDER_ASSETS="$$assets" SCHEDULERS_ASSETS="$$schedulers" HELM_ASSETS="$$helm" PROMTOOL="$$promtool" $(bin)/python -m pytest -n $(E2E_WORKERS) --dist loadfile -rs -m e2e $(ARGS)
+
+coverage: $(dev) ## measure which branches of engine/ and resources/ the tests of `make test` take; pages in build/coverage/html
+	@$(install) --quiet -e '.[coverage]'
+	@rm -rf build/coverage && mkdir -p build/coverage
+	$(bin)/python -m coverage run -m pytest -q -n $(WORKERS) --dist worksteal -m 'not e2e' $(ARGS)
+	@$(bin)/python -m coverage combine --quiet
+	@$(bin)/python -m coverage html --quiet
+	@$(bin)/python -m coverage report
 
 laws: $(dev) ## test the laws with cases that are generated anew
 	@CASES=new $(bin)/python -m pytest -n $(WORKERS) --dist worksteal tests/laws
