@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct, field
 
 from engine.graph import Graph
+from engine.health import Progress
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Unlisted, World
@@ -25,7 +26,7 @@ class Desired(Struct, frozen=True, eq=False):
     deferred: tuple[Wait, ...] = ()
     """What is due and not done now, besides the resources that the graph holds back."""
     problems: tuple[str, ...] = ()
-    """Mistakes in what the user asked for. If there are any, nothing is planned."""
+    """Mistakes in what the user asked for. If there are any, only the status of the root is planned."""
     objections: tuple[Objection, ...] = ()
     """Why the root must be left alone until somebody allows more. If there are any, nothing is planned."""
     notes: tuple[str, ...] = ()
@@ -33,6 +34,8 @@ class Desired(Struct, frozen=True, eq=False):
     """What users must know although no operation of the plan reports it."""
     wake_at: datetime | None = None
     """When time alone changes this answer."""
+    progress: Progress | None = None
+    """How far the root is, from which the conditions of its health follow; None: its status has none, or is not written."""
     trials: tuple[Trial, ...] = ()
     """The creates that the API server must have accepted before something is deleted because of them."""
 

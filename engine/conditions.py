@@ -7,6 +7,8 @@ from engine.resource import NOW
 
 Condition = Mapping[str, Any]
 READY: Final = "Ready"
+APPLIED: Final = "Applied"
+"""The condition whose `observedGeneration` is the last generation of which every object existed, and nothing older was left."""
 
 
 def condition(type: str, status: bool | None, reason: str, message: str, *, generation: int | None = None, at: Any = NOW) -> dict[str, Any]:
@@ -31,11 +33,15 @@ def is_true(conditions: Iterable[Condition], type: str) -> bool:
 def completed_generation(root: Mapping[str, Any]) -> int | None:
     """The last generation of a root that its status says was carried out completely; None if it names none.
 
-    Of a kind with the condition `Ready` the generation at which it was that; of another one `status.observedGeneration`.
+    That is the generation of the condition `Applied`; without it, of a kind with the condition `Ready` that at which it was ready; of
+    another one, as earlier versions and Grove's operator write it, `status.observedGeneration`.
     """
     status = root.get("status") or {}
-    ready = find(status.get("conditions") or (), READY)
-    if ready is None:
+    conditions = status.get("conditions") or ()
+    applied, ready = find(conditions, APPLIED), find(conditions, READY)
+    if applied is not None:
+        generation = applied.get("observedGeneration")
+    elif ready is None:
         generation = status.get("observedGeneration")
     else:
         generation = ready.get("observedGeneration") if ready.get("status") == "True" else None

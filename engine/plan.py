@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine.ids import ResourceId
 from engine.memo import selected
 from engine.operation import Operation, Trial, WriteStatus
-from engine.reason import REMEDIES, Reason
+from engine.reason import REMEDIES, Reason, earliest
 
 
 class Wait(Struct, frozen=True):
@@ -57,6 +57,8 @@ class Alarm(Struct, frozen=True):
     """Whether a user has to correct the root: what it is about has no effect, and everything else is done."""
     counted_apart: bool = False
     """Whether its Event has limits of its own (`Event.counted_apart`)."""
+    may_pass: bool = False
+    """Whether what it says is missing may still be provided by another tool: a GitOps tool that applies many objects, for example."""
     remark: bool = False
     """Whether only its Event is of interest: nothing is wrong with the root."""
 
@@ -73,12 +75,14 @@ class Plan(Struct, frozen=True, eq=False):
     objections: tuple[Objection, ...] = ()
     """With objections the operations are shown and not executed."""
     problems: tuple[str, ...] = ()
-    """Mistakes in what the user asked for; with problems there are no operations."""
+    """Mistakes in what the user asked for; with problems nothing is done but to say so in the status of the root."""
     notes: tuple[str, ...] = ()
     """Remarks for the reader of a report; they change nothing."""
     alarms: tuple[Alarm, ...] = ()
     wake_at: datetime | None = None
     """When time alone changes this plan."""
+    restate_at: datetime | None = None
+    """When time alone changes what the status of the root says, and nothing else."""
     parent: ResourceId | None = None
     """The root that this root is a part of; None for a root that a user has made."""
     trials: tuple[Trial, ...] = ()
@@ -112,7 +116,12 @@ def is_noteworthy(plan: Plan) -> bool:
     what is left is the cluster's turn.
     """
     refused = plan.objections or plan.problems or plan.error is not None
-    return bool(plan.operations or plan.deferred or refused or plan.alarms or plan.trials or plan.wake_at is not None)
+    return bool(plan.operations or plan.deferred or refused or plan.alarms or plan.trials or next_change(plan) is not None)
+
+
+def next_change(plan: Plan) -> datetime | None:
+    """When time alone changes the plan or what the status of its root says."""
+    return earliest((plan.wake_at, plan.restate_at))
 
 
 def noteworthy(plans: Sequence[Plan]) -> Sequence[Plan]:

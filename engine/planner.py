@@ -1,6 +1,7 @@
 """Planner: the graph minus the observed objects, as operations with reasons, causes and preconditions; and what is done about orphans."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -12,15 +13,16 @@ from engine.blueprint import Blueprint, C, Desired, incomplete_kinds
 from engine.conditions import completed_generation
 from engine.diff import LABELLED, covers
 from engine.graph import Part, Resources, part
+from engine.health import Health, health, with_health
 from engine.ids import ResourceId
 from engine.memo import Memo, as_tuple
 from engine.observed import Live, Observed, World
-from engine.operation import Cause, Delete, Expect, Operation, Release
+from engine.operation import Cause, Delete, Expect, Operation, Release, WriteStatus
 from engine.operation_order import PartContents, ordered
 from engine.part_context import PartContext
 from engine.plan import Plan, Wait
 from engine.reason import Reason
-from engine.resource import Body, Drop, Policy, Resource
+from engine.resource import Body, Drop, Policy, Resource, Want
 from engine.resource_plan import Action, actions_on, delete_unintended, not_served
 
 LATER: Final = "9999"
@@ -34,33 +36,51 @@ class PartPlan(Struct, frozen=True, eq=False):
     deferred: tuple[Wait, ...]
 
 
-def plan(desired: Desired, observed: Observed, reads: Mapping[str, frozenset[str]], memo: Memo) -> Plan:
+def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str, frozenset[str]], memo: Memo) -> Plan:
     """The operations that turn the observed objects into the desired ones, each after those it depends on.
 
-    A part whose resources and objects are the same as in the last pass is not compared again. If the desired state has problems or
-    objections, or if the cluster does not serve the kind of a manifest, nothing is planned.
+    A part whose resources and objects are the same as in the last pass is not compared again. If the desired state has problems, only the
+    status of the root is planned; if it has objections, or if the cluster does not serve the kind of a manifest, nothing is.
     """
-    if desired.problems:
-        return Plan(observed.root.id, problems=desired.problems, notes=desired.notes)
     if desired.objections:
         return Plan(observed.root.id, objections=desired.objections, notes=desired.notes, alarms=desired.alarms)
     if observed.proposal is not None and not observed.unserved.isdisjoint(observed.root.id.keys()):
         return Plan(observed.root.id, deferred=(not_served(observed.root.id, observed.proposal),), notes=desired.notes)
-    absent, labelled_at = _absent_cause(observed), _labelled_at(observed)
-    parts = (*desired.graph.parts, *_obsolete_parts(desired, observed, memo))
+    root, absent, labelled_at = observed.root, _absent_cause(observed), _labelled_at(observed)
     contents = PartContents(desired.graph)
-    part_plans = [_recalled(part, contents, observed, reads, absent, labelled_at, memo) for part in parts]
+
+    def planned(part: Part, of_root: Health | None = None) -> PartPlan:
+        return _recalled(part, contents, observed, reads, absent, labelled_at, of_root, memo)
+
+    parts = (*desired.graph.parts, *_obsolete_parts(desired, observed, memo)) if not desired.problems else desired.graph.parts
+    others = {part.key: planned(part) for part in parts if root.id not in part.ids}
+    of_root = _health(desired, observed, tuple(others.values()), now)
+    part_plans = [others[part.key] if part.key in others else planned(part, of_root) for part in parts]
     operations = ordered([operation for part_plan in part_plans for operation in part_plan.operations], contents)
+    restate_at = of_root.until if of_root is not None else None
+    if desired.problems:
+        statuses = tuple(operation for operation in operations if isinstance(operation, WriteStatus))
+        return Plan(root.id, statuses, problems=desired.problems, notes=desired.notes, restate_at=restate_at)
     return Plan(
-        root=observed.root.id,
+        root=root.id,
         operations=operations,
-        deferred=(*_deferred(part_plans, desired.pending, observed.root), *desired.deferred),
+        deferred=(*_deferred(part_plans, desired.pending, root), *desired.deferred),
         pending=desired.pending,
         notes=desired.notes,
         alarms=desired.alarms,
         wake_at=desired.wake_at,
+        restate_at=restate_at,
         trials=desired.trials,
     )
+
+
+def _health(desired: Desired, observed: Observed, part_plans: Sequence[PartPlan], now: datetime) -> Health | None:
+    """The health of the root, by the plans of its other parts; None if its status has none, or it does not exist."""
+    root = observed.root
+    if desired.progress is None or not root.uid:
+        return None
+    deferred = (*_deferred(part_plans, desired.pending, root), *desired.deferred)
+    return health(desired.progress, deferred, desired.alarms, root, now)
 
 
 def _deferred(part_plans: Sequence[PartPlan], pending: Sequence[Wait], root: Live) -> Iterator[Wait]:
@@ -106,6 +126,7 @@ def _recalled(
     reads: Mapping[str, frozenset[str]],
     absent: Cause,
     labelled_at: str,
+    of_root: Health | None,
     memo: Memo,
 ) -> PartPlan:
     """The plan of a part, from the memo if nothing that it depends on has changed (`reads` is the same in all passes)."""
@@ -127,15 +148,26 @@ def _recalled(
         absent,
         labelled_at,
         tuple(elsewhere.values()),
+        of_root,
     )
 
     def make() -> PartPlan:
         context = PartContext(
             root, objects, observed.foreign, observed.mislabelled, incomplete, unserved, reads, absent, labelled_at, elsewhere
         )
-        return _part_plan(memo.steps.counted(_actions(contents.of(part), context)))
+        resources = contents.of(part)
+        if of_root is not None and (own := resources.get(root.id)) is not None:
+            resources = {**resources, root.id: _with_health(own, of_root, root)}
+        return _part_plan(memo.steps.counted(_actions(resources, context)))
 
     return memo.recall(("part", part.key), facts, make)
+
+
+def _with_health(resource: Resource, of_root: Health, root: Live) -> Resource:
+    """The root with these conditions in its status; unchanged if no status is wanted."""
+    if not isinstance(resource, Want) or resource.status is None:
+        return resource
+    return replace(resource, status=with_health(resource.status, of_root, root))
 
 
 def _part_plan(actions: Iterable[Action]) -> PartPlan:

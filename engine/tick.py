@@ -19,7 +19,7 @@ from engine.namespaces import held_back
 from engine.observed import Observed, World, by_root
 from engine.operation import Create, Operation, Unknown, is_shared
 from engine.operation_order import with_one_writer
-from engine.plan import Objection, Plan, noteworthy, without
+from engine.plan import Objection, Plan, next_change, noteworthy, without
 from engine.planner import plan, with_orphans
 
 ORDINARY = "ordinary plans"
@@ -54,7 +54,7 @@ def tick(blueprint: Blueprint[C], observed: Observed, now: datetime, configurati
         parent = observed.proposer.id if observed.proposer is not None else None
         return within_allowance(Plan(observed.root.id, parent=parent), observed.allowance, blueprint.light_kinds)
 
-    return memo.recall_until("plan", (observed, configuration), now, make, lambda result: result.wake_at)
+    return memo.recall_until("plan", (observed, configuration), now, make, next_change)
 
 
 def _plan_of(blueprint: Blueprint[C], observed: Observed, now: datetime, configuration: C, memo: Memo) -> Plan:
@@ -62,7 +62,7 @@ def _plan_of(blueprint: Blueprint[C], observed: Observed, now: datetime, configu
     part_memo = memo.scope(PARTS)
     relevant = _with_relevant_incomplete(blueprint, observed, configuration)
     desired = blueprint.desire(relevant, now, configuration, part_memo)
-    result = held_back(plan(desired, relevant, blueprint.reads(configuration), part_memo), observed.namespace_phase)
+    result = held_back(plan(desired, relevant, now, blueprint.reads(configuration), part_memo), observed.namespace_phase)
     part_memo.forget_unused()
     return replace(result, parent=observed.proposer.id) if observed.proposer is not None else result
 
@@ -148,7 +148,7 @@ def due(memo: Memo, now: datetime, carried: Collection[ResourceId]) -> list[Reso
     """
     last = memo.last_each(ORDINARY)
     expiring: Iterable[Plan] = last.where(_may_expire) if last is not None else ()
-    outdated = [plan.root for plan in expiring if plan.error or (plan.wake_at and plan.wake_at <= now)]
+    outdated = [plan.root for plan in expiring if plan.error or ((moment := next_change(plan)) and moment <= now)]
     return [*outdated, *(memo.last(CARRIED) or frozenset()).difference(carried)]
 
 
@@ -160,7 +160,7 @@ def last_plan(memo: Memo, root: ResourceId) -> Plan:
 
 def _may_expire(plan: Plan) -> bool:
     """Whether the plan does not hold until something changes: it expires, or could not be computed."""
-    return plan.error is not None or plan.wake_at is not None
+    return plan.error is not None or next_change(plan) is not None
 
 
 def _with_relevant_incomplete(blueprint: Blueprint[C], observed: Observed, configuration: C) -> Observed:

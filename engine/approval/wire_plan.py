@@ -167,7 +167,9 @@ def written_plan(plan: plans.Plan) -> WireRootPlan:
         "trials": tuple(WireTrial(trial.key, trial.about, written_operation(trial.create)) for trial in plan.trials),
         "error": None,
     }
-    return WireRootPlan(**asdict(plan) | changed)
+    known = asdict(plan)
+    del known["restate_at"]  # No operation follows from it.
+    return WireRootPlan(**known | changed)
 
 
 def slim(operation: verbs.Operation) -> WireOperation:

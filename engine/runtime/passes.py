@@ -18,7 +18,7 @@ from engine.intent import NOTHING, Intent
 from engine.memo import Memo, differences
 from engine.namespaces import namespaces_with_creates, with_phases
 from engine.observed import NOTHING_UNLISTED, Observed, Unlisted, World, by_root
-from engine.plan import noteworthy
+from engine.plan import next_change, noteworthy
 from engine.proposal import compose, propose
 from engine.reason import earliest
 from engine.resource import Body
@@ -101,7 +101,8 @@ class Pass(Struct, Generic[C_co], frozen=True, eq=False):
     @property
     def wake_at(self) -> datetime | None:
         """The first time at which a plan changes although no object does; None if there is none."""
-        return earliest(plan.wake_at for plan in noteworthy(self.planned.plans) if plan.wake_at and plan.wake_at > self.now)
+        moments = map(next_change, noteworthy(self.planned.plans))
+        return earliest(moment for moment in moments if moment and moment > self.now)
 
 
 async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = NOTHING) -> Pass[C]:

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from engine.canonical import canonical
+from engine.conditions import completed_generation
 from engine.memo import Memo
 from engine.observed import Observed
 from engine.plan import Alarm
@@ -56,12 +57,12 @@ def admitted_set(observed: Observed, configuration: Configuration, listed: tuple
 
 
 def _is_new(observed: Observed) -> bool:
-    """Whether the set is only proposed, or has neither the engine's finalizer nor a status yet."""
+    """Whether the set is only proposed, or has neither the engine's finalizer nor ever been carried out."""
     root = observed.root
     if not root.uid:
         return True
     is_admitted = labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ())
-    return not is_admitted and "observedGeneration" not in (root.body.get("status") or {})
+    return not is_admitted and completed_generation(root.body) is None
 
 
 def _new(observed: Observed, configuration: Configuration, listed: tuple[str, ...], memo: Memo) -> AdmittedSet:

@@ -11,6 +11,7 @@ from engine.answer import FailedCall
 from engine.blueprint import Desired
 from engine.conditions import Condition
 from engine.graph import Graph, Part, Resources, graph, part
+from engine.health import Progress
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Observed
@@ -102,6 +103,8 @@ class _SetSummary(Struct, frozen=True, eq=False):
 
     replicas: tuple[Replica, ...]
     status: Body | None
+    progress: Progress | None
+    """How far the set is; None for one that is only proposed."""
     computed: Mapping[str, Resources]
     """Key of a part -> its resources, of the replicas that have changed."""
 
@@ -182,11 +185,13 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
     )
     root = given.observed.root
     if not root.uid:
-        return _SetSummary(replicas, None, computed)
+        return _SetSummary(replicas, None, None, computed)
     summaries = [replica.summary for replica in replicas]
     faults, refusal, conflict, limited = given.admitted.faults, rollout.gate.refusal, state.conflict, state.limited
     unshared = [alarm for alarm in _of_templates(state, replicas) if alarm.reason == NOT_SHARED]
     unscheduled = _unscheduled_gangs(given)
+    is_complete = not state.excess and state.shared.complete and all(replica.summary.complete for replica in replicas)
+    is_applied = is_complete and not rollout.update.outdated
     body = status.of(
         given.template,
         len(replicas),
@@ -199,11 +204,12 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
         limited,
         unshared,
         unscheduled,
+        is_applied,
     )
-    is_complete = not state.excess and state.shared.complete and all(replica.summary.complete for replica in replicas)
-    generation = {"observedGeneration": root.generation} if is_complete and not rollout.update.outdated else {}
+    cut_off = next(_cut_off(state), None)
+    progress = status.progress_of(body, root, summaries, is_applied=is_applied, has_excess=bool(state.excess), cut_off=cut_off)
     failed = errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {}, given.table.codes)
-    return _SetSummary(replicas, {**body, **generation, **failed}, computed)
+    return _SetSummary(replicas, {**body, **failed}, progress, computed)
 
 
 def _unscheduled_gangs(given: SetInput) -> tuple[Condition, ...]:
@@ -240,8 +246,14 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: Upd
         ),
         alarms=tuple(dict.fromkeys((*_alarms(given, state, summary), *update_trials.alarms(gate)))),
         wake_at=earliest((*(replica.until for replica in state.replicas), *(release.until for release in state.releases))),
+        progress=summary.progress,
         trials=gate.trials,
     )
+
+
+def _cut_off(state: _SetState) -> Iterator[Alarm]:
+    """What is wrong with the domains that pods are cut off from."""
+    return (domain.cut_alarm for domains in state.domains for domain in domains.requested if domain.cut_alarm is not None)
 
 
 def _pod_notes(given: SetInput) -> tuple[str, ...]:

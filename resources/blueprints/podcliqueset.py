@@ -5,7 +5,8 @@ from datetime import datetime
 
 from engine.blueprint import Asked, Blueprint, Desired
 from engine.errors import GraphError
-from engine.graph import graph
+from engine.graph import graph, part
+from engine.health import INVALID, Progress, obstacle_of
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, World
@@ -16,7 +17,7 @@ from resources.base import kinds, labels
 from resources.base.fields import GROUPS, cliques_of, count, mapping, mappings, members_of
 from resources.blueprints.deletion import teardown
 from resources.blueprints.desired_set import SetInput, desired_set
-from resources.blueprints.root import KNOWN
+from resources.blueprints.root import KNOWN, invalid_root
 from resources.children.child_kind import ChildTable
 from resources.children.podgang import MOST_PODS
 from resources.children.table import CHILDREN
@@ -25,9 +26,10 @@ from resources.model.domain import policy_of
 from resources.model.epochs import epoch_objection, left_alone
 from resources.model.gang_scheduling import on_cluster
 from resources.model.template import Template, read, referenced_ids
-from resources.model.view import SET, part_key
+from resources.model.view import ROOT, SET, part_key
 from resources.ports.configuration import Configuration
 from resources.ports.references import template_references
+from resources.status import podcliqueset as status
 
 BINDINGS = frozenset({kinds.TOPOLOGY_BINDING.key})
 """What is read only if topology constraints are enabled."""
@@ -125,17 +127,26 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
         configuration = memo.recall("configuration on the cluster", facts, lambda: on_cluster(*facts))
         admitted = admitted_set(observed, configuration, self._listed(observed, configuration), memo)
         if admitted.problems:
-            return Desired(graph(()), problems=admitted.problems)
+            return _invalid(observed, admitted.problems)
         template = _template(observed, admitted, configuration, memo)
         try:
             return desired_set(SetInput(observed, admitted, template, self._table, configuration, now, memo))
         except GraphError as error:
-            return Desired(graph(()), problems=(str(error),))
+            return _invalid(observed, (str(error),))
 
     def _listed(self, observed: Observed, configuration: Configuration) -> tuple[str, ...]:
         """The kinds that the observation lists. Those that only back ends read are unknown where they are not served."""
         unserved = observed.unserved.intersection(kind.key for kind in _scheduler_references(configuration))
         return tuple(kind.key for kind in self.references(configuration) if kind.key not in unserved)
+
+
+def _invalid(observed: Observed, problems: tuple[str, ...]) -> Desired:
+    """Nothing for a set that is proposed; the status of a stored one says what is wrong, and everything else stays as it is."""
+    root = observed.root
+    if observed.proposal is not None or not root.uid:
+        return Desired(graph(()), problems=problems)
+    parts = (part(ROOT, [invalid_root(root, status.of_invalid(root))]),)
+    return Desired(graph(parts), problems=problems, progress=Progress(False, INVALID, "", obstacle=obstacle_of((), (), problems)))
 
 
 def template_of(observed: Observed, configuration: Configuration, memo: Memo) -> Template | None:

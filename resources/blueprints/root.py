@@ -69,6 +69,13 @@ def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None
     return Want(root.id, "new: receives its defaults and the finalizer", body=body, policy=KNOWN, status=status)
 
 
+def invalid_root(root: Live, status: Body) -> Want:
+    """A set of which nothing but the status is written."""
+    metadata = {"name": root.id.name, "namespace": root.id.namespace}
+    body = {"apiVersion": kinds.PODCLIQUESET.api_version, "kind": kinds.PODCLIQUESET.name, "metadata": metadata}
+    return Want(root.id, "managed", body=body, policy=Policy(partial=KNOWN.partial), status=status)
+
+
 def _recorded(root: Live, given: frozenset[str]) -> Mapping[str, str]:
     """The annotation that records the claim specs that a set is given, where one is not recorded yet."""
     before = copied(root.body)

@@ -135,9 +135,9 @@ def template_alarms(resources: Iterable[Resource], template: Template) -> Iterat
     missing = template.sharing.missing
     held = [resource for resource in resources if isinstance(resource, Hold)]
     for why in dict.fromkeys(resource.why for resource in held if resource.reason is Reason.NOT_SHARED):
-        yield Alarm(NOT_SHARED, why, blocking=True)
+        yield Alarm(NOT_SHARED, why, blocking=True, may_pass=True)
     for why in dict.fromkeys(resource.why for resource in held if resource.why in missing):
-        yield Alarm(DEPENDENCY_MISSING, why, blocking=True)
+        yield Alarm(DEPENDENCY_MISSING, why, blocking=True, may_pass=True)
 
 
 def _running_users(claim: Live, lives: Mapping[ResourceId, Live]) -> list[str]:

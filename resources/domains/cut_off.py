@@ -72,7 +72,7 @@ def with_cut_off(domain: Domain, live: Live | None, cut: CutOff) -> Domain:
         return replace(domain, cut_alarm=Alarm(f"{kind}Replaced", text, counted_apart=True))
     waits = "new pods wait until it is gone" if domain.resource is None else "it is kept until its users are gone, then created again"
     text = f"{name} is being deleted since {timestamp(live.deleting_since)}: {cut.text}; {waits}; {cut.remedy}"
-    return replace(domain, alarm=None, cut_alarm=Alarm(f"{kind}Terminating", text, counted_apart=True))
+    return replace(domain, alarm=None, cut_alarm=Alarm(f"{kind}Terminating", text, counted_apart=True, may_pass=True))
 
 
 def counted(pods: Sequence[str]) -> str:

@@ -1,12 +1,13 @@
 """Status of a graph: its state, its condition `Ready`, and the replicas of its services."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from engine.conditions import READY, condition, merge
-from engine.observed import Live
+from engine.conditions import READY, condition, find, merge
+from engine.health import STALLED, Obstacle, Progress
+from engine.observed import Live, Observed
 from engine.resource import Body
 from resources.base.fields import mapping
 from resources.dynamo.model.state import NotReady, ServiceState
@@ -42,6 +43,21 @@ def status_of(root: Live, states: Sequence[ServiceState], failure: Failure | Non
     past = {"inProgress": None} if "inProgress" in mapping(old.get("restart")) else {}
     body |= {"restart": {**past, **restart}} if restart else {}
     return {**body, field: services} if services else body
+
+
+def progress_of(states: Sequence[ServiceState], failure: Failure | None, sets: Iterable[Observed]) -> Progress:
+    """How far the graph is, whose services run in these sets. It writes its condition `Ready` itself."""
+    _, ready, reason, message = _verdict(states, failure)
+    obstacle = next((found for each in sets if (found := _stalled(each.root)) is not None), None) if failure is None else None
+    return Progress(ready, reason, message, obstacle=obstacle, has_own_ready=True)
+
+
+def _stalled(root: Live) -> Obstacle | None:
+    """Why a set is stalled; None if it is not, or was so in an earlier generation."""
+    stalled = find(mapping(root.body.get("status")).get("conditions") or (), STALLED)
+    if stalled is None or stalled.get("status") != "True" or stalled.get("observedGeneration") != root.generation:
+        return None
+    return Obstacle(str(stalled.get("reason")), f"{root.id.kind} {root.id.name}: {stalled.get('message')}")
 
 
 def _verdict(states: Sequence[ServiceState], failure: Failure | None) -> tuple[str, bool, str, str]:

@@ -19,6 +19,11 @@ VOLUME_PROTECTION: Final = "kubernetes.io/pvc-protection"
 PROTECTIONS: Final = frozenset({CLAIM_PROTECTION, VOLUME_PROTECTION})
 """The finalizers that Kubernetes removes as soon as no pod uses the claim."""
 
+IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable")
+"""The reasons with which a container waits whose image cannot be had."""
+CRASH_LOOP: Final = "CrashLoopBackOff"
+"""The reason with which a container waits that ends again and again."""
+
 
 class PodFacts(Struct, frozen=True, eq=False):
     """One live pod."""

@@ -9,7 +9,7 @@ from engine.conditions import find
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.base.names import WAITER
-from resources.model.pod_facts import PodFacts
+from resources.model.pod_facts import CRASH_LOOP, IMAGE, PodFacts
 from resources.reports.obstacle import RunObstacle, command, completing, explaining, pod_obstacle_of
 from resources.reports.set_pods import SetPods
 
@@ -123,7 +123,6 @@ def _unallocated_claims(pods: SetPods, pod: PodFacts) -> Iterator[str]:
             yield f"ResourceClaim {name} is not allocated"
 
 
-IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable")
 STARTING: Final = ("", "ContainerCreating", "PodInitializing")
 """The reasons with which a container waits that is about to start."""
 IMAGE_ADVICE: Final = "correct the image, or give the node access to its registry (imagePullSecrets)"
@@ -173,7 +172,7 @@ def _blocked(pod: PodFacts, container: Container) -> Iterator[RunObstacle]:
     message = f": {waiting['message']}" if waiting.get("message") else ""
     if reason in IMAGE:
         yield pod_obstacle_of(pod, "ImagePull", f"container {name}: {reason}, image {container.get('image')}{message}", IMAGE_ADVICE)
-    elif reason == "CrashLoopBackOff":
+    elif reason == CRASH_LOOP:
         text = f"container {name} {end_text(container, 'lastState') or 'ends again and again'}{_restarts(container)}"
         yield pod_obstacle_of(pod, "Crashing", text, logs(pod, name))
     elif reason not in STARTING:

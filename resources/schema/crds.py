@@ -97,6 +97,8 @@ DEFINITIONS: Final = (
             Column("PCSGs-Updated", ".status.updateProgress.updatedPodCliqueScalingGroupsCount"),
             Column("PCSGs-Total", ".status.updateProgress.totalPodCliqueScalingGroupsCount"),
             Column("Update", '.status.conditions[?(@.type=="UpdateInProgress")].reason', "string", wide=True),
+            Column("Ready", _READY + ".status", "string"),
+            Column("Reason", _READY + ".reason", "string", wide=True),
             AGE,
         ),
         selector=".status.hpaPodSelector",

@@ -5,14 +5,15 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from engine.conditions import Condition, condition, merge
+from engine.conditions import APPLIED, Condition, completed_generation, condition, find, merge
+from engine.health import Progress
 from engine.observed import Live
 from engine.plan import Alarm
 from engine.reason import Reason
 from engine.report.printable import clipped
 from engine.resource import NOW, Body
 from resources.base import labels
-from resources.lifecycle.availability import has_minimum_ready
+from resources.lifecycle.availability import completed_count, has_minimum_ready
 from resources.lifecycle.update_gate import REFUSED, refusal_conditions
 from resources.model import membership, topology
 from resources.model.gang_scheduling import UNSCHEDULED
@@ -20,8 +21,9 @@ from resources.model.growth_limit import LIMITED
 from resources.model.membership import MAX_MESSAGE
 from resources.model.template import Template, is_our_hash
 from resources.model.view import View
-from resources.status import podclique, podgang, scaling_group
-from resources.status.update import in_progress_condition, is_in_progress, is_shown
+from resources.status import podclique, podgang, progress, scaling_group
+from resources.status.progress import Shortfall
+from resources.status.update import IN_PROGRESS, LATE, in_progress_condition, is_in_progress, is_shown
 
 
 class ReplicaSummary(Struct, frozen=True):
@@ -41,6 +43,12 @@ class ReplicaSummary(Struct, frozen=True):
     """The numbers of updated and of all scaling groups."""
     stalled: tuple[int, int] = (0, 0)
     """The numbers of standalone cliques and of scaling groups whose update makes no progress."""
+    shortfall: Shortfall | None = None
+    """What it waits for, first of all; None if it serves."""
+    completed: bool = False
+    """Whether it has pods, and all of them have completed."""
+    outdated: bool = False
+    """Whether it has pods of an earlier template."""
 
 
 def summary(view: View, complete: bool) -> ReplicaSummary:
@@ -53,15 +61,24 @@ def summary(view: View, complete: bool) -> ReplicaSummary:
     )
     updated_cliques = sum(map(podclique.is_updated, standalone))
     updated_groups = sum(scaling_group.is_current(replicas) for _, replicas in groups)
+    is_updated = updated_cliques == len(standalone) and updated_groups == len(groups)
     return ReplicaSummary(
         complete=complete,
         available=available,
-        updated=available and updated_cliques == len(standalone) and updated_groups == len(groups),
+        updated=available and is_updated,
         gangs=tuple((gang.id.name, podgang.phase(gang)) for gang in view.gangs),
         cliques=(updated_cliques, len(standalone)),
         groups=(updated_groups, len(groups)),
         stalled=(sum(clique.name in view.stalled for clique in standalone), sum(group.name in view.stalled for group, _ in groups)),
+        shortfall=progress.shortfall(view),
+        completed=_has_completed(view),
+        outdated=view.template.on_delete and not is_updated,
     )
+
+
+def _has_completed(view: View) -> bool:
+    counts = [(len(clique.pods), completed_count(clique)) for clique in view.cliques]
+    return any(count for count, _ in counts) and all(count == completed for count, completed in counts)
 
 
 ACCOUNT_CONFLICT: Final = "ServiceAccountConflict"
@@ -103,16 +120,18 @@ def of(
     limited: Sequence[Alarm] = (),
     unshared: Sequence[Alarm] = (),
     unscheduled: Sequence[Condition] = (),
+    is_applied: bool = False,
 ) -> Body:
-    """The desired status of the set, without `observedGeneration` and `lastErrors`.
+    """The desired status of the set, without the conditions of its health and without `lastErrors`.
 
     `faults` are those of `EffectiveSet`; `refusal` says why the API server holds its update back, `conflict` why
     nothing is given to the ServiceAccount that has the name of its own, `limited` what is not created because the set would be too large,
     `unshared` what is not created because templates are not shared with its namespace, `unscheduled` that its scheduler does not
-    schedule its gangs.
+    schedule its gangs; `is_applied` whether every object of its generation exists, and nothing older is left.
     """
     old: Mapping[str, Any] = root.body.get("status") or {}
     body: dict[str, Any] = {
+        "observedGeneration": root.generation,
         "replicas": replicas,
         "availableReplicas": sum(summary.available for summary in summaries),
         "updatedReplicas": sum(summary.updated for summary in summaries),
@@ -121,9 +140,10 @@ def of(
         "podGangStatuses": _gangs(summary.gangs for summary in summaries),
     }
     known = old.get("conditions") or []
-    progress = _progress(template, old, summaries, update)
+    known_progress = _progress(template, old, summaries, update)
     desired = (
-        *_update_conditions(old, progress, summaries),
+        *applied_conditions(root, is_applied=is_applied),
+        *_update_conditions(old, known_progress, summaries),
         *topology.conditions(template.topology, root.generation),
         *membership.conditions(faults, root.generation),
         *refusal_conditions(refusal, root.generation),
@@ -137,7 +157,42 @@ def of(
     conditions = merge(known, desired, owned=(*OWNED, *of_templates))
     if conditions or known:
         body["conditions"] = conditions
-    return {**body, "updateProgress": progress} if progress else body
+    return {**body, "updateProgress": known_progress} if known_progress else body
+
+
+def of_invalid(root: Live) -> Body:
+    """The desired status of a set with mistakes in its specification: what it counts stays."""
+    known = (root.body.get("status") or {}).get("conditions") or []
+    conditions = merge(known, tuple(applied_conditions(root, is_applied=False)), owned=())
+    return {"observedGeneration": root.generation, **({"conditions": conditions} if conditions else {})}
+
+
+def applied_conditions(root: Live, *, is_applied: bool) -> Iterator[Condition]:
+    """The condition with the last generation that was carried out completely; none of a set that never was."""
+    generation = root.generation if is_applied else completed_generation(root.body)
+    if generation is not None:
+        message = "every object of the observed generation exists, and nothing older is left"
+        yield condition(APPLIED, True, "AllObjectsExist", message, generation=generation)
+
+
+def progress_of(
+    body: Body, root: Live, summaries: Sequence[ReplicaSummary], *, is_applied: bool, has_excess: bool, cut_off: Alarm | None
+) -> Progress:
+    """How far the set of this desired status is. `cut_off`: what is wrong with a domain that pods are cut off from."""
+    stalled = find(body.get("conditions") or (), IN_PROGRESS) or {}
+    known = progress.SetProgress(
+        shortfalls=[summary.shortfall for summary in summaries],
+        is_applied=is_applied,
+        was_applied=completed_generation(root.body) == root.generation,
+        has_excess=has_excess,
+        updating=is_in_progress(body.get("updateProgress")),
+        updated=body["updatedReplicas"],
+        is_outdated=any(summary.outdated for summary in summaries),
+        stalled=stalled.get("message", "") if stalled.get("reason") == LATE else "",
+        completed=bool(summaries) and all(summary.completed for summary in summaries),
+        cut_off=cut_off,
+    )
+    return progress.of(known)
 
 
 def _update_conditions(

@@ -19,6 +19,9 @@ Progress = dict[str, Any]
 IN_PROGRESS: Final = "UpdateInProgress"
 """The condition. The same word is the reason of conditions that are not evaluated during an update."""
 
+LATE: Final = "ProgressDeadlineExceeded"
+"""The reason of an update that makes no progress."""
+
 
 def unknown(type: str) -> dict[str, Any]:
     """The condition of that type during an update, in which it is not evaluated: its status is Unknown."""
@@ -28,7 +31,7 @@ def unknown(type: str) -> dict[str, Any]:
 def in_progress_condition(*, in_progress: bool, stalled: str, at: Any = NOW) -> dict[str, Any]:
     """The condition that says whether an update runs. `stalled`: that it makes no progress, as text; empty if it does."""
     if stalled:
-        return condition(IN_PROGRESS, None, "ProgressDeadlineExceeded", stalled, at=at)
+        return condition(IN_PROGRESS, None, LATE, stalled, at=at)
     if in_progress:
         return condition(IN_PROGRESS, True, "Progressing", "An update is in progress", at=at)
     return condition(IN_PROGRESS, False, "NoActiveUpdate", "No update is in progress", at=at)

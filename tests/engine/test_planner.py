@@ -1,6 +1,7 @@
 """What a plan does about one object, whoever else uses it."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from engine.resource import NOW, Drop, Policy, Resource, Want, held
 from engine.verb import Verb
 from resources.registry import BLUEPRINTS
 from tests.laws.toy import CONFIGURATION
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 ROOT = ResourceId("x.io", "Root", "default", "root")
 THING = ResourceId("x.io", "Thing", "default", "thing")
@@ -43,7 +46,7 @@ def planned_for(resource: Resource, *existing: Mapping[str, Any], child: Resourc
     """The plan for a resource, and perhaps one that it owns, where these objects exist."""
     resources = [resource, child] if child else [resource]
     world = Observed(live(body(ROOT)), {"one": slice_of(map(live, existing))}, **observed)
-    return plan(Desired(graph([part("one", resources)])), world, {"Thing": frozenset({"Pod"})}, Memo())
+    return plan(Desired(graph([part("one", resources)])), world, NOON, {"Thing": frozenset({"Pod"})}, Memo())
 
 
 OWNERS = (Owner(ROOT, "x.io/v1", controller=False),)
@@ -198,8 +201,8 @@ def test_objects_of_parts_that_the_graph_does_not_have_are_deleted_in_the_order_
     observed = Observed(live(body(ROOT)), slices)
     incomplete = replace(observed, incomplete=frozenset({"Pod"}))
 
-    assert [operation.id.name for operation in plan(Desired(graph(())), observed, {}, Memo()).operations] == names
-    assert [wait.id.name for wait in plan(Desired(graph(())), incomplete, {}, Memo()).deferred] == names
+    assert [operation.id.name for operation in plan(Desired(graph(())), observed, NOON, {}, Memo()).operations] == names
+    assert [wait.id.name for wait in plan(Desired(graph(())), incomplete, NOON, {}, Memo()).deferred] == names
 
 
 @pytest.mark.parametrize("policy", [Policy(), Policy(finalizers=("ours",))])

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from engine import conditions
 from enginectl.wiring import configuration
+from grove_sandbox.actors.nodes import node_names
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.process import sandbox
 from grove_sandbox.registry import ACTORS
+from resources.base.kinds import NODE
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 from tests.enginectl.quick_clock import QUICK
@@ -61,7 +64,14 @@ def bare_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) ->
 
 @contextmanager
 def cluster(folder: Path, actors: Collection[str], options: ActorOptions = FAST, **rest: Any) -> Iterator[Box]:
-    """A sandbox cluster in a thread of its own."""
+    """A sandbox cluster in a thread of its own, whose nodes are ready, if something makes them ready."""
     with start_blocking_portal() as portal:
         with portal.wrap_async_context_manager(sandbox(QUICK, folder, actors=actors, options=options, **rest)) as made:
-            yield Box(made, portal)
+            box = Box(made, portal)
+            for name in node_names(options) if "kubelet" in actors else ():
+                box.wait_for(NODE, _has_a_place_for_pods, name)
+            yield box
+
+
+def _has_a_place_for_pods(node: dict[str, Any]) -> bool:
+    return conditions.is_true((node.get("status") or {}).get("conditions") or (), "Ready") and not (node.get("spec") or {}).get("taints")

@@ -221,8 +221,13 @@ def test_a_clique_whose_replicas_are_no_integer_is_a_problem_and_nothing_is_chan
     toy.write(kinds.PODCLIQUE.id("default", "demo-0-worker"), {"spec": {"replicas": "many"}, "metadata": {"generation": 2}})
     (plan,) = toy.plans()
 
-    assert plan.operations == ()
+    assert [(operation.verb, operation.id) for operation in plan.operations] == [(Verb.STATUS, ROOT)]
     assert plan.problems == ('PodClique/default/demo-0-worker: replicas must be an integer, got "many"',)
+    toy.apply(plan.operations)
+    assert toy.plans()[0].operations == ()
+    assert {each["type"]: each["reason"] for each in toy.objects[ROOT]["status"]["conditions"]}.items() >= {
+        "Stalled": "ValidationFailed"
+    }.items()
 
 
 def test_creations_after_scaling_are_intent_and_after_a_foreign_deletion_drift() -> None:

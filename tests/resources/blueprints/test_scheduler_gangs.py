@@ -426,7 +426,7 @@ def test_a_set_whose_back_end_is_no_longer_enabled_stays_as_it_is_and_can_be_del
     cluster.configuration = Configuration({"default-scheduler": KubeScheduler()}, "default-scheduler")
 
     plan = cluster.plan()
-    assert plan.operations == ()
+    assert [(operation.verb, operation.id) for operation in plan.operations] == [(Verb.STATUS, ROOT)]
     assert "schedulerName must be an enabled scheduler backend" in plan.problems[0]
 
     cluster.delete(ROOT)

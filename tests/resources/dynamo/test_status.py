@@ -1,14 +1,16 @@
 """The status of a graph: its state, its condition, and the replicas of its services."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from engine.observed import live
+from engine.health import Obstacle, health, with_health
+from engine.observed import Observed, live
 from engine.resource import NOW
 from resources.dynamo.model.state import ServiceState
-from resources.dynamo.status import FAILED, INVALID, Failure, status_of
+from resources.dynamo.status import FAILED, INVALID, Failure, progress_of, status_of
 
 READY = ServiceState("Frontend", "PodClique", "g-0-frontend", 1, 1, ready_replicas=1)
 AT = "2026-01-01T00:00:00Z"
@@ -118,3 +120,28 @@ def test_a_condition_that_does_not_change_keeps_its_time_and_those_of_others_sta
 @pytest.mark.parametrize("status", [{"conditions": "text"}, {"services": ["x"]}, {"conditions": None, "services": None}])
 def test_a_status_of_any_shape_is_replaced(status: dict[str, Any]) -> None:
     assert status_of(root(**status), (READY,), None)["state"] == "successful"
+
+
+def a_set(generation: int, stalled: str = "True") -> Observed:
+    """The set of a graph, with the condition `Stalled` of its first generation."""
+    condition = {"type": "Stalled", "status": stalled, "reason": "NameConflict", "message": "Service/g-0 exists", "observedGeneration": 1}
+    metadata = {"name": "g", "namespace": "default", "uid": "s", "generation": generation}
+    body = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": metadata, "status": {"conditions": [condition]}}
+    return Observed(live(body), {})
+
+
+def test_a_graph_is_stalled_while_its_set_is() -> None:
+    assert progress_of((WAITING,), None, (a_set(1),)).obstacle == Obstacle("NameConflict", "PodCliqueSet g: Service/g-0 exists")
+    assert progress_of((WAITING,), None, (a_set(2),)).obstacle is None
+    assert progress_of((WAITING,), None, (a_set(1, "False"),)).obstacle is None
+
+
+def test_a_graph_keeps_the_reasons_of_ready_and_has_reconciling_or_stalled_beside_it() -> None:
+    def types(states: tuple[ServiceState, ...], sets: tuple[Observed, ...]) -> list[tuple[str, str, str]]:
+        status = status_of(root(), states, None)
+        judged = health(progress_of(states, None, sets), (), (), root(), datetime(2026, 1, 1, tzinfo=UTC))
+        return [(each["type"], each["status"], each["reason"]) for each in with_health(status, judged, root())["conditions"]]
+
+    assert types((READY,), ()) == [("Ready", "True", "all_resources_are_ready")]
+    assert types((WAITING,), ()) == [("Reconciling", "True", "pods_not_ready"), ("Ready", "False", "pods_not_ready")]
+    assert types((WAITING,), (a_set(1),)) == [("Stalled", "True", "NameConflict"), ("Ready", "False", "pods_not_ready")]

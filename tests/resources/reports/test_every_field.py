@@ -29,6 +29,7 @@ from resources.model.template import hashed_content
 from tests.controlplane.pod_defaults import probed_fields
 from tests.controlplane.pod_trials import Spec, at, typed_objects, with_value, without
 from tests.controlplane.sample_pods import SHAPES
+from tests.laws.toy import START
 
 ROOT: Final = kinds.PODCLIQUESET.id("default", "web")
 CLIQUE: Final = kinds.PODCLIQUE.id("default", "web-0-a")
@@ -54,7 +55,7 @@ def report_of(before: Spec, after: Spec, old: Mapping[str, Any] | None = None, n
     root = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": "web", "namespace": "default", "uid": "r"}}
     world = Observed(live(root), {"0": slice_of([live(existing)])})
     resource = Want(CLIQUE, "clique a", body=desired, policy=POLICY)
-    planned = plan(Desired(graph([part("0", [resource])])), world, {}, Memo())
+    planned = plan(Desired(graph([part("0", [resource])])), world, START, {}, Memo())
     return compose([planned], lambda root, id: "")
 
 

@@ -28,7 +28,8 @@ def test_a_ready_set_has_all_fields() -> None:
     toy = up(demo(1))
     status = live_status(toy, kinds.PODCLIQUESET, "demo")
     found = conditions({"conditions": status.pop("conditions")})
-    assert found.keys() == {"GangSchedulingUnavailable", "UpdateInProgress"}
+    assert found.keys() == {"Ready", "Applied", "GangSchedulingUnavailable", "UpdateInProgress"}
+    assert found["Ready"] == ("True", "AllReplicasAvailable", "1 of 1 replica available and updated")
     assert found.items() >= IDLE.items()
     assert status.pop("currentGenerationHash").startswith("v3-")
 
@@ -68,15 +69,34 @@ def test_a_replica_with_a_terminating_clique_or_group_is_not_available() -> None
         assert set_status(toy)["availableReplicas"] == 1
 
 
-def test_the_generation_is_observed_once_all_replicas_exist_or_are_gone() -> None:
+def test_a_generation_is_observed_at_once_and_applied_when_all_replicas_exist_or_are_gone() -> None:
     toy = up(demo())
     for replicas in (3, 1):
         edit(toy, ROOT, replicas=replicas)
         status = set_status(toy)
         assert status["replicas"] == replicas
-        assert "observedGeneration" not in status
+        generation = toy.objects[ROOT]["metadata"]["generation"]
+        assert (status["observedGeneration"], applied(status)) == (generation, generation - 1)
         toy.settle()
-        assert live_status(toy, kinds.PODCLIQUESET, "demo")["observedGeneration"] == toy.objects[ROOT]["metadata"]["generation"]
+        status = live_status(toy, kinds.PODCLIQUESET, "demo")
+        assert (status["observedGeneration"], applied(status)) == (generation, generation)
+
+
+def applied(status: dict[str, Any]) -> int | None:
+    """The generation that the condition `Applied` names."""
+    return next((entry["observedGeneration"] for entry in status["conditions"] if entry["type"] == "Applied"), None)
+
+
+def test_a_set_of_an_earlier_version_keeps_the_generation_that_was_carried_out() -> None:
+    toy = up(demo())
+    status = {**live_status(toy, kinds.PODCLIQUESET, "demo"), "conditions": []}
+    toy.objects[ROOT] = {**toy.objects[ROOT], "status": status}
+    assert applied(set_status(toy)) == status["observedGeneration"]
+
+    edit(toy, ROOT, replicas=3)
+    assert applied(set_status(toy)) == status["observedGeneration"]
+    toy.objects[ROOT]["status"].pop("observedGeneration")
+    assert applied(set_status(toy)) is None
 
 
 def test_a_change_of_the_template_begins_an_update_that_ends_with_the_last_replica() -> None:
