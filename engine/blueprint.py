@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct, field
 
 from engine.graph import Graph
-from engine.health import Progress
+from engine.health import Readiness
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Unlisted, World
@@ -34,7 +34,7 @@ class Desired(Struct, frozen=True, eq=False):
     """What users must know although no operation of the plan reports it."""
     wake_at: datetime | None = None
     """When time alone changes this answer."""
-    progress: Progress | None = None
+    readiness: Readiness | None = None
     """How far the root is, from which the conditions of its health follow; None: its status has none, or is not written."""
     trials: tuple[Trial, ...] = ()
     """The creates that the API server must have accepted before something is deleted because of them."""

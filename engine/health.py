@@ -13,7 +13,6 @@ from engine.conditions import READY, Condition, condition, find, is_true, merge
 from engine.observed import Live, moment
 from engine.plan import Alarm, Wait
 from engine.reason import Reason
-from engine.report.printable import clipped
 from engine.resource import Body
 
 RECONCILING: Final = "Reconciling"
@@ -23,6 +22,7 @@ BREACHED: Final = "MinAvailableBreached"
 """The reason of a root that was ready in its current generation and has lost pods since."""
 INVALID: Final = "ValidationFailed"
 """The reason of a root with mistakes in what a user specified."""
+HARMLESS: Final = frozenset({Reason.NOT_LISTED, Reason.OWNER_MISSING, Reason.IN_USE})
 PATIENCE: Final = timedelta(minutes=1)
 """For how long what another tool may still provide has to be missing before the root is stalled."""
 BLOCKED: Final = "Blocked"
@@ -39,7 +39,7 @@ class Obstacle(Struct, frozen=True):
     """Whether it may pass soon without anybody who looks at this root: it stalls the root only after `PATIENCE`."""
 
 
-class Progress(Struct, frozen=True):
+class Readiness(Struct, frozen=True):
     """How far a root is, as its blueprint sees it."""
 
     ready: bool
@@ -53,7 +53,7 @@ class Progress(Struct, frozen=True):
     """Whether the blueprint writes the condition `Ready` itself, with reasons of its own."""
 
 
-class Health(Struct, frozen=True):
+class RootHealth(Struct, frozen=True):
     """The conditions, and when time alone changes them."""
 
     conditions: tuple[Condition, ...]
@@ -65,14 +65,14 @@ class Health(Struct, frozen=True):
 def obstacle_of(deferred: Iterable[Wait], alarms: Iterable[Alarm], problems: Sequence[str] = ()) -> Obstacle | None:
     """The first thing that stays until somebody acts, what cannot pass by itself first; None if there is none.
 
-    What only waits until everything can be listed is none.
+    What is missing besides (an owner) or only until everything can be listed is none, nor what goes once the pods that use it have gone.
     """
     if problems:
         return Obstacle(INVALID, "; ".join(problems))
-    blocked = (wait for wait in deferred if wait.blocked and wait.reason not in (Reason.NOT_LISTED, Reason.OWNER_MISSING))
-    found = [_of_alarm(alarm) for alarm in alarms if alarm.blocking or alarm.fault]
-    found += [_of_wait(wait) for wait in blocked]
-    return min(found, key=lambda obstacle: obstacle.may_pass, default=None)
+    blocked = (wait for wait in deferred if wait.blocked and wait.reason not in HARMLESS)
+    obstacles = [_of_alarm(alarm) for alarm in alarms if alarm.blocking or alarm.fault]
+    obstacles += [_of_wait(wait) for wait in blocked]
+    return min(obstacles, key=lambda obstacle: obstacle.may_pass, default=None)
 
 
 def _of_alarm(alarm: Alarm) -> Obstacle:
@@ -84,29 +84,29 @@ def _of_wait(wait: Wait) -> Obstacle:
     return Obstacle(wait.reason.value if wait.reason else BLOCKED, message, may_pass=wait.reason is not Reason.NAME_CONFLICT)
 
 
-def health(progress: Progress, deferred: Sequence[Wait], alarms: Sequence[Alarm], root: Live, now: datetime) -> Health:
+def health(readiness: Readiness, deferred: Sequence[Wait], alarms: Sequence[Alarm], root: Live, now: datetime) -> RootHealth:
     """The conditions of the root. `deferred` and `alarms` are those of its plan."""
     old = _conditions(root)
     unlisted = next((wait for wait in deferred if wait.reason is Reason.NOT_LISTED), None)
-    ready: bool | None = progress.ready
+    ready: bool | None = readiness.ready
     until: datetime | None = None
     second = RECONCILING
-    if (obstacle := progress.obstacle or obstacle_of(deferred, alarms)) is not None:
+    if (obstacle := readiness.obstacle or obstacle_of(deferred, alarms)) is not None:
         ready, reason, message = False, obstacle.reason, obstacle.message
         stalls_at = _stalls_at(obstacle, old, root.generation, now)
         second, until = (STALLED, None) if stalls_at <= now else (RECONCILING, stalls_at)
     elif unlisted is not None:
         ready, reason, message = None, Reason.NOT_LISTED.value, f"{unlisted.id}: {unlisted.why}"
     else:
-        is_loss = not ready and progress.may_have_lost and _was_ready(old, root.generation)
-        reason, message = BREACHED if is_loss else progress.reason, progress.message
+        is_loss = not ready and readiness.may_have_lost and _was_ready(old, root.generation)
+        reason, message = BREACHED if is_loss else readiness.reason, readiness.message
     wanted = {READY: ready} if ready else {READY: ready, second: True}
-    types = TYPES[1:] if progress.has_own_ready else TYPES
-    found = (_condition(type, status, reason, message, root.generation, old) for type, status in wanted.items() if type in types)
-    return Health(tuple(found), types, until)
+    types = TYPES[1:] if readiness.has_own_ready else TYPES
+    conditions = (_condition(type, status, reason, message, root.generation, old) for type, status in wanted.items() if type in types)
+    return RootHealth(tuple(conditions), types, until)
 
 
-def with_health(status: Body, health: Health, root: Live) -> Body:
+def with_health(status: Body, health: RootHealth, root: Live) -> Body:
     """The desired status with these conditions: where the root has them, else before all others."""
     types = [each.get("type") for each in _conditions(root)]
     place = {type: number for number, type in enumerate(types)}
@@ -124,7 +124,7 @@ def _condition(type: str, status: bool | None, reason: str, message: str, genera
     known = find(old, type)
     if known is not None and type == RECONCILING and known.get("reason") != reason:
         known = None
-    desired = condition(type, status, reason, clipped(message, MAX_MESSAGE), generation=generation)
+    desired = condition(type, status, reason, message[:MAX_MESSAGE], generation=generation)
     (merged,) = merge((known,) if known is not None else (), (desired,), owned=())
     return merged
 

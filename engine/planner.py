@@ -13,7 +13,7 @@ from engine.blueprint import Blueprint, C, Desired, incomplete_kinds
 from engine.conditions import completed_generation
 from engine.diff import LABELLED, covers
 from engine.graph import Part, Resources, part
-from engine.health import Health, health, with_health
+from engine.health import RootHealth, health, with_health
 from engine.ids import ResourceId
 from engine.memo import Memo, as_tuple
 from engine.observed import Live, Observed, World
@@ -49,7 +49,7 @@ def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str
     root, absent, labelled_at = observed.root, _absent_cause(observed), _labelled_at(observed)
     contents = PartContents(desired.graph)
 
-    def planned(part: Part, of_root: Health | None = None) -> PartPlan:
+    def planned(part: Part, of_root: RootHealth | None = None) -> PartPlan:
         return _recalled(part, contents, observed, reads, absent, labelled_at, of_root, memo)
 
     parts = (*desired.graph.parts, *_obsolete_parts(desired, observed, memo)) if not desired.problems else desired.graph.parts
@@ -74,13 +74,13 @@ def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str
     )
 
 
-def _health(desired: Desired, observed: Observed, part_plans: Sequence[PartPlan], now: datetime) -> Health | None:
+def _health(desired: Desired, observed: Observed, part_plans: Sequence[PartPlan], now: datetime) -> RootHealth | None:
     """The health of the root, by the plans of its other parts; None if its status has none, or it does not exist."""
     root = observed.root
-    if desired.progress is None or not root.uid:
+    if desired.readiness is None or not root.uid:
         return None
     deferred = (*_deferred(part_plans, desired.pending, root), *desired.deferred)
-    return health(desired.progress, deferred, desired.alarms, root, now)
+    return health(desired.readiness, deferred, desired.alarms, root, now)
 
 
 def _deferred(part_plans: Sequence[PartPlan], pending: Sequence[Wait], root: Live) -> Iterator[Wait]:
@@ -126,7 +126,7 @@ def _recalled(
     reads: Mapping[str, frozenset[str]],
     absent: Cause,
     labelled_at: str,
-    of_root: Health | None,
+    of_root: RootHealth | None,
     memo: Memo,
 ) -> PartPlan:
     """The plan of a part, from the memo if nothing that it depends on has changed (`reads` is the same in all passes)."""
@@ -163,7 +163,7 @@ def _recalled(
     return memo.recall(("part", part.key), facts, make)
 
 
-def _with_health(resource: Resource, of_root: Health, root: Live) -> Resource:
+def _with_health(resource: Resource, of_root: RootHealth, root: Live) -> Resource:
     """The root with these conditions in its status; unchanged if no status is wanted."""
     if not isinstance(resource, Want) or resource.status is None:
         return resource

@@ -1,15 +1,17 @@
-"""Printable: what is safe for terminals and logs: texts of others, lines with a tone, numbers with their nouns."""
+"""Printable: what is safe for terminals and logs: texts of others, lines with a tone, numbers with their nouns, lists of names."""
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from engine.verb import Verb
 
 UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 """Unicode categories of characters that control a terminal, reorder text, or are invisible."""
+MAX_NAMES: Final = 5
+"""The largest number of names in one message."""
 TO_DO: Final[Mapping[Verb, str]] = {
     Verb.CREATE: "to create",
     Verb.PATCH: "to patch",
@@ -99,3 +101,10 @@ class PatternName(str):
     def __hash__(self) -> int:
         """The hash of the planned name."""
         return hash(self.stands_for)
+
+
+def some(names: Iterable[Any], at_most: int = MAX_NAMES) -> str:
+    """The names in one line, each once: the first `at_most`, and how many more there are, for example `a, b and 3 more`."""
+    listed = list(dict.fromkeys(map(str, names)))
+    rest = len(listed) - at_most
+    return ", ".join(listed[:at_most]) + (f" and {rest} more" if rest > 0 else "")

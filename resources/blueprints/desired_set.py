@@ -11,7 +11,7 @@ from engine.answer import FailedCall
 from engine.blueprint import Desired
 from engine.conditions import Condition
 from engine.graph import Graph, Part, Resources, graph, part
-from engine.health import Progress
+from engine.health import Readiness
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Observed
@@ -103,7 +103,7 @@ class _SetSummary(Struct, frozen=True, eq=False):
 
     replicas: tuple[Replica, ...]
     status: Body | None
-    progress: Progress | None
+    readiness: Readiness | None
     """How far the set is; None for one that is only proposed."""
     computed: Mapping[str, Resources]
     """Key of a part -> its resources, of the replicas that have changed."""
@@ -207,9 +207,9 @@ def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSumm
         is_applied,
     )
     cut_off = next(_cut_off(state), None)
-    progress = status.progress_of(body, root, summaries, is_applied=is_applied, has_excess=bool(state.excess), cut_off=cut_off)
+    readiness = status.readiness_of(body, root, summaries, is_applied=is_applied, has_excess=bool(state.excess), cut_off=cut_off)
     failed = errors.of(root.id, given.observed.failed_calls, root.body.get("status") or {}, given.table.codes)
-    return _SetSummary(replicas, {**body, **failed}, progress, computed)
+    return _SetSummary(replicas, {**body, **failed}, readiness, computed)
 
 
 def _unscheduled_gangs(given: SetInput) -> tuple[Condition, ...]:
@@ -246,7 +246,7 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: Upd
         ),
         alarms=tuple(dict.fromkeys((*_alarms(given, state, summary), *update_trials.alarms(gate)))),
         wake_at=earliest((*(replica.until for replica in state.replicas), *(release.until for release in state.releases))),
-        progress=summary.progress,
+        readiness=summary.readiness,
         trials=gate.trials,
     )
 

@@ -33,7 +33,7 @@ from resources.dynamo.objects.obsolete_components import is_kept_for_pods, remov
 from resources.dynamo.orchestrator import recorded_orchestrator
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.restart import request_of
-from resources.dynamo.status import FAILED, INVALID, Failure, progress_of, status_of
+from resources.dynamo.status import FAILED, INVALID, Failure, readiness_of, status_of
 from resources.dynamo.versions.api_versions import is_beta, served_as
 from resources.dynamo.versions.paths import in_beta
 from resources.model import withdrawn
@@ -173,7 +173,7 @@ def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: Gra
         ),
         pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
         deferred=deferred,
-        progress=progress_of(planned.states, failure, observed.nested.values()),
+        readiness=readiness_of(planned.states, failure, observed.nested.values()),
         notes=tuple(_in_its_words(body, note) for note in (*own_notes(observed, graph, configuration.dynamo), *planned.notes)),
         alarms=tuple(_alarms(planned)),
         trials=planned.gate.trials,
@@ -210,7 +210,7 @@ def _invalid(observed: Observed, body: Body, problems: tuple[str, ...]) -> Desir
         graph_of([part(ONLY, [_root(observed, body, status_of(observed.root, (), failure)), *_held(observed, UNCHANGED)])]),
         deferred=(Wait(observed.root.id, failure.message, blocked=True),),
         alarms=(Alarm(INVALID, failure.message, blocking=True),),
-        progress=progress_of((), failure, ()),
+        readiness=readiness_of((), failure, ()),
     )
 
 

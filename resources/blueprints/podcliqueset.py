@@ -6,7 +6,7 @@ from datetime import datetime
 from engine.blueprint import Asked, Blueprint, Desired
 from engine.errors import GraphError
 from engine.graph import graph, part
-from engine.health import INVALID, Progress, obstacle_of
+from engine.health import INVALID, Readiness, obstacle_of
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, World
@@ -146,7 +146,7 @@ def _invalid(observed: Observed, problems: tuple[str, ...]) -> Desired:
     if observed.proposal is not None or not root.uid:
         return Desired(graph(()), problems=problems)
     parts = (part(ROOT, [invalid_root(root, status.of_invalid(root))]),)
-    return Desired(graph(parts), problems=problems, progress=Progress(False, INVALID, "", obstacle=obstacle_of((), (), problems)))
+    return Desired(graph(parts), problems=problems, readiness=Readiness(False, INVALID, "", obstacle=obstacle_of((), (), problems)))
 
 
 def template_of(observed: Observed, configuration: Configuration, memo: Memo) -> Template | None:

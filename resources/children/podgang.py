@@ -14,13 +14,13 @@ from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of, manifest
 from resources.children import absence
 from resources.children.child_kind import DeletionGroup, EventTexts, unexpected
-from resources.children.gang_facts import gang_facts
 from resources.children.podclique import deleted_by_user, scaled_in
+from resources.domains.placement import required_islands
 from resources.model.epochs import is_epoch_name, is_of_epoch
-from resources.model.gang_scheduling import gang_objects, gang_of, scheduler_name
+from resources.model.gang_scheduling import gang_objects, gang_of, pods_of_gang, scheduler_name
 from resources.model.topology import Constraint
 from resources.model.view import CliqueView, GangView, View
-from resources.ports.scheduler import GangAnswer
+from resources.ports.scheduler import CliqueOfGang, GangAnswer, GangFacts, Island
 from resources.status import podgang as status
 
 TAKEN_OVER: Final = DeletionGroup(Because(Reason.TAKEN_OVER, "the set is taken over from another release of Grove"))
@@ -295,3 +295,32 @@ def _gangs_of_users(view: View) -> Iterator[tuple[str, str]]:
     """Each clique and pod of the replica with the name of its PodGang."""
     for kind in (kinds.PODCLIQUE.name, kinds.POD.name):
         yield from ((f"{kind} {live.id.name}", live.labels.get(labels.PODGANG, "")) for live in view.lives.of(kind))
+
+
+def gang_facts(view: View, gang: GangView) -> GangFacts:
+    """What a scheduler back end is told of one PodGang of a replica and its pods."""
+    return _facts_of_gangs(view)[gang.id.name]
+
+
+@lru_cache(maxsize=1)
+def _facts_of_gangs(view: View) -> Mapping[str, GangFacts]:
+    return {gang.id.name: _facts(view, gang) for gang in view.gangs}
+
+
+def _facts(view: View, gang: GangView) -> GangFacts:
+    return GangFacts(
+        gang.id,
+        gang.live,
+        view.lives.objects,
+        tuple(_clique_of(view, name, minimum, clique) for name, minimum, clique in gang.groups),
+        tuple(pod for pod in pods_of_gang(gang.id.name, view.lives) if pod.deleting_since is None),
+        tuple(Island(key, frozenset(members)) for key, members in required_islands(view, gang.cliques).values()),
+        is_unanswered=gang.id.name in view.unanswered,
+    )
+
+
+def _clique_of(view: View, name: str, minimum: int, clique: CliqueView | None) -> CliqueOfGang:
+    if clique is None:
+        return CliqueOfGang(name, minimum)
+    pods, new = clique.assignment.kept, clique.assignment.new
+    return CliqueOfGang(name, minimum, tuple(pod.live for pod in pods), tuple(pod.index for pod in new), view.keeps(clique))

@@ -20,7 +20,6 @@ from engine.resource_plan import is_of_predecessor, keepers
 from resources.base import kinds
 from resources.children import absence, podgang
 from resources.children.child_kind import DeletionGroup, unexpected
-from resources.children.gang_facts import gang_facts
 from resources.model.gang_scheduling import Blocker, gang_objects, gang_of, is_needed_by_pods, scheduler_name, set_metadata
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, GangView, View
@@ -106,13 +105,13 @@ def unanswered(view: View, now: datetime) -> Verdict[frozenset[str]]:
     gangs = gang_objects(view.template, view.configuration)
     if gangs is None or not gangs.answers:
         return ANSWERED
-    since = {gang.id.name: moment for gang in view.gangs if (moment := gangs.unanswered_since(gang_facts(view, gang))) is not None}
+    since = {gang.id.name: moment for gang in view.gangs if (moment := gangs.unanswered_since(podgang.gang_facts(view, gang))) is not None}
     due = frozenset(name for name, moment in since.items() if now - moment >= PATIENCE)
     return Verdict(due, until=earliest(moment + PATIENCE for name, moment in since.items() if name not in due))
 
 
 def _scheduler_gang(view: View, gang: GangView, gangs: GangObjects, metadata: SetMetadata) -> SchedulerGang:
-    plan = gangs.plan_for(podgang.bodies(view)[gang.id.name], gang_facts(view, gang), metadata)
+    plan = gangs.plan_for(podgang.bodies(view)[gang.id.name], podgang.gang_facts(view, gang), metadata)
     resources: list[Want | Hold] = []
     for each in plan.objects:
         resources.append(_resource(view, gang, each, frozenset(resource.id for resource in resources)))

@@ -12,9 +12,9 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.paths import get
 from engine.plan import Alarm
+from engine.report.printable import some
 from resources.base import kinds, labels
 from resources.base.fields import GROUPS, annotations_of, cliques_of, mapping, mappings
-from resources.base.texts import some
 from resources.model.domain import specified_in
 from resources.model.view import View
 from resources.ports.configuration import Configuration

@@ -7,10 +7,10 @@ from msgspec import Struct, field
 
 from engine.ids import ResourceId
 from engine.paths import get
+from engine.report.printable import some
 from engine.resource import Body
 from resources.base.fields import annotations_of, mapping, mappings
 from resources.base.labels import DOMAIN_PLACEMENT
-from resources.base.texts import some
 from resources.domains import requests
 from resources.domains.requests import RequestedDomain
 from resources.model.domain import DomainPlacement, domain_requests_of, placement_of, specified_in

@@ -10,9 +10,9 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
 from engine.plan import Alarm
+from engine.report.printable import some
 from resources.base import kinds
 from resources.base.fields import mapping
-from resources.base.texts import some
 from resources.domains.release import claims_on, claims_template, has_ended, uses_template
 from resources.domains.replica_domains import ReplicaDomains
 from resources.model.domain import Domain

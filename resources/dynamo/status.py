@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from engine.conditions import READY, condition, find, merge
-from engine.health import STALLED, Obstacle, Progress
+from engine.health import STALLED, Obstacle, Readiness
 from engine.observed import Live, Observed
 from engine.resource import Body
 from resources.base.fields import mapping
@@ -45,11 +45,11 @@ def status_of(root: Live, states: Sequence[ServiceState], failure: Failure | Non
     return {**body, field: services} if services else body
 
 
-def progress_of(states: Sequence[ServiceState], failure: Failure | None, sets: Iterable[Observed]) -> Progress:
+def readiness_of(states: Sequence[ServiceState], failure: Failure | None, sets: Iterable[Observed]) -> Readiness:
     """How far the graph is, whose services run in these sets. It writes its condition `Ready` itself."""
     _, ready, reason, message = _verdict(states, failure)
-    obstacle = next((found for each in sets if (found := _stalled(each.root)) is not None), None) if failure is None else None
-    return Progress(ready, reason, message, obstacle=obstacle, has_own_ready=True)
+    of_sets = [obstacle for each in sets if failure is None and (obstacle := _stalled(each.root)) is not None]
+    return Readiness(ready, reason, message, obstacle=next(iter(of_sets), None), has_own_ready=True)
 
 
 def _stalled(root: Live) -> Obstacle | None:

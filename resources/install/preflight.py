@@ -5,9 +5,9 @@ from typing import Final
 
 from engine.ids import Kind
 from engine.paths import get
+from engine.report.printable import some
 from resources.base import kinds
 from resources.base.fields import mapping, mappings
-from resources.base.texts import some
 from resources.install.permissions import Permission
 from resources.ports.checks import Check, CheckResult, Installation, Query, Severity, judged, unknown
 from resources.ports.fabric import Fabric

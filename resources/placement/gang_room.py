@@ -7,10 +7,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.report.printable import some
 from engine.resource import Body
 from resources.base import labels
 from resources.base.fields import mapping
-from resources.base.texts import some
 from resources.placement.cluster_room import ClusterRoom, RoomNode
 from resources.placement.packing import left_over
 from resources.placement.pod_demand import DemandBook, PodDemand

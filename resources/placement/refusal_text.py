@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
-from resources.base.texts import some
+from engine.report.printable import some
 from resources.placement.cluster_room import RoomNode
 from resources.placement.node_fit import HOST_PORT, NodeMismatch, capacity_for, mismatch
 from resources.placement.pod_demand import SLOT, PodDemand

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.plan import Enforcement, Judgement, Violation
-from resources.base.texts import some
+from engine.report.printable import some
 from resources.plan_policies.expressions import Answer, Expressions, RuleSubject
 from resources.plan_policies.plan_data import Data, PlanData, SetData
 from resources.schema.plan_policy import MatchCondition, PlanPolicy, RuleScope, Validation

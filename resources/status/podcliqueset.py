@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from engine.conditions import APPLIED, Condition, completed_generation, condition, find, merge
-from engine.health import Progress
+from engine.health import Readiness
 from engine.observed import Live
 from engine.plan import Alarm
 from engine.reason import Reason
@@ -21,8 +21,8 @@ from resources.model.growth_limit import LIMITED
 from resources.model.membership import MAX_MESSAGE
 from resources.model.template import Template, is_our_hash
 from resources.model.view import View
-from resources.status import podclique, podgang, progress, scaling_group
-from resources.status.progress import Shortfall
+from resources.status import podclique, podgang, readiness, scaling_group
+from resources.status.readiness import Shortfall
 from resources.status.update import IN_PROGRESS, LATE, in_progress_condition, is_in_progress, is_shown
 
 
@@ -70,7 +70,7 @@ def summary(view: View, complete: bool) -> ReplicaSummary:
         cliques=(updated_cliques, len(standalone)),
         groups=(updated_groups, len(groups)),
         stalled=(sum(clique.name in view.stalled for clique in standalone), sum(group.name in view.stalled for group, _ in groups)),
-        shortfall=progress.shortfall(view),
+        shortfall=readiness.shortfall(view),
         completed=_has_completed(view),
         outdated=view.template.on_delete and not is_updated,
     )
@@ -140,10 +140,10 @@ def of(
         "podGangStatuses": _gangs(summary.gangs for summary in summaries),
     }
     known = old.get("conditions") or []
-    known_progress = _progress(template, old, summaries, update)
+    progress = _progress(template, old, summaries, update)
     desired = (
         *applied_conditions(root, is_applied=is_applied),
-        *_update_conditions(old, known_progress, summaries),
+        *_update_conditions(old, progress, summaries),
         *topology.conditions(template.topology, root.generation),
         *membership.conditions(faults, root.generation),
         *refusal_conditions(refusal, root.generation),
@@ -157,7 +157,7 @@ def of(
     conditions = merge(known, desired, owned=(*OWNED, *of_templates))
     if conditions or known:
         body["conditions"] = conditions
-    return {**body, "updateProgress": known_progress} if known_progress else body
+    return {**body, "updateProgress": progress} if progress else body
 
 
 def of_invalid(root: Live) -> Body:
@@ -175,12 +175,12 @@ def applied_conditions(root: Live, *, is_applied: bool) -> Iterator[Condition]:
         yield condition(APPLIED, True, "AllObjectsExist", message, generation=generation)
 
 
-def progress_of(
+def readiness_of(
     body: Body, root: Live, summaries: Sequence[ReplicaSummary], *, is_applied: bool, has_excess: bool, cut_off: Alarm | None
-) -> Progress:
+) -> Readiness:
     """How far the set of this desired status is. `cut_off`: what is wrong with a domain that pods are cut off from."""
     stalled = find(body.get("conditions") or (), IN_PROGRESS) or {}
-    known = progress.SetProgress(
+    known = readiness.SetReadiness(
         shortfalls=[summary.shortfall for summary in summaries],
         is_applied=is_applied,
         was_applied=completed_generation(root.body) == root.generation,
@@ -192,7 +192,7 @@ def progress_of(
         completed=bool(summaries) and all(summary.completed for summary in summaries),
         cut_off=cut_off,
     )
-    return progress.of(known)
+    return readiness.of(known)
 
 
 def _update_conditions(

@@ -82,7 +82,7 @@ def test_a_set_has_the_condition_and_the_next_sync_writes_nothing(box: Box, engi
     engine("sync", "-f", FIRST)
     before = box.revisions()
     (first,) = box.all(PODCLIQUESET)
-    (condition,) = (each for each in first["status"]["conditions"] if each["type"] != "UpdateInProgress")
+    (condition,) = (each for each in first["status"]["conditions"] if each["type"] == "GangSchedulingUnavailable")
 
     assert (condition["type"], condition["status"], condition["reason"]) == ("GangSchedulingUnavailable", "True", "SchedulerWithoutGangs")
     assert condition["message"] == f"{NO_GANGS.removeprefix('note: ')}the pods of this set are {WAYS}"

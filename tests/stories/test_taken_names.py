@@ -99,7 +99,7 @@ async def test_a_set_named_like_an_account_of_others_gets_no_token_and_no_rights
         assert (await cluster.sync()).ending is Ending.DONE
         assert len(cluster.there(kinds.POD)) == 2
         left = [each["type"] for each in cluster.there(kinds.PODCLIQUESET)["web"]["status"]["conditions"]]
-        assert left == ["UpdateInProgress", "GangSchedulingUnavailable"]
+        assert sorted(left) == ["Applied", "GangSchedulingUnavailable", "Ready", "UpdateInProgress"]
 
 
 @pytest.mark.parametrize("is_mounted", [True, False])

@@ -19,14 +19,14 @@ TYPE = "GangSchedulingUnavailable"
 
 
 def types_of(cluster: Stage) -> dict[str, list[str]]:
-    """The types of the conditions of each set, besides that which says that no update runs."""
+    """Whether each set has the condition, as a list with its type."""
     return {name: [each["type"] for each in conditions(cluster, name)] for name in cluster.there(kinds.PODCLIQUESET)}
 
 
 def conditions(cluster: Stage, name: str) -> list[dict[str, Any]]:
-    """Those conditions of a set."""
+    """That condition of a set, if it has it."""
     found = cluster.there(kinds.PODCLIQUESET)[name]["status"].get("conditions", ())
-    return [each for each in found if each["type"] != "UpdateInProgress"]
+    return [each for each in found if each["type"] == TYPE]
 
 
 def about_gangs(cluster: Stage) -> list[dict[str, Any]]:

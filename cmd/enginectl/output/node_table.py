@@ -7,9 +7,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from engine.report.printable import Line, clipped, counted, printable
+from engine.report.printable import Line, clipped, counted, printable, some
 from enginectl.output.tables import table
-from resources.base.texts import some
 from resources.ports.checks import Diagnosis
 from resources.reports.node_table import READY, UNKNOWN, NodeRow, NodeTable, Occupant
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from engine.observed import Live
 from engine.paths import get
+from engine.report.printable import MAX_NAMES, some
 from engine.resource import Body
 from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.domain_facts import joined_nodes, template_name
@@ -44,7 +45,6 @@ from providers.fabrics.nvidia.names import (
 )
 from resources.base import kinds, labels
 from resources.base.fields import mappings
-from resources.base.texts import MAX_NAMES, some
 from resources.ports.checks import Check, CheckResult, QueryResult, Severity, first_failed, judged, unknown, unread
 from resources.schema.formats import subdomain_faults
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from engine.observed import Live, timestamp
 from engine.paths import get
+from engine.report.printable import MAX_NAMES, some
 from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.domain_facts import joined_nodes
 from providers.fabrics.nvidia.domain_findings import DOMAIN_RULES
@@ -27,7 +28,6 @@ from providers.fabrics.nvidia.evidence import (
 )
 from providers.fabrics.nvidia.names import DOMAIN_LABEL, MAX_NODES, NVLINK_CLIQUE_LABEL
 from resources.base import kinds, labels
-from resources.base.texts import MAX_NAMES, some
 from resources.domains.cut_off import remedy
 from resources.ports.checks import Diagnosis
 

@@ -7,13 +7,13 @@ from typing import Final
 
 from engine.observed import Live
 from engine.paths import get
+from engine.report.printable import some
 from providers.fabrics.nvidia.domain_facts import joined_nodes
 from providers.fabrics.nvidia.driver import check_controller
 from providers.fabrics.nvidia.evidence import Evidence, finalizers_of, node_of, phase_of, pods_of, required_in_clique
 from providers.fabrics.nvidia.names import DOMAIN_LABEL, DRIVER_FINALIZER, FINALIZER, MAX_NODES, TARGET_LABEL
 from resources.base import labels
 from resources.base.fields import mapping
-from resources.base.texts import some
 from resources.ports.checks import Diagnosis
 
 FINALIZER_WITHIN: Final = timedelta(seconds=30)

@@ -12,6 +12,7 @@ from engine import conditions
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.paths import get
+from engine.report.printable import some
 from engine.resource import Body
 from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.domain_facts import is_ready_without_nodes, joined_nodes, template_name
@@ -19,7 +20,6 @@ from providers.fabrics.nvidia.driver import CONTROLLERS, PLUGINS, ImexMode, cont
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, COMPUTE_DOMAIN_CLIQUE, DOMAIN_LABEL, DRIVER, NAMED, NVLINK_CLIQUE_LABEL
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping, mappings
-from resources.base.texts import some
 from resources.domains.release import has_ended, users_of_claim, uses_template
 from resources.model.domain import REQUIRED_TERMS
 from resources.ports.checks import Query, QueryResults

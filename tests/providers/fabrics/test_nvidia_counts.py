@@ -4,10 +4,10 @@ import re
 from typing import Any
 
 from engine.observed import Live, live
+from engine.report.printable import some
 from providers.fabrics.nvidia import inspection as nvidia
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.fabrics.nvidia.names import CHANNEL, DRIVER, FINALIZER
-from resources.base.texts import some
 from tests.providers.fabrics.objects import claim, domain, inventory, joined, pod
 from tests.providers.fabrics.test_nvidia_checks import demo, found, site
 from tests.providers.fabrics.test_nvidia_diagnosis import FULL, diagnosed, terminating

@@ -10,7 +10,7 @@ from engine.health import Obstacle, health, with_health
 from engine.observed import Observed, live
 from engine.resource import NOW
 from resources.dynamo.model.state import ServiceState
-from resources.dynamo.status import FAILED, INVALID, Failure, progress_of, status_of
+from resources.dynamo.status import FAILED, INVALID, Failure, readiness_of, status_of
 
 READY = ServiceState("Frontend", "PodClique", "g-0-frontend", 1, 1, ready_replicas=1)
 AT = "2026-01-01T00:00:00Z"
@@ -131,15 +131,15 @@ def a_set(generation: int, stalled: str = "True") -> Observed:
 
 
 def test_a_graph_is_stalled_while_its_set_is() -> None:
-    assert progress_of((WAITING,), None, (a_set(1),)).obstacle == Obstacle("NameConflict", "PodCliqueSet g: Service/g-0 exists")
-    assert progress_of((WAITING,), None, (a_set(2),)).obstacle is None
-    assert progress_of((WAITING,), None, (a_set(1, "False"),)).obstacle is None
+    assert readiness_of((WAITING,), None, (a_set(1),)).obstacle == Obstacle("NameConflict", "PodCliqueSet g: Service/g-0 exists")
+    assert readiness_of((WAITING,), None, (a_set(2),)).obstacle is None
+    assert readiness_of((WAITING,), None, (a_set(1, "False"),)).obstacle is None
 
 
 def test_a_graph_keeps_the_reasons_of_ready_and_has_reconciling_or_stalled_beside_it() -> None:
     def types(states: tuple[ServiceState, ...], sets: tuple[Observed, ...]) -> list[tuple[str, str, str]]:
         status = status_of(root(), states, None)
-        judged = health(progress_of(states, None, sets), (), (), root(), datetime(2026, 1, 1, tzinfo=UTC))
+        judged = health(readiness_of(states, None, sets), (), (), root(), datetime(2026, 1, 1, tzinfo=UTC))
         return [(each["type"], each["status"], each["reason"]) for each in with_health(status, judged, root())["conditions"]]
 
     assert types((READY,), ()) == [("Ready", "True", "all_resources_are_ready")]

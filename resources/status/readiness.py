@@ -1,4 +1,4 @@
-"""Progress of a set: whether it serves, and what it waits for, as its condition `Ready` says it."""
+"""Readiness of a set: whether it serves, and what it waits for, as its condition `Ready` says it."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -6,14 +6,17 @@ from typing import Final
 from msgspec import Struct
 
 from engine.conditions import find
-from engine.health import Obstacle, Progress
+from engine.health import Obstacle, Readiness
 from engine.plan import Alarm
+from engine.report.printable import clipped
 from resources.base.fields import mapping, mappings
 from resources.lifecycle.availability import completed_count, ready_count
 from resources.model.pod_facts import CRASH_LOOP, IMAGE, PodFacts
 from resources.model.view import CliqueView, GroupView, View
 from resources.status.update import LATE
 
+MAX_REASON: Final = 500
+"""Characters of what a cluster says of a pod."""
 COMING_UP: Final = "ComingUp"
 DOMAIN_CUT: Final = "DomainCut"
 REPLACING: Final = "DomainReplacing"
@@ -37,7 +40,7 @@ def shortfall(view: View) -> Shortfall | None:
     named = next((pod for pod in pods if pod.reason and not pod.scheduling_gated), None)
     reason = _word(named) if named is not None else COMING_UP
     what = f"PodClique {clique.name}"
-    return Shortfall(reason, f"{what}: pod {named.name} {named.reason}" if named is not None else what)
+    return Shortfall(reason, f"{what}: pod {named.name} {clipped(named.reason, MAX_REASON)}" if named is not None else what)
 
 
 def _missing_in(view: View, group: GroupView) -> Iterable[CliqueView]:
@@ -68,7 +71,7 @@ def _word(pod: PodFacts) -> str:
     return "Crashing" if CRASH_LOOP in reasons else COMING_UP
 
 
-class SetProgress(Struct, frozen=True):
+class SetReadiness(Struct, frozen=True):
     """What is known of the replicas of a set together."""
 
     shortfalls: Sequence[Shortfall | None]
@@ -92,7 +95,7 @@ class SetProgress(Struct, frozen=True):
     """What is wrong with a domain that pods are cut off from; None if nothing is. It may pass if the domain is being replaced."""
 
 
-def of(known: SetProgress) -> Progress:
+def of(known: SetReadiness) -> Readiness:
     """How far the set is."""
     count = len(known.shortfalls)
     waiting = [(index, missing) for index, missing in enumerate(known.shortfalls) if missing is not None]
@@ -100,26 +103,26 @@ def of(known: SetProgress) -> Progress:
     available = f"{serving} of {_replicas(count)} available"
     if known.cut_off is not None:
         text = known.cut_off.text
-        return Progress(False, REPLACING, text, obstacle=None if known.cut_off.may_pass else Obstacle(DOMAIN_CUT, text))
+        return Readiness(False, REPLACING, text, obstacle=None if known.cut_off.may_pass else Obstacle(DOMAIN_CUT, text))
     if known.updating:
         text = f"an update is in progress: {known.updated} of {_replicas(count)} updated, {serving} available"
         late = Obstacle(LATE, f"{known.stalled}; {text}") if known.stalled else None
-        return Progress(False, "Updating", text, obstacle=late)
+        return Readiness(False, "Updating", text, obstacle=late)
     if waiting:
         index, missing = waiting[0]
         text = f"{available}; replica {index} waits for {missing.text}"
-        return Progress(False, missing.reason, text, may_have_lost=known.is_applied or known.was_applied)
+        return Readiness(False, missing.reason, text, may_have_lost=known.is_applied or known.was_applied)
     if known.has_excess:
-        return Progress(False, "ScalingIn", f"{available}; replicas that are not asked for any more are being deleted")
+        return Readiness(False, "ScalingIn", f"{available}; replicas that are not asked for any more are being deleted")
     if not known.is_applied and not known.was_applied:
-        return Progress(False, COMING_UP, f"{available}; not all objects of the set exist yet")
+        return Readiness(False, COMING_UP, f"{available}; not all objects of the set exist yet")
     if not count:
-        return Progress(True, "ScaledToZero", "scaled to zero")
+        return Readiness(True, "ScaledToZero", "scaled to zero")
     if known.completed:
-        return Progress(True, "Completed", "all pods have completed")
+        return Readiness(True, "Completed", "all pods have completed")
     if known.is_outdated:
-        return Progress(True, "OutdatedOnDelete", f"{available}, {known.updated} updated: the others are once their pods are deleted")
-    return Progress(True, "AllReplicasAvailable", f"{available} and updated")
+        return Readiness(True, "OutdatedOnDelete", f"{available}, {known.updated} updated: the others are once their pods are deleted")
+    return Readiness(True, "AllReplicasAvailable", f"{available} and updated")
 
 
 def _replicas(count: int) -> str:
