@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import yaml
 from cel_expr_python import cel
-from lupa import LuaRuntime
+from lupa import LuaRuntime, lua_type
 
 from tests.test_layout import ROOT
 
@@ -13,11 +13,41 @@ FOLDER: Final = ROOT / "deploy" / "gitops"
 
 def argo_cd(body: dict[str, Any]) -> str:
     """The health that Argo CD gives the object."""
-    lua = LuaRuntime()
-    lua.globals()["obj"] = lua.table_from(body, recursive=True)
-    answer = lua.execute((FOLDER / f"{body['kind'].lower()}.lua").read_text())
+    answer = _run((FOLDER / f"{body['kind'].lower()}.lua").read_text(), body)
     assert answer["message"]
     return str(answer["status"])
+
+
+def actions(body: dict[str, Any]) -> list[str]:
+    """The actions that Argo CD offers for the object."""
+    return sorted(dict(_run(_actions_of(body)["discovery.lua"], body)))
+
+
+def acted(body: dict[str, Any], action: str, **parameters: str) -> dict[str, Any]:
+    """The object after that action of Argo CD with these parameters. Raises `LuaError` if the action refuses them."""
+    (definition,) = [each for each in _actions_of(body)["definitions"] if each["name"] == action]
+    result: dict[str, Any] = _plain(_run(definition["action.lua"], body, parameters))
+    return result
+
+
+def _actions_of(body: dict[str, Any]) -> dict[str, Any]:
+    read: dict[str, Any] = yaml.safe_load((FOLDER / f"{body['kind'].lower()}-actions.yaml").read_text())
+    return read
+
+
+def _run(script: str, body: dict[str, Any], parameters: dict[str, str] | None = None) -> Any:
+    lua = LuaRuntime()
+    lua.globals()["obj"] = lua.table_from(body, recursive=True)
+    lua.globals()["actionParams"] = lua.table_from(parameters or {})
+    return lua.execute(script)
+
+
+def _plain(value: Any) -> Any:
+    """A value of Lua as one of JSON: a table with the keys 1, 2, … as a list."""
+    if lua_type(value) != "table":
+        return value
+    entries = {key: _plain(entry) for key, entry in value.items()}
+    return [entries[key] for key in sorted(entries)] if entries and all(isinstance(key, int) for key in entries) else entries
 
 
 def flux(body: dict[str, Any]) -> str:

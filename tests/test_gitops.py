@@ -3,8 +3,10 @@
 from typing import Any, Final
 
 import pytest
+from lupa import LuaError
 
-from tests.gitops_tools import argo_cd, flux
+from tests.builders import clique, podcliqueset
+from tests.gitops_tools import acted, actions, argo_cd, flux
 
 CEL_NAMES: Final = {"Healthy": "current", "Degraded": "failed", "Progressing": "inProgress"}
 
@@ -58,6 +60,91 @@ CASES: Final = {
     "graph that is invalid": (graph(status="False", reason="ValidationFailed", observedGeneration=3), "Degraded"),
     "graph that was invalid": (graph(status="False", reason="ValidationFailed", observedGeneration=2), "Progressing"),
 }
+
+
+def child(kind: str, status: dict[str, Any] | None, **spec: Any) -> dict[str, Any]:
+    """An object of Argo CD's tree below a set or a graph."""
+    return {"kind": kind, "metadata": {"generation": 3}, "spec": spec, **({"status": status} if status is not None else {})}
+
+
+SEEN: Final = {"observedGeneration": 3}
+UPDATING: Final = {"updateProgress": {"updateStartedAt": "2026-11-27T12:00:00Z"}}
+AVAILABLE: Final = {"conditions": [{"type": "Available", "status": "True"}]}
+CHILDREN: Final = {
+    "clique without a status": (child("PodClique", None, replicas=2), "Progressing"),
+    "clique whose pods do not exist": (child("PodClique", {"readyReplicas": 2, "observedGeneration": 2}, replicas=2), "Progressing"),
+    "clique that comes up": (child("PodClique", SEEN | {"readyReplicas": 1}, replicas=2, minAvailable=2), "Progressing"),
+    "clique with its minimum": (child("PodClique", SEEN | {"readyReplicas": 1}, replicas=2, minAvailable=1), "Healthy"),
+    "clique below its minimum by intent": (child("PodClique", SEEN | {"readyReplicas": 1}, replicas=1, minAvailable=2), "Healthy"),
+    "clique that is updated": (child("PodClique", SEEN | UPDATING | {"readyReplicas": 2}, replicas=2), "Progressing"),
+    "group without a status": (child("PodCliqueScalingGroup", None, replicas=2), "Progressing"),
+    "group that comes up": (child("PodCliqueScalingGroup", SEEN | {"availableReplicas": 0}, replicas=2, minAvailable=1), "Progressing"),
+    "group with its minimum": (child("PodCliqueScalingGroup", SEEN | {"availableReplicas": 1}, replicas=2, minAvailable=1), "Healthy"),
+    "group that is updated": (child("PodCliqueScalingGroup", SEEN | UPDATING | {"availableReplicas": 2}, replicas=2), "Progressing"),
+    "LWS without a status": (child("LeaderWorkerSet", None, replicas=2), "Progressing"),
+    "LWS that is available": (child("LeaderWorkerSet", AVAILABLE | {"readyReplicas": 2, "updatedReplicas": 2}, replicas=2), "Healthy"),
+    "LWS that was edited": (
+        child("LeaderWorkerSet", AVAILABLE | {"readyReplicas": 2, "updatedReplicas": 2, "observedGeneration": 2}, replicas=2),
+        "Progressing",
+    ),
+    "LWS that lacks a group": (child("LeaderWorkerSet", AVAILABLE | {"readyReplicas": 1, "updatedReplicas": 2}, replicas=2), "Progressing"),
+    "LWS whose update waits at a partition": (
+        child(
+            "LeaderWorkerSet",
+            AVAILABLE | {"readyReplicas": 2, "updatedReplicas": 1},
+            replicas=2,
+            rolloutStrategy={"rollingUpdateConfiguration": {"partition": 1}},
+        ),
+        "Healthy",
+    ),
+    "LWS that is updated": (child("LeaderWorkerSet", {"readyReplicas": 2, "updatedReplicas": 1}, replicas=2), "Progressing"),
+    "LWS that is scaled to zero": (child("LeaderWorkerSet", {"replicas": 0}, replicas=0), "Healthy"),
+}
+
+
+@pytest.mark.parametrize(("body", "health"), CHILDREN.values(), ids=CHILDREN)
+def test_argo_cd_sees_the_health_of_what_a_set_or_a_graph_consists_of(body: dict[str, Any], health: str) -> None:
+    assert argo_cd(body) == health
+
+
+@pytest.mark.parametrize("kind", ["PodCliqueSet", "PodCliqueScalingGroup", "PodClique", "LeaderWorkerSet"])
+def test_an_action_of_argo_cd_scales(kind: str) -> None:
+    body = child(kind, None, replicas=2, minAvailable=1)
+
+    assert "scale" in actions(body)
+    assert acted(body, "scale", replicas="3") == child(kind, None, replicas=3, minAvailable=1)
+    for wrong in ("", "many", "-1", "1.5"):
+        with pytest.raises(LuaError, match="replicas must be"):
+            acted(body, "scale", replicas=wrong)
+
+
+def test_an_action_of_argo_cd_restarts_the_pods_of_a_set() -> None:
+    body = podcliqueset("web", clique("a"), clique("b", 2))
+    body["metadata"]["generation"] = 1
+
+    restarted = acted(body, "restart")
+
+    annotations = [each.pop("annotations") for each in restarted["spec"]["template"]["cliques"]]
+    assert actions(body) == ["restart", "scale"] and restarted["spec"]["replicas"] == body["spec"]["replicas"]
+    assert [each["name"] for each in restarted["spec"]["template"]["cliques"]] == ["a", "b"]
+    assert [list(each) for each in annotations] == [["kubectl.kubernetes.io/restartedAt"]] * 2
+
+
+def test_an_action_of_argo_cd_restarts_the_services_of_a_graph() -> None:
+    given = {"id": "1", "strategy": {"type": "Parallel"}}
+    body = {"kind": "DynamoGraphDeployment", "metadata": {"generation": 1}, "spec": {"restart": given}}
+
+    restart = acted(body, "restart")["spec"]["restart"]
+
+    assert actions(body) == ["restart"] and restart["id"] != "1" and restart["strategy"] == {"type": "Parallel"}
+
+
+def test_an_action_of_argo_cd_restarts_the_groups_of_a_leader_worker_set() -> None:
+    body = child("LeaderWorkerSet", None, leaderWorkerTemplate={"size": 2, "workerTemplate": {"metadata": {"annotations": {"x": "y"}}}})
+
+    template = acted(body, "restart")["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+
+    assert template["metadata"]["annotations"].keys() == {"x", "kubectl.kubernetes.io/restartedAt"}
 
 
 @pytest.mark.parametrize(("body", "health"), CASES.values(), ids=CASES)
