@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from engine.ids import Kind
+from engine.report.printable import some
 from providers.schedulers.pod_groups import KubePodGroups
 from resources.base import kinds
-from resources.ports.checks import Check, CheckResult, Installation, Severity, unknown
+from resources.ports.checks import Check, CheckResult, Installation, Query, Severity, unknown
 from resources.ports.configuration import GangMode
 from resources.ports.scheduler import Scheduler
 
@@ -17,6 +18,13 @@ INSTEAD: Final = (
 )
 INSTEAD_OF_OFF: Final = f"set gangScheduling of its profile to Auto (Kubernetes 1.37), {OTHERS}"
 SUBJECT: Final = f"PodGroups of {KUBE}"
+ANSWERS: Final = f"start kube-scheduler with --feature-gates=GenericWorkload=true, {OTHERS}"
+NO_ANSWER: Final = (
+    "kube-scheduler has placed or refused the pods of {groups} and said nothing of the group for a minute: its feature gate "
+    "GenericWorkload is off, and it places pods one by one"
+)
+SHOWN: Final = 2
+"""How many PodGroups are named."""
 NOT_SERVED: Final = f"the cluster does not serve {kinds.POD_GROUP.name} of {kinds.POD_GROUP.api_version}"
 TREE: Final = frozenset({kinds.WORKLOAD.key, kinds.COMPOSITE_POD_GROUP.key})
 """The kinds that hierarchies need besides PodGroups."""
@@ -46,11 +54,35 @@ class KubeScheduler(Scheduler):
         """PodGroups, if gangs are required."""
         return {kinds.POD_GROUP: f"gangScheduling of {KUBE} is Require, and {NOT_SERVED}"} if self.mode is GangMode.REQUIRE else {}
 
+    def installation_queries(self) -> tuple[Query, ...]:
+        """PodGroups and the pods of gangs, if gangs are not off: they show whether the scheduler has its feature gate."""
+        if self.gangs is None:
+            return ()
+        from providers.schedulers.unanswered_groups import GROUPS, MEMBERS  # Only the preflight asks for them.
+
+        return GROUPS, MEMBERS
+
+    def without_gangs(self, installation: Installation) -> Check | None:
+        """That PodGroups get no answer; None if none was seen. What the feature gates of the scheduler are, no API says."""
+        if self.gangs is None or installation.now is None:
+            return None
+        from providers.schedulers.unanswered_groups import unanswered_groups  # Only the preflight asks for it.
+
+        silent = unanswered_groups(installation.results, self.name, installation.now)
+        if not silent:
+            return None
+        groups = some((f"PodGroup {group.id.namespace}/{group.id.name}" for group in silent), SHOWN)
+        return Check(self._level(Severity.WARNING), "gangs", CheckResult.BAD, NO_ANSWER.format(groups=groups), ANSWERS)
+
+    def _level(self, otherwise: Severity) -> Severity:
+        """How serious it is if it schedules no gangs."""
+        return Severity.HARD if self.mode is GangMode.REQUIRE else otherwise
+
     def checks(self, installation: Installation) -> Iterator[Check]:
-        """Whether PodGroups are served, if gangs are not off. What the feature gates of the scheduler are, no API says."""
+        """Whether PodGroups are served, if gangs are not off."""
         if self.gangs is None:
             return
-        level = Severity.HARD if self.mode is GangMode.REQUIRE else Severity.INFO
+        level = self._level(Severity.INFO)
         if why := installation.apis.why_unknown(kinds.POD_GROUP):
             yield unknown(level, SUBJECT, why)
         elif installation.apis.serves(kinds.POD_GROUP):

@@ -38,7 +38,7 @@ INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 """The condition by which the scheduler says what came of a group. Once it is True it stays so, even if members are lost."""
 UNANSWERED: Final = (
     "kube-scheduler has said nothing of PodGroup {group} for a minute: its feature gate GenericWorkload is probably off; until it does, "
-    "the gang's pods are placed one by one"
+    "the gang's pods are placed one by one; start it with --feature-gates=GenericWorkload=true"
 )
 OVERLAPPING: Final = f"some topology constraints have no effect in gangs of kube-scheduler: {OVERLAP}"
 CREATED_FLAT: Final = "it stays as it was created"
@@ -111,17 +111,17 @@ class KubePodGroups(GangObjects):
     def answer(self, gang: GangFacts) -> GangAnswer | None:
         """The first refusal among the groups of a gang; without one that all fit, once the scheduler has said so of each."""
         groups = _groups_of(gang)
-        answers = [answer for group in groups if group is not None and (answer := _answer_of(group)) is not None]
+        answers = [answer for group in groups if group is not None and (answer := answer_of(group)) is not None]
         refusal = next((answer for answer in answers if not answer.is_scheduled), None)
         return refusal or (answers[0] if answers and len(answers) == len(groups) else None)
 
     def unanswered_since(self, gang: GangFacts) -> datetime | None:
         """Since when all members exist and none of the groups has a condition; None if one has, or if a member is or was gated."""
         groups = _groups_of(gang)
-        members = [pod for clique in gang.cliques for pod in clique.pods if _group_of(pod)]
+        members = [pod for clique in gang.cliques for pod in clique.pods if group_of(pod)]
         exist = [group for group in groups if group is not None]
-        has_all = bool(exist) and len(exist) == len(groups) and len(members) >= sum(map(_minimum_of, exist))
-        if not has_all or any(_answer_of(group) is not None for group in exist) or any(map(_is_or_was_gated, members)):
+        has_all = bool(exist) and len(exist) == len(groups) and len(members) >= sum(map(minimum_of, exist))
+        if not has_all or any(answer_of(group) is not None for group in exist) or any(map(_is_or_was_gated, members)):
             return None
         return max(live.created_at for live in (*exist, *members))
 
@@ -151,7 +151,7 @@ def recorded_form(gang: GangFacts) -> Form | None:
     pods = (*gang.pods, *(pod for clique in gang.cliques for pod in clique.pods))
     if not pods:
         return None
-    names = {_group_of(pod) for pod in pods} - {""}
+    names = {group_of(pod) for pod in pods} - {""}
     if not names:
         return Form.PODS
     return Form.FLAT if gang.id.name in names else Form.HIERARCHY
@@ -166,7 +166,7 @@ def _groups_of(gang: GangFacts) -> Sequence[Live | None]:
     return [gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, name)) for name in names]
 
 
-def _answer_of(group: Live) -> GangAnswer | None:
+def answer_of(group: Live) -> GangAnswer | None:
     """What the scheduler says of a PodGroup: its condition; None if it has said nothing."""
     condition = find(mappings(mapping(group.body.get("status")).get("conditions")), INITIALLY_SCHEDULED)
     if condition is None:
@@ -189,7 +189,7 @@ class _ObservedGroup(Struct, frozen=True):
 
 def _as_observed(group: KubeGroup, gang: GangFacts) -> _ObservedGroup:
     live = gang.objects.get(group.id)
-    by_clique = [[pod for pod in clique.pods if _group_of(pod) == group.id.name] for clique in group.cliques]
+    by_clique = [[pod for pod in clique.pods if group_of(pod) == group.id.name] for clique in group.cliques]
     attainable = sum(_attainable(clique, len(members)) for clique, members in zip(group.cliques, by_clique, strict=True))
     members = [pod for members in by_clique for pod in members]
     return _ObservedGroup(group, live, members, _minimum(_wanted(group), live, len(members), attainable))
@@ -207,7 +207,7 @@ def _minimum(wanted: int, live: Live | None, carrying: int, attainable: int) -> 
     """
     if live is None:
         return max(1, min(wanted, attainable))
-    return max(1, min(wanted, max(min(_minimum_of(live), attainable), carrying)))
+    return max(1, min(wanted, max(min(minimum_of(live), attainable), carrying)))
 
 
 def _attainable(clique: CliqueOfGang, carrying: int) -> int:
@@ -264,13 +264,13 @@ def _placement(clique: CliqueOfGang, group: KubeGroup, gate: str) -> CliquePlace
     return CliquePlacement(member={GROUP_FIELD: {"podGroupName": group.id.name}}, members=clique.minimum, gate=gate)
 
 
-def _group_of(pod: Live) -> str:
+def group_of(pod: Live) -> str:
     """The name of the PodGroup of a pod; empty if it has none."""
     name = get(pod.body, ("spec", GROUP_FIELD, "podGroupName"))
     return name if isinstance(name, str) else ""
 
 
-def _minimum_of(group: Live) -> int:
+def minimum_of(group: Live) -> int:
     """The `minCount` of an existing PodGroup; 0 if it has none."""
     minimum = get(group.body, MINIMUM)
     return minimum if isinstance(minimum, int) else 0

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.ids import Kind
 from engine.paths import get
 from engine.report.printable import some
@@ -148,12 +150,16 @@ def _of_scheduler(scheduler: Scheduler, installation: Installation) -> Iterator[
 
 
 def _gangs(schedulers: tuple[Scheduler, ...], installation: Installation) -> Iterator[Check]:
-    """Which back ends schedule gangs, in one check: bad if none does. One whose kind is known not to be served does not."""
+    """Which back ends schedule gangs, in one check: bad if none does, or one is seen not to. One whose kind is not served does not."""
     here = [each.where(_unserved(each, installation)) for each in schedulers]
-    able = [each.name for each in here if not each.instead_of_gangs and not _lacks_gangs(each, installation)]
+    served = [each for each in here if not each.instead_of_gangs and not _lacks_gangs(each, installation)]
+    without = {each.name: check for each in served if (check := each.without_gangs(installation)) is not None}
+    able = [each.name for each in served if each.name not in without]
     unable = [each for each in here if each.instead_of_gangs]
     texts = ([f"scheduled by {', '.join(able)}"] if able else []) + [f"{each.name} places their pods one by one" for each in unable]
-    if able:
+    if without:
+        yield from (replace(each, finding="; ".join((each.finding, *texts))) for each in without.values())
+    elif able:
         yield Check(Severity.INFO, "gangs", CheckResult.GOOD, "; ".join(texts))
     elif unable:
         finding = f"no scheduler schedules gangs: {'; '.join(texts)}"

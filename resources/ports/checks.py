@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
@@ -147,6 +148,8 @@ class Installation(Struct, frozen=True, eq=False):
     """The results of the queries of all fabrics and scheduler back ends."""
     sets: tuple[Live, ...] | None
     """The PodCliqueSets; None if they could not be listed."""
+    now: datetime | None = None
+    """When it was observed; None: not known."""
 
 
 class PlugIn(ABC):

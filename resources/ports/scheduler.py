@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.resource import PLAIN, Body, Policy
-from resources.ports.checks import PlugIn
+from resources.ports.checks import Check, Installation, PlugIn
 from resources.ports.references import References
 from resources.schema.issues import Issue
 from resources.schema.podcliqueset import PodCliqueSet
@@ -294,6 +294,13 @@ class Scheduler(PlugIn):
         It is the same object whenever the same kinds of its own are among them.
         """
         return self
+
+    def without_gangs(self, installation: Installation) -> Check | None:
+        """The check that it schedules no gangs although the kinds of its objects for them are served, with the remedy.
+
+        None if it does, or if that is not known, as by default.
+        """
+        return None
 
     def decorate_pod(self, spec: dict[str, Any]) -> dict[str, Any]:
         """The pod spec with what this scheduler needs: by default its `schedulerName`. Called for every pod that is created."""

@@ -23,7 +23,7 @@ from enginectl.wiring.connection import connect
 from enginectl.wiring.scope import EVERYTHING, Selection, scope_of
 from enginectl.wiring.shared_templates import TemplateReadingProvider
 from providers.queries import DiscoveryClient, run_queries, served_apis
-from resources.base import kinds
+from resources.base import kinds, labels
 from resources.domains.added_annotations import added_annotations
 from resources.domains.domain_users import domain_users
 from resources.domains.release import claims_template
@@ -171,9 +171,20 @@ def notes_about(explanation: Explanation, result: Pass[Configuration], configura
     if id.kind in (kinds.PODCLIQUESET.name, kinds.PODGANG.name, kinds.POD.name):
         plans = (plan for plan in result.planned.plans if plan.root in explanation.roots)
         yield from gang_notices(result.world, plans, configuration)
+    if id.kind in (kinds.PODGANG.name, kinds.POD.name):
+        yield from alarms_about_gang(explanation, result)
     if id.kind in (kinds.PODCLIQUE.name, kinds.SCALING_GROUP.name):
         additions = (added for observed in result.world.roots for added in added_annotations(observed, configuration))
         yield from (replace(added, objects=(id,)).note for added in additions if id in added.objects)
+
+
+def alarms_about_gang(explanation: Explanation, result: Pass[Configuration]) -> Iterator[str]:
+    """What is wrong with the gang that the object is, or that the pod belongs to, although nothing is blocked by it."""
+    id, live = explanation.id, explanation.live
+    name = id.name if id.kind == kinds.PODGANG.name else live.labels.get(labels.PODGANG, "") if live is not None else ""
+    gang = kinds.PODGANG.id(id.namespace, name)
+    for plan in (plan for plan in result.planned.plans if plan.root in explanation.roots):
+        yield from (alarm.text for alarm in plan.alarms if alarm.about == gang and not alarm.blocking)
 
 
 def domains_of(configuration: Configuration, explanation: Explanation, world: World) -> Iterator[ResourceId]:

@@ -75,7 +75,7 @@ async def observe_installation(wiring: Wiring, client: Client) -> Installation:
     queries = [query for plug_in in plug_ins for query in plug_in.installation_queries()]
     results = await run_queries(client, (sets, GRAPH_CRD, *queries), apis)
     listed = results.of(sets)
-    return Installation(apis, results, listed.objects if listed.known and listed.served else None)
+    return Installation(apis, results, listed.objects if listed.known and listed.served else None, wiring.clock.now())
 
 
 async def rights(wiring: Wiring, client: Client, installation: Installation, use: Use) -> Rights:
