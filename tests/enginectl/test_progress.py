@@ -4,6 +4,7 @@ import io
 from datetime import datetime
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from engine.approval.approval import ObjectKey
@@ -225,3 +226,18 @@ def test_the_tree_says_how_long_it_takes() -> None:
 
     assert "1 workload, 1 operation to apply\n" in screen.pictures[0]
     assert "1 workload, 1 operation to apply, 1m15s" in screen.pictures[-1]
+
+
+def test_the_tree_says_how_long_each_workload_takes_and_took() -> None:
+    screen, clock = Screen(), ManualClock()
+    tree = Tree(screen, clock)
+    tree.planned(PENDING, 1)
+    for clock.at in (75.0, 80.0):
+        tree.idle(PENDING, 1.0)
+    assert "PodCliqueSet/a/x  0 of 1 applied, 1m20s" in screen.pictures[-1]
+
+    clock.at = 90.0
+    tree.applied(Result(CREATE, Outcome.DONE))
+    for clock.at in (91.0, 200.0):
+        tree.idle([replace(PENDING[0], pending=())], 1.0)
+    assert "PodCliqueSet/a/x  1 of 1 applied, 1m31s" in screen.pictures[-1]

@@ -169,6 +169,25 @@ class Branch(Struct):
     unapproved: int = 0
     latest: str = ""
     pending: tuple[str, ...] = ()
+    began_at: float | None = None
+    """When it was drawn first, on the monotonic clock."""
+    ended_at: float | None = None
+    """When everything was applied and nothing pending; None before."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether everything is applied and nothing pending."""
+        return self.applied >= self.planned and not self.pending
+
+    def note(self, at: float) -> None:
+        """Note when it was drawn first, and when it was finished."""
+        self.began_at = at if self.began_at is None else self.began_at
+        self.ended_at = (self.ended_at or at) if self.is_finished else None
+
+    def took(self, until: float) -> str:
+        """How long it takes or took, e.g. `, 1m15s`; empty while that is not worth mentioning."""
+        seconds = (self.ended_at or until) - self.began_at if self.began_at is not None else 0.0
+        return f", {elapsed_text(seconds)}" if seconds >= NOTABLE else ""
 
 
 class Tree(Struct, eq=False):
@@ -230,6 +249,8 @@ class Tree(Struct, eq=False):
         if now or at - self.drawn_at >= FRAME:
             self.drawn_at = at
             self.began_at = at if self.began_at is None else self.began_at
+            for branch in self.branches.values():
+                branch.note(at)
             self.live.update(self.picture(), refresh=True)
 
     def picture(self) -> Any:
@@ -239,13 +260,15 @@ class Tree(Struct, eq=False):
 
         elapsed = self.drawn_at - self.began_at if self.began_at is not None else 0.0
         tree = RichTree(Text(f"{self.head}, {elapsed_text(elapsed)}" if elapsed >= NOTABLE else self.head, "bold"))
-        unfinished_first = sorted(
-            self.branches.items(), key=lambda item: (item[1].applied >= item[1].planned and not item[1].pending, item[0])
-        )
+        unfinished_first = sorted(self.branches.items(), key=lambda item: (item[1].is_finished, item[0]))
         for root, branch in unfinished_first[:MAX_ROOTS]:
             failed = f", {len(branch.failed)} failed" if branch.failed else ""
             unapproved = f", {branch.unapproved} not as approved" if branch.unapproved else ""
-            node = tree.add(Text(f"{printable(str(root))}  {branch.applied} of {branch.planned} applied{failed}{unapproved}"))
+            node = tree.add(
+                Text(
+                    f"{printable(str(root))}  {branch.applied} of {branch.planned} applied{failed}{unapproved}{branch.took(self.drawn_at)}"
+                )
+            )
             for line in (branch.latest, *(f"· pending: {text}" for text in branch.pending)):
                 if line:
                     node.add(Text(line, "dim", overflow="ellipsis", no_wrap=True))
