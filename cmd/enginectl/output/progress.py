@@ -264,11 +264,8 @@ class Tree(Struct, eq=False):
         for root, branch in unfinished_first[:MAX_ROOTS]:
             failed = f", {len(branch.failed)} failed" if branch.failed else ""
             unapproved = f", {branch.unapproved} not as approved" if branch.unapproved else ""
-            node = tree.add(
-                Text(
-                    f"{printable(str(root))}  {branch.applied} of {branch.planned} applied{failed}{unapproved}{branch.took(self.drawn_at)}"
-                )
-            )
+            counts = f"{branch.applied} of {branch.planned} applied{failed}{unapproved}"
+            node = tree.add(Text(f"{printable(str(root))}  {counts}{branch.took(self.drawn_at)}"))
             for line in (branch.latest, *(f"· pending: {text}" for text in branch.pending)):
                 if line:
                     node.add(Text(line, "dim", overflow="ellipsis", no_wrap=True))
