@@ -23,6 +23,7 @@ BREACHED: Final = "MinAvailableBreached"
 INVALID: Final = "ValidationFailed"
 """The reason of a root with mistakes in what a user specified."""
 HARMLESS: Final = frozenset({Reason.NOT_LISTED, Reason.OWNER_MISSING, Reason.IN_USE})
+"""What blocks an object and says nothing of the root: it follows from another obstacle, or passes with the pods that use it."""
 PATIENCE: Final = timedelta(minutes=1)
 """For how long what another tool may still provide has to be missing before the root is stalled."""
 BLOCKED: Final = "Blocked"
@@ -111,7 +112,9 @@ def with_health(status: Body, health: RootHealth, root: Live) -> Body:
     types = [each.get("type") for each in _conditions(root)]
     place = {type: number for number, type in enumerate(types)}
     others = [each for each in status.get("conditions") or () if each.get("type") not in health.types]
-    wanted = sorted((*health.conditions, *others), key=lambda each: place.get(each["type"], -1 if each["type"] in TYPES else len(types)))
+    wanted = sorted(
+        (*health.conditions, *others), key=lambda each: place.get(each.get("type"), -1 if each.get("type") in TYPES else len(types))
+    )
     return {**status, "conditions": wanted}
 
 
@@ -151,6 +154,7 @@ def _was_ready(old: Sequence[Condition], generation: int) -> bool:
 def _moment(text: Any, default: datetime) -> datetime:
     """A transition time; what another program wrote may be no time at all."""
     try:
-        return moment(text)
+        at = moment(text)
     except (TypeError, ValueError):
         return default
+    return at if at.tzinfo is not None else default

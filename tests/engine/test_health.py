@@ -107,8 +107,9 @@ def test_it_stalls_a_root_that_was_ready_in_this_generation_at_once() -> None:
     assert "Stalled" in judged(COMES_UP, known("Ready", "True", "AllReplicasAvailable"), deferred=(MISSING,))[0]
 
 
-def test_a_time_that_is_none_counts_as_now() -> None:
-    _, result = judged(COMES_UP, known("Reconciling", "True", "ReferenceMissing", at="yesterday"), deferred=(MISSING,))
+@pytest.mark.parametrize("at", ["yesterday", "", "2026-11-28", "2026-11-28T11:00:00"])
+def test_a_time_that_is_none_counts_as_now(at: str) -> None:
+    _, result = judged(COMES_UP, known("Reconciling", "True", "ReferenceMissing", at=at), deferred=(MISSING,))
 
     assert result.until == AT + PATIENCE
 
