@@ -66,7 +66,7 @@ def test_the_reference_has_a_page_for_each_kind_and_each_document() -> None:
 
     assert {f"reference/{name}.md" for name in kinds | documents | {"index"}} == {name for name in SITE if name.startswith("reference/")}
     sets = SITE["reference/podcliqueset.md"]
-    assert "| `spec.template.cliques[].spec.podSpec` | PodSpec |" in sets and "podSpec.containers" not in sets
+    assert "## spec.template.cliques[].spec\n" in sets and "| `podSpec` | PodSpec |" in sets and "| `containers` |" not in sets
     assert "[DiffDocument]" not in SITE["reference/diff.md"].partition("## ")[0] and "| [Summary](#summary) |" in SITE["reference/diff.md"]
 
 
@@ -82,10 +82,12 @@ def test_a_field_of_a_kind_has_its_type_its_default_and_its_limits() -> None:
     assert name == "thing" and page.startswith(
         "# Thing\n\nA thing.\n\n`apiVersion: example.com/v1`, in a namespace, for kubectl `things`, `th`."
     )
-    assert [line for line in page.splitlines() if line.startswith("| `")] == [
-        "| `spec.colour` | string | Required. Red \\| \\<blue\\>. One of `red`, `blue`. Default: `red`. |",
-        "| `spec.many` | list of object | Number of entries at most 3. |",
-        "| `spec.many[].port` | integer or string |  |",
+    assert [line for line in page.splitlines() if line.startswith(("## ", "| `"))] == [
+        "## spec",
+        "| `colour` | string | Required. Red \\| \\<blue\\>. One of `red`, `blue`. Default: `red`. |",
+        "| `many` | list of object | Number of entries at most 3. |",
+        "## spec.many[]",
+        "| `port` | integer or string |  |",
     ]
 
 

@@ -16,6 +16,8 @@ address: Final = os.environ.get("DOCS_ADDRESS", "")
 extensions = ["myst_parser"]
 root_doc = "index"
 highlight_language = "text"
+# Options have two hyphens.
+smartquotes = False
 # A block is highlighted as far as its lexer goes: `yaml` with a template, output of a terminal.
 suppress_warnings = ["misc.highlighting_failure"]
 

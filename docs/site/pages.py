@@ -63,7 +63,7 @@ def site(source: str = "") -> Mapping[str, str]:
         pages[name] = moved(section.text, GUIDE, name, source)
         below[name] = [placed(page) for page in section.pages]
     reference = references(ROOT)
-    below[REFERENCE] = sorted(reference.keys() - {REFERENCE})
+    below[REFERENCE] = [name for name in reference if name != REFERENCE]
     *tops, project = (f"{section.name}.md" for section in sections())
     below[placed(HOME)] = [*tops, REFERENCE, project]
     return {name: text + toctree(below.get(name, ())) for name, text in (pages | reference).items()}

@@ -66,9 +66,9 @@ def kind_page(crd: Schema) -> tuple[str, str]:
         schema = version["schema"]["openAPIV3Schema"]
         lines += [f"{escaped(schema.get('description', ''))}\n", f"`apiVersion: {spec['group']}/{version['name']}`, {names(spec)}.\n"]
         for name in ("spec", "status"):
-            if rows := list(fields(schema["properties"].get(name, {}), name)):
-                title = f"{name} of {version['name']}" if len(spec["versions"]) > 1 else name
-                lines += [f"## {title}\n", HEADER + "\n".join(rows) + "\n"]
+            for place, part in objects(schema["properties"].get(name, {}), name):
+                title = f"{place} of {version['name']}" if len(spec["versions"]) > 1 else place
+                lines += [f"## {title}\n", table(part)]
     return kind.lower(), "\n".join(lines)
 
 
@@ -78,14 +78,23 @@ def names(spec: Schema) -> str:
     return f"{'in a namespace' if spec['scope'] == 'Namespaced' else 'of the whole cluster'}, for kubectl {words}"
 
 
-def fields(schema: Schema, path: str) -> Iterator[str]:
-    """A row for each field below a place, in the order of their names, each before its own fields."""
-    for name, field in sorted(schema.get("properties", {}).items()):
-        place = f"{path}.{name}"
-        yield row(place, type_of(field), meaning(field, required=name in schema.get("required", ())))
+def objects(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
+    """Each object below a place that has fields of ours, with its place: itself first, then those in it, by the names of their fields."""
+    if not schema.get("properties") or part_of_kubernetes(schema):
+        return
+    yield path, schema
+    for name, field in sorted(schema["properties"].items()):
         inner, suffix = inside(field)
-        if not part_of_kubernetes(inner):
-            yield from fields(inner, place + suffix)
+        yield from objects(inner, f"{path}.{name}{suffix}")
+
+
+def table(schema: Schema) -> str:
+    """A table of the fields of an object, by their names."""
+    required = schema.get("required", ())
+    rows = (
+        f"| `{key}` | {type_of(body)} | {meaning(body, required=key in required)} |" for key, body in sorted(schema["properties"].items())
+    )
+    return HEADER + "\n".join(rows) + "\n"
 
 
 def inside(field: Schema) -> tuple[Schema, str]:
@@ -153,14 +162,7 @@ def definition(name: str, schema: Schema) -> Iterator[str]:
     if "properties" not in schema:
         yield f"Type: {type_of(schema)}.\n"
         return
-    required = schema.get("required", ())
-    rows = (row(key, type_of(body), meaning(body, required=key in required)) for key, body in sorted(schema["properties"].items()))
-    yield HEADER + "\n".join(rows) + "\n"
-
-
-def row(place: str, kind: str, text: str) -> str:
-    """One row of a table."""
-    return f"| `{place}` | {kind} | {text} |"
+    yield table(schema)
 
 
 def code(value: object) -> str:
