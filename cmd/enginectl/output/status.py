@@ -82,8 +82,10 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
             continue  # It is one of the problems.
         yield Line(f"  warning: {clipped(alarm.text, MAX_ADVICE)}", "bad")
     gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
+    previous = ""
     for gang in gangs if verbose else gangs[:MAX_GANGS]:
-        yield from gang_lines(gang)
+        yield from gang_lines(gang, previous)
+        previous = gang.advice
     if len(gangs) > MAX_GANGS and not verbose:
         yield Line(f"  … {len(gangs) - MAX_GANGS} more gangs; -v shows all", "faint")
     yield from domain_lines(workload.domains, verbose=verbose)
@@ -92,13 +94,13 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
     yield from wait_lines([wait for wait in workload.waits if (wait.id, wait.why) not in described], now, verbose)
 
 
-def gang_lines(gang: GangSummary) -> Iterator[Line]:
-    """A gang, how many of its pods are ready, and which room it waits for."""
+def gang_lines(gang: GangSummary, previous: str = "") -> Iterator[Line]:
+    """A gang, how many of its pods are ready, and which room it waits for. `previous`: the advice above it, which is not repeated."""
     completed = f", {gang.completed} completed" if gang.completed else ""
     yield Line(f"  gang {printable(gang.name)}: {printable(gang.phase)}, {gang.ready} of {gang.pods} pods ready{completed}", "faint")
     if gang.waiting:
         yield Line(f"    waits for room: {clipped(gang.waiting, MAX_ADVICE)}", "later")
-    if gang.advice:
+    if gang.advice and gang.advice != previous:
         yield Line(f"    do: {clipped(gang.advice, MAX_ADVICE)}", "faint")
 
 
