@@ -97,7 +97,7 @@ DEFINITIONS: Final = (
             Column("PCSGs-Updated", ".status.updateProgress.updatedPodCliqueScalingGroupsCount"),
             Column("PCSGs-Total", ".status.updateProgress.totalPodCliqueScalingGroupsCount"),
             Column("Update", '.status.conditions[?(@.type=="UpdateInProgress")].reason', "string", wide=True),
-            Column("Ready", _READY + ".status", "string"),
+            Column("Ready", _READY + ".status", "string", wide=True),
             Column("Reason", _READY + ".reason", "string", wide=True),
             AGE,
         ),

@@ -190,7 +190,7 @@ def test_without_admission_neither_the_number_of_pods_nor_their_role_need_be_sai
             "pcs",
             workload(),
             "NAME REPLICAS AVAILABLE UPDATED PCLQS-UPDATED PCLQS-TOTAL PCSGS-UPDATED PCSGS-TOTAL AGE",
-            "NAME REPLICAS AVAILABLE UPDATED PCLQS-UPDATED PCLQS-TOTAL PCSGS-UPDATED PCSGS-TOTAL UPDATE AGE",
+            "NAME REPLICAS AVAILABLE UPDATED PCLQS-UPDATED PCLQS-TOTAL PCSGS-UPDATED PCSGS-TOTAL UPDATE READY REASON AGE",
         ),
         (
             "pclq",

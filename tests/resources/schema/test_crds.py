@@ -145,7 +145,7 @@ def test_every_recorded_description_is_used() -> None:
         (
             "podcliquesets.grove.io",
             "pcs",
-            "Replicas Available Updated PCLQs-Updated PCLQs-Total PCSGs-Updated PCSGs-Total Update* Ready Reason* Age",
+            "Replicas Available Updated PCLQs-Updated PCLQs-Total PCSGs-Updated PCSGs-Total Update* Ready* Reason* Age",
         ),
         ("podcliques.grove.io", "pclq", "MinAvail Replicas Ready Scheduled Updated Gated* MinBreached* Age"),
         (
