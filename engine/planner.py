@@ -53,9 +53,10 @@ def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str
         return _recalled(part, contents, observed, reads, absent, labelled_at, of_root, memo)
 
     parts = (*desired.graph.parts, *_obsolete_parts(desired, observed, memo)) if not desired.problems else desired.graph.parts
-    others = {part.key: planned(part) for part in parts if root.id not in part.ids}
-    of_root = _health(desired, observed, tuple(others.values()), now)
-    part_plans = [others[part.key] if part.key in others else planned(part, of_root) for part in parts]
+    # What is blocked belongs to the health of the root: a part that has more than the root is planned before that is known, and with it.
+    first = {part.key: planned(part) for part in parts if len(part.ids) > 1 or root.id not in part.ids}
+    of_root = _health(desired, observed, tuple(first.values()), now)
+    part_plans = [planned(part, of_root) if root.id in part.ids else first[part.key] for part in parts]
     operations = ordered([operation for part_plan in part_plans for operation in part_plan.operations], contents)
     restate_at = of_root.until if of_root is not None else None
     if desired.problems:
@@ -75,7 +76,7 @@ def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str
 
 
 def _health(desired: Desired, observed: Observed, part_plans: Sequence[PartPlan], now: datetime) -> RootHealth | None:
-    """The health of the root, by the plans of its other parts; None if its status has none, or it does not exist."""
+    """The health of the root, by the plans of what else it has; None if its status has none, or it does not exist."""
     root = observed.root
     if desired.readiness is None or not root.uid:
         return None
@@ -160,7 +161,7 @@ def _recalled(
             resources = {**resources, root.id: _with_health(own, of_root, root)}
         return _part_plan(memo.steps.counted(_actions(resources, context)))
 
-    return memo.recall(("part", part.key), facts, make)
+    return memo.recall(("part", part.key) if of_root is None else ("part with health", part.key), facts, make)
 
 
 def _with_health(resource: Resource, of_root: RootHealth, root: Live) -> Resource:
