@@ -27,7 +27,7 @@ async def sending(server: Server) -> AsyncIterator[Send]:
 
         async def send(method: str, path: str, body: Any, content_type: str) -> tuple[int, Any]:
             if method == "AWAIT":
-                return await _await(session, server.url + path)
+                return await _await(session, server.url + path, body)
             if method == "ENSURE":
                 return await _ensure(session, server.url + path, body)
             data = None if body is None else orjson.dumps(body)
@@ -51,14 +51,21 @@ async def _ensure(session: aiohttp.ClientSession, url: str, body: Any) -> tuple[
         return 200 if answer.status in (201, 409) else answer.status, None
 
 
-async def _await(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
-    """Repeat the GET until it succeeds."""
+async def _await(session: aiohttp.ClientSession, url: str, expected: Any) -> tuple[int, Any]:
+    """Repeat the GET until it succeeds, and its answer has the expected values (None: any will do)."""
     with anyio.fail_after(PATIENCE):
         while True:
             async with session.get(url) as answer:
-                if answer.status == 200:
+                if answer.status == 200 and _has(await answer.json(content_type=None), expected):
                     return 200, None
             await anyio.sleep(0.1)
+
+
+def _has(given: Any, expected: Any) -> bool:
+    """Whether the value is the expected one; of an object, whether it has the expected fields, and maybe others."""
+    if isinstance(expected, dict):
+        return isinstance(given, dict) and all(_has(given.get(key), value) for key, value in expected.items())
+    return expected is None or given == expected
 
 
 async def answers_of(server: Server, scenario: Scenario) -> list[dict[str, Any]]:

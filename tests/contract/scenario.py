@@ -25,7 +25,8 @@ class Step:
     """One request. `keep` names values of the answer (dotted paths) that later steps write as `{name}`.
 
     The answer to a step without a title is not recorded, because it depends on timing. In addition to the methods of HTTP there are
-    WATCH, which reads events; AWAIT, which repeats a GET until it succeeds; and ENSURE, a POST of an object that may exist.
+    WATCH, which reads events; AWAIT, which repeats a GET until it succeeds and the answer has the values of the body, if there is one;
+    and ENSURE, a POST of an object that may exist.
     """
 
     title: str

@@ -92,6 +92,7 @@ DEFINING = Scenario(
         Step("a name that does not fit", "POST", CRDS, {**definition(), "metadata": {"name": "other"}}),
         Step("the same again", "POST", CRDS, definition()),
         Step("a category more", "PATCH", f"{CRDS}/toys.{GROUP}", {"spec": {"names": {"categories": ["playthings", "more"]}}}, "merge"),
+        Step("", "AWAIT", f"{CRDS}/toys.{GROUP}", {"status": {"acceptedNames": {"categories": ["playthings", "more"]}}}),
         Step("another plural", "PATCH", f"{CRDS}/toys.{GROUP}", {"spec": {"names": {"plural": "games"}}}, "merge"),
     ),
 )
