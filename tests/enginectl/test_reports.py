@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from enginectl.base.exit_codes import Exit
+from tests.builders import clique, podcliqueset
+from tests.engine.report.test_html import Document
 from tests.enginectl.calling import ROOT, Engine
 
 SET = ROOT / "examples" / "03-scaling-group"
@@ -37,6 +39,27 @@ def test_one_look_gives_every_document(engine: Engine, tmp_path: Path) -> None:
     assert json.loads(data.read_text())["summary"]["create"] == 24
     assert answer.out == f"{lines.read_text()}exit 0: done\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.html", "plan.json", "plan.md", "plan.txt"]
+
+
+def test_the_page_of_an_update_leads_with_its_cost_and_draws_the_whole_of_it_folded_by_replica(engine: Engine, tmp_path: Path) -> None:
+    for name, image, replicas in (("old", "m:1", 50), ("new", "m:2", 48)):
+        container = {"name": "main", "image": image, "resources": {"limits": {"nvidia.com/gpu": 4}}}
+        cliques = [clique(each, 2, minAvailable=2, pod_spec={"containers": [container]}) for each in ("a", "b")]
+        (tmp_path / f"{name}.json").write_text(json.dumps(podcliqueset("serving", *cliques, replicas=replicas)))
+
+    answer = engine("diff", "--base", tmp_path / "old.json", "-f", tmp_path / "new.json", "-o", "html")
+    document = Document(answer.out)
+    lead, _, rest = document.text.partition("Next pass: ")
+
+    assert answer.code == Exit.DONE
+    assert "Restarted 192 pods restarted (768 GPUs)" in lead
+    assert "Below minimum 96 objects for a time PodClique/serving-{0..47}-a ×48 : 1 of 2 pods ready, minimum 2" in lead
+    assert "Deleted 8 pods removed (32 GPUs), 4 PodCliques, 2 PodGangs, 2 Services deleted" in lead
+    assert "Takes 384 passes" in lead and "Left nothing" in lead
+    drawn = rest[rest.index("What is done, in order") :]
+    for expected in ("step 1", "step 2", "then", "190 times", "each time followed by", "+ create Pod ×", "- delete PodGang ×2"):
+        assert expected in drawn[: drawn.index("The fewest ready members")]
+    assert 8 < sum(tag == "rect" for tag, _ in document.tags) <= 40
 
 
 def test_a_dry_run_of_sync_takes_the_same_options(box: object, engine: Engine, tmp_path: Path) -> None:

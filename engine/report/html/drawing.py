@@ -3,14 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from engine.report.diagram.model import Box, Diagram, Relation, of_root
+from engine.forecast.forecast import Forecast
+from engine.report.diagram.effect import of_effect
+from engine.report.diagram.model import Box, Diagram, Relation
 from engine.report.html.elements import Content, Markup, element
 from engine.report.html.page import STYLE
 from engine.report.model import RootReport
-from engine.report.printable import clipped
+from engine.report.printable import clipped, counted
 
 MAX_BOXES: Final = 40
-"""Roots with more boxes than this have no drawing within a page: nobody could read it."""
+"""Roots with more boxes than this have no drawing within a page: they could not be read."""
 MAX_DIAGRAMS: Final = 100
 """Maximum number of diagrams in one file; a last line counts the others."""
 WIDTH, HEIGHT, GAP_X, GAP_Y, TOP = 216, 44, 48, 14, 28
@@ -19,30 +21,26 @@ HEAD: Final = 30
 """Pixels above each diagram of a file, for its name."""
 MAX_NAME: Final = 27
 """Characters of a name that fit into a box."""
-TITLE: Final = "The operations in the order in which they are done; the tables below list all of them"
+TITLE: Final = "What is done, in order, from left to right; objects that are alike share a box"
 
 Places = Mapping[Box, tuple[int, int]]
 """Box -> the position of its upper left corner."""
 
 
-def drawing(root: RootReport, number: int) -> Markup | None:
-    """The operations of a root within a page: a column for each step.
+def drawing(root: RootReport, forecast: Forecast | None, number: int) -> Content:
+    """The effect on a root within a page: a column for each step of the next pass, and for each stage that follows.
 
     None if everything is done in one step, or if there are too many boxes to read.
     `number` makes ids unique within a document.
     """
-    diagram = waiting_last(of_root(root, each=0))
-    if len({box.column for box in diagram.boxes}) < 2 or len(diagram.boxes) > MAX_BOXES:
+    effect = of_effect(root, forecast)
+    diagram = effect.diagram
+    if len(effect.heads) < 2 or len(diagram.boxes) > MAX_BOXES:
         return None
     places = _places(diagram)
     width, height = _size(places)
-    last = max(box.column for box in diagram.boxes)
-    has_later = any(box.word in ("later", "blocked") for box in diagram.boxes)
-    heads = [
-        element("text", "not now" if has_later and column == last else f"step {column + 1}", class_="column", x=_left(column), y=18)
-        for column in range(last + 1)
-    ]
-    return element(
+    heads = [element("text", head, class_="column", x=_left(column), y=18) for column, head in enumerate(effect.heads)]
+    drawn = element(
         "svg",
         element("title", TITLE, id=f"drawing-{number}"),
         *_content(diagram, places, number),
@@ -53,6 +51,11 @@ def drawing(root: RootReport, number: int) -> Markup | None:
         height=height,
         viewBox=f"0 0 {width} {height}",
     )
+    more = f"{counted(effect.left_out, 'more stage')} not drawn; -o json has all passes"
+    return [
+        element("div", drawn, class_="scroll", tabindex=0),
+        element("p", more, class_="faint") if effect.left_out else None,
+    ]
 
 
 def svg(diagrams: Sequence[Diagram]) -> str:
@@ -76,15 +79,6 @@ def svg(diagrams: Sequence[Diagram]) -> str:
         "svg", style, parts, xmlns="http://www.w3.org/2000/svg", width=width, height=max(top, HEAD), viewBox=f"0 0 {width} {max(top, HEAD)}"
     )
     return f"{whole.source}\n".encode("ascii", "xmlcharrefreplace").decode()
-
-
-def waiting_last(diagram: Diagram) -> Diagram:
-    """The diagram with what waits in a column of its own, behind all others."""
-    waiting = [box for box in diagram.boxes if box.word in ("later", "blocked")]
-    done = [box for box in diagram.boxes if box not in waiting]
-    column = 1 + max((box.column for box in done), default=-1)
-    moved = [Box(box.word, box.kind, box.names, column) for box in waiting]
-    return Diagram(diagram.name, (*done, *moved), diagram.arrows)
 
 
 def _places(diagram: Diagram) -> Places:

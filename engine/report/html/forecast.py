@@ -3,38 +3,17 @@
 from collections.abc import Iterator
 
 from engine.forecast.forecast import End, Forecast
-from engine.report.forecast_text import LEFT, LEVELS, STAGES, conclusion, stage_text, stages_of, total_text, totals_text
+from engine.report.forecast_text import LEFT, LEVELS, STAGES, conclusion, has_effect, stage_text, stages_of, total_text, totals_text
+from engine.report.html.decisions import levels_alike
 from engine.report.html.elements import Markup, code, element, table
 from engine.report.meaning import general_advice
 from engine.report.model import RootReport
 
 
-def forecast_section(forecast: Forecast | None, root: RootReport) -> Iterator[Markup]:
-    """What follows the operations of the next pass; nothing if nothing does."""
-    if forecast is None:
+def forecast_lead(forecast: Forecast | None, root: RootReport) -> Iterator[Markup]:
+    """What happens to a root in all passes; what is left at the end, and what has to be done about it. Nothing if nothing happens."""
+    if forecast is None or not has_effect(forecast, root):
         return
-    effects = forecast.effects.get(root.root)
-    stages = stages_of(forecast, root.root, (step.operation for step in root.steps))
-    if not stages and effects is None:
-        return
-    yield element("h3", "What follows")
-    if stages:
-        yield element("ol", [element("li", stage_text(stage)) for stage in stages[:STAGES]])
-    if len(stages) > STAGES:
-        yield element("p", f"{len(stages) - STAGES} more stages; -o json has them all.", class_="faint")
-    if effects and effects.levels:
-        rows = [
-            (
-                code(f"{level.id.kind}/{level.id.name}"),
-                f"{level.lowest} of {level.before} {level.unit}",
-                level.minimum,
-                element("span", "below its minimum", class_="bad") if level.falls_below else "",
-            )
-            for level in effects.levels[:LEVELS]
-        ]
-        yield table("The fewest ready members on the way", ("Object", "Lowest", "minAvailable", ""), rows)
-        if len(effects.levels) > LEVELS:
-            yield element("p", f"{len(effects.levels) - LEVELS} more objects have fewer ready members for a time.", class_="faint")
     yield element("p", element("strong", "In all: "), totals_text(forecast, root.root), ".")
     plan = forecast.plans.get(root.root)
     if forecast.end_of(root.root) is End.STUCK and plan is not None:
@@ -44,12 +23,40 @@ def forecast_section(forecast: Forecast | None, root: RootReport) -> Iterator[Ma
             yield element("p", element("strong", "do: "), text, class_="alert")
 
 
-def forecast_conclusion(forecast: Forecast | None) -> Iterator[Markup]:
-    """The totals of all passes, and what the forecast assumes."""
-    if forecast is not None:
-        if total := total_text(forecast):
-            yield element("p", element("strong", "In all: "), total, ".")
-    yield from assumptions(forecast)
+def forecast_levels(forecast: Forecast | None, root: RootReport) -> Iterator[Markup]:
+    """The members that lose readiness on the way, the worst first, alike ones in one row."""
+    effects = forecast.effects.get(root.root) if forecast is not None else None
+    if effects is None or not effects.levels:
+        return
+    groups = levels_alike(effects.levels)
+    rows = [
+        (
+            code(name),
+            f"{level.lowest} of {level.before} {level.unit}",
+            level.minimum,
+            element("span", "below its minimum", class_="bad") if level.falls_below else "",
+        )
+        for level, name in groups[:LEVELS]
+    ]
+    yield table("The fewest ready members on the way", ("Object", "Lowest", "minAvailable", ""), rows)
+    if len(groups) > LEVELS:
+        yield element("p", f"{len(groups) - LEVELS} more like these have fewer ready members for a time.", class_="faint")
+
+
+def forecast_stages(forecast: Forecast | None, root: RootReport) -> Iterator[Markup]:
+    """What follows the operations of the next pass; nothing if nothing does."""
+    stages = stages_of(forecast, root.root, (step.operation for step in root.steps)) if forecast is not None else ()
+    if stages:
+        yield element("h3", "What follows")
+        yield element("ol", [element("li", stage_text(stage)) for stage in stages[:STAGES]])
+    if len(stages) > STAGES:
+        yield element("p", f"{len(stages) - STAGES} more stages; -o json has them all.", class_="faint")
+
+
+def forecast_total(forecast: Forecast | None) -> Iterator[Markup]:
+    """The operations of all passes; nothing if none are forecast."""
+    if forecast is not None and (total := total_text(forecast)):
+        yield element("p", element("strong", "In all: "), total, ".")
 
 
 def assumptions(forecast: Forecast | None) -> Iterator[Markup]:

@@ -7,11 +7,13 @@ from engine.forecast.forecast import Forecast
 from engine.operation import Cause, Operation, Release, WriteStatus
 from engine.plan import Objection, Wait
 from engine.report.alike import spread, steps_alike, waits_alike
+from engine.report.html.decisions import decision_table, decisions
 from engine.report.html.drawing import drawing
 from engine.report.html.elements import Content, Markup, code, element, folded, items, table, text_block
-from engine.report.html.forecast import forecast_conclusion, forecast_section
+from engine.report.html.forecast import assumptions, forecast_lead, forecast_levels, forecast_stages, forecast_total
 from engine.report.model import SEVERITY, Report, RootReport, Step
 from engine.report.printable import clipped
+from engine.report.severity import worst_first
 from engine.report.shareable import manifest_lines, published_fields, published_manifest
 from engine.report.text import MARKS, group_name, judgement_lines, others_lines
 from engine.verb import Verb
@@ -45,19 +47,27 @@ VERB_CAPTIONS: Final[Mapping[Verb, str]] = {Verb.STATUS: "write the status of", 
 
 
 def report_sections(report: Report, *, values: bool = False) -> Iterator[Markup]:
-    """The refusals, the totals, a table of roots and a section for each root. Roots with nothing to report are left out.
+    """The refusals, what a reviewer decides on, a table of roots and a section for each, the worst first; silent roots are left out.
 
     `values`: with those of environment variables.
     """
     yield from refusals(report)
+    yield from decisions(report)
     yield totals(report)
-    yield from forecast_conclusion(report.forecast)
+    yield from forecast_total(report.forecast)
+    yield from assumptions(report.forecast)
     yield from (element("p", line.text) for line in others_lines(report.others))
-    reported = [root for root in report.roots if not root.silent]
+    reported = worst_first(report)
     if len(reported) > 1:
-        rows = [root_row(number, root) for number, root in enumerate(reported[:MAX_ROOTS], 1)]
-        yield table(f"{len(reported)} workloads with something to report", ("Workload", "Operations", "Not now", "Remarks"), rows)
+        yield _roots_table(report, reported)
     yield from _bounded_sections(reported, report.forecast, values=values)
+
+
+def _roots_table(report: Report, roots: Sequence[RootReport]) -> Markup:
+    if report.forecast is not None:
+        return decision_table(report, roots[:MAX_ROOTS], [f"#root-{number}" for number in range(1, 1 + len(roots[:MAX_ROOTS]))])
+    rows = [root_row(number, root) for number, root in enumerate(roots[:MAX_ROOTS], 1)]
+    return table(f"{len(roots)} workloads with something to report", ("Workload", "Operations", "Not now", "Remarks"), rows)
 
 
 def _bounded_sections(roots: Sequence[RootReport], forecast: Forecast | None, *, values: bool) -> Iterator[Markup]:
@@ -135,15 +145,17 @@ def root_section(number: int, root: RootReport, *, title: bool = True, forecast:
         [objection_alert(objection) for objection in root.objections],
         element("p", root.error, class_="alert") if root.error else None,
         problems,
+        list(forecast_lead(forecast, root)),
         [element("p", note, class_="note") for note in root.notes[:MAX_PROBLEMS]],
-        _drawing(number, root),
+        _drawing(number, root, forecast),
+        list(forecast_levels(forecast, root)),
         list(_operations(root, values)),
         [
             _waits(root, word, waits)
             for word, waits in (("later", root.later), ("blocked", root.blocked), ("pending", root.pending))
             if waits
         ],
-        list(forecast_section(forecast, root)),
+        list(forecast_stages(forecast, root)),
     )
 
 
@@ -151,9 +163,10 @@ def _title(root: RootReport) -> Markup:
     return code(str(root.root))
 
 
-def _drawing(number: int, root: RootReport) -> Markup | None:
-    drawn = drawing(root, number)
-    return folded("order of the operations", element("div", drawn, class_="scroll", tabindex=0), is_open=True) if drawn else None
+def _drawing(number: int, root: RootReport, forecast: Forecast | None) -> Markup | None:
+    drawn = drawing(root, forecast, number)
+    title = "order of the operations" if forecast is None else "the whole effect, in order"
+    return folded(title, drawn, is_open=True) if drawn else None
 
 
 def _by_verb(steps: Iterable[Step]) -> dict[Verb, list[Step]]:

@@ -15,6 +15,8 @@ from engine.forecast.forecast import Forecast, ForecastPass
 from engine.ids import ResourceId
 from engine.operation import Cause, Change, Operation, operation_key
 from engine.plan import Objection, Plan, Wait
+from engine.reason import Reason
+from engine.report.diagram.effect import MAX_COLUMNS
 from engine.report.html.document import html
 from engine.report.html.elements import ALLOWED, VOID
 from engine.report.html.plan import MAX_BYTES
@@ -309,6 +311,53 @@ CONTRASTS = """(() => {
     worst = Math.min(worst, (a + 0.05) / (b + 0.05)) }
   return worst })()"""
 """The lowest contrast of any text with what is behind it, as the Web Content Accessibility Guidelines define it."""
+
+
+def test_the_worst_workload_comes_first_and_whatever_is_decided_on_is_in_its_row() -> None:
+    mild, gone = ROOT._replace(name="mild"), ROOT._replace(name="zzz-gone")
+    create = operation(Verb.CREATE, pod("mild-0-a"))
+    delete = operation(Verb.DELETE, gone, reason=Reason.PRUNED)
+    stuck = Plan(gone, deferred=(Wait(pod("b"), "its name is taken", blocked=True),))
+    level = Level(pod("zzz-gone-0-a"), 3, 1, 3, 2)
+    forecast = Forecast(
+        AT,
+        (ForecastPass(timedelta(0), {mild: (create,), gone: (delete,)}), ForecastPass(timedelta(hours=4), {gone: (delete,)})),
+        True,
+        {gone: stuck},
+        {gone: Effects({"pods restarted": 3, "GPUs restarted": 24, "domains removed": 1}, (level,))},
+        frozenset(),
+    )
+    report = compose([Plan(mild, (create,)), Plan(gone, (delete,))], replica_of)
+
+    text = Document(html(replace(report, forecast=forecast), AT)).text
+
+    lead, _, rest = text.partition("Next pass: ")
+    assert "Restarted 3 pods restarted (24 GPUs) Below minimum 1 object for a time Pod/zzz-gone-0-a : 1 of 3 pods ready, minimum 2" in lead
+    assert "Deleted whole workloads: PodCliqueSet/default/zzz-gone 1 domain removed, 2 PodCliqueSets deleted" in lead
+    assert "Takes 2 passes, the last one after 4h0m0s" in lead
+    assert "Left default/zzz-gone stuck" in lead
+    deleted = "1 domain removed, 2 PodCliqueSets deleted"
+    assert f"default/zzz-gone PodCliqueSet prune, STUCK 3 pods restarted (24 GPUs) {deleted} 1 (min 2) 2 passes" in rest
+    assert rest.index("default/zzz-gone") < rest.index("default/mild")
+    assert "not done" in rest[rest.index("the whole effect, in order") :]
+
+
+def test_stages_beyond_those_that_can_be_read_are_counted_below_the_drawing() -> None:
+    kinds = [f"Kind{chr(97 + number)}" for number in range(20)]
+    passes = (operation(Verb.CREATE, ResourceId("", kind, "default", "x")) for kind in kinds)
+    forecast = Forecast(
+        AT,
+        tuple(ForecastPass(timedelta(seconds=number), {ROOT: (each,)}) for number, each in enumerate(passes)),
+        True,
+        {},
+        {},
+        frozenset(),
+    )
+
+    document = Document(html(replace(report_of(patch(ROOT, change("spec.x", 1, 2))), forecast=forecast), AT))
+
+    assert sum(tag == "rect" for tag, _ in document.tags) == 1 + MAX_COLUMNS
+    assert f"{20 - MAX_COLUMNS} more stages not drawn" in document.text
 
 
 def test_what_follows_is_shown_with_the_fewest_ready_members_and_the_assumptions() -> None:
