@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import compress
+from itertools import compress, repeat
 from operator import is_, is_not
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
@@ -18,6 +18,8 @@ Source = TypeVar("Source")
 T = TypeVar("T")
 Item = TypeVar("Item")
 
+ABSENT: Final = object()
+"""In place of the value of a key that a dictionary does not have."""
 PARTS: Final = "parts"
 """The key of the blueprint's memo in that of a root."""
 KNOWN: Final = 4
@@ -277,8 +279,16 @@ def is_equal(old: Any, new: Any) -> bool:
         return True
     if type(old) is not type(new):
         return False
-    if isinstance(old, tuple | list):
-        return len(old) == len(new) and all(map(is_equal, old, new))
     if isinstance(old, dict):
-        return old.keys() == new.keys() and all(is_equal(value, new[key]) for key, value in old.items())
+        return len(old) == len(new) and _are_equal(zip(old.values(), map(new.get, old, repeat(ABSENT)), strict=True))
+    if isinstance(old, tuple | list):
+        return len(old) == len(new) and _are_equal(zip(old, new, strict=True))
     return bool(old == new)
+
+
+def _are_equal(pairs: Iterable[tuple[Any, Any]]) -> bool:
+    """Whether the two values of each pair are equal: most are the same object, which takes no call."""
+    for old, new in pairs:
+        if old is not new and not is_equal(old, new):
+            return False
+    return True

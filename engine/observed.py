@@ -254,6 +254,10 @@ class MemoryAllowance(Struct, frozen=True):
     """How many bytes the objects of all roots together may take."""
 
 
+NONE_MISLABELLED: frozenset[ResourceId] = frozenset()
+NO_HOLDS: Mapping[str, str] = MappingProxyType({})
+
+
 class Observed(Struct, frozen=True, eq=False):
     """Everything that the plan of one root may depend on: the root, its objects in slices, foreign objects and references."""
 
@@ -265,7 +269,7 @@ class Observed(Struct, frozen=True, eq=False):
     """The manifest of the root, if the plan is made as if that manifest were applied."""
     foreign: Mapping[ResourceId, Live] = field(default_factory=dict)
     """Objects with the root's labels or with names that it needs, which it does not own. They are never written."""
-    mislabelled: frozenset[ResourceId] = frozenset()
+    mislabelled: frozenset[ResourceId] = NONE_MISLABELLED
     """Objects of the root whose labels do not name it: they were removed or changed."""
     incomplete: frozenset[str] = frozenset()
     """Names of kinds that could not be listed completely: an object that is not listed may exist, so none is created or deleted."""
@@ -279,7 +283,7 @@ class Observed(Struct, frozen=True, eq=False):
     """What the API server has said of pods that updates would create."""
     proposer: Live | None = None
     """The root that proposes this one, as a part of itself; None for a root that a user has made."""
-    holds: Mapping[str, str] = field(default_factory=dict)
+    holds: Mapping[str, str] = NO_HOLDS
     """For a nested root: which of its parts must not be created yet, and why; its blueprint knows their names."""
     looked_up: Mapping[ResourceId, Live | None] = field(default_factory=dict)
     """Objects that the root names and that were read one by one; None: it does not exist. Absent: it is not known."""

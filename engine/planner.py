@@ -88,7 +88,8 @@ def _deferred(part_plans: Sequence[PartPlan], pending: Sequence[Wait], root: Liv
     """What is deferred. While the root is being deleted, what finalizers keep is left out if it is pending: commands wait for its end."""
     awaited = {wait.id for wait in pending} if root.deleting_since is not None else set[ResourceId]()
     for part_plan in part_plans:
-        yield from (wait for wait in part_plan.deferred if wait.reason is not Reason.KEPT or wait.id not in awaited)
+        if part_plan.deferred:
+            yield from (wait for wait in part_plan.deferred if wait.reason is not Reason.KEPT or wait.id not in awaited)
 
 
 def _absent_cause(observed: Observed) -> Cause:

@@ -11,7 +11,7 @@ from engine.answer import NOT_MADE, FailedCall, Trials
 from engine.blueprint import Blueprint, C, root_of
 from engine.ids import ResourceId
 from engine.memo import Memo, Revised
-from engine.observed import EMPTY, Live, Observed, Slice, Unlisted, World, by_root, slice_of
+from engine.observed import EMPTY, NONE_MISLABELLED, Live, Observed, Slice, Unlisted, World, by_root, slice_of
 
 FailedCalls = Mapping[ResourceId, tuple[FailedCall, ...]]
 """Root -> its failed calls."""
@@ -54,7 +54,7 @@ def assemble(
     `trials_of` returns the same object while nothing new is known.
     """
     known = _Known(previous)
-    shared = _Shared(_references(references, previous), unserved, frozenset(incomplete), failed_calls, trials_of)
+    shared = _Shared(_references(references, previous), unserved, _kinds(incomplete, previous), failed_calls, trials_of)
     roots = sorted((_known_or_new(root, known.lives) for root in roots), key=lambda root: root.id)
     groups, orphans, sharing = _grouped(blueprints, roots, children, known)
     by_kind = {blueprint.kind.name: blueprint for blueprint in blueprints}
@@ -93,6 +93,12 @@ class _Shared(Struct, frozen=True):
     incomplete: frozenset[str]
     failed_calls: FailedCalls
     trials_of: TrialsOf
+
+
+def _kinds(incomplete: Mapping[str, Unlisted], previous: World | None) -> frozenset[str]:
+    """The kinds that could not be listed completely: those of the previous world if they are the same."""
+    before = previous.roots[0].incomplete if previous is not None and previous.roots else frozenset[str]()
+    return before if before == incomplete.keys() else frozenset(incomplete)
 
 
 def _references(references: Iterable[Live], previous: World | None) -> Slice:
@@ -226,7 +232,7 @@ def _observed(blueprint: Blueprint[C], group: _Group, shared: _Shared, previous:
         root,
         _slices(blueprint, group, previous),
         foreign=_known_or_new_slice(group.foreign, Slice(previous.foreign) if previous else EMPTY).objects,
-        mislabelled=frozenset(live.id for live in group.mislabelled),
+        mislabelled=frozenset(live.id for live in group.mislabelled) if group.mislabelled else NONE_MISLABELLED,
         incomplete=shared.incomplete,
         references=shared.references,
         unserved=shared.unserved,

@@ -272,12 +272,17 @@ def _graph(given: SetInput, parts: tuple[Part, ...], computed: Mapping[str, Reso
 
 def _observe_replica(given: SetInput, index: int, taken: frozenset[str], limit: GrowthLimit | None = None) -> ReplicaState:
     lives = given.observed.slice(str(index))
-    facts = (given.template, lives, given.configuration, taken)
+    facts, key = (given.template, lives, given.configuration, taken), ("state", index, limit is not None)
 
     def make() -> ReplicaState:
-        return observe_replica(given.template, index, lives, taken, given.configuration, given.now, limit)
+        before = given.memo.last(key)
+        return observe_replica(given.template, index, lives, taken, given.configuration, given.now, limit, before)
 
-    return given.memo.recall_until(("state", index, limit is not None), facts, given.now, make, lambda state: state.until)
+    return given.memo.recall_until(key, facts, given.now, make, _expiry)
+
+
+def _expiry(state: ReplicaState) -> datetime | None:
+    return state.until
 
 
 def _desired_replica(

@@ -22,9 +22,9 @@ from resources.children import absence, podgang, resource_claim, scheduler_gang
 from resources.children.child_kind import ChildTable
 from resources.domains import replica_domains
 from resources.domains.replica_domains import ReplicaDomains
-from resources.lifecycle.availability import breached_since, completed_count, ready_count
+from resources.lifecycle.availability import breached_since
 from resources.lifecycle.deadline import stalled_updates
-from resources.lifecycle.rollout import POSTPONED, UNACCEPTED, UpdateAllowance, UpdateStage, is_outdated_pod, needs_update, removals, stage
+from resources.lifecycle.rollout import POSTPONED, UNACCEPTED, UpdateAllowance, UpdateStage, needs_update, removals, stage
 from resources.lifecycle.termination import Termination, terminations
 from resources.lifecycle.vacating import with_vacated
 from resources.model.gang_scheduling import GangBlockers
@@ -71,13 +71,8 @@ class ReplicaState(Struct, frozen=True, eq=False):
     """What is said about each of its objects that asks for more than the limits allow."""
     unanswered: Verdict[frozenset[str]]
     """The PodGangs of which the scheduler has said nothing for too long."""
-    deadline: datetime | None
-    """When the next deadline of an update passes; None: none does."""
-
-    @property
-    def until(self) -> datetime | None:
-        """When it is another state although nothing is observed; None: never."""
-        return earliest((self.terminations.until, self.unanswered.until, self.deadline))
+    until: datetime | None
+    """When it is another state although nothing is observed; None: never."""
 
 
 class ReplicaTurn(Struct, frozen=True):
@@ -104,18 +99,19 @@ def observe_replica(
     configuration: Configuration,
     now: datetime,
     limit: GrowthLimit | None = None,
+    before: ReplicaState | None = None,
 ) -> ReplicaState:
     """The state of the replica with that index, valid until `until`. `taken` are pod names of foreign objects.
 
-    `limit`: as for `view_of`.
+    `limit`: as for `view_of`. `before`: its state in an earlier pass; None if there was none.
     """
-    view = view_of(template, index, lives, taken, configuration, limit)
+    view = view_of(template, index, lives, taken, configuration, limit, before.view if before is not None else None)
     pods = sum(clique.replicas for clique in view.cliques)
     limited = () if limit is not None else tuple(_limited(view))
     unanswered = scheduler_gang.unanswered(view, now)
     due, stalled = terminations(view, template.termination_delay, now), stalled_updates(view, now)
     view = replace(view, stalled=stalled.value) if stalled.value else view
-    return ReplicaState(view, stage(view), due, pods, limited, unanswered, stalled.until)
+    return ReplicaState(view, stage(view), due, pods, limited, unanswered, earliest((due.until, unanswered.until, stalled.until)))
 
 
 def _limited(view: View) -> Iterator[str]:
@@ -265,7 +261,7 @@ def _gangs_pending(view: View) -> Iterator[Wait]:
 
 
 def _pods_pending(clique: CliqueView) -> Iterator[Wait]:
-    ready, completed = ready_count(clique), completed_count(clique)
+    ready, completed = clique.ready, clique.completed
     if ready + completed < clique.replicas:
         reason = why_not_ready(clique.assignment.kept)
         counts = f"{ready} of {clique.replicas} pods ready" + (f", {completed} completed" if completed else "")
@@ -274,7 +270,7 @@ def _pods_pending(clique: CliqueView) -> Iterator[Wait]:
 
 
 def _update_pending(clique: CliqueView, removals: Removals) -> Iterator[Wait]:
-    outdated = [pod for pod in clique.assignment.kept if is_outdated_pod(clique, pod) and pod.name not in removals.pods]
+    outdated = [pod for pod in clique.outdated_pods if pod.name not in removals.pods]
     if outdated or clique.outdated:
         why = f"{len(outdated)} of {clique.replicas} pods are outdated: {removals.postponed_because}"
         yield Wait(clique.id, why, reason=removals.postponed_by)

@@ -28,29 +28,14 @@ class BreachState(Struct, frozen=True):
     message: str
 
 
-def ready_count(clique: CliqueView) -> int:
-    """The number of ready pods, including terminating ones."""
-    return sum(pod.ready for pod in clique.pods)
-
-
-def completed_count(clique: CliqueView) -> int:
-    """The number of pods that have completed, including terminating ones. They are never ready again, and are no breach."""
-    return sum(pod.completed for pod in clique.pods)
-
-
-def scheduled_count(clique: CliqueView) -> int:
-    """The number of scheduled pods, including terminating ones."""
-    return sum(pod.scheduled for pod in clique.pods)
-
-
 def has_minimum_scheduled(clique: CliqueView) -> bool:
     """Whether at least minAvailable pods are scheduled."""
-    return scheduled_count(clique) >= clique.clique.min_available
+    return clique.scheduled >= clique.clique.min_available
 
 
 def has_minimum_ready(clique: CliqueView) -> bool:
     """Whether the clique exists, is not being deleted, and has at least minAvailable ready pods."""
-    return clique.live is not None and not clique.terminating and ready_count(clique) >= clique.clique.min_available
+    return clique.live is not None and not clique.terminating and clique.ready >= clique.clique.min_available
 
 
 def breach_state(clique: CliqueView) -> BreachState:
@@ -61,7 +46,7 @@ def breach_state(clique: CliqueView) -> BreachState:
     A scheduled pod is healthy unless it is `failing` or `unready`; while it pulls images or runs init containers it is healthy, and when it
     has completed.
     """
-    minimum, scheduled = min(clique.clique.min_available, clique.replicas), scheduled_count(clique)
+    minimum, scheduled = min(clique.clique.min_available, clique.replicas), clique.scheduled
     if scheduled < minimum:
         return BreachState(True, "ScheduledReplicasBelowMinAvailable", f"Scheduled replicas ({scheduled}) below MinAvailable ({minimum})")
     healthy = scheduled - sum(pod.failing or pod.unready for pod in clique.pods)

@@ -120,7 +120,7 @@ def _replaced_cliques(view: View) -> list[CliqueView]:
 
 def _replaced_pods(clique: CliqueView) -> Sequence[PodFacts]:
     """The serving pods of a clique that the update replaces."""
-    return clique.assignment.kept if clique.group is not None else _outdated_pods(clique)
+    return clique.assignment.kept if clique.group is not None else clique.outdated_pods
 
 
 def current_replica(stages: Sequence[UpdateStage], last: int | None) -> int | None:
@@ -162,7 +162,7 @@ def needs_update(clique: CliqueView) -> bool:
 
 def is_outdated(clique: CliqueView) -> bool:
     """Whether the clique, or one of its serving pods, was created from another template, with any update strategy."""
-    return clique.outdated or any(is_outdated_pod(clique, pod) for pod in clique.assignment.kept)
+    return clique.outdated or bool(clique.outdated_pods)
 
 
 def is_outdated_pod(clique: CliqueView, pod: PodFacts) -> bool:
@@ -197,7 +197,7 @@ def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Rem
     pods = {
         pod.name: _because(f"the template has changed, and the pod {'has completed' if pod.completed else 'is not ready'}")
         for clique in _standalone(view)
-        for pod in _outdated_pods(clique)
+        for pod in clique.outdated_pods
         if not pod.ready
     }
     broken = [unit for units in _group_replicas(view) for unit in units if _is_outdated_unit(unit) and not _is_ready(unit)]
@@ -230,7 +230,7 @@ def _ready_units(view: View, allowance: UpdateAllowance) -> Iterator[Removals]:
     """The ready outdated units of each clique and group that may be deleted, in the order in which these are updated."""
     is_more = allowance is UpdateAllowance.MORE
     for clique in _standalone(view):
-        pods = [pod for pod in _outdated_pods(clique) if pod.ready and _can_be_created_again(view, clique)]
+        pods = [pod for pod in clique.outdated_pods if pod.ready and _can_be_created_again(view, clique)]
         if pods and (not is_more or is_in_transition(clique)) and (spared := _spared_pods(clique)):
             oldest = sorted(pods, key=lambda pod: (pod.live.created_at, pod.name))[:spared]
             because = _because("the template has changed")
@@ -307,10 +307,6 @@ def _can_spare_one(ready: int, replicas: int, minimum: int) -> bool:
 
 def _standalone(view: View) -> Iterator[CliqueView]:
     return (clique for clique in view.cliques if clique.group is None and not clique.terminating and not clique.on_delete)
-
-
-def _outdated_pods(clique: CliqueView) -> list[PodFacts]:
-    return [pod for pod in clique.assignment.kept if is_outdated_pod(clique, pod)]
 
 
 def _group_replicas(view: View) -> Iterator[Sequence[GroupReplica]]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from engine.conditions import is_true
 from engine.ids import ResourceId
 from engine.reason import Because, Reason
-from resources.lifecycle.availability import INITIALIZED, scheduled_count, was_ever_scheduled
+from resources.lifecycle.availability import INITIALIZED, was_ever_scheduled
 from resources.lifecycle.rollout import UpdateAllowance, is_in_transition, needs_update
 from resources.lifecycle.termination import Termination
 from resources.model.domain import Domain
@@ -92,7 +92,7 @@ def _cannot_start(view: View, clique: CliqueView) -> bool:
     """
     if clique.live is None or clique.terminating or not clique.replicas or not _is_needed(view, clique):
         return False
-    if scheduled_count(clique) < clique.clique.min_available:
+    if clique.scheduled < clique.clique.min_available:
         return not was_ever_scheduled(clique.live)
     return all(pod.node and pod.phase == "Pending" and not (pod.failing or pod.unready) for pod in clique.pods)
 

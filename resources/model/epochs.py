@@ -52,6 +52,8 @@ class EpochSigns(Struct, frozen=True):
 _Refusal = tuple[str, str]
 """Why nothing may be done, and what to do about it."""
 NO_SIGNS: Final = EpochSigns()
+SIGNS: Final = "epochs"
+"""The name under which a part remembers its signs."""
 NO_PLACEMENT: Final = LabelsAndAnnotations()
 
 
@@ -61,7 +63,8 @@ def epoch_objection(observed: Observed, configuration: Configuration, *, is_allo
     None if there is no sign of them, or if the set may be taken over. `is_allowed`: whether its graph says so.
     """
     conditions = mappings(mapping(observed.root.body.get("status")).get("conditions"))
-    signs = [sign for part in observed.slices.values() if (sign := signs_of(observed.root.id, part)) is not NO_SIGNS]
+    make = partial(_signs, observed.root.id)
+    signs = [sign for part in observed.slices.values() if (sign := part.index(SIGNS, make)) is not NO_SIGNS]
     if not signs and find(conditions, MIGRATION) is None:
         return None
     refusal = _under_way(signs, is_migrating=is_true(conditions, MIGRATION))
@@ -112,7 +115,7 @@ def allows_take_over(body: Body) -> bool:
 
 def signs_of(root: ResourceId, part: Slice) -> EpochSigns:
     """The signs of epochs in one part of a set, which remembers them; always the same object if there are none."""
-    return part.index("epochs", partial(_signs, root))
+    return part.index(SIGNS, partial(_signs, root))
 
 
 def _signs(root: ResourceId, part: Slice) -> EpochSigns:

@@ -51,6 +51,8 @@ class PodFacts(Struct, frozen=True, eq=False):
     """Whether it is not ready, not failing, and one of its containers has started and is not ready."""
     restarts_always: bool
     """Whether its restart policy is Always."""
+    hash: str
+    """The hash of the template it was created from; empty if it has no such label."""
     reason: str
     """Why it is not scheduled or why a container waits, in the cluster's words; empty if neither applies."""
 
@@ -79,11 +81,6 @@ class PodFacts(Struct, frozen=True, eq=False):
         """Whether it occupies its index: it is neither terminating nor ended."""
         return not self.terminating and not self.ended
 
-    @property
-    def hash(self) -> str:
-        """The hash of the template it was created from; empty if it has no such label."""
-        return self.live.labels.get(labels.TEMPLATE_HASH, "")
-
 
 def facts_of(live: Live) -> PodFacts:
     """The facts of a live pod."""
@@ -111,6 +108,7 @@ def facts_of(live: Live) -> PodFacts:
         failing=failing,
         unready=not ready and not failing and started,
         restarts_always=spec.get("restartPolicy", "Always") == "Always",
+        hash=live.labels.get(labels.TEMPLATE_HASH, ""),
         reason=_reason(scheduled, all_containers),
     )
 

@@ -1,6 +1,6 @@
 """View: one replica of a set, desired and observed, with everything that its parts are computed from."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -49,12 +49,20 @@ class CliqueView(Struct, frozen=True, eq=False):
     """The desired number of pods (`desired_replicas`)."""
     pods: tuple[PodFacts, ...]
     """Its live pods."""
+    ready: int
+    """The number of ready pods, including terminating ones."""
+    scheduled: int
+    """The number of scheduled pods, including terminating ones."""
+    completed: int
+    """The number of pods that have completed, including terminating ones. They are never ready again, and are no breach."""
     assignment: PodAssignment
     """Which of its pods are kept or deleted, and which are created."""
     on_delete: bool
     """Whether the update strategy is OnDelete: outdated pods are replaced only after somebody deletes them."""
     adopted: bool
     """Whether the template is equal although its hash label is missing or of another operator: it and its pods get new hash labels."""
+    outdated_pods: tuple[PodFacts, ...]
+    """Those of the pods it keeps that were created from another template than the current one."""
 
     @property
     def name(self) -> str:
@@ -83,9 +91,14 @@ class CliqueView(Struct, frozen=True, eq=False):
 
     def is_current(self, pod: PodFacts) -> bool:
         """Whether a pod was created from the current template, whichever operator wrote its hash; without a hash its contents decide."""
-        if not pod.hash:
-            return is_created_from(pod.live.body, template_spec(self.clique, self.group.group if self.group else None))
-        return pod.hash == self.clique.hash or (self.adopted and pod.hash == self.live_hash)
+        return _is_current(pod, self.clique, self.group, self.live_hash if self.adopted else "")
+
+
+def _is_current(pod: PodFacts, clique: Clique, group: "GroupView | None", adopted_hash: str) -> bool:
+    """Whether a pod was created from the current template of a clique. `adopted_hash`: another hash of the same template; empty: none."""
+    if not pod.hash:
+        return is_created_from(pod.live.body, template_spec(clique, group.group if group else None))
+    return pod.hash in (clique.hash, adopted_hash)
 
 
 class GroupView(Struct, frozen=True, eq=False):
@@ -245,13 +258,15 @@ def view_of(
     taken: Collection[str],
     configuration: Configuration,
     limit: GrowthLimit | None = None,
+    before: View | None = None,
 ) -> View:
     """The replica with this index, desired and observed. `taken` are pod names that foreign objects use.
 
-    `limit`: how far its objects may grow; None: as far as the limits of the configuration allow it for one object.
+    `limit`: how far its objects may grow; None: as far as the limits of the configuration allow it for one object. `before`: what it was
+    when it was last observed, which has the facts of the pods that have not changed.
     """
     limit = limit or growth_limit_of(configuration.limits.of_set)
-    builder = _ViewBuilder(template, index, lives, taken, _pods_by_clique(lives), limit)
+    builder = _ViewBuilder(template, index, lives, taken, _pods_by_clique(lives, before.cliques if before is not None else ()), limit)
     groups = tuple(builder.group(group) for group in template.groups)
     standalone = [builder.standalone(clique) for clique in template.standalone]
     members = [builder.member(group, j, clique) for group in groups for j in range(group.replicas) for clique in group.group.cliques]
@@ -259,13 +274,14 @@ def view_of(
     return View(template, index, lives, configuration, groups, cliques, tuple(builder.gangs(groups, cliques)))
 
 
-def _pods_by_clique(lives: Slice) -> dict[str, list[PodFacts]]:
-    """The live pods by the uid of the PodClique that controls them."""
+def _pods_by_clique(lives: Slice, before: Iterable[CliqueView]) -> dict[str, list[PodFacts]]:
+    """The live pods by the uid of the PodClique that controls them. The facts of those that have not changed are those from `before`."""
+    known = {pod.live: pod for clique in before for pod in clique.pods}
     pods: dict[str, list[PodFacts]] = {}
     for live in lives.of("Pod"):
         owner = live.controller
         if owner is not None:
-            pods.setdefault(owner.uid, []).append(facts_of(live))
+            pods.setdefault(owner.uid, []).append(known.get(live) or facts_of(live))
     return pods
 
 
@@ -314,8 +330,26 @@ class _ViewBuilder(Struct, frozen=True, eq=False):
         adopted = live is not None and (
             has_lost_hash(live, clique, (pod.hash for pod in pods)) or is_adopted(live, clique, is_member=is_member, requests=requests)
         )
+        adopted_hash = live.labels.get(labels.TEMPLATE_HASH, "") if live is not None and adopted else ""
+        outdated = tuple(pod for pod in assignment.kept if not _is_current(pod, clique, group, adopted_hash))
         return CliqueView(
-            id, clique, owner, gang, base_gang, group, replica, live, replicas, pods, assignment, self.template.on_delete, adopted
+            id=id,
+            clique=clique,
+            owner=owner,
+            gang=gang,
+            base_gang=base_gang,
+            group=group,
+            group_replica=replica,
+            live=live,
+            replicas=replicas,
+            pods=pods,
+            ready=sum([pod.ready for pod in pods]),
+            scheduled=sum([pod.scheduled for pod in pods]),
+            completed=sum([pod.completed for pod in pods]),
+            assignment=assignment,
+            on_delete=self.template.on_delete,
+            adopted=adopted,
+            outdated_pods=outdated,
         )
 
     def gangs(self, groups: tuple[GroupView, ...], cliques: tuple[CliqueView, ...]) -> Iterator[GangView]:
@@ -367,7 +401,7 @@ def group_replicas(live: Live | None, group: Group, name: str, part: Slice, limi
 
 def is_scheduled(gang: GangView) -> bool:
     """Whether every pod group of the gang has its minimum of scheduled pods."""
-    return all(clique is not None and sum(pod.scheduled for pod in clique.pods) >= minimum for _, minimum, clique in gang.groups)
+    return all(clique is not None and clique.scheduled >= minimum for _, minimum, clique in gang.groups)
 
 
 def part_key(root: ResourceId, id: ResourceId) -> str:

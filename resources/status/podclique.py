@@ -13,8 +13,6 @@ from resources.lifecycle.availability import (
     breach_state,
     has_minimum_ready,
     is_provisional,
-    ready_count,
-    scheduled_count,
 )
 from resources.lifecycle.rollout import is_outdated
 from resources.model.pod_facts import PodFacts
@@ -31,8 +29,8 @@ def of(view: View, clique: CliqueView) -> Body | None:
     target = progress["podTemplateHash"] if progress else clique.hash
     body: dict[str, Any] = {
         "replicas": sum(not pod.terminating for pod in clique.pods),
-        "readyReplicas": ready_count(clique),
-        "scheduledReplicas": scheduled_count(clique),
+        "readyReplicas": clique.ready,
+        "scheduledReplicas": clique.scheduled,
         "scheduleGatedReplicas": sum(pod.scheduling_gated for pod in clique.pods),
         "updatedReplicas": count_of_template(clique, target),
     }
@@ -96,7 +94,7 @@ def is_updated(clique: CliqueView) -> bool:
 
 
 def _scheduled(clique: CliqueView, at: Any) -> dict[str, Any]:
-    minimum, scheduled = clique.clique.min_available, scheduled_count(clique)
+    minimum, scheduled = clique.clique.min_available, clique.scheduled
     counts = f"expected at least: {minimum}, found: {scheduled}"
     if scheduled >= minimum:
         return condition(SCHEDULED, True, "SufficientScheduledPods", f"Sufficient scheduled pods found. {counts}", at=at)

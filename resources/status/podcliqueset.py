@@ -13,7 +13,7 @@ from engine.reason import Reason
 from engine.report.printable import clipped
 from engine.resource import NOW, Body
 from resources.base import labels
-from resources.lifecycle.availability import completed_count, has_minimum_ready
+from resources.lifecycle.availability import has_minimum_ready
 from resources.lifecycle.update_gate import REFUSED, refusal_conditions
 from resources.model import membership, topology
 from resources.model.gang_scheduling import UNSCHEDULED
@@ -77,7 +77,7 @@ def summary(view: View, complete: bool) -> ReplicaSummary:
 
 
 def _has_completed(view: View) -> bool:
-    counts = [(len(clique.pods), completed_count(clique)) for clique in view.cliques]
+    counts = [(len(clique.pods), clique.completed) for clique in view.cliques]
     return any(count for count, _ in counts) and all(count == completed for count, completed in counts)
 
 

@@ -43,9 +43,7 @@ def phase(gang: GangView) -> str:
     pods = [pod for clique in gang.cliques for pod in clique.pods]
     if pods and all(pod.completed for pod in pods):
         return "Succeeded"
-    is_ready = all(
-        clique is not None and sum(pod.ready or pod.completed for pod in clique.pods) >= minimum for _, minimum, clique in gang.groups
-    )
+    is_ready = all(clique is not None and clique.ready + clique.completed >= minimum for _, minimum, clique in gang.groups)
     return "Running" if is_ready else "Starting"
 
 

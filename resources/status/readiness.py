@@ -10,7 +10,6 @@ from engine.health import Obstacle, Readiness
 from engine.plan import Alarm
 from engine.report.printable import clipped
 from resources.base.fields import mapping, mappings
-from resources.lifecycle.availability import completed_count, ready_count
 from resources.model.pod_facts import CRASH_LOOP, IMAGE, PodFacts
 from resources.model.view import CliqueView, GroupView, View
 from resources.status.update import LATE
@@ -56,7 +55,7 @@ def _serves(clique: CliqueView) -> bool:
     One that is scaled below its minimum needs all its pods.
     """
     needed = min(clique.clique.min_available, clique.replicas)
-    return clique.live is not None and not clique.terminating and ready_count(clique) + completed_count(clique) >= needed
+    return clique.live is not None and not clique.terminating and clique.ready + clique.completed >= needed
 
 
 def _word(pod: PodFacts) -> str:

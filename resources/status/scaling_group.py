@@ -104,10 +104,7 @@ def is_updated(members: Sequence[CliqueView]) -> bool:
 def is_current(replicas: Sequence[Sequence[CliqueView]]) -> bool:
     """Whether every clique of these replicas exists and, with its serving pods, was created from the current template, ready or not."""
     return all(
-        clique.live is not None
-        and not clique.terminating
-        and clique.hash == clique.clique.hash
-        and all(clique.is_current(pod) for pod in clique.assignment.kept)
+        clique.live is not None and not clique.terminating and clique.hash == clique.clique.hash and not clique.outdated_pods
         for members in replicas
         for clique in members
     )

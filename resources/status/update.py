@@ -92,7 +92,7 @@ def of_clique(view: View, clique: CliqueView, known: Mapping[str, Any] | None) -
 
 def _selected_pods(view: View, clique: CliqueView, known: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The ready pod that is being replaced and those replaced before. A pod is named when it is selected or while it terminates."""
-    selected = [pod.name for pod in clique.assignment.kept if pod.ready and is_outdated_pod(clique, pod) and pod.name in view.removals.pods]
+    selected = [pod.name for pod in clique.outdated_pods if pod.ready and pod.name in view.removals.pods]
     terminating = [pod.name for pod in clique.assignment.terminating if is_outdated_pod(clique, pod)]
     return _selection((known or {}).get("readyPodsSelectedToUpdate"), [*selected, *terminating])
 
