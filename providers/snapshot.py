@@ -20,6 +20,7 @@ from engine.resource import Body
 from engine.runtime.provider import Observation, Scope, TakenNames
 from providers.documents import Document, plain_value, read_documents
 from resources.base.fields import mapping
+from resources.base.kinds import unread
 
 MAX_BYTES = 1 << 30
 """The largest snapshot that is read: one of a hundred thousand pods is smaller."""
@@ -205,13 +206,14 @@ class Snapshot:
     recorded_at: str = field(default="", kw_only=True)
     """The file."""
     unserved: frozenset[str] = field(default=frozenset(), kw_only=True)
-    """Keys of the kinds that the cluster did not serve, as far as the file says so."""
+    """Keys of the kinds that the cluster did not serve, or not in their own version (`unread`), as far as the file says so."""
     incomplete: Mapping[str, Unlisted] = field(default_factory=dict, kw_only=True)
     """Keys of the kinds that could not be listed completely -> why, as far as the file says so."""
 
     async def observe(self, scope: Scope) -> Observation:
         """What listing the cluster returned when the snapshot was taken, as far as the file contains it."""
-        in_scope = {kind.key for kind in (*scope.roots, *scope.children, *scope.references)}
+        kinds = (*scope.roots, *scope.children, *scope.references)
+        in_scope = {kind.key for kind in kinds} | {unread(kind) for kind in kinds}
         selected = [live for live in self.lives if not scope.namespaces or live.id.namespace in ("", *scope.namespaces)]
         return Observation(
             tuple(live for live in selected if is_of(live, scope.roots)),

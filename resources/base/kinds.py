@@ -46,7 +46,12 @@ DYNAMO_GRAPH: Final = Kind("nvidia.com", "v1alpha1", "DynamoGraphDeployment", "d
 DYNAMO_GRAPH_V1BETA1: Final = Kind("nvidia.com", "v1beta1", "DynamoGraphDeployment", "dynamographdeployments", status=True)
 """The same kind in its newer version. The engine reads and writes the version that it can list first."""
 SCALING_ADAPTER: Final = Kind(
-    "nvidia.com", "v1alpha1", "DynamoGraphDeploymentScalingAdapter", "dynamographdeploymentscalingadapters", status=True
+    "nvidia.com",
+    "v1alpha1",
+    "DynamoGraphDeploymentScalingAdapter",
+    "dynamographdeploymentscalingadapters",
+    status=True,
+    newer=("v1beta1",),
 )
 """The number of replicas of a service of a graph, for autoscalers."""
 LEADER_WORKER_SET: Final = Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", status=True)

@@ -103,7 +103,7 @@ def _own_crds(installation: Installation, defined: Iterable[Kind]) -> Iterator[C
         if why := installation.apis.why_unknown(kind):
             yield unknown(level, subject, why)
         else:
-            versions = (kind, *kinds.NEWER.get(kind, ()))
+            versions = (kind, *kinds.newer(kind))
             served = [each.version for each in versions if installation.apis.serves(each)]
             fault = "" if served else f"{kind.version} is not served"
             yield judged(level, subject, fault, f"{' and '.join(served)} is served", INSTALL)

@@ -19,9 +19,11 @@ from resources.base.kinds import (
     POD,
     PODCLIQUESET,
     RESOURCE_CLAIM_TEMPLATE,
+    SCALING_ADAPTER,
     SECRET,
     TOPOLOGY_BINDING,
     VOLCANO_QUEUE,
+    unread,
 )
 
 TEXT = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
@@ -178,13 +180,13 @@ async def test_references_are_listed_whatever_their_labels(tmp_path: Path) -> No
 @pytest.mark.anyio
 async def test_it_knows_which_kinds_the_cluster_did_not_serve(tmp_path: Path) -> None:
     file = tmp_path / "snapshot.yaml"
-    file.write_text("".join(snapshot_documents([live(body("Pod", "p"))], {KAI_QUEUE.key, "Elsewhere"})))
+    file.write_text("".join(snapshot_documents([live(body("Pod", "p"))], {KAI_QUEUE.key, unread(SCALING_ADAPTER), "Elsewhere"})))
     snapshot = read(file)
 
-    observation = await snapshot.observe(Scope((PODCLIQUESET,), (POD,), "", references=(KAI_QUEUE, VOLCANO_QUEUE)))
+    observation = await snapshot.observe(Scope((PODCLIQUESET,), (POD, SCALING_ADAPTER), "", references=(KAI_QUEUE, VOLCANO_QUEUE)))
 
     assert [one.id.name for one in snapshot.lives] == ["p"]
-    assert observation.unserved == {KAI_QUEUE.key}
+    assert observation.unserved == {KAI_QUEUE.key, unread(SCALING_ADAPTER)}
     assert [await snapshot.serves(kind) for kind in (KAI_QUEUE, VOLCANO_QUEUE)] == [False, True]
 
 

@@ -17,6 +17,8 @@ from tests.stories.test_graph_orchestrators import notes
 pytestmark = pytest.mark.anyio
 
 ADAPTER = kinds.SCALING_ADAPTER
+NEWER = kinds.newer(ADAPTER)[0]
+CRD_NAME = f"{ADAPTER.plural}.{ADAPTER.group}"
 ON = {"scalingAdapter": {"enabled": True}}
 OLDER = {POD_FORM: "5"}
 
@@ -163,6 +165,40 @@ async def test_an_adapter_that_somebody_applied_counts_and_stays_as_it_is() -> N
         assert "chat-decode is not the graph's own" in notes(report)
 
 
+@pytest.mark.parametrize("path", PATHS)
+async def test_adapters_are_read_and_written_in_the_version_that_is_served(path: str) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        await serve_only_newer(cluster)
+
+        report = await cluster.sync(manifests=[made(path)])
+
+        assert report.ending is Ending.DONE and "no adapter is made" not in notes(report)
+        adapter = cluster.there(NEWER)["chat-decode"]
+        assert adapter["apiVersion"] == "nvidia.com/v1beta1"
+        assert adapter["spec"] == {"replicas": 2, "dgdRef": {"name": "chat", "componentName": "decode"}}
+        assert adapter["status"]["replicas"] == 2
+
+        await cluster.scale(NEWER, "chat-decode", 3)
+        assert (await cluster.sync(manifests=[made(path)])).ending is Ending.DONE
+        assert pods(cluster) == {"decode": 6, "prefill": 2}
+        again = await cluster.sync(manifests=[made(path)])
+        assert [result for result in again.results if result.operation.id.kind == ADAPTER.name] == []
+
+        await cluster.delete(kinds.DYNAMO_GRAPH, "chat")
+        await cluster.sync()
+        assert cluster.there(NEWER) == {}
+
+
+async def test_where_adapters_are_not_served_in_any_version_the_definition_is_asked_for() -> None:
+    async with stage() as cluster:
+        await cluster.kubectl.delete(kinds.CRD, "", CRD_NAME)
+        await cluster.clock.advance(5)
+
+        noted = notes(await cluster.sync(manifests=[made("grove")]))
+
+        assert f"the cluster does not serve {ADAPTER.name}; apply `engine manifests crds`" in noted
+
+
 async def test_a_scaled_adapter_is_previewed_as_what_it_changes() -> None:
     async with stage() as cluster:
         await cluster.sync(manifests=[made("grove")])
@@ -172,6 +208,20 @@ async def test_a_scaled_adapter_is_previewed_as_what_it_changes() -> None:
 
         scaled = [operation for plan in plans for operation in plan.operations if isinstance(operation, Scale)]
         assert [(each.id.name, each.replicas) for each in scaled] == [("chat-0-decode", 3)]
+
+
+async def serve_only_newer(cluster: Stage) -> None:
+    """The cluster serves adapters in v1beta1 only, where the service has another field."""
+    crd: Any = await cluster.kubectl.get(kinds.CRD, "", CRD_NAME)
+    (version,) = crd["spec"]["versions"]
+    reference = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["dgdRef"]
+    reference["properties"]["componentName"] = reference["properties"].pop("serviceName")
+    reference["required"] = ["name", "componentName"]
+    await cluster.kubectl.delete(kinds.CRD, "", CRD_NAME)
+    await cluster.clock.advance(5)
+    spec = {**crd["spec"], "versions": [{**version, "name": NEWER.version}]}
+    await cluster.kubectl.create(kinds.CRD, "", {**crd, "metadata": {"name": CRD_NAME}, "spec": spec})
+    await cluster.clock.advance(5)
 
 
 async def put(cluster: Stage, kind: Kind, body: dict[str, Any]) -> None:

@@ -23,6 +23,8 @@ from resources.dynamo.objects.service import service_name
 from resources.ports.configuration import ONLY
 
 POLICY: Final = Policy(seeded=(("spec", "replicas"),))
+SERVICE_FIELDS: Final = {"v1alpha1": "serviceName", "v1beta1": "componentName"}
+"""Version of the kind -> the field of `dgdRef` that has the name of the service."""
 
 
 def is_adapted(graph: InferenceGraph, service: GraphService) -> bool:
@@ -86,21 +88,16 @@ def adapter_notes(observed: Observed, graph: InferenceGraph, orchestrator: Orche
 def _adapter(
     observed: Observed, graph: InferenceGraph, service: GraphService, state: ServiceState | None, orchestrator: Orchestrator
 ) -> Want:
-    id = adapter_id(graph, service)
-    body = manifest(
-        kinds.SCALING_ADAPTER,
-        graph.namespace,
-        id.name,
-        {GRAPH_NAME: graph.name, COMPONENT: service.name, **own_labels(graph)},
-        spec={"replicas": _first_number(observed, graph, service, orchestrator), "dgdRef": _reference(graph, service)},
-    )
+    id, kind = adapter_id(graph, service), kinds.SCALING_ADAPTER
+    if kinds.unread(kind) in observed.unserved:
+        kind = kinds.newer(kind)[0]
+    keys = {GRAPH_NAME: graph.name, COMPONENT: service.name, **own_labels(graph)}
+    reference = {"name": graph.name, SERVICE_FIELDS[kind.version]: service.name}
+    spec = {"replicas": _first_number(observed, graph, service, orchestrator), "dgdRef": reference}
+    body = manifest(kind, graph.namespace, id.name, keys, spec=spec)
     live = observed.slice(ONLY).objects.get(id)
     status = _status(live, state.replicas if state is not None else 0, _selector(graph, service, orchestrator))
     return Want(id, f"replicas of {service.name}", (graph.owner,), body=body, policy=POLICY, status=status)
-
-
-def _reference(graph: InferenceGraph, service: GraphService) -> dict[str, str]:
-    return {"name": graph.name, "serviceName": service.name}
 
 
 def _status(live: Live | None, replicas: int, selector: str) -> Body:
@@ -145,11 +142,11 @@ def _whole(live: Live | None) -> int | None:
 
 
 def _is_foreign(observed: Observed, graph: InferenceGraph, service: GraphService) -> bool:
-    """Whether the service has an adapter that somebody else applied. It names the service; in v1beta1 in a field of another name."""
+    """Whether the service has an adapter that somebody else applied. It names the service."""
     live = observed.foreign.get(adapter_id(graph, service))
     reference = mapping(get(live.body, ("spec", "dgdRef"))) if live is not None and live.deleting_since is None else {}
-    named = reference.get("serviceName") or reference.get("componentName")
-    return (reference.get("name"), named) == (graph.name, service.name)
+    named = (reference.get(field) for field in SERVICE_FIELDS.values())
+    return (reference.get("name"), next(filter(None, named), None)) == (graph.name, service.name)
 
 
 def _with_replicas(service: GraphService, number: int) -> GraphService:

@@ -85,6 +85,15 @@ def test_each_kind_and_subresource_occurs_once_except_for_the_lease() -> None:
     assert [resource for resource, count in Counter(found).items() if count > 1] == [("leases", "coordination.k8s.io")]
 
 
+@pytest.mark.parametrize("kind", [kinds.DYNAMO_GRAPH, kinds.SCALING_ADAPTER], ids=lambda kind: kind.plural)
+def test_a_kind_that_is_served_in_its_newer_version_alone_is_there(kind: Kind) -> None:
+    (newer,) = kinds.newer(kind)
+    served = ALL.kinds - {(kind.group, kind.version, kind.plural)} | {(newer.group, newer.version, newer.plural)}
+    found = {check.subject: check for check in checks(Installation(ServedApis(served), QueryResults(), ()), {}, ())}
+
+    assert found[f"CRD {kind.plural}.{kind.group}"].finding == "v1beta1 is served"
+
+
 @pytest.mark.parametrize("kind", kinds.DEFINED, ids=lambda kind: kind.plural)
 def test_preflight_fails_without_one_of_our_kinds_unless_workloads_run_without_it(kind: Kind) -> None:
     less = ServedApis(ALL.kinds - {(kind.group, kind.version, kind.plural)})
