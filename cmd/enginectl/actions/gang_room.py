@@ -1,9 +1,11 @@
 """Gang room: says of each gang that waits for room how much of it has room and what is missing, for `engine status` and `engine why`."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Final
 
+from anyio import to_thread
 from msgspec.structs import replace
 
 from engine.forecast.simulation import existing
@@ -14,6 +16,7 @@ from engine.runtime.provider import Provider, ScanningProvider
 from enginectl.actions.facts import FactReader, capacities_and_room
 from enginectl.actions.node_reading import CONFINED
 from resources.base import kinds
+from resources.placement.cluster_room import ClusterRoom
 from resources.placement.gang_room import GangHolders, gang_room
 from resources.ports.checks import Diagnosis
 from resources.ports.configuration import Configuration
@@ -34,10 +37,9 @@ async def waiting_for_room(
     """PodGang -> what it waits for, of the first `MOST` gangs of these sets that the scheduler found no room for.
 
     Nodes and pods are read only if there is one, and which nodes have a place in a domain only if one of its pods claims such a place.
+    What takes long is computed in a worker thread: `engine run` answers others meanwhile.
     """
-    unlisted = unknown_kinds(result.world, configuration)
-    sets = (SetPods.of(observed, unlisted) for observed in result.world.roots if _is_set(observed, roots))
-    gangs = list(islice((gang for pods in sets for gang in waiting_gangs(pods)), MOST))
+    gangs = await to_thread.run_sync(partial(_gangs, result, roots, configuration))
     if not gangs:
         return {}
     if configuration.namespaces:
@@ -55,6 +57,22 @@ async def waiting_for_room(
         return _unchecked(gangs, room.unchecked)
     cluster = replace(room.cluster, slots=dict(slots_in(fabrics, capacities)))
     unread = "; ".join(reader.notices) or _unknown_places(claimed - cluster.slots.keys())
+    return await to_thread.run_sync(partial(_diagnoses, gangs, places, cluster, holders, unread))
+
+
+def _gangs(result: Pass[Configuration], roots: Collection[ResourceId], configuration: Configuration) -> list[WaitingGang]:
+    unlisted = unknown_kinds(result.world, configuration)
+    sets = (SetPods.of(observed, unlisted) for observed in result.world.roots if _is_set(observed, roots))
+    return list(islice((gang for pods in sets for gang in waiting_gangs(pods)), MOST))
+
+
+def _diagnoses(
+    gangs: Sequence[WaitingGang],
+    places: Mapping[ResourceId, Mapping[str, int]],
+    cluster: ClusterRoom,
+    holders: GangHolders,
+    unread: str,
+) -> Mapping[ResourceId, Diagnosis]:
     diagnoses = {}
     for gang in gangs:
         pods = [(pod.body, {kind: count for kind, count in places[pod.id].items() if kind in cluster.slots}) for pod in gang.pods]

@@ -18,6 +18,7 @@ from enginectl.actions.planning import first_pass_of, shown_of_pass, shown_pass
 from enginectl.actions.publishing import Publisher
 from enginectl.actions.reload import reload_of
 from enginectl.base.exit_codes import Exit, MissingRequirement
+from enginectl.output.node_table import Top
 from enginectl.serving.debug import ShownPass
 from enginectl.serving.loop_views import LoopViews
 from enginectl.serving.observability import Observability
@@ -77,7 +78,7 @@ async def run_loop(
             engine = with_events(engine_of(wiring, provider, selection))
             lease = lease_of(wiring, client, purpose_of("run", (), selection), renewal)
             publisher = Publisher(wiring, client, log, namespace=pod_namespace(), shards=count, on_moved=stop.cancel)
-            views = LoopViews(wiring, show, partial(foreseen, wiring, selection), with_pages=with_pages)
+            views = LoopViews(wiring, show, partial(foreseen, wiring, selection), partial(seen_nodes, wiring), with_pages=with_pages)
             endpoints = serving_of(wiring, selection, log, observability, views)
             observability.watch(provider)
             async with endpoints.served(), anyio.create_task_group() as tasks:
@@ -123,6 +124,13 @@ async def foreseen(wiring: Wiring, selection: Selection, current: Pass[Configura
     engine = engine_of(wiring, ReadOnlyProvider(Cluster(client, wiring.clock)), selection)
     seen, _ = await shown_and_facts(wiring, replace(engine, configuration=current.configuration), first_pass_of(current), in_thread=True)
     return shown_to_people(current, seen)
+
+
+async def seen_nodes(wiring: Wiring, current: Pass[Configuration], client: Client, namespace: str, name: str) -> Top:
+    """The nodes of the cluster and who sits on them, as `engine top` shows them. They are read with this client."""
+    from enginectl.actions.top import top_of  # Only for who asks.
+
+    return await top_of(current, ReadOnlyProvider(Cluster(client, wiring.clock)), (name,) if name else (), namespace)
 
 
 def shown_to_people(current: Pass[Configuration], seen: Shown) -> ShownPass:

@@ -118,23 +118,32 @@ def display() -> Iterator[Callable[[Sequence[Line]], None]]:
 async def look(wiring: Wiring, engine: Engine[Configuration], provider: Provider, names: Sequence[str]) -> tuple[Top, list[str]]:
     """What there is now, and those of the names that no set has."""
     current, _ = await first_pass(engine)
-    sets = [each for each in current.world.roots if each.root.id.kind == kinds.PODCLIQUESET.name and is_asked(each, names)]
-    waiting = await waiting_for_room(current, {each.root.id for each in sets}, current.configuration, provider)
+    known = {each.root.id.name for each in sets_of(current)}
+    return await top_of(current, provider, names, wiring.options.namespace), [name for name in names if name not in known]
+
+
+def sets_of(current: Pass[Configuration], names: Sequence[str] = (), namespace: str = "") -> list[Observed]:
+    """The sets of a pass of these names and in that namespace. Empty: any."""
+    sets = (each for each in current.world.roots if each.root.id.kind == kinds.PODCLIQUESET.name)
+    return [each for each in sets if namespace in ("", each.root.id.namespace) and (not names or each.root.id.name in names)]
+
+
+async def top_of(current: Pass[Configuration], provider: Provider, names: Sequence[str] = (), namespace: str = "") -> Top:
+    """The nodes of the cluster of a pass, who sits on them, and the gangs that wait. Nodes and pods are read for this call.
+
+    `names` and `namespace`: only the nodes of these sets; empty: all nodes.
+    """
+    sets = {each.root.id for each in sets_of(current, names, namespace)}
+    waiting = await waiting_for_room(current, sets, current.configuration, provider)
     notes: list[str] = []
     nodes = await _nodes(provider, notes)
     pods = await _pods(provider, current, notes)
     if nodes is not None and (why := current.world.incomplete.get(kinds.TOPOLOGY_BINDING.key)) is not None:
         notes.append(NO_RACKS.format(why=printable(why.text)))
     domains = await _domains(provider, current, notes)
-    shown = of_workloads(_table(pods, nodes, domains, current), names, wiring.options.namespace)
-    unknown = [name for name in names if name not in {each.root.id.name for each in sets}]
+    shown = of_workloads(_table(pods, nodes, domains, current), names, namespace)
     incomplete = {key: why for key, why in current.world.incomplete.items() if key in READ}
-    return Top(shown, tuple(waiting.values()), tuple(notes), unlisted_texts(incomplete)), unknown
-
-
-def is_asked(observed: Observed, names: Sequence[str]) -> bool:
-    """Whether a set is among those that are named; without names all are."""
-    return not names or observed.root.id.name in names
+    return Top(shown, tuple(waiting.values()), tuple(notes), unlisted_texts(incomplete))
 
 
 async def _nodes(provider: Provider, notes: list[str]) -> Sequence[RoomNode] | None:

@@ -38,11 +38,10 @@ def top_lines(top: Top, *, verbose: bool) -> Iterator[Line]:
     """The table, a line for each rack and island above its nodes, then the totals and the gangs that wait."""
     shown = top.table
     if shown.rows:
-        groups = [(title, folded(group) if not verbose else [(row,) for row in group]) for title, group in _groups(shown)]
-        has_domains = any(row.domain for row in shown.rows)
-        headers = (*HEADERS[:-1], DOMAIN, HEADERS[-1]) if has_domains else HEADERS
-        cells_of = [_cells(rows, verbose=verbose, has_domains=has_domains) for _, group in groups for rows in group]
-        head, *cells = table(headers, cells_of)
+        groups = [(title, folded(group) if not verbose else [(row,) for row in group]) for title, group in node_groups(shown)]
+        has_domains = domain_header(shown)
+        rows_of_cells = [cells_of(rows, verbose=verbose, has_domains=has_domains) for _, group in groups for rows in group]
+        head, *cells = table(headers_of(shown), rows_of_cells)
         yield Line(head, "head")
         lines = iter(cells)
         for title, group in groups:
@@ -59,7 +58,17 @@ def top_lines(top: Top, *, verbose: bool) -> Iterator[Line]:
             yield Line(f"         {clipped(diagnosis.advice, MAX_TEXT)}")
 
 
-def _groups(shown: NodeTable) -> Iterator[tuple[str, tuple[NodeRow, ...]]]:
+def domain_header(shown: NodeTable) -> bool:
+    """Whether the table has a column for domains: a node runs a pod of one."""
+    return any(row.domain for row in shown.rows)
+
+
+def headers_of(shown: NodeTable) -> tuple[str, ...]:
+    """The headers of the table, those of the cells of `cells_of`."""
+    return (*HEADERS[:-1], DOMAIN, HEADERS[-1]) if domain_header(shown) else HEADERS
+
+
+def node_groups(shown: NodeTable) -> Iterator[tuple[str, tuple[NodeRow, ...]]]:
     """The nodes of each rack and island, with what stands above them."""
     for place, group in groupby(shown.rows, key=lambda row: (row.rack, row.island)):
         rows = tuple(group)
@@ -75,7 +84,7 @@ def folded(rows: Sequence[NodeRow]) -> list[tuple[NodeRow, ...]]:
     ]
 
 
-def _cells(rows: Sequence[NodeRow], *, verbose: bool, has_domains: bool) -> tuple[str, ...]:
+def cells_of(rows: Sequence[NodeRow], *, has_domains: bool, verbose: bool = False) -> tuple[str, ...]:
     """The cells of one node, or of several that are alike. `has_domains`: whether one of them is for the domain."""
     row, count = rows[0], len(rows)
     texts = occupants_text(row.occupants)

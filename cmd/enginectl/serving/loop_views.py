@@ -10,6 +10,7 @@ from engine.runtime.lease_holder import holder_of
 from engine.runtime.observers import LoopObserver
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Client
+from enginectl.output.node_table import Top
 from enginectl.serving.debug import Show, ShownPass, WhoLeads, debug_routes
 from enginectl.serving.last_pass import LastPass, LoopState
 from enginectl.wiring.configuration import Wiring
@@ -20,17 +21,21 @@ from resources.ports.configuration import Configuration
 
 
 class LoopViews:
-    """The last pass of one loop, and the routes that show it. `foresee` reads with a client. `with_pages`: pages for people too."""
+    """The last pass of one loop, and the routes that show it. `with_pages`: pages for people too.
+
+    `foresee` and `see_nodes` read with a client, when somebody asks, one at a time.
+    """
 
     def __init__(
         self,
         wiring: Wiring,
         show: Show,
         foresee: Callable[[Pass[Configuration], Client], Awaitable[ShownPass]],
+        see_nodes: Callable[[Pass[Configuration], Client, str, str], Awaitable[Top]],
         *,
         with_pages: bool = False,
     ) -> None:
-        self._wiring, self._show, self._foresee, self._with_pages = wiring, show, foresee, with_pages
+        self._wiring, self._show, self._foresee, self._see_nodes, self._with_pages = wiring, show, foresee, see_nodes, with_pages
         self._last = LastPass(wiring.clock)
 
     @property
@@ -44,18 +49,23 @@ class LoopViews:
         def state() -> LoopState:
             return self._last.state
 
-        foreseeing = anyio.Lock()
+        reading = anyio.Lock()
 
         async def foresee(current: Pass[Configuration]) -> ShownPass:
-            async with foreseeing:
+            async with reading:
                 return await self._foresee(current, client)
+
+        async def see_nodes(current: Pass[Configuration], namespace: str, name: str) -> Top:
+            async with reading:
+                return await self._see_nodes(current, client, namespace, name)
 
         who_leads = holder_reader(self._wiring, client)
         routes = debug_routes(state, self._show, foresee, who_leads)
         if self._with_pages:
             from enginectl.serving.page import Sources, page_routes
 
-            routes = {**routes, **page_routes(Sources(state, self._show, foresee, configuration, caches, self._wiring.clock, who_leads))}
+            sources = Sources(state, self._show, foresee, see_nodes, configuration, caches, self._wiring.clock, who_leads)
+            routes = {**routes, **page_routes(sources)}
         return routes
 
 

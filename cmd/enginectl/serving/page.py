@@ -1,22 +1,26 @@
 """Page: the read-only pages of `engine run --ui`: an overview, and one for each set. They show the values of `engine status` and `diff`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import anyio
 from anyio import to_thread
 from msgspec import Struct
 
+from engine.errors import ClusterError
 from engine.report.html.elements import Content, code, element, folded
 from engine.report.html.forecast import assumptions
 from engine.report.html.page import POLICY, page
 from engine.report.html.plan import refusals, report_sections, root_section
+from engine.report.printable import printable
 from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
 from enginectl.output.cluster_status import cluster_status
+from enginectl.output.node_table import Top
 from enginectl.serving import page_tables as tables
 from enginectl.serving.debug import Foresee, ReadState, Show, ShownPass, WhoLeads, asks_for_forecast, narrowed, why_no_plan
 from enginectl.serving.last_pass import LoopState
+from enginectl.serving.nodes_page import nodes_page
 from providers.cache_state import CacheState
 from providers.http.message import HTML, HttpResponse, IncomingRequest, Routes, refusal
 from resources.base.kinds import PODCLIQUESET
@@ -33,6 +37,7 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 SETS: Final = "/sets/"
+NODES: Final = "/top"
 WITH_FORECAST: Final = "?forecast=true#plan"
 """At the end of the path of a page: with what follows the next pass."""
 REFRESH: Final = (5, 3600)
@@ -40,11 +45,13 @@ REFRESH: Final = (5, 3600)
 
 
 class Sources(Struct, frozen=True):
-    """Where the pages get what they show. All of them may be called in any thread, but `foresee`."""
+    """Where the pages get what they show. All of them may be called in any thread, but `foresee` and `see_nodes`."""
 
     state: ReadState
     show: Show
     foresee: Foresee
+    see_nodes: Callable[[Pass[Configuration], str, str], Awaitable[Top]]
+    """Returns the nodes, of the sets of a namespace and name alone if these are not empty: the cluster is read, for this call."""
     configuration: Callable[[], Configuration]
     caches: Callable[[], Sequence[CacheState]]
     clock: Clock
@@ -75,7 +82,18 @@ def page_routes(sources: Sources) -> Routes:
         )
         return html_response(text) if text else refusal(404, "there is no such set", **HEADERS)
 
-    return {("GET", "/"): overview, ("GET", SETS): one_set}
+    async def nodes(request: IncomingRequest) -> HttpResponse:
+        state = sources.state()
+        if state.current is None:
+            return refusal(503, await why_no_plan(state, sources.who_leads), **HEADERS)
+        namespace, name = request.query.get("namespace", ""), request.query.get("name", "")
+        try:
+            top = await sources.see_nodes(state.current, namespace, name)
+        except ClusterError as error:
+            return refusal(503, f"the nodes could not be read: {printable(str(error))}", **HEADERS)
+        return html_response(await to_thread.run_sync(lambda: nodes_page(top, _state_line(state), namespace, name), limiter=limit))
+
+    return {("GET", "/"): overview, ("GET", SETS): one_set, ("GET", NODES): nodes}
 
 
 def html_response(text: str) -> HttpResponse:
@@ -99,6 +117,7 @@ def overview_page(sources: Sources, state: LoopState, foreseen: ShownPass | None
         ("#operations", "operations"),
         ("#kinds", "kinds"),
         ("#plan", "plan"),
+        (NODES, "nodes and GPUs"),
         (f"/{WITH_FORECAST}", "forecast"),
         (PLAN_URL, "plan as JSON"),
     )
@@ -175,6 +194,7 @@ def set_page(sources: Sources, state: LoopState, shown: ShownPass, namespace: st
         element(
             "nav",
             element("a", "all sets", href="/"),
+            element("a", "nodes", href=tables.nodes_path(workload.id)),
             element("a", "forecast", href=f"{tables.set_path(workload.id)}{WITH_FORECAST}"),
             element("a", "plan as JSON", href=tables.plan_path(workload.id)),
             aria_label="Pages",

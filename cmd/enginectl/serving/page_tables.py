@@ -50,7 +50,17 @@ def set_link(id: ResourceId) -> Markup:
 
 def set_path(id: ResourceId) -> str:
     """The path of the page of a set."""
-    return f"/sets/{quote(id.namespace, safe='')}/{quote(id.name, safe='')}"
+    return path_of(id.namespace, id.name)
+
+
+def path_of(namespace: str, name: str) -> str:
+    """The path of the page of the set of that name."""
+    return f"/sets/{quote(namespace, safe='')}/{quote(name, safe='')}"
+
+
+def nodes_path(id: ResourceId) -> str:
+    """The path of the page of the nodes of a set."""
+    return f"/top?namespace={quote(id.namespace, safe='')}&name={quote(id.name, safe='')}"
 
 
 def plan_path(id: ResourceId) -> str:

@@ -42,8 +42,10 @@ details { margin: .3rem 0; } summary { cursor: pointer; } summary h3 { display: 
 .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
 del { color: var(--delete); text-decoration: none; } ins { color: var(--create); text-decoration: none; }
 svg { background: var(--box); max-width: none; } svg text { fill: var(--text); stroke: none; font: 12px ui-monospace, monospace; }
+.bar { background: none; vertical-align: middle; }
 svg rect { fill: var(--page); stroke: var(--line); }
 svg path.edge { stroke: var(--faint); fill: none; } svg marker path { fill: var(--faint); }
+svg rect.used { fill: var(--link); stroke: none; }
 svg text.column { fill: var(--faint); }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 @media print { body { max-width: none; } details:not([open]) > summary { list-style: none; } pre { max-height: none; overflow: visible; }
