@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import compress, repeat
 from operator import is_, is_not
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar
 
 from engine.ids import ResourceId
 
@@ -195,7 +195,8 @@ class Memo:
         stored = self._results.get(key)
         self._used.add(key)
         if stored is not None and (_are_identical(stored[0], facts) or is_equal(stored[0], facts)):
-            return cast(T, stored[1])
+            known: T = stored[1]
+            return known
         result = make()
         self.steps.count += 1
         self._results[key] = (facts, result)

@@ -201,7 +201,8 @@ class Slice:
         """A value derived from these objects, computed by `make` on first access and kept under that name."""
         if name not in self._derived:
             self._derived[name] = make(self)
-        return cast(T, self._derived[name])
+        value: T = self._derived[name]
+        return value
 
 
 def slice_of(lives: Iterable[Live]) -> Slice:

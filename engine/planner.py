@@ -48,10 +48,7 @@ def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str
         return Plan(observed.root.id, deferred=(not_served(observed.root.id, observed.proposal),), notes=desired.notes)
     root, absent, labelled_at = observed.root, _absent_cause(observed), _labelled_at(observed)
     contents = PartContents(desired.graph)
-
-    def planned(part: Part, of_root: RootHealth | None = None) -> PartPlan:
-        return _recalled(part, contents, observed, reads, absent, labelled_at, of_root, memo)
-
+    planned = partial(_recalled, contents=contents, observed=observed, reads=reads, absent=absent, labelled_at=labelled_at, memo=memo)
     parts = (*desired.graph.parts, *_obsolete_parts(desired, observed, memo)) if not desired.problems else desired.graph.parts
     # What is blocked belongs to the health of the root: a part that has more than the root is planned before that is known, and with it.
     first = {part.key: planned(part) for part in parts if len(part.ids) > 1 or root.id not in part.ids}
@@ -123,12 +120,13 @@ def _obsolete_parts(desired: Desired, observed: Observed, memo: Memo) -> Iterabl
 
 def _recalled(
     part: Part,
+    of_root: RootHealth | None = None,
+    *,
     contents: PartContents,
     observed: Observed,
     reads: Mapping[str, frozenset[str]],
     absent: Cause,
     labelled_at: str,
-    of_root: RootHealth | None,
     memo: Memo,
 ) -> PartPlan:
     """The plan of a part, from the memo if nothing that it depends on has changed (`reads` is the same in all passes)."""

@@ -74,6 +74,8 @@ class WatchingCluster:
         self._scope: Scope | None = None
         """The scope that is watched; None: none is."""
         self._feeds: Sequence[Feed] = ()
+        self._versioned: Sequence[LiveStore] = ()
+        """The stores of kinds that are read and written in one of several versions."""
         self._informers: Sequence[Informer[LiveStore]] = ()
         self._changed = anyio.Event()
         self._changes: list[LiveChange | None] = []
@@ -92,6 +94,7 @@ class WatchingCluster:
         self._cluster.register(scope)
         async with self._feeding(scope) as feeds:
             self._scope, self._feeds, self._last, self._doubtful = scope, feeds, None, set()
+            self._versioned = [feed.store for feed in feeds if kinds.newer(feed.store.target.kind)]
             self._history = ObservedChanges()
             try:
                 yield
@@ -192,7 +195,7 @@ class WatchingCluster:
         stores = [feed.store for feed in self._feeds]
         unserved = {feed.store.target.kind.key for feed in self._feeds if not feed.served}
         unserved |= {store.target.kind.key for store in stores if store.kind is not store.target.kind and is_older(store.kind, scope)}
-        unserved |= self._newer_versions(stores)
+        unserved |= self._newer_versions()
         if (later := self._history.later(scope, stores, incomplete, unserved)) is not None:
             return later
         whole = observation(scope, ((store.target.kind, store.lives.values()) for store in stores), incomplete, unserved)
@@ -224,12 +227,11 @@ class WatchingCluster:
         self._doubtful.discard(id)
         return current
 
-    def _newer_versions(self, stores: Sequence[LiveStore]) -> set[str]:
+    def _newer_versions(self) -> set[str]:
         """The kinds that are listed, and therefore written, in a newer version than their own."""
-        versioned = [store for store in stores if kinds.newer(store.target.kind)]
-        for store in versioned:
+        for store in self._versioned:
             self._cluster.use_version(store.kind)
-        return {kinds.unread(store.target.kind) for store in versioned if is_newer(store.kind, store.target.kind)}
+        return {kinds.unread(store.target.kind) for store in self._versioned if is_newer(store.kind, store.target.kind)}
 
     def _stores(self, id: ResourceId) -> list[LiveStore]:
         """The stores in which an object of that id would be."""
