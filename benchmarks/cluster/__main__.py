@@ -3,9 +3,10 @@
     export KUBEBUILDER_ASSETS=$(tests/controlplane/build)
     python -m benchmarks.cluster b1 --set replicas=50
     python -m benchmarks.cluster b1 --gangs
-    python -m benchmarks.cluster b1 --cmd 'other-operator --config FILE' --name other --crds FOLDER
+    python -m benchmarks.cluster b1 --operator 'other=other-operator --config FILE' --crds other=FOLDER
 
-Prints one JSON line for each phase, and at the end the table. A workload that fails is reported; the figures of the others stay.
+Prints one JSON line for each phase, and at the end a page: the table, other operators beside the engine; what was written; the profile.
+A workload that fails is reported; the figures of the others stay.
 """
 
 import argparse
@@ -38,6 +39,7 @@ from tests.controlplane.cluster import ControlPlane, binary, running
 
 CRDS = ROOT / "deploy" / "crds"
 DOCUMENT = ROOT / "docs" / "performance.md"
+RESERVED = (ENGINE, BARE, *WITHOUT_GANGS)
 ADMINISTRATOR = "operator-with-all-rights"
 """The account of other operators."""
 
@@ -46,9 +48,10 @@ ADMINISTRATOR = "operator-with-all-rights"
 class Contender:
     """Another operator to measure beside."""
 
-    name: str
     command: str
+    """It is given KUBECONFIG, and rights to do everything."""
     crds: Sequence[Path]
+    """The files and folders with its definitions."""
 
 
 def main() -> None:
@@ -56,7 +59,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # The control planes end, too.
     given = arguments()
     sizes = {name: int(value) for name, _, value in (each.partition("=") for each in given.set)}
-    other = Contender(given.name, given.cmd, given.crds or [CRDS]) if given.cmd else None
+    others = contenders(given.operator, given.crds)
     figures: list[Figures] = []
     failed: list[str] = []
     with given.out.open("a") if given.out else sys.stdout as out:
@@ -68,9 +71,9 @@ def main() -> None:
                 continue
             workload = changed(WORKLOADS[name], sizes)
             subjects = (ENGINE, BARE, *WITHOUT_GANGS) if given.gangs else (ENGINE, BARE)
-            for subject in given.only or (*subjects, *([other.name] if other else [])):
+            for subject in given.only or (*subjects, *others):
                 try:
-                    for each in measured(workload, sizes, subject, other, with_profile=given.profile, keep=given.keep):
+                    for each in measured(workload, sizes, subject, others.get(subject), with_profile=given.profile, keep=given.keep):
                         figures.append(each)
                         print(each.line(), file=out, flush=True)
                 except Exception:
@@ -82,6 +85,25 @@ def main() -> None:
         publish(figures, given.document)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
+
+
+def contenders(operators: Sequence[tuple[str, str]], crds: Sequence[tuple[str, str]]) -> dict[str, Contender]:
+    """The other operators by name. One without definitions of its own is given ours. Raises `SystemExit` if a name is none of them."""
+    given = dict(operators)
+    if unknown := [name for name, _ in crds if name not in given]:
+        sys.exit(f"--crds {unknown[0]}=…: there is no --operator {unknown[0]}=COMMAND")
+    if taken := [name for name in given if name in RESERVED]:
+        sys.exit(f"--operator {taken[0]}=…: this is the name of what is measured anyway")
+    own = {name: [Path(path) for each, path in crds if each == name] for name in given}
+    return {name: Contender(command, own[name] or [CRDS]) for name, command in given.items()}
+
+
+def named(text: str) -> tuple[str, str]:
+    """`NAME=VALUE`, split. Raises `argparse.ArgumentTypeError` unless both are there."""
+    name, _, value = text.partition("=")
+    if not name or not value.strip():
+        raise argparse.ArgumentTypeError(f"NAME=VALUE is expected, not {text!r}")
+    return name, value
 
 
 def publish(figures: Sequence[Figures], document: Path) -> None:
@@ -96,10 +118,9 @@ def publish(figures: Sequence[Figures], document: Path) -> None:
 
 
 def measured(
-    workload: Workload, sizes: Mapping[str, int], name: str, other: Contender | None, *, with_profile: bool, keep: bool
+    workload: Workload, sizes: Mapping[str, int], name: str, contender: Contender | None, *, with_profile: bool, keep: bool
 ) -> Iterator[Figures]:
     """The figures of one workload for one subject, on a control plane of its own."""
-    contender = other if other is not None and name == other.name else None
     with cluster(workload, contender.crds if contender else [CRDS], keep=keep, gangs=name in WITHOUT_GANGS) as plane:
         census = Census(plane)
         profile = Profile(plane.folder / "profile.jsonl") if with_profile and name in (ENGINE, WITH_GANGS) else None
@@ -164,12 +185,20 @@ def arguments() -> argparse.Namespace:
         "workloads", nargs="*", choices=[*WORKLOADS, FAIRNESS, []], metavar="WORKLOAD", help="b1 … b5, all of them by default; fairness"
     )
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=NUMBER", help="another size, e.g. replicas=50")
-    parser.add_argument("--only", action="append", metavar="SUBJECT", help=f"{ENGINE}, {BARE} or the name of the other operator")
+    parser.add_argument("--only", action="append", metavar="SUBJECT", help=f"{ENGINE}, {BARE} or the name of another operator")
     parser.add_argument("--profile", action="store_true", help="tell where the engine's seconds went")
     parser.add_argument("--gangs", action="store_true", help="also with gangs of kube-scheduler, in turn")
-    parser.add_argument("--cmd", default="", metavar="COMMAND", help="another operator to measure, which is given KUBECONFIG")
-    parser.add_argument("--name", default="other", help="what to call it")
-    parser.add_argument("--crds", action="append", type=Path, metavar="PATH", help="its definitions, instead of ours")
+    parser.add_argument(
+        "--operator",
+        action="append",
+        default=[],
+        type=named,
+        metavar="NAME=COMMAND",
+        help="another operator to measure beside, which is given KUBECONFIG; more than one may be given",
+    )
+    parser.add_argument(
+        "--crds", action="append", default=[], type=named, metavar="NAME=PATH", help="the definitions of that operator, instead of ours"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="append the JSON lines to this file instead of printing them")
     parser.add_argument("--document", type=Path, metavar="FILE", nargs="?", const=DOCUMENT, help="write the tables into it")
     parser.add_argument("--keep", action="store_true", help="keep the folders with the logs")

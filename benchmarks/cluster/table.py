@@ -27,7 +27,7 @@ def markdown(figures: Sequence[Figures]) -> str:
             title = WORKLOADS[workload].title if workload in WORKLOADS else ""
             lines.append(_row(["", f"**{workload.upper()}** {title}", *[""] * (len(head) - 2)]))
         of = {subject: by_phase.get((workload_name, phase, subject)) for subject in (ENGINE, BARE, *others)}
-        lines.append(_row([*_cells(phase, of[ENGINE], of[BARE]), *(_other(of[name]) for name in others)]))
+        lines.append(_row([*_cells(phase, of[ENGINE], of[BARE]), *(_other(of[name], of[BARE]) for name in others)]))
     return "\n".join(lines) + "\n"
 
 
@@ -65,9 +65,14 @@ def _counts(figures: Figures | None) -> str:
     return f" (fewest ready: {fewest:,})" if fewest is not None else ""
 
 
-def _other(figures: Figures | None) -> str:
-    """What another operator took, in one cell."""
-    return f"{_seconds(figures)}, {figures.writes:,} writes, {figures.cpu:.0f} s CPU, {figures.peak_mib:.0f} MiB" if figures else ""
+def _other(figures: Figures | None, bare: Figures | None) -> str:
+    """What another operator took, in one cell, and how many times as long as the bare client."""
+    if figures is None:
+        return ""
+    times = ratio(figures.end, bare.end if bare else None)
+    seconds = f"{_seconds(figures)} ({times:.2f} x bare)" if times is not None else _seconds(figures)
+    used = f"{figures.writes:,} writes, {figures.cpu:.1f} s CPU, {figures.peak_mib:.0f} MiB"
+    return f"{seconds}, {used}" if seconds else used
 
 
 def _seconds(figures: Figures | None) -> str:

@@ -1,0 +1,45 @@
+"""The command line and the page of the benchmarks on real control planes."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from benchmarks.cluster.__main__ import CRDS, Contender, contenders, named
+from benchmarks.cluster.figures import Figures
+from benchmarks.cluster.table import BARE, ENGINE, markdown
+
+
+def figures(subject: str, seconds: float, writes: int) -> Figures:
+    return Figures("b1", subject, "up", {"all ready": seconds}, writes, {}, 0, 5.25, 100.0)
+
+
+def test_another_operator_is_beside_the_engine_with_its_ratio_to_the_bare_client() -> None:
+    page = markdown([figures(ENGINE, 12.0, 3_506), figures(BARE, 10.0, 4_504), figures("other", 30.0, 10_900)])
+
+    head, _, _, row = page.splitlines()
+    assert head.endswith("| peak memory | other |")
+    assert row.startswith("| **1.20** | up | 12.0 s | 10.0 s | 3,506 | 4,504 |")
+    assert row.endswith("| 30.0 s (3.00 x bare), 10,900 writes, 5.2 s CPU, 100 MiB |")
+
+
+def test_each_operator_has_its_own_definitions_or_ours() -> None:
+    operators = [named("one=one-operator --config a=b"), named("two=two-operator")]
+
+    assert contenders(operators, [named("one=definitions")]) == {
+        "one": Contender("one-operator --config a=b", [Path("definitions")]),
+        "two": Contender("two-operator", [CRDS]),
+    }
+
+
+@pytest.mark.parametrize("text", ["one", "=command", "one= "])
+def test_an_operator_has_a_name_and_a_command(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="NAME=VALUE is expected"):
+        named(text)
+
+
+def test_names_that_mean_nothing_or_something_else_are_refused() -> None:
+    with pytest.raises(SystemExit, match="there is no --operator two=COMMAND"):
+        contenders([named("one=command")], [named("two=definitions")])
+    with pytest.raises(SystemExit, match="the name of what is measured anyway"):
+        contenders([named("engine=command")], [])
