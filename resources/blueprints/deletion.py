@@ -39,10 +39,9 @@ def excess_replicas(
     observed: Observed, count: int, table: ChildTable, configuration: Configuration, now: datetime, memo: Memo
 ) -> Iterator[PartRemoval]:
     """The removals of the replicas whose index is `count` or greater."""
-    for key, lives in sorted(observed.slices.items()):
-        if key not in (ROOT, SET) and int(key) >= count:
-            why = f"replica {key} is removed: {observed.root.id.name} is scaled to {count}"
-            yield remove_part(observed, key, lives, Because(Reason.SCALED_IN, why), table, configuration, now, memo)
+    for key in sorted([key for key in observed.slices if key not in (ROOT, SET) and int(key) >= count]):
+        why = f"replica {key} is removed: {observed.root.id.name} is scaled to {count}"
+        yield remove_part(observed, key, observed.slices[key], Because(Reason.SCALED_IN, why), table, configuration, now, memo)
 
 
 def remove_part(

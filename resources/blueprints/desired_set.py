@@ -1,8 +1,10 @@
 """Desired set: the desired objects of a valid PodCliqueSet, computed in four steps."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -44,6 +46,8 @@ from resources.status import podcliqueset as status
 from resources.status.podcliqueset import NOT_SHARED
 
 NONE_TAKEN: frozenset[str] = frozenset()
+EXPIRY: Final[Callable[[ReplicaState], datetime | None]] = attrgetter("until")
+"""When the state of a replica changes although nothing is observed: asked for each replica in every pass, so without a call."""
 """No pod names of foreign objects; always the same object."""
 
 _FailedCalls = Mapping[str, tuple[FailedCall, ...]] | None
@@ -278,11 +282,7 @@ def _observe_replica(given: SetInput, index: int, taken: frozenset[str], limit: 
         before = given.memo.last(key)
         return observe_replica(given.template, index, lives, taken, given.configuration, given.now, limit, before)
 
-    return given.memo.recall_until(key, facts, given.now, make, _expiry)
-
-
-def _expiry(state: ReplicaState) -> datetime | None:
-    return state.until
+    return given.memo.recall_until(key, facts, given.now, make, EXPIRY)
 
 
 def _desired_replica(

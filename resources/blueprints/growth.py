@@ -32,7 +32,7 @@ def within(
     What exists counts first: nothing that exists is deleted because of a limit.
     """
     states = tuple(replicas)
-    if sum(state.pods for state in states) <= limits.pods and sum(len(state.view.cliques) for state in states) <= limits.cliques:
+    if sum([state.pods for state in states]) <= limits.pods and sum([len(state.view.cliques) for state in states]) <= limits.cliques:
         return states, frozenset()
     grown = [_growth(state) for state in states]
     pods = limits.pods - sum(state.pods - growth[0] for state, growth in zip(states, grown, strict=True))

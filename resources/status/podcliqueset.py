@@ -133,8 +133,8 @@ def of(
     body: dict[str, Any] = {
         "observedGeneration": root.generation,
         "replicas": replicas,
-        "availableReplicas": sum(summary.available for summary in summaries),
-        "updatedReplicas": sum(summary.updated for summary in summaries),
+        "availableReplicas": sum([summary.available for summary in summaries]),
+        "updatedReplicas": sum([summary.updated for summary in summaries]),
         "hpaPodSelector": labels.selector(labels.default(template.id.name)),
         "currentGenerationHash": template.hash,
         "podGangStatuses": _gangs(summary.gangs for summary in summaries),
@@ -202,10 +202,16 @@ def _update_conditions(
     in_progress = is_in_progress(progress)
     known: Sequence[Mapping[str, Any]] = old.get("conditions") or (({},) if "observedGeneration" in old else ())
     if is_shown(known, in_progress=in_progress):
-        cliques, groups = (sum(summary.stalled[part] for summary in summaries) for part in (0, 1))
-        all_cliques, all_groups = sum(summary.cliques[1] for summary in summaries), sum(summary.groups[1] for summary in summaries)
-        stalled = f"{cliques}/{all_cliques} PodCliques stuck, {groups}/{all_groups} PodCliqueScalingGroups stuck"
-        yield in_progress_condition(in_progress=in_progress, stalled=stalled if in_progress and (cliques or groups) else "")
+        yield in_progress_condition(in_progress=in_progress, stalled=_stalled(summaries) if in_progress else "")
+
+
+def _stalled(summaries: Sequence[ReplicaSummary]) -> str:
+    """How much of an update makes no progress; empty if nothing is stuck."""
+    cliques, groups = (sum([summary.stalled[part] for summary in summaries]) for part in (0, 1))
+    if not cliques and not groups:
+        return ""
+    all_cliques, all_groups = (sum(counts) for counts in zip(*((each.cliques[1], each.groups[1]) for each in summaries), strict=True))
+    return f"{cliques}/{all_cliques} PodCliques stuck, {groups}/{all_groups} PodCliqueScalingGroups stuck"
 
 
 def _unshared_conditions(unshared: Sequence[Alarm], generation: int) -> Iterator[Mapping[str, Any]]:

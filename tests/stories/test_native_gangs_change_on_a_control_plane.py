@@ -147,14 +147,14 @@ async def test_pods_beyond_the_minimum_are_gated_until_it_has_nodes(four_nodes: 
     async with connection(four_nodes, "admin") as admin:
         await prepare(admin)
         await fill(admin, "node-c", "node-d")
-        assert (await run("sync", "-f", written(tmp_path, whole_nodes("more", extra=2)), "--yes", "--timeout", "8s")).code == Exit.STUCK
+        assert (await run("sync", "-f", written(tmp_path, whole_nodes("more", extra=2)), "--yes", "--timeout", "15s")).code == Exit.STUCK
         pods = (await pods_of(admin, "more")).values()
         assert [is_gated(pod) for pod in pods if not is_member(pod)] == [True, True]
         assert [is_gated(pod) for pod in pods if is_member(pod)] == [False] * 3
         assert set((await placed(admin, "more")).values()) == {""}
 
         await empty(admin, "node-c")
-        await run("sync", "--yes", "--timeout", "8s")
+        await run("sync", "--yes", "--timeout", "15s")
         pods = (await pods_of(admin, "more")).values()
         assert [bool(pod["spec"].get("nodeName")) for pod in pods if is_member(pod)] == [True] * 3
         assert [(bool(pod["spec"].get("nodeName")), is_gated(pod)) for pod in pods if not is_member(pod)] == [(False, False)] * 2
@@ -216,7 +216,7 @@ async def test_pods_that_start_in_order_are_members_from_the_beginning(four_node
         await prepare(admin)
         await fill(admin, "node-c", "node-d")
         file = written(tmp_path, manifest)
-        assert (await run("sync", "-f", file, "--yes", "--timeout", "8s")).code == Exit.STUCK
+        assert (await run("sync", "-f", file, "--yes", "--timeout", "15s")).code == Exit.STUCK
         pods = await pods_of(admin, "ordered")
         assert len(pods) == 3 and all(map(is_member, pods.values())) and not any(map(is_gated, pods.values()))
         waiters = {name.rsplit("-", 1)[0]: len(pod["spec"].get("initContainers", ())) for name, pod in pods.items()}

@@ -54,7 +54,7 @@ async def test_of_two_gangs_one_runs_whole_and_the_other_not_at_all(four_nodes: 
     async with connection(four_nodes, "admin") as admin:
         await prepare(admin)
         assert (await run("sync", "-f", written(tmp_path, whole_nodes("one")), "--yes", "--timeout", "60s")).code == Exit.DONE
-        waiting = await run("sync", "-f", written(tmp_path, whole_nodes("two")), "--yes", "--timeout", "8s")
+        waiting = await run("sync", "-f", written(tmp_path, whole_nodes("two")), "--yes", "--timeout", "15s")
 
         assert all((await placed(admin, "one")).values()) and set((await placed(admin, "two")).values()) == {""}
         (line,) = [line for line in waiting.out.splitlines() if "PodGang/two-0" in line]
@@ -108,7 +108,7 @@ async def test_a_gang_that_no_rack_has_room_for_is_forecast_to_wait_and_waits(fo
         shown = await run("diff", "-f", file)
         assert shown.code == Exit.STUCK and f"all 3 pods must be at one value of node label {RACK}" in shown.out, shown.out
 
-        assert (await run("sync", "-f", file, "--yes", "--timeout", "8s")).code == Exit.STUCK
+        assert (await run("sync", "-f", file, "--yes", "--timeout", "15s")).code == Exit.STUCK
         assert set((await placed(admin, "wide")).values()) == {""}
         assert f"no value of node label {RACK} has room for all of them" in (await run("status")).out
         await removed(admin, run, "wide")
@@ -128,7 +128,7 @@ async def test_a_hierarchy_that_no_rack_has_room_for_waits_whole_and_runs_whole(
         await prepare(admin)
         await admin.create(kinds.TOPOLOGY_BINDING, "", HALL)
         await fill(admin, "node-a", "node-c")  # Two nodes are free, one in each rack.
-        waiting = await run("sync", "-f", written(tmp_path, tree()), "--yes", "--timeout", "8s")
+        waiting = await run("sync", "-f", written(tmp_path, tree()), "--yes", "--timeout", "15s")
         assert waiting.code == Exit.STUCK, waiting.out
         nodes = await placed(admin, "tree")
         assert len(nodes) == 3 and set(nodes.values()) == {""}
