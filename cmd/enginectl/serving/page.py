@@ -12,13 +12,14 @@ from engine.report.html.elements import Content, code, element, folded
 from engine.report.html.forecast import assumptions
 from engine.report.html.page import POLICY, page
 from engine.report.html.plan import refusals, report_sections, root_section
-from engine.report.printable import printable
+from engine.report.printable import clipped, printable
 from engine.runtime.clock import Clock
 from engine.runtime.passes import Pass
 from enginectl.output.cluster_status import cluster_status
 from enginectl.output.node_table import Top
 from enginectl.serving import page_tables as tables
 from enginectl.serving.debug import Foresee, ReadState, Show, ShownPass, WhoLeads, asks_for_forecast, narrowed, why_no_plan
+from enginectl.serving.glance import Healths, glance, healths_of, stalled_of
 from enginectl.serving.last_pass import LoopState
 from enginectl.serving.nodes_page import nodes_page
 from providers.cache_state import CacheState
@@ -26,6 +27,7 @@ from providers.http.message import HTML, HttpResponse, IncomingRequest, Routes, 
 from resources.base.kinds import PODCLIQUESET
 from resources.install.roles import PLAN_URL
 from resources.ports.configuration import Configuration
+from resources.reports.health_summary import HealthState, HealthSummary
 
 HEADERS: Final = {
     "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
@@ -111,7 +113,9 @@ def overview_page(sources: Sources, state: LoopState, foreseen: ShownPass | None
     """The page of the whole cluster. `foreseen`: the plan with what follows, if that was asked for. `missing`: why there is no plan."""
     done, caches = state.done, tables.cache_table(sources.caches(), sources.clock.monotonic())
     shown = foreseen or (sources.show(state.current) if state.current is not None else None)
-    body: list[Content] = [element("p", missing, class_="alert")] if shown is None else _cluster(sources, shown)
+    healths = healths_of(shown.current) if shown is not None else {}
+    body: list[Content] = [element("p", missing, class_="alert")] if shown is None else _cluster(sources, shown, state, healths)
+    stalled = len(stalled_of(healths))
     links = (
         ("#sets", "sets"),
         ("#operations", "operations"),
@@ -122,7 +126,7 @@ def overview_page(sources: Sources, state: LoopState, foreseen: ShownPass | None
         (PLAN_URL, "plan as JSON"),
     )
     return page(
-        "engine",
+        f"engine: {stalled} stalled" if stalled else "engine",
         element("header", element("h1", "engine"), _state_line(state)),
         element("nav", [element("a", text, href=target) for target, text in links], aria_label="On this page"),
         element(
@@ -146,15 +150,16 @@ def _state_line(state: LoopState) -> Content:
     return [line, error]
 
 
-def _cluster(sources: Sources, shown: ShownPass) -> list[Content]:
+def _cluster(sources: Sources, shown: ShownPass, state: LoopState, healths: Healths) -> list[Content]:
     status = cluster_status(shown.current, sources.configuration())
     waits = [wait for workload in status.workloads for wait in workload.waits]
     return [
+        list(glance(status, healths, state.done, sources.caches(), sources.clock.monotonic(), tables.set_path)),
         element(
             "section",
             element("h2", "Sets", id="sets"),
-            tables.graph_table(status.graphs, status.now),
-            tables.workload_table(status.workloads, status.now),
+            tables.graph_table(status.graphs, healths, status.now),
+            tables.workload_table(status.workloads, healths, status.now),
             tables.binding_table(status.bindings, status.now),
         ),
         element("section", element("h2", "Not settled"), tables.wait_table(waits, status.now)),
@@ -176,6 +181,14 @@ def _plan(shown: ShownPass) -> Content:
 def notes(shown: ShownPass) -> Content:
     """What is said of no root in particular."""
     return [element("p", notice, class_="note") for notice in shown.notices]
+
+
+def _health_line(summary: HealthSummary | None) -> Content:
+    """The health of a set with its reason and its message; an alert if somebody has to act."""
+    if summary is None:
+        return None
+    about = f"{summary.reason}: {clipped(summary.message, tables.MAX_TEXT)}" if summary.reason else ""
+    return element("p", element("strong", summary.health), f" {about}", class_="alert" if summary.health is HealthState.STALLED else None)
 
 
 def set_page(sources: Sources, state: LoopState, shown: ShownPass, namespace: str, name: str, refresh: int) -> str:
@@ -202,6 +215,7 @@ def set_page(sources: Sources, state: LoopState, shown: ShownPass, namespace: st
         element("header", element("h1", PODCLIQUESET.name, " ", code(f"{namespace}/{name}")), _state_line(state)),
         element(
             "main",
+            _health_line(healths_of(shown.current).get(workload.id)),
             element("p", tables.state_text(workload.state), f": {counts}"),
             element("p", "part of ", code(str(workload.parent))) if workload.parent else None,
             tables.remarks(workload),

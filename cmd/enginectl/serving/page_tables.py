@@ -14,6 +14,7 @@ from engine.report.text import group_name
 from enginectl.output.domains import describe, is_good
 from enginectl.output.status import TONES
 from enginectl.output.tables import age
+from enginectl.serving.glance import Healths, health_text, rank
 from enginectl.serving.last_pass import DoneOperation
 from providers.cache_state import CacheState
 from resources.domains.status import DomainStatus
@@ -68,17 +69,18 @@ def plan_path(id: ResourceId) -> str:
     return f"{PLAN_URL}?namespace={quote(id.namespace, safe='')}&name={quote(id.name, safe='')}"
 
 
-def workload_table(workloads: Iterable[WorkloadSummary], now: datetime) -> Content:
-    """The sets, those in the most severe state first."""
-    ordered = sorted(workloads, key=lambda workload: (STATES.index(workload.state), workload.id))
-    headers = ("Set", "State", "Replicas available", "Updated", "Gangs running", "Pods ready", "Domains in order", "Age")
-    return bounded_table("PodCliqueSets", headers, [_workload_row(workload, now) for workload in ordered])
+def workload_table(workloads: Iterable[WorkloadSummary], healths: Healths, now: datetime) -> Content:
+    """The sets, the worst first."""
+    ordered = sorted(workloads, key=lambda workload: (rank(healths, workload.id), STATES.index(workload.state), workload.id))
+    headers = ("Set", "Health", "State", "Replicas available", "Updated", "Gangs running", "Pods ready", "Domains in order", "Age")
+    return bounded_table("PodCliqueSets", headers, [_workload_row(workload, healths, now) for workload in ordered])
 
 
-def _workload_row(workload: WorkloadSummary, now: datetime) -> tuple[Content, ...]:
+def _workload_row(workload: WorkloadSummary, healths: Healths, now: datetime) -> tuple[Content, ...]:
     complete = sum(gang.is_complete for gang in workload.gangs)
     return (
         set_link(workload.id),
+        health_text(healths.get(workload.id)),
         state_text(workload.state),
         f"{workload.available} of {workload.replicas}",
         workload.updated,
@@ -89,19 +91,20 @@ def _workload_row(workload: WorkloadSummary, now: datetime) -> tuple[Content, ..
     )
 
 
-def graph_table(graphs: Iterable[GraphSummary], now: datetime) -> Content:
+def graph_table(graphs: Iterable[GraphSummary], healths: Healths, now: datetime) -> Content:
     """The graphs, with the sets that they consist of."""
     rows: list[tuple[Content, ...]] = [
         (
             code(f"{graph.id.namespace}/{graph.id.name}"),
+            health_text(healths.get(graph.id)),
             state_text(graph.state),
             f"{graph.ready} of {len(graph.services)}",
             [[set_link(nested), " "] for nested in graph.nested[:MAX_LISTED]],
             age(now, graph.created_at),
         )
-        for graph in graphs
+        for graph in sorted(graphs, key=lambda graph: rank(healths, graph.id))
     ]
-    return bounded_table("DynamoGraphDeployments", ("Graph", "State", "Services ready", "Sets", "Age"), rows) if rows else None
+    return bounded_table("DynamoGraphDeployments", ("Graph", "Health", "State", "Services ready", "Sets", "Age"), rows) if rows else None
 
 
 def binding_table(bindings: Iterable[BindingSummary], now: datetime) -> Content:

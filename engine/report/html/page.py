@@ -40,6 +40,7 @@ details { margin: .3rem 0; } summary { cursor: pointer; } summary h3 { display: 
 .release, .release rect { color: var(--release); stroke: var(--release); } .later, .blocked { color: var(--patch); }
 .later rect, .blocked rect { stroke: var(--patch); stroke-dasharray: 5 3; } .pending { color: var(--faint); }
 .good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; }
+.word { white-space: nowrap; }
 del { color: var(--delete); text-decoration: none; } ins { color: var(--create); text-decoration: none; }
 svg { background: var(--box); max-width: none; } svg text { fill: var(--text); stroke: none; font: 12px ui-monospace, monospace; }
 .bar { background: none; vertical-align: middle; }

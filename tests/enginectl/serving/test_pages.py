@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from enginectl.serving.page import HEADERS
+from resources.base.kinds import PODCLIQUESET, SERVICE
 from tests.browser import Browser, needs_chromium, open_browser
 from tests.builders import clique, podcliqueset
 from tests.engine.report.test_html import Document
@@ -45,8 +46,6 @@ def until(installed: Installed, path: str, expected: str) -> str:
 
 
 def test_the_pending_plan_is_that_of_diff_with_when_it_was_made(box: Box, installed: Installed, engine: Any) -> None:
-    from resources.base.kinds import PODCLIQUESET
-
     box.deny(verb="create", resource="services")
     with running(box, installed) as process:
         process.logged("leading")
@@ -66,8 +65,6 @@ def test_the_pending_plan_is_that_of_diff_with_when_it_was_made(box: Box, instal
 def test_a_forecast_is_made_for_the_request_that_asks_for_it_with_the_quotas_and_nodes_of_the_moment(
     box: Box, installed: Installed
 ) -> None:
-    from resources.base.kinds import PODCLIQUESET
-
     box.portal.call(lambda: Quota(box.cluster.api, 1))
     box.deny(verb="create", resource="pods")
     with running(box, installed, "--ui") as process:
@@ -139,6 +136,27 @@ def test_pages_can_only_be_read_and_say_so_to_browsers(box: Box, installed: Inst
     assert missing[:2] == (404, "there is no such set\n")
 
 
+def test_the_overview_begins_with_what_is_stalled_and_under_way(full_box: Box, installed: Installed) -> None:
+    taken = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "taken-0"}, "spec": {"clusterIP": "None"}}
+    full_box.create(SERVICE, taken)
+    with running(full_box, installed, "--ui") as process:
+        process.logged("leading")
+        full_box.create(PODCLIQUESET, podcliqueset("taken", clique("worker", 1)))
+        full_box.create(PODCLIQUESET, RACKS)
+        until(installed, "/", "engine: 1 stalled")
+        shown = Document(until(installed, "/", "1 Reconciling")).text
+        of_set = Document(get(installed, "/sets/default/taken")[1]).text
+
+    glance = shown[shown.index("At a glance") : shown.index("PodCliqueSets")]
+    assert "Sets 1 Stalled , 1 Reconciling Stalled" in glance
+    assert re.search(
+        "Stalled default/taken NameConflict: Service/default/taken-0: .*Pods 0 of [0-9]+ pods ready, 0 of [0-9]+ gangs running", glance
+    )
+    assert "Operations no failure among the last operations" in glance and "Watched kinds all fresh" in glance
+    assert shown.index("default/taken Stalled NameConflict blocked") < shown.index("default/racks Reconciling ")
+    assert "Stalled NameConflict: Service/default/taken-0: " in of_set
+
+
 @pytest.fixture
 def browser() -> Iterator[Browser]:
     with open_browser() as browser:
@@ -149,8 +167,6 @@ def browser() -> Iterator[Browser]:
 def test_a_person_sees_sets_gangs_operations_and_what_is_not_settled_and_why(
     full_box: Box, installed: Installed, browser: Browser, tmp_path: Path
 ) -> None:
-    from resources.base.kinds import PODCLIQUESET
-
     hostile = podcliqueset("hostile", clique("worker", 1))
     hostile["metadata"]["annotations"] = {"grove.io/mnnvl-group": HOSTILE, "nvidia.com/x": HOSTILE}
     with running(full_box, installed, "--ui") as process:
