@@ -9,6 +9,7 @@ import yaml
 
 from enginectl.actions.manifests import yaml_stream
 from resources.schema.crds import crds
+from tests.chart.foreign_values import notices_template
 from tests.chart.policies_template import policies_template
 from tests.chart.published_template import published_template
 from tests.chart.rules_template import rules_template
@@ -30,6 +31,7 @@ def generated_files() -> Iterator[tuple[str, str]]:
         yield f"crds/{names['group']}_{names['names']['plural']}.yaml", yaml_stream([definition])
     values = (CHART / "values.yaml").read_text()
     yield "values.schema.json", json.dumps(values_schema(yaml.safe_load(values)), indent=2) + "\n"
+    yield "templates/_notices.tpl", notices_template()
     yield "templates/_rules.tpl", rules_template()
     yield "templates/_published.tpl", published_template()
     yield "templates/policies.yaml", policies_template()

@@ -1,6 +1,7 @@
 """The chart and `engine manifests all` install the same objects, and what is computed in the chart is up to date."""
 
 import json
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from resources.install.operator_configuration import DEFAULTS, FILE, RESTART_SEC
 from resources.ports.configuration import GangMode
 from resources.settings import Settings, valid_settings
 from resources.settings_fields import NEEDS_RESTART
+from tests.chart.foreign_values import FOREIGN
 from tests.chart.generated import CHART, generated_files
 from tests.chart.rendering import normalized, rendered, run_helm, template
 from tests.enginectl.calling import Engine
@@ -231,6 +233,72 @@ def test_values_of_groves_chart_are_understood(tmp_path: Path) -> None:
     assert pod["priorityClassName"] == "critical"
     assert "livenessProbe" not in pod["containers"][0]
     assert objects["PriorityClass", "", "critical"]["value"] == 999999550
+
+
+GROVES_FILE: dict[str, Any] = {
+    "replicaCount": 1,
+    "image": {"repository": "ghcr.io/ai-dynamo/grove-operator", "tag": "v0.1.0-dev"},
+    "serviceAccount": {"automount": False, "name": "grove-operator", "labels": {"app.kubernetes.io/name": "grove-operator"}},
+    "service": {
+        "name": "grove-operator",
+        "type": "ClusterIP",
+        "port": 80,
+        "labels": {"app.kubernetes.io/name": "grove-operator", "own": "1"},
+    },
+    "clusterRole": {"name": "grove:system:grove-operator"},
+    "clusterRoleBinding": {"name": "grove:system:grove-operator"},
+    "leaseRole": {"name": "grove:system:grove-operator-lease"},
+    "leaseRoleBinding": {"name": "grove:system:grove-operator-lease"},
+    "metrics": {"serviceMonitor": {"name": "grove-operator-monitor"}},
+    "serviceMonitor": {"enable": True, "name": "grove-operator-monitor", "labels": {"release": "prometheus"}},
+    "crdInstaller": {"enabled": False, "image": {"repository": "grove-install-crds", "tag": "v0.1.0-dev"}},
+}
+"""The values of Grove's chart that this one has not, or has with another meaning, from releases with either place of the ServiceMonitor."""
+
+
+@pytest.mark.e2e
+def test_a_values_file_of_groves_chart_is_accepted_and_its_image_is_not_run(tmp_path: Path) -> None:
+    objects = rendered(GROVES_FILE, tmp_path)
+
+    deployment = objects["Deployment", "grove-system", "grove-engine"]["spec"]
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    assert deployment["replicas"] == 1
+    assert deployment["template"]["spec"]["containers"][0]["image"] == f"grove-engine:{version}"
+    service = objects["Service", "grove-system", "grove-engine"]["metadata"]["labels"]
+    monitor = objects["ServiceMonitor", "grove-system", "grove-engine"]
+    assert service.items() >= monitor["spec"]["selector"]["matchLabels"].items()
+    assert service["own"] == "1"
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+
+
+@pytest.mark.e2e
+def test_notes_have_a_line_for_each_value_without_effect(tmp_path: Path) -> None:
+    shown = notes(GROVES_FILE, tmp_path)
+
+    said = shown.partition("no effect here:\n")[2].partition("\n\nHelm does not")[0].splitlines()
+    assert [line.strip().partition(":")[0] for line in said if line.strip()] == ["image.repository, image.tag", *FOREIGN]
+    assert "no effect" not in notes({"image": {"repository": "mirror/not-grove-operator"}, "service": {"labels": {"own": "1"}}}, tmp_path)
+
+
+@pytest.mark.e2e
+def test_values_that_only_groves_chart_has_are_checked_too(tmp_path: Path) -> None:
+    result = template({"serviceMonitor": {"enabled": True}}, tmp_path)
+
+    assert (result.returncode, "at '/serviceMonitor': additional properties 'enabled' not allowed" in result.stderr) == (1, True)
+
+
+def notes(values: dict[str, Any], folder: Path) -> str:
+    """What NOTES.txt says. Helm shows it only with a cluster, so a copy of the chart renders it into a ConfigMap."""
+    chart = folder / "chart"
+    shutil.copytree(CHART, chart, dirs_exist_ok=True)
+    text = (CHART / "templates" / "NOTES.txt").read_text()
+    probe = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: notes\ndata:\n  text: {{ include "notes" . | toJson }}\n'
+    (chart / "templates" / "notes.yaml").write_text(f'{{{{- define "notes" }}}}{text}{{{{ end -}}}}\n{probe}')
+    file = folder / "values.json"
+    file.write_text(json.dumps(values))
+    result = run_helm("template", "grove-engine", chart, "--values", file, "--show-only", "templates/notes.yaml", folder=folder)
+    assert result.returncode == 0, result.stderr
+    return str(yaml.safe_load(result.stdout)["data"]["text"])
 
 
 @pytest.mark.e2e

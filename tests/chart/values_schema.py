@@ -6,6 +6,7 @@ from typing import Any, Final
 from resources.install.modes import AdmissionMode, Mode
 from resources.schema.formats import LABEL, LONGEST_LABEL
 from resources.settings import GANG_VALUES, Settings
+from tests.chart.foreign_values import allow_foreign_values
 
 TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 OBJECT: Final = {"type": "object"}
@@ -40,6 +41,7 @@ def values_schema(values: Mapping[str, Any]) -> dict[str, Any]:
     schema["properties"]["config"] = configuration_schema()
     # A value for charts that contain this one.
     schema["properties"]["global"] = OBJECT
+    allow_foreign_values(schema)
     return {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
 
 

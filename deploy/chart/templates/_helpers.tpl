@@ -1,7 +1,7 @@
 {{/* Names do not depend on the release: two engines in one cluster would disturb each other. */}}
 {{- define "grove-engine.name" -}}grove-engine{{- end }}
 
-{{/* The labels of every object. Usage: include "grove-engine.labels" (list . "component" .Values.x.labels) */}}
+{{/* The labels of every object. Additional ones replace none of them: a ServiceMonitor finds the Service by them. Usage: include "grove-engine.labels" (list . "component" .Values.x.labels) */}}
 {{- define "grove-engine.labels" -}}
 {{- $root := index . 0 -}}
 {{- $labels := dict "app.kubernetes.io/name" "grove-engine" "app.kubernetes.io/part-of" "grove" -}}
@@ -9,7 +9,7 @@
 {{- $_ := set $labels "app.kubernetes.io/managed-by" $root.Release.Service -}}
 {{- $_ := set $labels "app.kubernetes.io/instance" $root.Release.Name -}}
 {{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) -}}
-{{- toYaml (mergeOverwrite $labels (default dict (index . 2))) -}}
+{{- toYaml (merge $labels (default dict (index . 2))) -}}
 {{- end }}
 
 {{/* The labels by which the pods of the Deployment are selected. They never change. */}}
@@ -74,6 +74,21 @@ app.kubernetes.io/component: controller
 {{- if regexMatch "[@?]" (index $public.dynamo $key | default "") }}{{ $withheld = append $withheld (printf "dynamo.%s" $key) }}{{ $_ := unset $public.dynamo $key }}{{ end -}}
 {{- end -}}
 {{- dict "configuration" $public "withheld" $withheld | toYaml -}}
+{{- end }}
+
+{{/* Not empty if the image is that of Grove's operator, as in a values file of its chart. It would start, and be a second writer with other
+rules: it is never run. */}}
+{{- define "grove-engine.isGrovesImage" -}}
+{{- if regexMatch "(^|/)grove-operator([:@].*)?$" .Values.image.repository }}true{{ end -}}
+{{- end }}
+
+{{/* The image of the engine. In place of Grove's operator, that of this release. */}}
+{{- define "grove-engine.image" -}}
+{{- if include "grove-engine.isGrovesImage" . -}}
+{{- printf "grove-engine:%s" .Chart.AppVersion -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
 {{- end }}
 
 {{/* The image of the init container of workloads. */}}

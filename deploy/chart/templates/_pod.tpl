@@ -28,7 +28,7 @@ priorityClassName: {{ .Values.priorityClass.name }}
 {{/* The fields of the container that they share. */}}
 {{- define "grove-engine.container" -}}
 name: engine
-image: {{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) | quote }}
+image: {{ include "grove-engine.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 env:
   - name: GROVE_OPERATOR_SERVICE_ACCOUNT_NAME
