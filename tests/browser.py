@@ -86,9 +86,9 @@ class Browser:
         """The value of an expression in the page. It is the debugger's own: the page's policy does not apply."""
         return self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)["result"].get("value")
 
-    def screenshot(self, path: Path) -> None:
-        """Store what the whole page looks like, as a PNG."""
-        path.write_bytes(b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]))
+    def screenshot(self, path: Path, *, whole: bool = True) -> None:
+        """Store what the whole page looks like, as a PNG; or only what fits into the window."""
+        path.write_bytes(b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]))
 
 
 @contextmanager

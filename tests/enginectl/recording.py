@@ -42,12 +42,17 @@ FORM: Final = """\
 """
 
 
-def said(folder: Path) -> str:
-    """What `engine diff --base old -f new` says on a terminal, with its colours."""
+def edited(folder: Path) -> None:
+    """Make `old` in this folder, an example, and `new`, the same with another image."""
     old = ROOT / "examples" / "03-scaling-group"
     (new := folder / "new").mkdir()
     (new / "group.yaml").write_text((old / "group.yaml").read_text().replace("nginx:1.29-alpine", "nginx:1.30-alpine"))
     (folder / "old").symlink_to(old)
+
+
+def said(folder: Path) -> str:
+    """What `engine diff --base old -f new` says on a terminal, with its colours."""
+    edited(folder)
     controlled, terminal = os.openpty()
     with os.fdopen(controlled, "rb", buffering=0) as reading:
         words = command("diff", "--base", "old", "-f", "new")
