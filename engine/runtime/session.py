@@ -29,6 +29,7 @@ from engine.runtime.execution import WriterMemory, choose, execute, has_unrecord
 from engine.runtime.garbage_collection import tune_gc
 from engine.runtime.lease import Lease
 from engine.runtime.logs import Log
+from engine.runtime.observers import LoopObserver
 from engine.runtime.passes import Engine, Pass, observe_and_plan
 from engine.runtime.progress import InternalErrors, NoProgress, Progress
 from engine.runtime.provider import TRANSIENT
@@ -60,6 +61,7 @@ async def sync(
     log: Log | None = None,
     ledger: Ledger | None = None,
     verdicts: Verdicts | None = None,
+    observer: LoopObserver[C] | None = None,
 ) -> SyncReport[C]:
     """Make passes until every root is settled; those that write hold the lease (None: no lease is used).
 
@@ -69,12 +71,13 @@ async def sync(
     progress end and the report says what was done. Internal errors are written to `log`.
     `verdicts`: what the server has said of new templates when this sync was previewed; it is not asked again.
     With a `ledger`, only what it approves is done: everything else is left, and in the report.
+    `observer` is told of the passes that write, of their results, and of the error with which the session ends.
 
     Raises, before the first pass, `LeaseTaken` when somebody else keeps the lease, `TimedOut`, and errors of the cluster; later ones are in
     the report. A process that takes the lease while we wait does not end the session: it does what is to be done, and we report.
     """
     tune_gc()
-    session = _Session(engine, lease, intent, wait, patience, lock_timeout, progress or NoProgress(), log, ledger, verdicts)
+    session = _Session(engine, lease, intent, wait, patience, lock_timeout, progress or NoProgress(), log, ledger, verdicts, observer)
     with stop or anyio.CancelScope() as scope:
         try:
             async with cancelled_at(engine.clock, session.give_up_at) as limit:
@@ -83,6 +86,8 @@ async def sync(
             if limit.cancelled_caught:
                 session.time_out()
         except EngineError as error:
+            if observer is not None:
+                observer.failed(error)
             if session.last_pass is None:
                 raise
             session.error = error
@@ -104,6 +109,7 @@ class _Session(Generic[C]):
         log: Log | None,
         ledger: Ledger | None,
         verdicts: Verdicts | None,
+        observer: LoopObserver[C] | None,
     ) -> None:
         self.engine = engine
         self.intent = intent
@@ -115,6 +121,7 @@ class _Session(Generic[C]):
         self.lock_timeout = _default_lock_timeout(lease) if lock_timeout is None else lock_timeout
         self.progress = progress
         self.ledger = ledger
+        self.observer = observer
         self.memory = WriterMemory(Memo(intent.memo), verdicts=verdicts or Verdicts())
         self.lease = replace(lease, steps=self.memory.steps) if lease is not None else None
         self.backoff = Backoff(LONGEST_PAUSE)
@@ -173,7 +180,11 @@ class _Session(Generic[C]):
             chosen = choose(current, self.memory, self.engine.clock.monotonic())
             self._note(current, chosen)
             self.is_executing = True
+            if self.observer is not None:
+                self.observer.planned(current, chosen)
             results = await execute(self.engine, self.memory, current, chosen, on_result=self._record, may_write=may_write)
+            if self.observer is not None:
+                self.observer.passed(current, results)
             self.is_executing = False
             self.is_over = not chosen and self._nothing_to_wait_for(current)
             if self.is_over or not any(result.outcome is Outcome.DONE for result in results):

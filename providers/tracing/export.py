@@ -24,11 +24,11 @@ AGAIN: Final = 60.0
 
 
 @contextmanager
-def exported(clock: Clock, log: Log, environment: Mapping[str, str]) -> Iterator[PassSpans]:
+def exported(clock: Clock, log: Log, environment: Mapping[str, str], parent: str = "") -> Iterator[PassSpans]:
     """What makes spans while the block runs. They are sent from a thread of its own, the last ones when the block ends.
 
-    The library reads endpoint, headers, sampler and limits from the environment of the process; `environment` is that environment. A
-    collector that does not answer is logged, and stops nothing.
+    The library reads endpoint, headers, sampler and limits from the environment of the process; `environment` is that environment.
+    `parent`: as for `PassSpans`. A collector that does not answer is logged, and stops nothing.
     """
     attributes = {SERVICE_VERSION: VERSION} | ({} if environment.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: SERVICE})
     provider, exporter = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False), OTLPSpanExporter()
@@ -37,7 +37,7 @@ def exported(clock: Clock, log: Log, environment: Mapping[str, str]) -> Iterator
     of_library.addHandler(into_log)
     of_library.propagate = False
     try:
-        yield PassSpans(provider.get_tracer(SERVICE, VERSION), clock)
+        yield PassSpans(provider.get_tracer(SERVICE, VERSION), clock, parent)
     finally:
         # The library would try for ten seconds to reach a collector that does not answer, and the process could not end.
         ending = Timer(LONGEST_END, exporter.shutdown)

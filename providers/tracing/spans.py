@@ -53,8 +53,10 @@ class PassSpans:
     arrive after their pass has ended are added to it.
     """
 
-    def __init__(self, tracer: Tracer, clock: Clock) -> None:
+    def __init__(self, tracer: Tracer, clock: Clock, parent: str = "") -> None:
+        """`parent`: the trace that the passes belong to, as W3C's Trace Context writes it; empty, or no such text: one of their own."""
         self._tracer, self._clock = tracer, clock
+        self._context = TraceContextTextMapPropagator().extract({TRACE_PARENT: parent}, context=Context())
         self._awaited: OrderedDict[str, tuple[_Begun, ResourceId]] = OrderedDict()
         """Key of an operation -> the pass that sends it, and its workload."""
         self._offset = 0.0
@@ -67,7 +69,7 @@ class PassSpans:
         """Make a span of a pass that ended with an error."""
         self._compare_clocks()
         at = self._wall(self._clock.monotonic())
-        span = self._tracer.start_span("pass", context=Context(), start_time=at)
+        span = self._tracer.start_span("pass", context=self._context, start_time=at)
         _fail(span, error)
         span.end(at)
 
@@ -106,7 +108,7 @@ class PassSpans:
         made: Span | None = None
         if begun.context is None:
             attributes = {"engine.workloads": begun.workloads}
-            made = self._tracer.start_span("pass", context=Context(), start_time=begun.at, attributes=attributes)
+            made = self._tracer.start_span("pass", context=self._context, start_time=begun.at, attributes=attributes)
             made.add_event("planned", timestamp=begun.planned_at)
             begun.context = made.get_span_context()
         last = begun.planned_at

@@ -11,14 +11,20 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from engine.runtime.logs import logger
 from engine.version import VERSION
+from enginectl.base.exit_codes import Exit
 from enginectl.wiring.tracing import is_wanted, traced
 from grove_sandbox.clock import VirtualClock
 from providers.tracing import export
+from tests.enginectl.box import Box
+from tests.enginectl.calling import ROOT, Engine
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+FIRST = ROOT / "examples" / "01-first-gang"
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 @contextmanager
@@ -46,10 +52,15 @@ def collector(code: int = 200) -> Iterator[tuple[str, list[ExportTraceServiceReq
         server.server_close()
 
 
-def trace(environment: dict[str, str]) -> tuple[int, list[dict[str, Any]]]:
+def spans_of(received: list[ExportTraceServiceRequest]) -> list[Span]:
+    """All spans that were received."""
+    return [span for request in received for one in request.resource_spans for scope in one.scope_spans for span in scope.spans]
+
+
+def trace(environment: dict[str, str], *, is_one_shot: bool = False) -> tuple[int, list[dict[str, Any]]]:
     """How many observers there are, with a failed pass told to each; and what was logged."""
     stream = io.StringIO()
-    with traced(VirtualClock(), logger(stream, format="json"), environment) as observers:
+    with traced(VirtualClock(), logger(stream, format="json"), environment, is_one_shot=is_one_shot) as observers:
         for observer in observers:
             observer.failed(ValueError("defect"))
     return len(observers), [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -123,6 +134,34 @@ def test_another_protocol_is_told_and_stops_nothing() -> None:
     assert [(line["event"], line["error"]) for line in logged] == [
         ("no spans are sent", "the protocol is grpc, and only http/protobuf is known here, to which collectors listen on port 4318")
     ]
+
+
+def test_sync_and_delete_are_parts_of_the_trace_that_starts_them(engine: Engine, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEPARENT", f"00-{TRACE}-{PARENT}-01")
+    with collector() as (address, received):
+        monkeypatch.setenv(ENDPOINT, address)
+        assert engine("sync", "-f", FIRST, "--yes").code == Exit.DONE
+        synced = spans_of(received)
+        received.clear()
+        assert engine("delete", "-f", FIRST, "--yes").code == Exit.DONE
+        deleted = spans_of(received)
+
+    for spans in (synced, deleted):
+        assert {span.trace_id.hex() for span in spans} == {TRACE}
+        assert {span.parent_span_id.hex() for span in spans if span.name == "pass"} == {PARENT}
+        assert "PodCliqueSet default/first" in {span.name for span in spans}
+    assert {"create Pod", "create PodClique"} <= {span.name for span in synced}
+    assert {"delete Pod", "delete PodCliqueSet"} <= {span.name for span in deleted}
+
+
+def test_what_is_no_trace_begins_one_and_a_loop_continues_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, is_one_shot in (("nonsense", True), (f"00-{TRACE}-{PARENT}-01", False)):
+        with collector() as (address, received):
+            monkeypatch.setenv(ENDPOINT, address)
+            assert trace({ENDPOINT: address, "TRACEPARENT": given}, is_one_shot=is_one_shot) == (1, [])
+
+        (span,) = spans_of(received)
+        assert not span.parent_span_id and span.trace_id.hex() != TRACE
 
 
 def test_without_the_library_it_is_told_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

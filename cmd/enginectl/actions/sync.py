@@ -15,6 +15,7 @@ from engine.plan import NO_JUDGEMENT, Judgement, Objection
 from engine.runtime import session
 from engine.runtime.clock import in_time
 from engine.runtime.lease import DISABLED
+from engine.runtime.observers import Observers
 from engine.runtime.provider import Provider
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.runtime.verdicts import Verdicts
@@ -42,6 +43,7 @@ from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of, purpose_of, renewing
 from enginectl.wiring.scope import Selection
+from enginectl.wiring.tracing import traced
 from providers.read_only import ReadOnlyProvider
 from resources.ports.configuration import Configuration
 from resources.preview.pod_patterns import with_patterns
@@ -140,7 +142,7 @@ async def sync(
             lease = lease_of(wiring, client, purpose_of(command, files, selection, focus), renewal)
             if lease is None:
                 terminal.warning(DISABLED)
-            with show_progress(wiring, quiet=quiet) as progress:
+            with show_progress(wiring, quiet=quiet) as progress, traced(clock, wiring.log, is_one_shot=True) as tracing:
                 result = await session.sync(
                     with_events(engine_of(wiring, provider, selection, limits)),
                     lease,
@@ -153,6 +155,7 @@ async def sync(
                     log=wiring.log if wiring.options.log_format else None,
                     ledger=ledger,
                     verdicts=verdicts,
+                    observer=Observers(*tracing) if tracing else None,
                 )
     result = with_stuck(result, assume_nodes=assume_nodes)
     if result.last_pass.world.orphans:

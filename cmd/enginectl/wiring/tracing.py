@@ -14,6 +14,7 @@ from resources.ports.configuration import Configuration
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 PROTOCOL = "http/protobuf"
+PARENT = "TRACEPARENT"
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:
@@ -23,9 +24,12 @@ def is_wanted(environment: Mapping[str, str]) -> bool:
 
 
 @contextmanager
-def traced(clock: Clock, log: Log, environment: Mapping[str, str] = os.environ) -> Iterator[Sequence[LoopObserver[Configuration]]]:
+def traced(
+    clock: Clock, log: Log, environment: Mapping[str, str] = os.environ, *, is_one_shot: bool = False
+) -> Iterator[Sequence[LoopObserver[Configuration]]]:
     """What makes spans while the block runs: an observer, or none where no collector is named.
 
+    `is_one_shot`: the command is a part of what has started it, so its passes continue the trace of the variable `TRACEPARENT`.
     What prevents tracing is logged, and prevents nothing else: a library that is not installed, or a protocol other than OTLP over HTTP.
     """
     if not is_wanted(environment):
@@ -37,7 +41,7 @@ def traced(clock: Clock, log: Log, environment: Mapping[str, str] = os.environ) 
         return
     from providers.tracing.export import exported
 
-    with exported(clock, log, environment) as spans:
+    with exported(clock, log, environment, environment.get(PARENT, "") if is_one_shot else "") as spans:
         yield (spans,)
 
 
