@@ -267,8 +267,19 @@ def replacement_remarks(first: FirstPass, forecast: Forecast | None, facts: Fact
             yield from ((observed.root.id, note) for note in replacement_notes(replaced))
 
 
+def autoscaler_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """What Kubernetes scales after the last pass, because of the limits of autoscalers."""
+    written = {root for later in forecast.passes for root in later.operations} if forecast is not None else ()
+    for observed in forecast.end.roots if forecast is not None else ():
+        if observed.root.id in written and any(slice.of(kinds.AUTOSCALER.name) for slice in observed.slices.values()):
+            from resources.preview.autoscalers import scaling_notes  # Few sets have any.
+
+            yield from ((observed.root.id, note) for note in scaling_notes(observed))
+
+
 RULES: tuple[Rule, ...] = (
     replacement_remarks,
+    autoscaler_remarks,
     capacity_remarks,
     room_remarks,
     quota_remarks,
