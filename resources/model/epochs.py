@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from engine.blueprint import Desired
-from engine.conditions import find, is_true
+from engine.conditions import is_true
 from engine.graph import graph
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, Slice
@@ -29,7 +29,7 @@ RULE: Final = "podgang-epochs"
 EVENT: Final = "PodGangsOfEpochs"
 """The reason of the Event."""
 MIGRATION: Final = "PodGangMigrationInProgress"
-"""The condition of a set whose PodGangs Grove's operator is renaming. It is removed at the end."""
+"""The condition of a set whose PodGangs Grove's operator is renaming: True until the end. With another status it says nothing."""
 OTHER_RELEASE: Final = "Grove v0.1.0-alpha.12 or later"
 WAY_OUT: Final = (
     f'stop its operator, then allow the take-over with sync --take-over or the annotation {labels.TAKE_OVER}: "true" on the set'
@@ -38,6 +38,9 @@ WAY_OUT: Final = (
 ENDED: Final = ("Succeeded", "Failed")
 _EPOCH_NAME: Final = re.compile(r"[0-9]{16,19}(-.+)?")
 """What follows the name of the base PodGang in the name of a PodGang of an epoch: nanoseconds since 1970, then the scaling group."""
+
+_CUT_NAME: Final = re.compile(r".{29}-h[0-9a-f]{32}")
+"""The name of a PodGang that would have more than 63 characters: its beginning, and a digest."""
 
 
 class EpochSigns(Struct, frozen=True):
@@ -65,15 +68,15 @@ def epoch_objection(observed: Observed, configuration: Configuration, *, is_allo
     conditions = mappings(mapping(observed.root.body.get("status")).get("conditions"))
     make = partial(_signs, observed.root.id)
     signs = [sign for part in observed.slices.values() if (sign := part.index(SIGNS, make)) is not NO_SIGNS]
-    if not signs and find(conditions, MIGRATION) is None:
+    is_migrating = is_true(conditions, MIGRATION)
+    if not signs and not is_migrating:
         return None
-    refusal = _under_way(signs, is_migrating=is_true(conditions, MIGRATION))
+    refusal = _under_way(signs, is_migrating=is_migrating)
     if refusal is None and (is_allowed or configuration.take_over or _is_annotated(observed)):
         refusal = _impossible(observed)
         if refusal is None:
             return None
-    made_by = next((sign.made_by for sign in signs if sign.made_by), f"it has the condition {MIGRATION}")
-    reason, way_out = refusal or (made_by, WAY_OUT)
+    reason, way_out = refusal or (next(sign.made_by for sign in signs if sign.made_by), WAY_OUT)
     root = observed.root.id
     return Objection(RULE, f"{OTHER_RELEASE} manages {root.kind} {root.namespace}/{root.name}, which stays as it is: {reason}; {way_out}")
 
@@ -92,9 +95,13 @@ def _impossible(observed: Observed) -> _Refusal | None:
     if waiting is not None:
         reason = f"{_called(waiting)} waits in {names.WAITER} for others, which it would not find in another PodGang"
         return reason, "let it start, or delete it"
-    shortened = next((gang for key, part in observed.slices.items() for gang in _shortened(key, part)), None)
+    shortened = next((gang for key, part in observed.slices.items() for gang in _shortened(observed.root.id, key, part)), None)
     if shortened is not None:
-        return f"{_called(shortened)} has a shortened name, which does not tell its replica", "such a set cannot be taken over"
+        return f"{_called(shortened)} has a shortened name, which does not tell its replica and epoch", "such a set cannot be taken over"
+    mixed = next((gang for part in observed.slices.values() for gang in _mixed(observed.root.id, part)), None)
+    if mixed is not None:
+        remedy = f"remove its labels {labels.EPOCH} and {labels.GANG_ROLE}"
+        return f"{_called(mixed)} has the labels of an epoch, and the name that it has without epochs", remedy
     return None
 
 
@@ -181,10 +188,24 @@ def _waiting(root: ResourceId, part: Slice) -> Iterator[Live]:
             yield pod
 
 
-def _shortened(key: str, part: Slice) -> Iterator[Live]:
-    """The PodGangs of epochs that are in the wrong part, because their names were too long and were cut."""
-    gangs = (gang for gang in part.of(kinds.PODGANG.name) if labels.EPOCH in gang.labels)
-    return (gang for gang in gangs if gang.labels.get(labels.REPLICA_INDEX) not in (key, None) or not key.isdecimal())
+def _shortened(root: ResourceId, key: str, part: Slice) -> Iterator[Live]:
+    """The PodGangs of epochs whose names were too long and were cut: they are in the wrong part, or no longer tell their epoch."""
+    for gang in part.of(kinds.PODGANG.name):
+        is_misplaced = gang.labels.get(labels.REPLICA_INDEX) not in (key, None) or not key.isdecimal()
+        is_cut = _CUT_NAME.fullmatch(gang.id.name) is not None and not is_epoch_name(root, gang.id.name, part)
+        if labels.EPOCH in gang.labels and (is_misplaced or is_cut):
+            yield gang
+
+
+def _mixed(root: ResourceId, part: Slice) -> Iterator[Live]:
+    """The PodGangs with the labels of an epoch whose names are those of the engine: they would look like ones of an epoch for good."""
+    groups = tuple(f"{group.id.name}-" for group in part.of(kinds.SCALING_GROUP.name))
+    for gang in part.of(kinds.PODGANG.name):
+        index = names.replica_of(root, gang.id)
+        is_base = index is not None and gang.id.name == names.base_gang(root.name, index)
+        is_named = is_base or any(gang.id.name.removeprefix(group).isdecimal() for group in groups)
+        if is_named and (labels.EPOCH in gang.labels or labels.GANG_ROLE in gang.labels):
+            yield gang
 
 
 def _has_waiter(containers: Any) -> bool:

@@ -6,6 +6,7 @@ Written from what is documented of that release. A set is deployed as by the rel
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, Final
 
 from engine.ids import Kind
@@ -152,7 +153,7 @@ class EpochGrove:
             for group, indices in entry.get("pcsgReplicaIndices", {}).items():
                 minimum = next(each["minAvailable"] for each in rendering.groups if each["name"] == group)
                 for j in indices:
-                    name = f"{base}-{entry['epoch']}-{group}-{j}"
+                    name = _fitted(f"{base}-{entry['epoch']}-{group}-{j}")
                     result.append(Renamed(f"{base}-{group}-{j - minimum}", name, self._labels(index, entry)))
         return result
 
@@ -204,6 +205,11 @@ class EpochGrove:
         for each in self.renamed(index):
             await self.client.delete(kinds.PODGANG, self.namespace, each.legacy)
         await self.grove.pause()
+
+
+def _fitted(name: str) -> str:
+    """A name of at most 63 characters: of a longer one the beginning and a digest."""
+    return name if len(name) <= 63 else f"{name[:29]}-h{sha256(name.encode()).hexdigest()[:32]}"
 
 
 @asynccontextmanager

@@ -183,7 +183,7 @@ async def test_M19_a_set_with_names_of_gangs_that_do_not_tell_their_replica_is_n
         await later.grove.create(await later.gang(1, shortened))
         allowed(cluster)
 
-        assert f"PodGang default/{shortened} has a shortened name, which does not tell its replica" in await refusal(cluster)
+        assert f"PodGang default/{shortened} has a shortened name, which does not tell its replica and epoch" in await refusal(cluster)
 
 
 async def test_M18_a_set_that_is_being_deleted_is_removed_with_its_map() -> None:
