@@ -25,6 +25,10 @@ def issues(graph: InferenceGraph) -> Iterator[Issue]:
         yield from _annotations((*service_path(service.name), "annotations"), service.spec.annotations)
         if (extra := service.spec.extra_pod_metadata) is not None:
             yield from _annotations((*service_path(service.name), "extraPodMetadata", "annotations"), extra.annotations)
+        for number, role in enumerate(service.spec.roles):
+            if role.pod_template is not None and (metadata := role.pod_template.metadata) is not None:
+                path = (*service_path(service.name), "roles", number, "podTemplate", "metadata", "annotations")
+                yield from _annotations(path, metadata.annotations)
 
 
 def _annotations(path: Path, annotations: Mapping[str, str]) -> Iterator[Issue]:

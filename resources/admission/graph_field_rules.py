@@ -45,6 +45,7 @@ def issues(graph: InferenceGraph) -> Iterator[Issue]:
                 yield Issue((*path, name), ErrorType.FORBIDDEN, NOT_SUPPORTED)
         yield from _min_available(graph, service, path, field)
         yield from _roles(service, path, field)
+        yield from role_template_issues(service, graph.spec.services[service.name], path, field)
         yield from _override(service.spec.provider_override, *override_of(service), (*path, "providerOverride"))
         yield from _topology(graph, service, path)
 
@@ -150,16 +151,6 @@ def _roles(service: GraphService, path: Path, field: str) -> Iterator[Issue]:
             message = "is required on every role when role-specific PodTemplates are used"
             yield sentence((*place, "podTemplate"), f"{field}.roles[{quote(role.name)}].podTemplate {message}")
         yield from _override(role.provider_override, *OF_ROLE, (*place, "providerOverride"))
-    if templates:
-        yield from _role_templates(service, path, field)
-
-
-def _role_templates(service: GraphService, path: Path, field: str) -> Iterator[Issue]:
-    """The issues of pod templates of roles."""
-    if service.spec.extra_pod_spec:
-        message = "cannot be combined with roles[].podTemplate; choose one complete PodTemplate source mode"
-        yield sentence((*path, "extraPodSpec"), f"{field}.extraPodSpec {message}")
-    yield from role_template_issues(tuple(service.spec.roles), path, service.name)
 
 
 def _override(override: ProviderOverride | None, target: str, allowed: tuple[tuple[str, ...], ...], path: Path) -> Iterator[Issue]:

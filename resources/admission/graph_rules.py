@@ -146,7 +146,8 @@ def _gpus(path: Path, service: GraphService) -> Iterator[Issue]:
     broken = [kind for kind, value in amounts.items() if value and amount(value) is not None and whole_amount(value) is None]
     for kind in broken:
         yield Issue((*path, "resources", kind, "gpu"), ErrorType.INVALID, "must be a whole number of GPUs", amounts[kind])
-    if service.is_multinode and service.framework is Framework.TRTLLM and not service.requested_gpus and not broken:
+    starts_processes = service.is_multinode and service.framework is Framework.TRTLLM and not service.templates
+    if starts_processes and not service.requested_gpus and not broken:
         message = "the number of GPUs of each node: mpirun starts one process of TensorRT-LLM for each GPU"
         yield Issue((*path, "resources", "limits", "gpu"), ErrorType.REQUIRED, message)
 

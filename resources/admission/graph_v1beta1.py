@@ -12,11 +12,11 @@ from engine.resource import Body
 from resources.admission import json_rules
 from resources.admission.graph_rules import quote, sentence
 from resources.admission.request import Decision, unknown_field
+from resources.admission.role_template_rules import template_issues
 from resources.base.fields import mapping, mappings
 from resources.dynamo.versions.api_versions import ALPHA_ONLY
 from resources.dynamo.versions.converted import as_alpha, saved_fault
 from resources.dynamo.versions.paths import ComponentPaths, component_paths, in_beta
-from resources.dynamo.versions.to_alpha import MAIN, main_of
 from resources.schema.dynamo_v1beta1 import DynamoGraphDeploymentV1Beta1, GraphComponent
 from resources.schema.graph_values import NODE_COUNT
 from resources.schema.issues import ErrorType, Issue, Located, Path, rejection
@@ -84,9 +84,6 @@ def _warning(warning: str, paths: ComponentPaths) -> str:
 
 COMPONENTS: Final = ("spec", "components")
 SEVERAL_NODES: Final = frozenset({"worker", "prefill", "decode"})
-ELASTIC: Final = "--enable-elastic-ep"
-SIDECAR: Final = "runtime"
-"""The init container that runs beside the engine's, with `restartPolicy: Always`."""
 
 
 def issues(model: DynamoGraphDeploymentV1Beta1, saved_fault: str) -> Iterator[Issue]:
@@ -117,33 +114,8 @@ def _component(component: GraphComponent, path: Path, field: str) -> Iterator[Is
     if component.multinode is not None and component.type not in SEVERAL_NODES:
         message = "multinode is supported only for worker, prefill, or decode components"
         yield sentence((*path, "multinode"), f"{field}: {message}")
-    if all(role.pod_template is None for role in component.roles):
-        yield from _pods(component, path, field)
-
-
-def _pods(component: GraphComponent, path: Path, field: str) -> Iterator[Issue]:
-    """The issues of the pods of a component, whose container `main` runs the engine."""
-    spec = component.pod_template.spec if component.pod_template is not None else None
-    place = (*path, "podTemplate", "spec", "containers")
-    main = main_of({"podTemplate": {"spec": spec or {}}})
-    if main is None:
-        yield sentence(place, f"{field}.podTemplate.spec.containers: must have a container named {MAIN}, which runs the engine")
-        return
-    number = [container.get("name") for container in mappings(mapping(spec).get("containers"))].index(MAIN)
-    if not main.get("image"):
-        yield Issue((*place, number, "image"), ErrorType.REQUIRED, f"the image of the container {MAIN}")
-    if component.multinode is None:
-        return
-    if any(word == ELASTIC for word in _words(main.get("args"))):
-        yield sentence((*place, number, "args"), f"{field}: {ELASTIC} is not supported by the engine on several nodes")
-    for index, init in enumerate(mappings(mapping(spec).get("initContainers"))):
-        if init.get("name") == SIDECAR and init.get("restartPolicy") == "Always":
-            message = f"the native sidecar {SIDECAR} is not supported with multinode"
-            yield sentence((*path, "podTemplate", "spec", "initContainers", index), f"{field}: {message}")
-
-
-def _words(value: object) -> Iterator[str]:
-    """The words of arguments, those within one argument as well."""
-    for argument in value if isinstance(value, list | tuple) else ():
-        if isinstance(argument, str):
-            yield from (word.partition("=")[0] for word in argument.split())
+    template = component.pod_template
+    if template is not None or all(role.pod_template is None for role in component.roles):
+        spec = template.spec if template is not None else None
+        place, name = (*path, "podTemplate"), f"{field}.podTemplate"
+        yield from template_issues({"spec": spec or {}}, place, name, is_multinode=component.multinode is not None)

@@ -14,7 +14,17 @@ from resources.dynamo.backends.executor import BACKEND, ORIGIN
 from resources.dynamo.backends.parallelism import mismatch
 from resources.dynamo.model.form import PROVIDER
 from resources.dynamo.model.framework import WORKERS, Framework
-from resources.dynamo.model.graph import ENABLE_GROVE, ENABLE_METRICS, KAI_QUEUE, VOLCANO_QUEUE, GraphService, InferenceGraph, about_service
+from resources.dynamo.model.graph import (
+    ENABLE_GROVE,
+    ENABLE_METRICS,
+    KAI_QUEUE,
+    VOLCANO_QUEUE,
+    GraphService,
+    InferenceGraph,
+    Role,
+    about_service,
+)
+from resources.dynamo.model.pod_template import MAIN
 from resources.dynamo.model.runtime import runtime_of
 from resources.dynamo.objects.components import component_notes
 from resources.dynamo.objects.ingress import ingress_notes
@@ -22,9 +32,11 @@ from resources.dynamo.objects.pod_template import DISCOVERY_OFF, STRATEGY
 from resources.dynamo.objects.podcliqueset import UPDATE_STRATEGY, set_notes
 from resources.dynamo.objects.service import service_notes
 from resources.dynamo.pods.defaults import PLANNER_ACCOUNT
+from resources.dynamo.pods.role_paths import role_path
 from resources.dynamo.versions.api_versions import ALPHA_ONLY
 from resources.ports.configuration import Configuration
 from resources.schema.dynamo import DynamoGraphDeployment, ExtraPodMetadata, GraphServiceSpec
+from resources.schema.dynamo_parts import TemplateMetadata
 from resources.schema.issues import Located, Path
 from resources.schema.meta import ObjectMeta
 
@@ -59,13 +71,16 @@ def _written_keys(model: DynamoGraphDeployment) -> Iterator[Path]:
             yield from ((*path, field, key) for key in keys or ())
 
 
-def _with_keys(model: DynamoGraphDeployment) -> Iterator[tuple[Path, ObjectMeta | GraphServiceSpec | ExtraPodMetadata]]:
+def _with_keys(model: DynamoGraphDeployment) -> Iterator[tuple[Path, ObjectMeta | GraphServiceSpec | ExtraPodMetadata | TemplateMetadata]]:
     """The parts of a graph that have annotations and labels."""
     yield ("metadata",), model.metadata
     for name, service in model.spec.services.items():
         yield service_path(name), service
         if service.extra_pod_metadata is not None:
             yield (*service_path(name), "extraPodMetadata"), service.extra_pod_metadata
+        for number, role in enumerate(service.roles):
+            if role.pod_template is not None and role.pod_template.metadata is not None:
+                yield (*service_path(name), "roles", number, "podTemplate", "metadata"), role.pod_template.metadata
 
 
 def notes(graph: InferenceGraph, configuration: Configuration) -> Iterator[str]:
@@ -84,14 +99,9 @@ def _service(service: GraphService) -> Iterator[Located]:
     if difference := mismatch(service):
         yield about_service(service, f"{field}: {difference}")
     if service.is_multinode and service.framework is not Framework.TRTLLM and not service.gpus and not _has_gpus(service.main_container):
-        yield about_service(
-            service,
-            f"{field}.resources.limits.gpu: a service on several nodes usually has GPUs; "
-            "without their number it is not compared with the parallel sizes of the command",
-            "resources",
-            "limits",
-            "gpu",
-        )
+        limit, path = _gpu_limit(service)
+        text = "a service on several nodes usually has GPUs; without their number it is not compared with the parallel sizes of the command"
+        yield Located(f"{field}.{limit}: {text}", path)
     if service.requested_gpus and service.gpus is None and not _has_gpus(service.main_container):
         text = "pods get GPUs by resources.limits.gpu only; a request counts the processes of TensorRT-LLM"
         yield about_service(service, f"{field}.resources.requests.gpu: {text}", "resources", "requests", "gpu")
@@ -106,6 +116,15 @@ def _service(service: GraphService) -> Iterator[Located]:
     if spec.global_dynamo_namespace is not None:
         text = f"{field}.globalDynamoNamespace is ignored: the Dynamo namespace is that of dynamoNamespace"
         yield about_service(service, text, "globalDynamoNamespace")
+
+
+def _gpu_limit(service: GraphService) -> tuple[str, Path]:
+    """The field of a service with the GPUs of its leader, and its path."""
+    path = (*service_path(service.name), "resources", "limits", "gpu")
+    if not service.templates:
+        return "resources.limits.gpu", path
+    below = f"podTemplate.spec.containers[{MAIN}].resources.limits[{names.NVIDIA_GPU}]"
+    return f"roles[{Role.LEADER}].{below}", role_path(service, Role.LEADER, path)
 
 
 def _runtime(graph: InferenceGraph, service: GraphService) -> Iterator[Located]:

@@ -1,65 +1,87 @@
-"""Role template rules: what is said of pod templates of single roles, which the engine does not carry out, and what to write instead."""
+"""Role template rules: the admission rules for pod templates of components of v1beta1, and of single roles in both versions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from engine.resource import Body
-from resources.admission.graph_rules import quote
+from resources.admission import metadata_rules
+from resources.admission.graph_rules import quote, sentence
 from resources.base.fields import mapping, mappings
-from resources.dynamo.backends.port import LEADER, RANK
-from resources.schema.dynamo_parts import GraphRole
+from resources.dynamo.model.graph import GraphService
+from resources.dynamo.model.pod_template import MAIN, main_of
+from resources.schema.dynamo import GraphServiceSpec
 from resources.schema.issues import ErrorType, Issue, Path
 
-MAIN: Final = "main"
-BY_SHELL: Final = frozenset({f"containers[{MAIN}].{field}" for field in ("command", "args", "env")})
-"""What one template can have for both roles: a shell line that asks for its rank."""
-MOST: Final = 5
-"""How many differing fields are named."""
+ELASTIC: Final = "--enable-elastic-ep"
+SIDECAR: Final = "runtime"
+"""The init container that runs beside the engine's, with `restartPolicy: Always`."""
+OF_PODS: Final = (
+    "extraPodSpec",
+    "extraPodMetadata",
+    "resources",
+    "envs",
+    "envFromSecret",
+    "livenessProbe",
+    "readinessProbe",
+    "labels",
+    "annotations",
+)
+"""The fields of a service that are the pod template of a component in v1beta1, the one that is named before the others first."""
+DIFFERS: Final = "must be the same for all roles: a gang has one scheduler"
 
 
-def role_template_issues(roles: tuple[GraphRole, ...], path: Path, name: str) -> Iterator[Issue]:
-    """One issue for each template of a role of a component, with the fields in which the roles differ and what to write instead."""
-    templates = [(number, role) for number, role in enumerate(roles) if role.pod_template is not None]
-    pods = {role.name: mapping(role.pod_template) for _, role in templates}
-    if {"leader", "worker"} <= pods.keys():
-        instead = _instead(sorted(_differing(_fields(pods["leader"]), _fields(pods["worker"]))))
-    else:
-        instead = "write one template for both roles"
-    for number, role in templates:
-        message = (
-            f"a podTemplate of the role {quote(role.name)} is not supported by the engine: use podTemplate of {quote(name)}; {instead}"
-        )
-        yield Issue((*path, "roles", number, "podTemplate"), ErrorType.FORBIDDEN, message)
+def role_template_issues(service: GraphService, written: GraphServiceSpec, path: Path, field: str) -> Iterator[Issue]:
+    """The issues of the pod templates of the roles of a service. `written`: the service without what it has of its graph."""
+    templates = [
+        (number, role.name, role.pod_template.template) for number, role in enumerate(written.roles) if role.pod_template is not None
+    ]
+    if not templates:
+        return
+    given = written.body()
+    if name := next((name for name in OF_PODS if given.get(name)), ""):
+        message = "cannot be combined with roles[].podTemplate; choose one complete PodTemplate source mode"
+        yield sentence((*path, name), f"{field}.{name} {message}")
+    for volume in (number for number, mount in enumerate(written.volume_mounts) if not mount.use_as_compilation_cache):
+        message = "cannot be combined with roles[].podTemplate: mount the claim in each of them"
+        yield sentence((*path, "volumeMounts", volume), f"{field}.volumeMounts {message}")
+    schedulers = [mapping(template.get("spec")).get("schedulerName") or "" for _, _, template in templates]
+    for (number, role, template), scheduler in zip(templates, schedulers, strict=True):
+        place = (*path, "roles", number, "podTemplate")
+        yield from template_issues(template, place, f"{field}.roles[{quote(role)}].podTemplate", is_multinode=service.is_multinode)
+        yield from _metadata(mapping(template.get("metadata")), (*place, "metadata"))
+        if scheduler != schedulers[0]:
+            yield Issue((*place, "spec", "schedulerName"), ErrorType.INVALID, DIFFERS, scheduler)
 
 
-def _instead(differing: list[str]) -> str:
-    """What a component with one template needs where its roles differ in these fields."""
-    if not differing:
-        return "both roles have the same one"
-    others = [field for field in differing if field not in BY_SHELL]
-    shell = (
-        f"flags such as --nnodes and --node-rank are added to it, and where leader and workers differ, its shell line can ask for ${RANK} "
-        f"(0 is the leader) and ${LEADER}"
-    )
-    if not others:
-        return shell
-    more = f" and {len(others) - MOST} more" if len(others) > MOST else ""
-    return f"{shell}; what has no such counterpart and must be the same for both: {', '.join(others[:MOST])}{more}"
+def template_issues(template: Body, path: Path, field: str, *, is_multinode: bool) -> Iterator[Issue]:
+    """The issues of a pod template at that path, whose container `main` runs the engine."""
+    spec = mapping(template.get("spec"))
+    place = (*path, "spec", "containers")
+    main = main_of(template)
+    if main is None:
+        yield sentence(place, f"{field}.spec.containers: must have a container named {MAIN}, which runs the engine")
+        return
+    number = [container.get("name") for container in mappings(spec.get("containers"))].index(MAIN)
+    if not main.get("image"):
+        yield Issue((*place, number, "image"), ErrorType.REQUIRED, f"the image of the container {MAIN}")
+    if not is_multinode:
+        return
+    whose = field.removesuffix(".podTemplate")
+    if any(word == ELASTIC for word in _words(main.get("args"))):
+        yield sentence((*place, number, "args"), f"{whose}: {ELASTIC} is not supported by the engine on several nodes")
+    for index, init in enumerate(mappings(spec.get("initContainers"))):
+        if init.get("name") == SIDECAR and init.get("restartPolicy") == "Always":
+            message = f"the native sidecar {SIDECAR} is not supported with multinode"
+            yield sentence((*path, "spec", "initContainers", index), f"{whose}: {message}")
 
 
-def _fields(template: Body) -> dict[str, Any]:
-    """Field -> value, of what a template has: of its metadata, of its pod, and of its main container."""
-    metadata, spec = mapping(template.get("metadata")), mapping(template.get("spec"))
-    containers = mappings(spec.get("containers"))
-    main = next((container for container in containers if container.get("name") == MAIN), {})
-    others = [container for container in containers if container.get("name") != MAIN]
-    return {
-        **{f"metadata.{field}": value for field, value in metadata.items()},
-        **{field: value for field, value in spec.items() if field != "containers"},
-        **({"containers": others} if others else {}),
-        **{f"containers[{MAIN}].{field}": value for field, value in main.items()},
-    }
+def _metadata(metadata: Mapping[str, Any], path: Path) -> Iterator[Issue]:
+    yield from metadata_rules.labels(mapping(metadata.get("labels")), (*path, "labels"))
+    yield from metadata_rules.annotations(mapping(metadata.get("annotations")), (*path, "annotations"))
 
 
-def _differing(leader: Mapping[str, Any], worker: Mapping[str, Any]) -> Iterator[str]:
-    return (field for field in {*leader, *worker} if leader.get(field) != worker.get(field))
+def _words(value: object) -> Iterator[str]:
+    """The words of arguments, those within one argument as well."""
+    for argument in value if isinstance(value, list | tuple) else ():
+        if isinstance(argument, str):
+            yield from (word.partition("=")[0] for word in argument.split())

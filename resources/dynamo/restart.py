@@ -135,8 +135,8 @@ def _annotated(graph: InferenceGraph, ids: Mapping[str, str]) -> InferenceGraph:
 
 
 def _own_annotations(service: GraphService) -> Mapping[str, str]:
-    extra = service.spec.extra_pod_metadata
-    return {**service.spec.annotations, **(extra.annotations if extra is not None else {})}
+    spec = service.leading.spec
+    return {**spec.annotations, **(spec.extra_pod_metadata.annotations if spec.extra_pod_metadata is not None else {})}
 
 
 def _with_id(service: GraphService, id: str) -> GraphService:

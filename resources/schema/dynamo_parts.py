@@ -5,7 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from resources.schema.wire import OPAQUE, PUBLISHED, Int32, Opaque, Seq, Wire
+from engine.resource import Body
+from resources.schema.pod_spec_form import TemplateSpec
+from resources.schema.wire import PUBLISHED, Int32, Opaque, Seq, Wire
 
 ComponentKind = Literal["PodClique", "PodCliqueScalingGroup", "Deployment", "LeaderWorkerSet"]
 
@@ -19,8 +21,6 @@ def as_map(value: Any) -> Any:
 
 EnvVar = Annotated[dict[str, Any], PlainValidator(as_map), WithJsonSchema({PUBLISHED: "EnvVar"})]
 """A core/v1 EnvVar."""
-Template = Annotated[dict[str, Any], PlainValidator(as_map), WithJsonSchema(OPAQUE)]
-"""A core/v1 PodTemplateSpec whose fields are read later."""
 
 
 class ModelReference(Wire):
@@ -88,6 +88,30 @@ class RestartStatus(Wire):
     """The components that are being restarted."""
 
 
+class TemplateMetadata(Wire):
+    """Labels and annotations of the pods."""
+
+    annotations: dict[str, str] = {}
+    """Annotations of the pods."""
+    labels: dict[str, str] = {}
+    """Labels of the pods."""
+
+
+class RoleTemplate(Wire):
+    """The pods of one role. The container main runs the engine; in its command the user writes what joins the nodes."""
+
+    metadata: TemplateMetadata | None = None
+    """Labels and annotations of the pods."""
+    spec: TemplateSpec | None = None
+    """The pod spec, as Kubernetes defines it."""
+
+    @property
+    def template(self) -> Body:
+        """The pod template as JSON."""
+        metadata = {"metadata": self.metadata.body()} if self.metadata is not None else {}
+        return {**metadata, **({"spec": self.spec} if self.spec is not None else {})}
+
+
 class GraphRole(Wire):
     """The leader or the workers of a component on several nodes."""
 
@@ -95,7 +119,7 @@ class GraphRole(Wire):
     """What its pods are: leader or worker."""
     replicas: Int32 | None = None
     """The number of pods: 1 leader, and a worker for each other node."""
-    pod_template: Template | None = None
+    pod_template: RoleTemplate | None = None
     """The pod template of the role, instead of that of the component."""
     provider_override: ProviderOverride | None = None
     """Fields of the PodClique of the role."""

@@ -15,6 +15,7 @@ from resources.schema.dynamo_parts import (
     ProviderOverride,
     Restart,
     RestartStatus,
+    TemplateMetadata,
     as_map,
 )
 from resources.schema.graph_values import NODE_COUNT
@@ -25,15 +26,6 @@ ComponentSpec = Annotated[dict[str, Any], PlainValidator(as_map), WithJsonSchema
 """A core/v1 PodSpec without required fields; `pod_spec_rules` validates its fields once it is translated."""
 ComponentType = Literal["frontend", "worker", "prefill", "decode", "planner", "epp"]
 Count = Annotated[Int32, Field(ge=0, json_schema_extra={"minimum": 0})]
-
-
-class TemplateMetadata(Wire):
-    """Labels and annotations of the pods."""
-
-    annotations: dict[str, str] = {}
-    """Annotations of the pods."""
-    labels: dict[str, str] = {}
-    """Labels of the pods."""
 
 
 class ComponentTemplate(Wire):

@@ -17,7 +17,7 @@ from engine.canonical import digest
 from engine.diff import same
 from engine.quantity import amount
 from resources.schema.published import Schema, definitions, is_default
-from resources.schema.wire import PUBLISHED, Int64, Seq, Wire
+from resources.schema.wire import OPAQUE, PUBLISHED, Int64, Seq, Wire
 
 UNORDERED: Final = frozenset({"volumes", "imagePullSecrets", "tolerations", "volumeMounts", "ports"})
 """Lists of a pod spec whose order has no meaning."""
@@ -207,5 +207,7 @@ def _shaped_extra(value: Any) -> Any:
 
 PodSpec = Annotated[dict[str, Any], PlainValidator(_shaped), WithJsonSchema({PUBLISHED: "PodSpec"})]
 """A core/v1 PodSpec, never copied. `resources.schema.pod_spec_rules` validates all of it in manifests."""
+TemplateSpec = Annotated[dict[str, Any], PlainValidator(_shaped_extra), WithJsonSchema(OPAQUE)]
+"""A core/v1 PodSpec without required fields, whose fields no definition lists; never copied."""
 ExtraPodSpec = Annotated[dict[str, Any], PlainValidator(_shaped_extra), WithJsonSchema({PUBLISHED: "ExtraPodSpec"})]
 """A core/v1 PodSpec without required fields and with `mainContainer`, a core/v1 Container without required fields; never copied."""

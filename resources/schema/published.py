@@ -288,6 +288,9 @@ def _graph_parts(spec: Any) -> Iterator[tuple[Path, str, Any]]:
         for field, type_ in SERVICE_FIELDS.items():
             if (part := _at(service, field)) is not None:
                 yield (*path, field), type_, part
+        for number, role in enumerate(_list_or_empty(_at(service, "roles"))):
+            if (part := _at(role, "podTemplate", "spec")) is not None:
+                yield (*path, "roles", number, "podTemplate", "spec"), "ComponentPodSpec", part
 
 
 def _entries(path: Path, type_: str, holder: Any, field: str) -> Iterator[tuple[Path, str, Any]]:

@@ -48,7 +48,9 @@ def executor_of(graph: InferenceGraph, service: GraphService) -> ExecutorChoice:
 
     In the first two forms of pods it is Ray, whatever else is said.
     """
-    if not graph.knows_ranks:
+    if service.is_of_role:  # Both roles have one executor: that of the leader's template.
+        service = next(each for each in graph.services if each.name == service.name)
+    if not graph.knows_ranks and not service.templates:
         return ExecutorChoice(Executor.RAY, "it is that of the form of its pods")
     return graph.memo.recall(("executor", service.name), (), lambda: _executor_of(graph, service))
 
@@ -65,8 +67,8 @@ def executor_record(graph: InferenceGraph) -> str:
 
 def annotation_of(graph: InferenceGraph, service: GraphService, key: str) -> str:
     """The value of an annotation of the pods of a service, else of its graph; empty without one."""
-    extra = service.spec.extra_pod_metadata
-    of_pods = {**service.spec.annotations, **(extra.annotations if extra is not None else {})}
+    spec = service.leading.spec
+    of_pods = {**spec.annotations, **(spec.extra_pod_metadata.annotations if spec.extra_pod_metadata is not None else {})}
     return of_pods.get(key) or graph.annotations.get(key) or ""
 
 

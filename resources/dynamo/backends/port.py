@@ -41,6 +41,8 @@ class Placement(Struct, frozen=True):
     """The number of the user that the container or its pod names; None if they name none."""
     without_ray: str = ""
     """The image of the container if it is known to have no Ray."""
+    is_of_role: bool = False
+    """Whether the container is that of one role alone, in whose command its user has written what joins the nodes."""
 
     @property
     def knows_ranks(self) -> bool:

@@ -23,6 +23,8 @@ class Sglang(Struct, frozen=True):
 
     def rewritten(self, container: Body, placement: Placement) -> RewrittenContainer:
         """The container with the flags of its rank, or as it is with a warning if its command is not recognised."""
+        if placement.is_of_role:
+            return RewrittenContainer(container)
         if placement.role is Role.WORKER:
             container = without_probes(container)
         own = _written(container) if placement.knows_ranks else ()

@@ -77,7 +77,7 @@ class TensorRtLlm(Struct, frozen=True):
 
     def rewritten(self, container: Body, placement: Placement) -> RewrittenContainer:
         """The container with the key pair mounted and the leader's or the worker's line. Raises `PodFault` without a number of GPUs."""
-        if not placement.gpus:
+        if not placement.gpus and not placement.is_of_role:
             path = ("spec", "services", placement.service, "resources", "limits", "gpu")
             raise PodFault(path, "the number of GPUs of one node is required: a multinode TensorRT-LLM service starts one process for each")
         volume = _key_volume(placement.ssh_secret)
@@ -85,10 +85,13 @@ class TensorRtLlm(Struct, frozen=True):
         envs = [env for env in mappings(container.get("env")) if env.get("name") != KEEP_FULL_NAMES["name"]]
         mounts = [*mappings(container.get("volumeMounts")), keys]
         connected = {**container, "volumeMounts": mounts, "env": [*envs, KEEP_FULL_NAMES]}
-        if placement.role is Role.WORKER:
+        if placement.is_of_role:
+            probe = {"readinessProbe": READINESS} if placement.role is Role.WORKER else {}
+            changed = RewrittenContainer({**connected, **probe}, (volume,))
+        elif placement.role is Role.WORKER:
             changed = RewrittenContainer(_server(connected, placement), (volume,))
         else:
-            changed = _launcher(connected, placement, placement.gpus * placement.nodes, volume)
+            changed = _launcher(connected, placement, (placement.gpus or 0) * placement.nodes, volume)
         return replace(changed, shared_envs=(KEEP_FULL_NAMES,), shared_mounts=(keys,))
 
 

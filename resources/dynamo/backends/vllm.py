@@ -15,7 +15,7 @@ from resources.dynamo.backends.leader_wait import leader_wait
 from resources.dynamo.backends.parallelism import framework_words
 from resources.dynamo.backends.port import Placement, RewrittenContainer, without_probes
 from resources.dynamo.backends.ray import in_ray
-from resources.dynamo.backends.vllm_nodes import Joining, VllmNodes, vllm_nodes
+from resources.dynamo.backends.vllm_nodes import MASTER_PORT, MASTER_PORT_FLAG, Joining, VllmNodes, vllm_nodes
 from resources.dynamo.backends.written_flags import EXECUTOR, WrittenFlags, written_flags
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import Role
@@ -34,7 +34,7 @@ class Vllm(Struct, frozen=True):
 
     def rewritten(self, container: Body, placement: Placement) -> RewrittenContainer:
         """The container of a leader or a worker. Raises `PodFault` for elastic expert parallelism."""
-        if not placement.knows_ranks:
+        if not placement.knows_ranks and not placement.is_of_role:
             return in_ray(container, placement)
         words = framework_words(container, Framework.VLLM)
         written = written_flags(words)
@@ -42,10 +42,25 @@ class Vllm(Struct, frozen=True):
             path = ("spec", "services", placement.service, "extraPodSpec", "mainContainer", "args")
             raise PodFault(path, f"{ELASTIC} is not supported on several nodes")
         nodes = vllm_nodes(words, written, placement)
+        if placement.is_of_role:
+            return _of_role(_with_address(container, placement), nodes, written, placement)
         if placement.role is Role.WORKER:
             container = without_probes(container)
         changed = _joined(_with_address(container, placement), nodes, written, placement)
         return changed.with_warnings(*map(placement.warning, nodes.warnings)) if placement.role is Role.LEADER else changed
+
+
+def _of_role(container: Body, nodes: VllmNodes, written: WrittenFlags, placement: Placement) -> RewrittenContainer:
+    """The container of a role that has a template of its own. Its user joins the nodes, except for what `mp` needs besides: one port on
+    both sides, and a worker that waits for its leader."""
+    if nodes.joining is not Joining.MP:
+        return RewrittenContainer(container)
+    port = Flag(f"{MASTER_PORT_FLAG}={MASTER_PORT}")
+    is_written = written.has(MASTER_PORT_FLAG)
+    flagged = container if is_written else with_flags(container, Framework.VLLM, distributed_flags([port]), at_module=True)
+    warnings = () if flagged is not None else (placement.warning(_unrecognised([port])),)
+    waits = (leader_wait(container, placement, nodes.port),) if placement.role is Role.WORKER else ()
+    return RewrittenContainer(container if flagged is None else flagged, init_containers=waits, warnings=warnings)
 
 
 def _joined(container: Body, nodes: VllmNodes, written: WrittenFlags, placement: Placement) -> RewrittenContainer:

@@ -16,6 +16,7 @@ from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import Role
 
 MASTER_PORT: Final = 29500
+MASTER_PORT_FLAG: Final = "--master-port"
 DATA_PORT: Final = 13445
 OWN_RANKS: Final = ("--data-parallel-external-lb", "--data-parallel-rank")
 """Flags with which the user numbers the ranks and balances their load: ours would contradict them."""
@@ -74,7 +75,7 @@ def vllm_nodes(words: Sequence[str], written: WrittenFlags, placement: Placement
         joining = Joining.DATA
     else:
         joining = Joining.NOTHING if is_mp else Joining.RAY
-    port = written.value("--master-port")
+    port = written.value(MASTER_PORT_FLAG)
     flags = _FLAGS[joining](placement, sizes, written)
     return VllmNodes(joining, tuple(flags), tuple(_warnings(joining, sizes, placement)), int(port) if _is_port(port) else MASTER_PORT)
 
@@ -96,7 +97,7 @@ def _mp_flags(placement: Placement, sizes: Sizes, written: WrittenFlags) -> Iter
     yield Flag(EXECUTOR, Executor.MP.value)
     yield Flag("--nnodes", str(placement.nodes))
     yield Flag("--master-addr", addresses.leader(in_shell), addresses.leader(by_kubelet))
-    yield Flag("--master-port", str(MASTER_PORT))
+    yield Flag(MASTER_PORT_FLAG, str(MASTER_PORT))
     if placement.role is Role.LEADER:
         yield Flag("--node-rank", "0")
     else:

@@ -11,11 +11,19 @@ from engine.memo import Memo
 from engine.quantity import amount
 from engine.resource import Body
 from resources.base import kinds, names
-from resources.base.fields import mapping
+from resources.base.fields import mapping, mappings
 from resources.base.labels import OTHER_VERSION
 from resources.dynamo.model.form import PodForm, form_of
 from resources.dynamo.model.framework import Framework, FrameworkError, distributed_framework_of, framework_of
-from resources.schema.dynamo import DynamoGraphSpec, GraphServiceSpec, GraphVolumeClaim
+from resources.dynamo.model.pod_template import mounts_shared_memory, service_fields
+from resources.schema.dynamo import (
+    DynamoGraphSpec,
+    ExtraPodMetadata,
+    GraphServiceSpec,
+    GraphVolumeClaim,
+    ServiceResources,
+    SharedMemory,
+)
 from resources.schema.issues import Located
 
 ENABLE_GROVE = "nvidia.com/enable-grove"
@@ -33,6 +41,9 @@ class Role(StrEnum):
     """The only pod of a single-node service."""
     LEADER = "leader"
     WORKER = "worker"
+
+
+_ROLES = frozenset({Role.LEADER, Role.WORKER})
 
 
 class Orchestrator(StrEnum):
@@ -55,6 +66,27 @@ class GraphService:
     framework: Framework
     envs: tuple[Body, ...]
     """The variables of the graph that the service does not set itself, then its own."""
+    is_of_role: bool = False
+    """Whether its pods are those of one role alone, from the role's own template, in which its user writes what joins the nodes."""
+
+    @cached_property
+    def templates(self) -> Mapping[Role, Body]:
+        """The pod templates of roles, as written; empty if the roles share one."""
+        templates = ((role.name, role.pod_template) for role in self.spec.roles if role.name in _ROLES)
+        return {Role(name): template.template for name, template in templates if template is not None}
+
+    @cached_property
+    def leading(self) -> "GraphService":
+        """The service with the pods of its leader, if roles have templates of their own; itself if not."""
+        return self.of(Role.LEADER)
+
+    def of(self, role: Role) -> "GraphService":
+        """The service with the pods of this role, if the role has a template of its own; itself if not."""
+        return self._of_roles.get(role, self)
+
+    @cached_property
+    def _of_roles(self) -> "Mapping[Role, GraphService]":
+        return {role: _with_template(self, template) for role, template in self.templates.items()}
 
     @property
     def key(self) -> str:
@@ -107,13 +139,14 @@ class GraphService:
 
     def gpu_amount(self, kind: Literal["limits", "requests"]) -> str | None:
         """The field `gpu` of the limits or the requests."""
-        amounts = getattr(self.spec.resources, kind) if self.spec.resources is not None else None
+        resources = self.leading.spec.resources
+        amounts = getattr(resources, kind) if resources is not None else None
         return amounts.gpu if amounts is not None else None
 
     @property
     def extra_pod_spec(self) -> Body:
-        """`extraPodSpec`; empty if there is none."""
-        return self.spec.extra_pod_spec or {}
+        """`extraPodSpec`, or the leader's where roles have templates of their own; empty if there is none."""
+        return self.leading.spec.extra_pod_spec or {}
 
     @property
     def main_container(self) -> Body:
@@ -232,13 +265,37 @@ def read_graph(
     services: list[GraphService] = []
     faults: list[tuple[str, str]] = []
     for name, service in sorted(spec.services.items(), key=lambda pair: (pair[0].lower(), pair[0])):
+        unknown = GraphService(name, _with_shared(service, spec), Framework.NONE, merged_envs(spec.envs, service.envs))
         try:
-            framework = _framework(service, spec.backend_framework or "", is_recorded=is_recorded)
+            framework = _framework(unknown, spec.backend_framework or "", is_recorded=is_recorded)
         except FrameworkError as error:
             faults.append((name, str(error)))
             framework = Framework.NONE
-        services.append(GraphService(name, _with_shared(service, spec), framework, merged_envs(spec.envs, service.envs)))
+        services.append(GraphService(name, unknown.spec, framework, unknown.envs))
     return InferenceGraph(id, annotations, spec, tuple(services), api_version, tuple(faults))
+
+
+def _with_template(service: GraphService, template: Body) -> GraphService:
+    """The service with the pods of a role's template. What is added to the pods of all roles, such as a restart, is theirs as well."""
+    fields = service_fields(template)
+    spec, given = service.spec, mapping(fields.get("extraPodMetadata"))
+    shared = spec.extra_pod_metadata or ExtraPodMetadata()
+    metadata = ExtraPodMetadata(
+        labels={**mapping(given.get("labels")), **shared.labels}, annotations={**mapping(given.get("annotations")), **shared.annotations}
+    )
+    changes = {
+        "roles": (),
+        "annotations": {**spec.annotations, **mapping(fields.get("annotations"))},
+        "extra_pod_metadata": metadata,
+        "extra_pod_spec": mapping(fields.get("extraPodSpec")),
+        "liveness_probe": fields.get("livenessProbe"),
+        "readiness_probe": fields.get("readinessProbe"),
+        "resources": ServiceResources.model_validate(fields["resources"]) if "resources" in fields else None,
+    }
+    if spec.shared_memory is None and mounts_shared_memory(template):
+        changes["shared_memory"] = SharedMemory(disabled=True)
+    envs = merged_envs(service.envs, mappings(fields.get("envs")))
+    return GraphService(service.name, spec.model_copy(update=changes), service.framework, envs, is_of_role=True)
 
 
 def _with_shared(service: GraphServiceSpec, spec: DynamoGraphSpec) -> GraphServiceSpec:
@@ -255,11 +312,11 @@ def merged_envs(*lists: Sequence[Body]) -> tuple[Body, ...]:
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-def _framework(service: GraphServiceSpec, explicit: str, *, is_recorded: bool) -> Framework:
-    container = mapping((service.extra_pod_spec or {}).get("mainContainer"))
+def _framework(service: GraphService, explicit: str, *, is_recorded: bool) -> Framework:
+    container = service.main_container
     command, args = (container.get(field) or () for field in ("command", "args"))
-    kind = service.component_type or ""
-    if is_recorded and service.multinode is not None and service.multinode.node_count > 1:
+    kind = service.spec.component_type or ""
+    if service.is_multinode and (is_recorded or service.templates):
         return distributed_framework_of(kind, command, args, explicit, str(container.get("image") or ""))
     return framework_of(kind, command, args, explicit)
 

@@ -170,7 +170,9 @@ def _single_node(
 
 
 def _graph_notes(graph: InferenceGraph) -> Iterator[str]:
-    if _asks_for_nvlink(graph.annotations) or any(_asks_for_nvlink(pod_annotations(service)) for service in graph.services):
+    if _asks_for_nvlink(graph.annotations) or any(
+        _asks_for_nvlink(pod_annotations(service, role)) for service in graph.services for role in service.roles
+    ):
         yield (
             f"{AUTOMATIC_NVLINK}: automatic multi-node NVLink is only provided on the Grove path; "
             "without Grove, claim a ComputeDomain in extraPodSpec.resourceClaims"

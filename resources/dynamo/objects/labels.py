@@ -31,14 +31,14 @@ def pod_labels(graph: InferenceGraph, service: GraphService, role: Role) -> dict
         generated[GENERATION] = generation
     if graph.metrics_enabled:
         generated[METRICS_ENABLED] = "true"
-    extra = service.spec.extra_pod_metadata
+    extra = service.of(role).spec.extra_pod_metadata
     return {**generated, **service.spec.labels, **(extra.labels if extra is not None else {})}
 
 
-def pod_annotations(service: GraphService) -> dict[str, str]:
-    """The annotations of the pods of a service: its `annotations`, overridden by `extraPodMetadata.annotations`."""
-    extra = service.spec.extra_pod_metadata
-    return {**service.spec.annotations, **(extra.annotations if extra is not None else {})}
+def pod_annotations(service: GraphService, role: Role) -> dict[str, str]:
+    """The annotations of the pods of one role: the service's `annotations`, overridden by `extraPodMetadata.annotations`."""
+    spec = service.of(role).spec
+    return {**spec.annotations, **(spec.extra_pod_metadata.annotations if spec.extra_pod_metadata is not None else {})}
 
 
 def selector(graph: InferenceGraph, service: GraphService, role: Role) -> str:

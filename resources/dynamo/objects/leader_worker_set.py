@@ -34,6 +34,7 @@ from resources.dynamo.objects.pod_template import (
 from resources.dynamo.objects.server_form import hash_label, server_form
 from resources.dynamo.objects.spread import is_spread
 from resources.dynamo.pods.builder import PodFault
+from resources.dynamo.pods.role_paths import placed
 from resources.ports.configuration import DynamoSettings
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
@@ -122,9 +123,12 @@ def _template(graph: InferenceGraph, service: GraphService, role: Role, settings
     """The pod template of a role. The group scheduler places it, for no other knows the PodGroup, unless the service names another one; in
     the first form of pods whatever it names."""
     template = pod_template(graph, service, role, settings)
-    own = service.scheduler if graph.is_recorded else ""
+    own = service.of(role).scheduler if graph.is_recorded else ""
     spec = {**template["spec"], "schedulerName": own or scheduler.name}
-    _check(service, spec)
+    try:
+        _check(service, spec)
+    except PodFault as fault:
+        raise placed(service, role, fault) from None
     return {**template, "spec": spec}
 
 

@@ -57,7 +57,7 @@ def pod_template(graph: InferenceGraph, service: GraphService, role: Role, setti
     if graph.spec.priority_class_name:
         spec["priorityClassName"] = spec.get("priorityClassName") or graph.spec.priority_class_name
     metadata: dict[str, Any] = {"labels": {**_labels(graph, service, role), ROLE: str(role)}}
-    if annotations := _annotations(service):
+    if annotations := _annotations(service, role):
         metadata["annotations"] = annotations
     return {"metadata": metadata, "spec": spec}
 
@@ -71,10 +71,10 @@ def _labels(graph: InferenceGraph, service: GraphService, role: Role) -> dict[st
     """The labels of all pods of a role. Without the selector label: the Deployment adds its own, a LeaderWorkerSet needs none."""
     labels = {**pod_labels(graph, service, role), **identity_labels(graph, service)}
     del labels[SELECTOR]
-    if object_annotations(service).get(ENABLE_METRICS) == "false":
+    if object_annotations(service.of(role)).get(ENABLE_METRICS) == "false":
         labels.pop(METRICS_ENABLED, None)
     return labels
 
 
-def _annotations(service: GraphService) -> dict[str, str]:
-    return {key: value for key, value in pod_annotations(service).items() if key not in _FOR_US}
+def _annotations(service: GraphService, role: Role) -> dict[str, str]:
+    return {key: value for key, value in pod_annotations(service, role).items() if key not in _FOR_US}

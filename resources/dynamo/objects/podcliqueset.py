@@ -166,7 +166,7 @@ def _clique(graph: InferenceGraph, service: GraphService, role: Role, pod_spec: 
     labels = pod_labels(graph, service, role)
     if uses_kai and queue is not None:
         labels[KAI_QUEUE] = queue
-    annotations = pod_annotations(service)
+    annotations = pod_annotations(service, role)
     constraint = role_constraint(service, role) if service.is_multinode else service_constraint(graph, service)
     more = {**({"annotations": annotations} if annotations else {}), **constraint}
     return {"name": names.clique(role), "labels": labels, **more, "spec": spec}

@@ -17,10 +17,13 @@ def is_spread(graph: InferenceGraph, service: GraphService) -> bool:
 
     Not where the service has an annotation against it, and not where its own affinity says how its pods are placed relative to others.
     """
-    if not graph.is_recorded or not service.is_multinode or service.spec.annotations.get(SPREAD) == DISABLED:
+    if not graph.is_recorded or not service.is_multinode:
         return False
-    affinity = mapping(service.extra_pod_spec.get("affinity"))
-    return not any(affinity.get(field) for field in OF_PODS)
+    of_roles = [service.of(role) for role in service.roles]
+    if any(each.spec.annotations.get(SPREAD) == DISABLED for each in of_roles):
+        return False
+    affinities = (mapping(each.extra_pod_spec.get("affinity")) for each in of_roles)
+    return not any(affinity.get(field) for affinity in affinities for field in OF_PODS)
 
 
 def spread_notes(graph: InferenceGraph) -> Iterator[str]:

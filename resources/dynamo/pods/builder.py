@@ -14,7 +14,7 @@ from resources.base.labels import POD_FORM
 from resources.dynamo.backends.addresses import addresses_of, by_kubelet
 from resources.dynamo.backends.executor import Executor, executor_of, without_ray
 from resources.dynamo.backends.faults import PodFault
-from resources.dynamo.backends.port import LEADER, PROBES, RANK, FrameworkBackend, Placement, RewrittenContainer
+from resources.dynamo.backends.port import LEADER, PROBES, RANK, FrameworkBackend, Placement, RewrittenContainer, without_probes
 from resources.dynamo.backends.table import BACKENDS
 from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.framework import WORKERS, Framework
@@ -25,6 +25,7 @@ from resources.dynamo.pods.fields import Path, map_at, maps_at, words_at
 from resources.dynamo.pods.merge import merged
 from resources.dynamo.pods.order import in_order
 from resources.dynamo.pods.resources import with_resources
+from resources.dynamo.pods.role_paths import placed
 from resources.dynamo.pods.volumes import ServiceVolumes, service_volumes
 from resources.ports.configuration import DynamoSettings
 
@@ -53,10 +54,18 @@ def built_pod(graph: InferenceGraph, service: GraphService, role: Role, orchestr
 
 
 def _built(graph: InferenceGraph, service: GraphService, role: Role, orchestrator: Orchestrator, settings: DynamoSettings) -> BuiltPod:
+    try:
+        return _built_of(graph, service.of(role), role, orchestrator, settings)
+    except PodFault as fault:
+        raise placed(service, role, fault) from None
+
+
+def _built_of(graph: InferenceGraph, service: GraphService, role: Role, orchestrator: Orchestrator, settings: DynamoSettings) -> BuiltPod:
+    """The pod spec of a service whose pods are those of the role. Faults have paths in a service of v1alpha1."""
     path: Path = ("spec", "services", service.name)
     backend = BACKENDS[service.framework]
     volumes = service_volumes(service, backend, path)
-    container = _with_mounts(_user_container(graph, service, settings, path), volumes, path)
+    container = _with_mounts(_user_container(graph, service, role, settings, path), volumes, path)
     whose = f"service {printable(service.name)}, {role}"
     container, notes = _with_cache(container, volumes, backend, whose)
     placement = _placement(graph, service, role, orchestrator, settings)
@@ -70,13 +79,17 @@ def _built(graph: InferenceGraph, service: GraphService, role: Role, orchestrato
     return BuiltPod(in_order(pod), (*notes, *_probe_warnings(rewritten.container, whose), *rewritten.warnings))
 
 
-def _user_container(graph: InferenceGraph, service: GraphService, settings: DynamoSettings, path: Path) -> Body:
-    """The main container: defaults, then `mainContainer`, then the fields of the service."""
+def _user_container(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings, path: Path) -> Body:
+    """The main container: defaults, then `mainContainer`, then the fields of the service. A worker serves nobody: the default probes are
+    none of a template for workers."""
     below = (*path, "extraPodSpec", "mainContainer")
     user = service.main_container
     command, arguments, own_envs = words_at(user, below, "command"), words_at(user, below, "args"), maps_at(user, below, "env")
     maps_at(user, below, "volumeMounts")
-    default = _replaceable(default_container(graph, service), user, below)
+    default = default_container(graph, service)
+    if service.is_of_role and role is Role.WORKER:
+        default = without_probes(default)
+    default = _replaceable(default, user, below)
     if command and not arguments:
         default.pop("args", None)
     container = merged(default, {field: value for field, value in user.items() if field != "env"})
@@ -152,6 +165,7 @@ def _placement(
         node_gpus=service.node_gpus,
         user=_user(service),
         without_ray=without_ray(graph, service),
+        is_of_role=service.is_of_role,
     )
 
 
@@ -163,8 +177,10 @@ def _user(service: GraphService) -> int | None:
 
 
 def _rewritten(container: Body, graph: InferenceGraph, service: GraphService, placement: Placement) -> RewrittenContainer:
-    ranked = _with_rank(container, placement) if graph.knows_ranks else RewrittenContainer(container)
+    ranked = _with_rank(container, placement) if graph.knows_ranks or service.is_of_role else RewrittenContainer(container)
     if service.framework is Framework.NONE:
+        if service.is_of_role:
+            return ranked
         return ranked.with_warnings(placement.warning(_why_unchanged(graph, service)))
     return BACKENDS[service.framework].rewritten(ranked.container, placement).with_warnings(*ranked.warnings)
 

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from resources.base.fields import mapping, mappings
 from resources.base.names import NVIDIA_GPU
+from resources.dynamo.model.pod_template import MAIN
 from resources.dynamo.versions.api_versions import ALPHA_ONLY
-from resources.dynamo.versions.to_alpha import MAIN
 from resources.dynamo.versions.to_beta import ONLY_ALPHA
 
 Path = tuple[str | int, ...]

@@ -3,17 +3,14 @@
 Values of a wrong shape are left out or passed on: `resources.schema` reports them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from engine.quantity import is_zero
 from engine.resource import Body
 from resources.base.fields import mapping, mappings
-from resources.base.labels import SPREAD
-from resources.base.names import NVIDIA_GPU
+from resources.dynamo.model.pod_template import mounts_shared_memory, service_fields
 
-MAIN: Final = "main"
-SHARED_MEMORY: Final = "/dev/shm"
 SAME_OF_GRAPH: Final = (
     "backendFramework",
     "annotations",
@@ -42,10 +39,6 @@ SUB_TYPES: Final = ("prefill", "decode")
 """The types of v1beta1 that are workers with a sub-component type in v1alpha1."""
 EXPERIMENTAL: Final = ("gpuMemoryService", "failover", "checkpoint")
 """The fields of a service that are experimental in v1beta1."""
-FOR_US: Final = ("nvidia.com/deployment-strategy", "nvidia.com/enable-metrics", "nvidia.com/disable-image-pull-secret-discovery", SPREAD)
-"""Annotations that say what is made of a service, and are none of its pods."""
-PROBES: Final = ("livenessProbe", "readinessProbe")
-HANDLERS: Final = frozenset({"exec", "grpc", "httpGet", "tcpSocket"})
 
 
 def alpha_spec(spec: Any) -> dict[str, Any]:
@@ -60,7 +53,7 @@ def service_of(component: Body) -> dict[str, Any]:
     """The service that a component is."""
     service = _given(component, SAME_OF_COMPONENT)
     service |= types_of(component.get("type"))
-    service |= _pods(mapping(component.get("podTemplate")))
+    service |= service_fields(mapping(component.get("podTemplate")))
     service |= _shared_memory(component)
     if cache := mapping(component.get("compilationCache")):
         path = {"mountPoint": cache["mountPath"]} if cache.get("mountPath") else {}
@@ -79,69 +72,15 @@ def types_of(type_: Any) -> dict[str, Any]:
     return {"componentType": type_} if type_ else {}
 
 
-def main_of(component: Body) -> Body | None:
-    """The container `main` of a component; None if it has none."""
-    containers = mappings(mapping(mapping(component.get("podTemplate")).get("spec")).get("containers"))
-    return next((container for container in containers if container.get("name") == MAIN), None)
-
-
 def _given(holder: Body, fields: tuple[str, ...]) -> dict[str, Any]:
     return {field: holder[field] for field in fields if holder.get(field) is not None}
-
-
-def _pods(template: Body) -> dict[str, Any]:
-    """The fields of a service for its pods: the main container's where v1alpha1 has fields of the service, the rest in `extraPodSpec`."""
-    spec, metadata = mapping(template.get("spec")), mapping(template.get("metadata"))
-    service = dict(_metadata(metadata))
-    containers = spec.get("containers")
-    others = [each for each in containers if mapping(each).get("name") != MAIN] if isinstance(containers, list) else []
-    extra = {field: value for field, value in spec.items() if field != "containers"}
-    if others:
-        extra["containers"] = others
-    main = next((each for each in mappings(containers) if each.get("name") == MAIN), None)
-    if main is not None:
-        of_service, container = _main(main)
-        service |= of_service
-        extra["mainContainer"] = container
-    return {**service, "extraPodSpec": extra} if extra else service
-
-
-def _metadata(metadata: Body) -> Iterator[tuple[str, Any]]:
-    """Labels and annotations of pods; annotations that say what is made of a service are those of the service."""
-    annotations = mapping(metadata.get("annotations"))
-    if own := {key: value for key, value in annotations.items() if key in FOR_US}:
-        yield "annotations", own
-    pods = {"labels": metadata.get("labels"), "annotations": {key: value for key, value in annotations.items() if key not in own}}
-    if given := {field: value for field, value in pods.items() if value}:
-        yield "extraPodMetadata", given
-
-
-def _main(main: Body) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields of the service that come from the container `main`, and what is left of it."""
-    container = {field: value for field, value in main.items() if field != "name"}
-    service: dict[str, Any] = {}
-    if isinstance(container.get("env"), list):
-        service["envs"] = container.pop("env")
-    for probe in PROBES:
-        if not HANDLERS.isdisjoint(mapping(container.get(probe))):  # Without a handler it changes the default one.
-            service[probe] = container.pop(probe)
-    limits = mapping(mapping(main.get("resources")).get("limits"))
-    if NVIDIA_GPU in limits and isinstance(limits[NVIDIA_GPU], str | int) and not isinstance(limits[NVIDIA_GPU], bool):
-        service["resources"] = {"limits": {"gpu": str(limits[NVIDIA_GPU])}}
-        rest = {key: value for key, value in limits.items() if key != NVIDIA_GPU}
-        resources = {**{key: value for key, value in main["resources"].items() if key != "limits"}, **({"limits": rest} if rest else {})}
-        container.pop("resources")
-        container |= {"resources": resources} if resources else {}
-    return service, container
 
 
 def _shared_memory(component: Body) -> dict[str, Any]:
     """The field for /dev/shm. A container that mounts something there itself needs no volume."""
     size = component.get("sharedMemorySize")
     if size is None:
-        mounts = mappings(mapping(main_of(component)).get("volumeMounts"))
-        has_own = any(str(mount.get("mountPath", "")).rstrip("/") == SHARED_MEMORY for mount in mounts)
-        return {"sharedMemory": {"disabled": True}} if has_own else {}
+        return {"sharedMemory": {"disabled": True}} if mounts_shared_memory(mapping(component.get("podTemplate"))) else {}
     return {"sharedMemory": {"disabled": True} if is_zero(size) else {"size": size}}
 
 

@@ -1,10 +1,10 @@
-"""Admission of `spec.restart`: what an order must name, and what a new graph is told."""
+"""Admission of fields of graphs: what an order of `spec.restart` must name, and what is refused or has no effect."""
 
 from typing import Any
 
 import pytest
 
-from tests.resources.admission.graphs import created_graph, graph, updated_graph, wide, worker
+from tests.resources.admission.graphs import WITHOUT_GROVE, created_graph, graph, updated_graph, wide, worker
 from tests.resources.admission.requests import issues_of
 
 FORM = "engine.grove.io/pod-form"
@@ -43,3 +43,20 @@ def test_a_restart_is_admitted_and_a_new_graph_is_told_that_it_has_nothing_to_re
     text = "spec.restart must be unset on create; set spec.restart.id after creation to request a restart: "
     assert [warning for warning in created.warnings if "restart" in warning] == [f"{text}the id a of a new graph counts as carried out"]
     assert [warning for warning in updated.warnings if "restart" in warning] == []
+
+
+@pytest.mark.parametrize("field", ["componentGroups", "elastic"])
+def test_experimental_fields_of_a_graph_are_refused_by_their_names(field: str) -> None:
+    found = issues_of(created_graph(graph(experimental={field: {"a": 1}})))
+
+    assert found == [f"spec.experimental.{field}: Forbidden: is not supported by the engine"]
+
+
+def test_without_grove_a_topology_has_no_effect_and_overrides_are_refused() -> None:
+    topology = {"clusterTopologyName": "racks", "packDomain": "rack"}
+    decision = created_graph(graph(annotations=WITHOUT_GROVE, topologyConstraint=topology))
+    override = {"apiVersion": "grove.io/v1alpha1", "target": "PodCliqueSet", "value": {}}
+
+    assert issues_of(decision) == []
+    assert "spec.topologyConstraint has no effect without Grove" in decision.warnings
+    assert any("need Grove" in issue for issue in issues_of(created_graph(graph(annotations=WITHOUT_GROVE, providerOverride=override))))

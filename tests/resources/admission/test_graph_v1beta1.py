@@ -10,6 +10,8 @@ from resources.dynamo.versions.converted import as_alpha
 from resources.ports.configuration import Configuration, DynamoSettings
 from tests.resources.admission.graphs import WITHOUT_GROVE, created_graph, updated_graph
 from tests.resources.admission.requests import SETUP, TOPOLOGY, issues_of
+from tests.resources.dynamo.pods.role_templates import SIZE, of_roles
+from tests.resources.dynamo.pods.role_templates import template as template_of
 from tests.resources.dynamo.reading import graph_in
 from tests.resources.dynamo.versions.beta_graphs import PAIRS, Body, alpha, beta, component, pods, wide
 
@@ -107,35 +109,97 @@ def test_a_native_sidecar_is_refused_on_several_nodes_only() -> None:
         assert len(refused(body)) == count
 
 
-def test_templates_of_roles() -> None:
-    roles = [{"name": "leader", "podTemplate": pods()}, {"name": "worker", "podTemplate": pods()}]
-    without = {"name": "A", "type": "worker", "multinode": {"nodeCount": 2}}
-
-    one = refused({**without, "roles": [roles[0], {"name": "worker"}]})
-    both = refused({**without, "podTemplate": pods(), "roles": roles})
-
-    assert any("podTemplate is required on every role when role-specific PodTemplates are used" in issue for issue in one)
-    assert any("cannot be combined with roles[].podTemplate; choose one complete PodTemplate source mode" in issue for issue in both)
+def by_roles(leader: Body, worker: Body, **more: Any) -> Body:
+    """A component whose roles have these templates."""
+    return {"name": "A", "type": "worker", **of_roles(leader, worker), **more}
 
 
-def test_templates_of_roles_are_refused_with_the_fields_that_one_template_cannot_have() -> None:
-    leader, worker = pods(), pods()
-    worker["spec"]["containers"][0]["args"] = ["--node-rank", "$(DYNAMO_RANK)"]
-    worker["spec"]["nodeSelector"] = {"pool": "workers"}
-    roles = [{"name": "leader", "podTemplate": leader}, {"name": "worker", "podTemplate": worker}]
+def test_templates_of_roles_are_admitted_in_both_versions() -> None:
+    graph = beta(by_roles(template_of(*SIZE), template_of(*SIZE)))
 
-    alike = refused(
-        {"name": "A", "type": "worker", "multinode": {"nodeCount": 2}, "roles": [{**roles[0]}, {**roles[1], "podTemplate": leader}]}
+    assert issues_of(created_graph(graph)) == []
+    assert issues_of(created_graph(as_alpha(graph))) == []
+    assert issues_of(updated_graph(beta(wide("A")), graph)) == []
+
+
+@pytest.mark.parametrize(
+    ("of_component", "expected"),
+    [
+        (
+            {"roles": [{"name": "leader", "podTemplate": pods()}, {"name": "worker"}]},
+            "spec.components[A].roles[worker].podTemplate is required on every role when role-specific PodTemplates are used",
+        ),
+        (
+            by_roles(pods(), pods(), podTemplate=pods()),
+            "spec.components[A].podTemplate.spec cannot be combined with roles[].podTemplate; choose one complete PodTemplate source mode",
+        ),
+        (
+            by_roles(pods(), pods(), podTemplate={"metadata": {"labels": {"a": "b"}}}),
+            "spec.components[A].podTemplate.metadata cannot be combined with roles[].podTemplate",
+        ),
+        (
+            by_roles(pods(), {"spec": {"containers": [{"name": "engine", "image": "i"}]}}),
+            "spec.components[A].roles[worker].podTemplate.spec.containers: must have a container named main, which runs the engine",
+        ),
+        (
+            by_roles({"spec": {"containers": [{"name": "main"}]}}, pods()),
+            "spec.components[0].roles[0].podTemplate.spec.containers[0].image: Required value",
+        ),
+        (
+            by_roles(pods(), {"spec": {**pods()["spec"], "schedulerName": "volcano"}}),
+            'spec.components[0].roles[1].podTemplate.spec.schedulerName: Invalid value: "volcano": must be the same for all roles',
+        ),
+        (by_roles(pods("--enable-elastic-ep"), pods()), "spec.components[A].roles[leader]: --enable-elastic-ep is not supported"),
+        (
+            by_roles(
+                pods(), {"spec": {**pods()["spec"], "initContainers": [{"name": "runtime", "image": "i", "restartPolicy": "Always"}]}}
+            ),
+            "the native sidecar runtime is not supported with multinode",
+        ),
+        (
+            by_roles(pods(), {**pods(), "metadata": {"labels": {"-": "b"}}}),
+            "spec.components[0].roles[1].podTemplate.metadata.labels",
+        ),
+        (
+            by_roles(pods(), {**pods(), "metadata": {"labels": {"a": 1}}}),
+            "spec.components[0].roles[1].podTemplate.metadata.labels.a",
+        ),
+        (
+            by_roles(pods(), {**pods(), "metadata": {"annotations": {"nvidia.com/vllm-distributed-executor-backend": "x"}}}),
+            'must be "mp" or "ray"',
+        ),
+        (by_roles(pods(), pods(env=[{"value": "x"}])), "spec.components[0].roles[1].podTemplate.spec.containers[0].env[0].name"),
+        (
+            by_roles(pods(), {"spec": {"containers": [{"name": "main", "image": "i", "command": "python3"}]}}),
+            "spec.components[0].roles[1].podTemplate.spec.containers[0].command",
+        ),
+        (by_roles(pods(), pods(gpus=0, resources={"limits": {"cpu": "x"}})), "roles[1].podTemplate.spec.containers[0].resources.limits"),
+    ],
+)
+def test_what_is_refused_of_templates_of_roles(of_component: Body, expected: str) -> None:
+    found = refused({"name": "A", "type": "worker", "multinode": {"nodeCount": 2}, **of_component})
+
+    assert any(expected in issue for issue in found), found
+
+
+def test_a_typing_error_in_a_template_of_a_role_is_told() -> None:
+    leader = {"spec": {**pods()["spec"], "nodeSelektor": {"a": "b"}}}
+    decision = created_graph(beta(by_roles(leader, pods())))
+    said = [*issues_of(decision), *map(str, decision.warnings), *map(str, decision.pods)]
+
+    assert any("roles[0].podTemplate.spec.nodeSelektor" in text for text in said), said
+
+
+def test_parallel_sizes_of_the_leader_are_compared_and_no_gpus_of_tensorrt_llm_are_needed() -> None:
+    sizes = template_of("--tensor-parallel-size", "4")
+    plain = template_of("mpirun", command=("/bin/sh", "-c"), resources={})
+
+    assert any("2 nodes × 4 GPUs = 8" in str(text) for text in created_graph(beta(by_roles(sizes, sizes))).warnings)
+    assert refused(by_roles(plain, plain), backendFramework="trtllm") == []
+    said = [str(text) for text in created_graph(beta(by_roles(pods(), pods()))).warnings]
+    assert any(text.startswith("spec.components[A].roles[leader].podTemplate.spec.containers[main].resources.limits") for text in said), (
+        said
     )
-    found = refused({"name": "A", "type": "worker", "multinode": {"nodeCount": 2}, "roles": roles})
-
-    assert [issue.partition(": ")[0] for issue in found] == [
-        "spec.components[0].roles[0].podTemplate",
-        "spec.components[0].roles[1].podTemplate",
-    ]
-    assert all("$DYNAMO_RANK (0 is the leader) and $DYNAMO_LEADER_ADDRESS" in issue for issue in found)
-    assert all(issue.endswith("what has no such counterpart and must be the same for both: nodeSelector") for issue in found)
-    assert all(issue.endswith("use podTemplate of A; both roles have the same one") for issue in alike)
 
 
 def test_min_available_is_that_of_the_clique_or_the_scaling_group() -> None:

@@ -170,6 +170,12 @@ templates = optional(
         nodeName=words, initContainers=st.just([{"name": "i"}]),
     ),
 )  # fmt: skip
+roles = st.one_of(
+    st.just([{"name": "leader"}]),
+    st.tuples(templates, templates).map(
+        lambda both: [{"name": name, "podTemplate": pods} for name, pods in zip(("leader", "worker"), both, strict=True)]
+    ),
+)
 components = st.builds(
     lambda name, rest: {"name": name, **rest},
     st.sampled_from(["A", "b", "c-d"]),
@@ -177,7 +183,7 @@ components = st.builds(
         type=st.sampled_from(["frontend", "worker", "decode"]), podTemplate=templates, replicas=st.integers(0, 3),
         sharedMemorySize=st.sampled_from(["0", 0, "1Gi"]), compilationCache=optional(pvcName=words, mountPath=words),
         scalingAdapter=st.just({}), multinode=st.just({"nodeCount": 2}), frontendSidecar=words,
-        experimental=optional(checkpoint=st.just({"a": 1}), other=st.just({})), roles=st.just([{"name": "leader"}]),
+        experimental=optional(checkpoint=st.just({"a": 1}), other=st.just({})), roles=roles,
     ),
 )  # fmt: skip
 betas = st.builds(
