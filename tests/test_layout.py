@@ -76,8 +76,8 @@ FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
     "resources/dynamo": {
         "model": (),
         "backends": ("model",),
-        "versions": ("backends",),
-        "pods": ("model", "backends"),
+        "versions": ("model", "backends"),
+        "pods": ("model", "backends", "versions"),
         "objects": ("model", "pods"),
     },
     "providers": {
