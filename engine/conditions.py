@@ -19,6 +19,12 @@ def condition(type: str, status: bool | None, reason: str, message: str, *, gene
     return body | {"lastTransitionTime": at}
 
 
+def applied(generation: int) -> dict[str, Any]:
+    """The condition that says which generation was carried out completely last."""
+    message = "every object of the observed generation exists, and nothing older is left"
+    return condition(APPLIED, True, "AllObjectsExist", message, generation=generation)
+
+
 def find(conditions: Iterable[Condition], type: str) -> Condition | None:
     """The condition of that type; None if there is none."""
     return next((condition for condition in conditions if condition.get("type") == type), None)

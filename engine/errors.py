@@ -46,6 +46,10 @@ class LeaseLost(EngineError):
     """We held the lease and could not renew it in time, or another process took it."""
 
 
+class Interrupted(EngineError):
+    """What was begun was ended on request, before all of it was done."""
+
+
 class TimedOut(EngineError):
     """The time for a command was over before it could do anything."""
 

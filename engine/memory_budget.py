@@ -1,17 +1,20 @@
 """Memory budget: growth that the memory of the process has no room for waits, the newest first; what exists is managed as ever."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, C
+from engine.blueprint import Blueprint, C, Desired
 from engine.conditions import completed_generation
+from engine.health import TYPES, Obstacle
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import MemoryAllowance, Observed, World, by_root
 from engine.operation import Create, Operation
 from engine.plan import Alarm, Plan, Wait, without
+from engine.root_status import obstructed
 
 BYTES_PER_LIGHT: Final = 6_912
 BYTES_PER_OTHER: Final = 12_288
@@ -23,7 +26,7 @@ its PodClique, PodGang and Service, 45 KiB for one of two (`benchmarks.memory`).
 PROGRAM_BYTES: Final = 128 << 20
 """What a process takes without any object, and what is kept free."""
 REASON: Final = "EngineMemoryReached"
-"""The reason of the event about a root whose growth waits."""
+"""The reason of the event about a root whose growth waits, and of its conditions."""
 TO_DO: Final = "raise the memory limit of the engine, or divide the namespaces into more shards"
 
 
@@ -96,8 +99,28 @@ def is_waiting(observed: Observed) -> bool:
     return observed.allowance is not None and not observed.allowance.bytes and not observed.count()
 
 
+def waiting_plan(observed: Observed, allowance: MemoryAllowance, now: datetime) -> Plan:
+    """The plan of a root of which nothing exists and nothing may be created: its status says so."""
+    wait, alarm = _shortage(observed, allowance)
+    status = obstructed(observed.root, Obstacle(alarm.reason, alarm.text), now) if observed.root.uid else None
+    operations = (status,) if status is not None else ()
+    return Plan(observed.root.id, operations, deferred=(wait,), alarms=(alarm,), health_types=TYPES)
+
+
+def with_shortage(desired: Desired, observed: Observed, allowance: MemoryAllowance) -> Desired:
+    """What is desired, and that not all of it can be created."""
+    wait, alarm = _shortage(observed, allowance)
+    return replace(desired, deferred=(wait, *desired.deferred), alarms=(*desired.alarms, alarm))
+
+
+def _shortage(observed: Observed, allowance: MemoryAllowance) -> tuple[Wait, Alarm]:
+    available = f"the engine has {allowance.most >> 20} MiB of memory for objects"
+    why = f"not all of its objects are created: {available}, and together they need more"
+    return Wait(observed.root.id, why, blocked=True, to_do=TO_DO), Alarm(REASON, f"{why}; {TO_DO}", blocking=True)
+
+
 def within_allowance(plan: Plan, allowance: MemoryAllowance, light_kinds: Set[str]) -> Plan:
-    """The plan without what would be created beyond the allowance, and why."""
+    """The plan without what would be created beyond the allowance."""
     left = allowance.bytes
 
     def is_beyond(operation: Operation) -> bool:
@@ -107,8 +130,4 @@ def within_allowance(plan: Plan, allowance: MemoryAllowance, light_kinds: Set[st
         left -= BYTES_PER_LIGHT if operation.id.kind in light_kinds else BYTES_PER_OTHER
         return left < 0
 
-    available = f"the engine has {allowance.most >> 20} MiB of memory for objects"
-    why = f"not all of its objects are created: {available}, and together they need more"
-    wait = Wait(plan.root, why, blocked=True, to_do=TO_DO)
-    alarm = Alarm(REASON, f"{why}; {TO_DO}", blocking=True)
-    return replace(without(plan, is_beyond), deferred=(wait, *plan.deferred), alarms=(*plan.alarms, alarm))
+    return without(plan, is_beyond)

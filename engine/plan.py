@@ -87,6 +87,10 @@ class Plan(Struct, frozen=True, eq=False):
     """The root that this root is a part of; None for a root that a user has made."""
     trials: tuple[Trial, ...] = ()
     """The creates that the API server must have accepted before something is deleted because of them (`Observed.trials`)."""
+    denial: WriteStatus | None = None
+    """With objections: the status in which the root says so. It is written all the same, since it is no part of what is refused."""
+    health_types: tuple[str, ...] = ()
+    """The types of the conditions of health (`engine.health`) that the engine writes in the status of the root; empty: none."""
     error: Exception | None = None
     """Why no plan could be computed: a defect of the engine, not of what the user asked for. With an error there are no operations."""
 

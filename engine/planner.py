@@ -55,7 +55,7 @@ def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str
     of_root = _health(desired, observed, tuple(first.values()), now)
     part_plans = [planned(part, of_root) if root.id in part.ids else first[part.key] for part in parts]
     operations = ordered([operation for part_plan in part_plans for operation in part_plan.operations], contents)
-    restate_at = of_root.until if of_root is not None else None
+    restate_at, types = (of_root.until, of_root.types) if of_root is not None else (None, ())
     if desired.problems:
         statuses = tuple(operation for operation in operations if isinstance(operation, WriteStatus))
         return Plan(root.id, statuses, problems=desired.problems, notes=desired.notes, restate_at=restate_at)
@@ -69,6 +69,7 @@ def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str
         wake_at=desired.wake_at,
         restate_at=restate_at,
         trials=desired.trials,
+        health_types=types,
     )
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine import guard
 from engine.answer import FailedCall
-from engine.blueprint import Blueprint, C, incomplete_kinds
+from engine.blueprint import Blueprint, C, Desired, incomplete_kinds
 from engine.focus import EVERYTHING, NO_OTHERS, Focus, Others, within
 from engine.guard import Limits
 from engine.ids import ResourceId
@@ -46,25 +46,39 @@ def tick(blueprint: Blueprint[C], observed: Observed, now: datetime, configurati
         return _plan_of(blueprint, observed, now, configuration, memo) if observed.allowance is None else limited()
 
     def limited() -> Plan:
-        from engine.memory_budget import is_waiting, within_allowance  # Only for who has too little memory.
+        # Only for who has too little memory.
+        from engine.memory_budget import is_waiting, waiting_plan, with_shortage, within_allowance
 
-        assert observed.allowance is not None
-        if not is_waiting(observed):
-            return within_allowance(_plan_of(blueprint, observed, now, configuration, memo), observed.allowance, blueprint.light_kinds)
-        parent = observed.proposer.id if observed.proposer is not None else None
-        return within_allowance(Plan(observed.root.id, parent=parent), observed.allowance, blueprint.light_kinds)
+        allowance = observed.allowance
+        assert allowance is not None
+        if is_waiting(observed):
+            return _nested(waiting_plan(observed, allowance, now), observed)
+        full = _plan_of(blueprint, observed, now, configuration, memo, lambda desired: with_shortage(desired, observed, allowance))
+        return within_allowance(full, allowance, blueprint.light_kinds)
 
     return memo.recall_until("plan", (observed, configuration), now, make, next_change)
 
 
-def _plan_of(blueprint: Blueprint[C], observed: Observed, now: datetime, configuration: C, memo: Memo) -> Plan:
-    """The plan of one root, with everything that it asks for."""
+def _plan_of(
+    blueprint: Blueprint[C],
+    observed: Observed,
+    now: datetime,
+    configuration: C,
+    memo: Memo,
+    adapt: Callable[[Desired], Desired] = lambda desired: desired,
+) -> Plan:
+    """The plan of one root, with everything that it asks for. `adapt` adds to what is desired."""
     part_memo = memo.scope(PARTS)
     relevant = _with_relevant_incomplete(blueprint, observed, configuration)
-    desired = blueprint.desire(relevant, now, configuration, part_memo)
+    desired = adapt(blueprint.desire(relevant, now, configuration, part_memo))
     result = held_back(plan(desired, relevant, now, blueprint.reads(configuration), part_memo), observed.namespace_phase)
     part_memo.forget_unused()
-    return replace(result, parent=observed.proposer.id) if observed.proposer is not None else result
+    return _nested(result, observed)
+
+
+def _nested(plan: Plan, observed: Observed) -> Plan:
+    """The plan with the root that it is a part of, if there is one."""
+    return replace(plan, parent=observed.proposer.id) if observed.proposer is not None else plan
 
 
 def plan_all(
@@ -92,6 +106,10 @@ def plan_all(
     focused = within(plans, world, focus)
     budgeted = guard.within_budget(focused.plans, focused.roots, limits, judged=carried)
     plans = as_tuple(with_one_writer(budgeted, partial(_failed_calls, world)))
+    if any(plan.objections for plan in noteworthy(plans)):
+        from engine.root_status import with_denials  # Only where a guard objects.
+
+        plans = with_denials(plans, world, now)
     noted = recording(record, world, plans, removals)
     objections = (*guard.refuse_unowned_cluster(world, blueprints, configuration), *noted.objections)
     if objections or not noted.plans:
@@ -124,7 +142,7 @@ def _ordinary_plans(
         if (plan := carried.get(root)) is not None:
             return plan
         if root in left_out:
-            return Plan(root, parent=observed.proposer.id if observed.proposer is not None else None)
+            return _nested(Plan(root), observed)
         return _plan_or_error(by_kind[root.kind], observed, now, configuration, memo.scope(root))
 
     if left_out:
@@ -180,7 +198,7 @@ def _plan_or_error(blueprint: Blueprint[C], observed: Observed, now: datetime, c
 def executable(world: World, planned: Plans, excluded: Callable[[Operation], bool] = lambda operation: False) -> tuple[Plan, ...]:
     """The plans with the operations that may be executed in this pass; some of them may have none left. Plans without any may be absent.
 
-    Left out are plans that a guard objects to, and `excluded` operations with those that come after them.
+    Left out are `excluded` operations with those that come after them. Of a plan that a guard objects to only its denial is left.
     An object that roots share is created for one of them: the others find it in the next pass and join (N28).
     What is to be carried out before everything else (`Plans.first`) is carried out alone.
     A root that does not exist yet is created alone: its children need its uid, as it needs that of the root it is a part of.
@@ -191,8 +209,13 @@ def executable(world: World, planned: Plans, excluded: Callable[[Operation], boo
     if planned.objections and plans:
         roots = {observed.root.id for observed in world.roots}
         plans = [plan for plan in plans if plan.root not in roots]
-    allowed = (plan for plan in plans if not plan.objections)
+    allowed = (plan if not plan.objections else _denial(plan) for plan in plans)
     return tuple(_creating_once(without(_creation_first(plan), excluded) for plan in allowed))
+
+
+def _denial(plan: Plan) -> Plan:
+    """Only the write of the status that says why the plan is not carried out; nothing if it is written."""
+    return replace(plan, operations=(plan.denial,) if plan.denial is not None else ())
 
 
 def _creation_first(plan: Plan) -> Plan:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
@@ -159,6 +159,10 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
+OF_STATUS: Final = frozenset({"restate_at", "denial", "health_types"})
+"""The fields of a plan that only say what the status of its root is or will be."""
+
+
 def written_plan(plan: plans.Plan) -> WireRootPlan:
     """The plan as the file has it: without its error, and without what only planning needs of the operations."""
     changed = {
@@ -167,8 +171,7 @@ def written_plan(plan: plans.Plan) -> WireRootPlan:
         "trials": tuple(WireTrial(trial.key, trial.about, written_operation(trial.create)) for trial in plan.trials),
         "error": None,
     }
-    known = asdict(plan)
-    del known["restate_at"]  # No operation follows from it.
+    known = {name: value for name, value in asdict(plan).items() if name not in OF_STATUS}
     return WireRootPlan(**known | changed)
 
 

@@ -37,7 +37,7 @@ class LoopObserver(Protocol[C_contra]):
         ...
 
     def failed(self, error: Exception) -> None:
-        """A pass has ended with an error."""
+        """A pass has ended with an error. Results of what it has sent may follow."""
         ...
 
 

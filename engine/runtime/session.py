@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from engine.approval.ledger import Ledger
 from engine.blueprint import C
-from engine.errors import ClusterError, EngineError, LeaseTaken, TimedOut
+from engine.errors import ClusterError, EngineError, Interrupted, LeaseTaken, TimedOut
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
 from engine.memo import Memo
@@ -71,7 +71,8 @@ async def sync(
     progress end and the report says what was done. Internal errors are written to `log`.
     `verdicts`: what the server has said of new templates when this sync was previewed; it is not asked again.
     With a `ledger`, only what it approves is done: everything else is left, and in the report.
-    `observer` is told of the passes that write, of their results, and of the error with which the session ends.
+    `observer` is told of the passes that write, of their results, and of the error with which the session ends; where that, the end of the
+    time or `stop` cuts a pass short, also of what was done of it.
 
     Raises, before the first pass, `LeaseTaken` when somebody else keeps the lease, `TimedOut`, and errors of the cluster; later ones are in
     the report. A process that takes the lease while we wait does not end the session: it does what is to be done, and we report.
@@ -85,12 +86,14 @@ async def sync(
                 await session.run()
             if limit.cancelled_caught:
                 session.time_out()
-        except EngineError as error:
-            if observer is not None:
-                observer.failed(error)
-            if session.last_pass is None:
+                session.tell_cut_short(TimedOut("the time was over"))
+        except Exception as error:
+            session.tell_end(error)
+            if session.last_pass is None or not isinstance(error, EngineError):
                 raise
             session.error = error
+    if scope.cancelled_caught:
+        session.tell_cut_short(Interrupted("it was interrupted"))
     return session.report(interrupted=scope.cancelled_caught)
 
 
@@ -128,6 +131,8 @@ class _Session(Generic[C]):
         self.internal_errors = InternalErrors(log) if log else None
         self.last_pass: Pass[C] | None = None
         self.results: list[Result] = []
+        self.reported = 0
+        """How many of them the observer knows."""
         self.roots: dict[str, ResourceId] = {}
         """Key of each operation that was to be executed -> the root whose plan it was in."""
         self.incomplete_passes = 0
@@ -183,13 +188,30 @@ class _Session(Generic[C]):
             if self.observer is not None:
                 self.observer.planned(current, chosen)
             results = await execute(self.engine, self.memory, current, chosen, on_result=self._record, may_write=may_write)
-            if self.observer is not None:
-                self.observer.passed(current, results)
+            self._tell_results(current)
             self.is_executing = False
             self.is_over = not chosen and self._nothing_to_wait_for(current)
             if self.is_over or not any(result.outcome is Outcome.DONE for result in results):
                 return
             await self._pause(current, changed=True)
+
+    def _tell_results(self, current: Pass[C]) -> None:
+        """Tell the observer of the results that it does not know yet."""
+        if self.observer is not None:
+            self.observer.passed(current, self.results[self.reported :])
+            self.reported = len(self.results)
+
+    def tell_cut_short(self, why: EngineError) -> None:
+        """Tell the observer why a pass was ended before all of it was carried out, if one was, and what was done of it."""
+        if self.is_executing:
+            self.tell_end(why)
+
+    def tell_end(self, error: Exception) -> None:
+        """Tell the observer of the error with which the session ends, and what was done of a pass that it cut short."""
+        if self.observer is not None:
+            self.observer.failed(error)
+        if self.is_executing and self.last_pass is not None:
+            self._tell_results(self.last_pass)
 
     async def _wait_for_work(self) -> Sequence[Plan]:
         """Make passes that write nothing until there is something to do, and return those plans; none if the session is over."""

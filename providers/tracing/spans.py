@@ -59,6 +59,8 @@ class PassSpans:
         self._context = TraceContextTextMapPropagator().extract({TRACE_PARENT: parent}, context=Context())
         self._awaited: OrderedDict[str, tuple[_Begun, ResourceId]] = OrderedDict()
         """Key of an operation -> the pass that sends it, and its workload."""
+        self._begun: _Begun | None = None
+        """The pass whose plans are being sent; None between two passes, and if nothing is sent."""
         self._offset = 0.0
         """Seconds from the monotonic clock to the wall clock, as they were last compared."""
 
@@ -66,15 +68,21 @@ class PassSpans:
         """Make no span."""
 
     def failed(self, error: Exception) -> None:
-        """Make a span of a pass that ended with an error."""
+        """Make a span of a pass that ended with an error. What it has sent belongs to it: the results may follow."""
+        begun, self._begun = self._begun, None
         self._compare_clocks()
         at = self._wall(self._clock.monotonic())
-        span = self._tracer.start_span("pass", context=self._context, start_time=at)
+        if begun is not None and begun.context is None:
+            span = self._begin(begun)
+            begun.context = span.get_span_context()
+        else:
+            span = self._tracer.start_span("pass", context=self._context, start_time=at)
         _fail(span, error)
         span.end(at)
 
     def planned(self, current: Pass[object], chosen: Sequence[Plan]) -> None:
         """Remember which pass and which workload each operation belongs to that is sent now."""
+        self._begun = None
         if not chosen:
             return
         self._compare_clocks()
@@ -86,6 +94,7 @@ class PassSpans:
             if (observed := roots.get(plan.root)) is not None and (parent := _trace_parent(observed.root))
         }
         begun = _Begun(self._wall(planned_at - current.took), self._wall(planned_at), len(chosen), parents)
+        self._begun = begun
         for plan in chosen:
             for operation in plan.operations:
                 self._awaited[operation.key] = begun, plan.root
@@ -102,20 +111,26 @@ class PassSpans:
                 by_pass.setdefault(id(begun), (begun, {}))[1].setdefault(root, []).append(call)
         for begun, by_workload in by_pass.values():
             self._make(begun, by_workload)
+        self._begun = None
 
     def _make(self, begun: _Begun, by_workload: Mapping[ResourceId, Sequence[_Call]]) -> None:
         """The spans of results that belong to one pass."""
         made: Span | None = None
         if begun.context is None:
-            attributes = {"engine.workloads": begun.workloads}
-            made = self._tracer.start_span("pass", context=self._context, start_time=begun.at, attributes=attributes)
-            made.add_event("planned", timestamp=begun.planned_at)
+            made = self._begin(begun)
             begun.context = made.get_span_context()
         last = begun.planned_at
         for root, calls in by_workload.items():
             last = max(last, self._make_workload(begun, begun.context, root, calls))
         if made is not None:
             made.end(last)
+
+    def _begin(self, begun: _Begun) -> Span:
+        """The span of a pass, which is to be ended."""
+        attributes = {"engine.workloads": begun.workloads}
+        span = self._tracer.start_span("pass", context=self._context, start_time=begun.at, attributes=attributes)
+        span.add_event("planned", timestamp=begun.planned_at)
+        return span
 
     def _make_workload(self, begun: _Begun, of_pass: SpanContext, root: ResourceId, calls: Sequence[_Call]) -> int:
         """The span of a workload, and those of its operations. Returns when the last one ended."""

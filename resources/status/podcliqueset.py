@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from engine.conditions import APPLIED, Condition, completed_generation, condition, find, merge
+from engine.conditions import Condition, applied, completed_generation, condition, find, merge
 from engine.health import Readiness
 from engine.observed import Live
 from engine.plan import Alarm
@@ -171,8 +171,7 @@ def applied_conditions(root: Live, *, is_applied: bool) -> Iterator[Condition]:
     """The condition with the last generation that was carried out completely; none of a set that never was."""
     generation = root.generation if is_applied else completed_generation(root.body)
     if generation is not None:
-        message = "every object of the observed generation exists, and nothing older is left"
-        yield condition(APPLIED, True, "AllObjectsExist", message, generation=generation)
+        yield applied(generation)
 
 
 def readiness_of(

@@ -2,15 +2,17 @@
 
 import io
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from engine.errors import Forbidden, Unreachable
+from engine.errors import Forbidden, Throttled, Unreachable
 from engine.runtime.logs import logger
 from engine.runtime.loop import run
 from providers.tracing import spans
@@ -23,12 +25,17 @@ pytestmark = pytest.mark.anyio
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
-async def spans_of(stage: Stage, seconds: float = 60.0) -> Sequence[ReadableSpan]:
-    """The spans of a loop that runs so long."""
+def observed(stage: Stage) -> tuple[PassSpans, InMemorySpanExporter]:
+    """What makes spans of passes, and what has them when they have ended."""
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return PassSpans(provider.get_tracer("test"), stage.clock), exporter
+
+
+async def spans_of(stage: Stage, seconds: float = 60.0) -> Sequence[ReadableSpan]:
+    """The spans of a loop that runs so long."""
     stop, log = anyio.CancelScope(), logger(io.StringIO())
-    observer: PassSpans = PassSpans(provider.get_tracer("test"), stage.clock)
+    observer, exporter = observed(stage)
     async with anyio.create_task_group() as group:
         group.start_soon(stage.background)
         group.start_soon(lambda: run(stage.engine, None, log, interval=60.0, stop=stop, observer=observer))
@@ -121,6 +128,45 @@ async def test_a_pass_that_fails_has_a_span_with_the_error() -> None:
     (failed,) = [span for span in named(await spans_of(stage), "pass") if not span.status.is_ok]
 
     assert values(failed) == {"error.type": "Unreachable"} and failed.status.description == "defect"
+
+
+async def test_a_sync_that_is_cut_short_has_spans_of_what_it_has_done_and_says_why() -> None:
+    def interrupted(stage: Stage, stop: anyio.CancelScope) -> None:
+        stage.provider.on_call = lambda key: stop.cancel() if len(stage.provider.started) == 3 else None
+
+    def out_of_time(stage: Stage, stop: anyio.CancelScope) -> None:
+        stage.provider.failing[create("one-3").key] = [Throttled("later", retry_after=30.0)] * 10
+
+    def broken(stage: Stage, stop: anyio.CancelScope) -> None:
+        stage.provider.failing[create("one-3").key] = [KeyError("a defect")]
+
+    for cut_short, error in ((interrupted, "Interrupted"), (out_of_time, "TimedOut"), (broken, "ExceptionGroup")):
+        stage, stop = Stage(root_body("one", leaves=5)), anyio.CancelScope()
+        stage.engine = replace(stage.engine, concurrency=1)
+        observer, exporter = observed(stage)
+        cut_short(stage, stop)
+
+        with suppress(ExceptionGroup):
+            await stage.sync(stop=stop, observer=observer, patience=12)
+
+        found = exporter.get_finished_spans()
+        (one,) = named(found, "pass")
+        (workload,) = named(found, "Root default/one")
+        done = [span for span in named(found, "create Leaf") if span.status.is_ok]
+        assert (one.status.is_ok, values(one)["error.type"], values(one)["engine.workloads"]) == (False, error, 1)
+        assert len(done) >= 2 and {parent_of(span) for span in done} == {workload.context.span_id}
+        assert parent_of(workload) == one.context.span_id
+
+
+async def test_a_sync_that_ends_between_two_passes_has_no_failed_pass() -> None:
+    stage = Stage(root_body("one", leaves=2))
+    stage.background = stage.never
+    observer, exporter = observed(stage)
+
+    report = await stage.sync(observer=observer, patience=12)
+
+    assert report.timed_out and named(exporter.get_finished_spans(), "pass")
+    assert all(span.status.is_ok for span in named(exporter.get_finished_spans(), "pass"))
 
 
 async def test_operations_that_are_never_sent_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from engine.blueprint import Asked
+from engine.health import TYPES
 from engine.memo import Memo
 from engine.memory_budget import BYTES_PER_LIGHT, BYTES_PER_OTHER, PROGRAM_BYTES, REASON, TO_DO, bytes_for_objects, with_allowances
 from engine.plan import Plan
 from engine.verb import Verb
 from resources.base import kinds
 from tests.builders import clique, group, podcliqueset
+from tests.kstatus import kstatus
 from tests.laws.toy import Toy
 
 SET_OF_TEN = 10 * BYTES_PER_LIGHT + 4 * BYTES_PER_OTHER
@@ -81,8 +83,48 @@ def test_a_set_of_which_nothing_exists_and_nothing_fits_is_not_even_computed() -
     cluster.add("second")
     plan = cluster.by_set()["second"]
 
-    assert (plan.operations, waits(plan)) == ((), True)
+    assert ([operation.verb for operation in plan.operations], waits(plan)) == ([Verb.STATUS], True)
     assert cluster.memo.scope(plan.root).last("parts") is None
+
+
+def stated(cluster: Limited, name: str) -> Mapping[str, str]:
+    """Type of condition -> reason, of those that say how healthy a set is, and `kstatus` -> what kstatus concludes."""
+    body = cluster.objects[kinds.PODCLIQUESET.id("default", name)]
+    found = {each["type"]: each["reason"] for each in body["status"]["conditions"] if each["type"] in TYPES}
+    return {**found, "kstatus": kstatus(body)}
+
+
+WAITS = {"Ready": REASON, "Stalled": REASON, "kstatus": "Failed"}
+SERVES = {"Ready": "AllReplicasAvailable", "kstatus": "Current"}
+
+
+def test_a_set_that_waits_for_memory_says_so_in_its_status_once_and_as_long_as_it_waits() -> None:
+    cluster = Limited(SET_OF_TEN + 5 * BYTES_PER_OTHER)
+    cluster.add("first")
+    cluster.add("second")
+    cluster.add("third")
+    cluster.settled()
+    assert (stated(cluster, "first"), stated(cluster, "second"), stated(cluster, "third")) == (SERVES, WAITS, WAITS)
+    cluster.now += timedelta(hours=1)
+    assert [plan.operations for plan in cluster.by_set().values()] == [(), (), ()]
+
+    cluster.most = 10 * SET_OF_TEN
+    cluster.settled()
+
+    assert (stated(cluster, "second"), stated(cluster, "third")) == (SERVES, SERVES)
+
+
+def test_a_set_that_grows_beyond_the_memory_is_stalled_in_its_new_generation() -> None:
+    cluster = Limited(2 * SET_OF_TEN)
+    cluster.add("web")
+    cluster.settled()
+    id = kinds.PODCLIQUESET.id("default", "web")
+    cluster.write(id, {"spec": {"replicas": 5}, "metadata": {"generation": 3}})
+
+    cluster.settled()
+
+    applied = next(each for each in cluster.objects[id]["status"]["conditions"] if each["type"] == "Applied")
+    assert (stated(cluster, "web"), applied["observedGeneration"]) == (WAITS, 2)
 
 
 def test_a_pod_of_the_newest_set_is_replaced_although_an_older_set_waits_for_growth() -> None:
