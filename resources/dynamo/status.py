@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from engine.conditions import READY, condition, find, merge
+from engine.diff import compare_status
 from engine.health import STALLED, Obstacle, Readiness
 from engine.observed import Live, Observed
 from engine.resource import Body
@@ -38,11 +39,13 @@ def status_of(root: Live, states: Sequence[ServiceState], failure: Failure | Non
     services.update((each.service, beta_entry(each.status) if is_new_form else each.status) for each in states)
     desired = [condition(READY, ready, reason, message, generation=root.generation)]
     body: dict[str, Any] = {"state": state, "conditions": merge(known if isinstance(known, list) else [], desired, owned=(READY,))}
-    # A definition of v1alpha1 may lack the field: a server would drop it, and every pass would write it again.
-    body |= {"observedGeneration": root.generation} if is_new_form else {}
     past = {"inProgress": None} if "inProgress" in mapping(old.get("restart")) else {}
     body |= {"restart": {**past, **restart}} if restart else {}
-    return {**body, field: services} if services else body
+    body |= {field: services} if services else {}
+    # A definition of v1alpha1 may lack the field, and the server drops it: then it must not be what a status is written for.
+    if is_new_form or "observedGeneration" in old or compare_status(body, old).changes:
+        body["observedGeneration"] = root.generation
+    return body
 
 
 def readiness_of(states: Sequence[ServiceState], failure: Failure | None, sets: Iterable[Observed]) -> Readiness:

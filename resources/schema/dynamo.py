@@ -23,7 +23,7 @@ from resources.schema.dynamo_parts import (
 from resources.schema.graph_values import NODE_COUNT, quoted, unquoted
 from resources.schema.meta import ApiObject, Condition
 from resources.schema.pod_spec_form import ExtraPodSpec
-from resources.schema.wire import BY_NAME, PUBLISHED, Int32, Opaque, Quantity, Rule, Seq, Wire, rules, silent
+from resources.schema.wire import BY_NAME, PUBLISHED, Int32, Int64, Opaque, Quantity, Rule, Seq, Wire, rules, silent
 
 MOST_SERVICES: Final = 25
 MOST_PVCS: Final = 100
@@ -303,6 +303,8 @@ class ServiceReplicaStatus(Wire):
 class DynamoGraphStatus(Wire):
     """The observed state."""
 
+    observed_generation: Int64 | None = None
+    """The metadata.generation that this status refers to."""
     state: str | None = None
     """The state of the graph: pending, successful or failed."""
     conditions: Annotated[

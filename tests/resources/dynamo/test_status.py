@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from engine.health import Obstacle, health, with_health
 from engine.observed import Observed, live
+from engine.paths import stamp
 from engine.resource import NOW
 from resources.dynamo.model.state import ServiceState
 from resources.dynamo.status import FAILED, INVALID, Failure, readiness_of, status_of
@@ -76,7 +77,19 @@ def test_a_graph_of_v1beta1_has_components_and_the_observed_generation() -> None
     entry = {"componentKind": "PodClique", "componentNames": ["g-0-frontend"], "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}
     assert status["components"] == {"old": None, "Frontend": entry}
     assert (status["observedGeneration"], "services" in status) == (4, False)
-    assert "observedGeneration" not in status_of(stored, (READY,), None)
+
+
+def test_a_graph_of_v1alpha1_has_the_observed_generation_which_is_no_reason_to_write() -> None:
+    first = status_of(root(), (READY,), None)
+    assert first["observedGeneration"] == 4
+
+    stored = stamp(first, AT)
+    dropped = {key: value for key, value in stored.items() if key != "observedGeneration"}
+
+    assert status_of(root(**stored), (READY,), None) == stored
+    assert status_of(root(**dropped), (READY,), None) == dropped
+    assert status_of(root(**dropped), (WAITING,), None)["observedGeneration"] == 4
+    assert status_of(root(**{**stored, "observedGeneration": 3}), (READY,), None)["observedGeneration"] == 4
 
 
 def test_services_have_their_counts_and_those_that_are_gone_are_removed() -> None:
