@@ -45,6 +45,9 @@ def notices_template() -> str:
         '{{- if include "grove-engine.isGrovesImage" . }}',
         'image.repository, image.tag: {{ .Values.image.repository }} is Grove\'s operator, so {{ include "grove-engine.image" . }} runs',
         "{{- end }}",
+        '{{- with include "grove-engine.grovesInitImage" . }}',
+        "deployment.env: {{ . }} is Grove's init container, so pods start with that of this release",
+        "{{- end }}",
     ]
     for path, (_, reason) in FOREIGN.items():
         *sections, name = path.split(".")

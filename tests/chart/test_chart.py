@@ -252,6 +252,7 @@ GROVES_FILE: dict[str, Any] = {
     "metrics": {"serviceMonitor": {"name": "grove-operator-monitor"}},
     "serviceMonitor": {"enable": True, "name": "grove-operator-monitor", "labels": {"release": "prometheus"}},
     "crdInstaller": {"enabled": False, "image": {"repository": "grove-install-crds", "tag": "v0.1.0-dev"}},
+    "deployment": {"env": [{"name": "GROVE_INIT_CONTAINER_IMAGE", "value": "grove-initc"}, {"name": "HTTPS_PROXY", "value": "proxy"}]},
 }
 """The values of Grove's chart that this one has not, or has with another meaning, from releases with either place of the ServiceMonitor."""
 
@@ -272,11 +273,39 @@ def test_a_values_file_of_groves_chart_is_accepted_and_its_image_is_not_run(tmp_
 
 
 @pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("repository", "image", "is_groves"),
+    [
+        ("grove-operator", "registry:5001/grove-initc", True),
+        ("registry/grove-engine", "ghcr.io/ai-dynamo/grove/grove-initc", True),
+        ("registry/grove-engine", "mirror/nvidia/grove-initc:v0.1.0-alpha.9", True),
+        ("registry/grove-engine", "registry/grove-initc", False),
+        ("grove-operator", "registry/our-waiter:7", False),
+        ("registry/grove-engine", "ai-dynamo/our-waiter", False),
+    ],
+)
+def test_pods_never_start_with_groves_init_container(repository: str, image: str, is_groves: bool, tmp_path: Path) -> None:
+    env = [{"name": "OTHER", "value": "1"}, {"name": "GROVE_INIT_CONTAINER_IMAGE", "value": image}]
+    objects = rendered({"image": {"repository": repository}, "deployment": {"env": env}}, tmp_path)
+
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    used = f"grove-initc:{version}" if is_groves else image
+    variables = objects["Deployment", "grove-system", "grove-engine"]["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert [each["value"] for each in variables if each["name"] == "GROVE_INIT_CONTAINER_IMAGE"] == [used]
+    assert {"name": "OTHER", "value": "1"} in variables
+    assert any(used in str(body) for key, body in objects.items() if key[0] == "ConfigMap")
+
+
+@pytest.mark.e2e
 def test_notes_have_a_line_for_each_value_without_effect(tmp_path: Path) -> None:
     shown = notes(GROVES_FILE, tmp_path)
 
     said = shown.partition("no effect here:\n")[2].partition("\n\nHelm does not")[0].splitlines()
-    assert [line.strip().partition(":")[0] for line in said if line.strip()] == ["image.repository, image.tag", *FOREIGN]
+    assert [line.strip().partition(":")[0] for line in said if line.strip()] == [
+        "image.repository, image.tag",
+        "deployment.env",
+        *FOREIGN,
+    ]
     assert "no effect" not in notes({"image": {"repository": "mirror/not-grove-operator"}, "service": {"labels": {"own": "1"}}}, tmp_path)
 
 

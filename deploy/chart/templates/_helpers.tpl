@@ -67,7 +67,7 @@ app.kubernetes.io/component: controller
 {{- if and $names (not (has "default-scheduler" $names)) }}{{ $profiles = append $profiles (dict "name" "default-scheduler") }}{{ end -}}
 {{- $_ := set $public.scheduler "profiles" $profiles -}}
 {{- $image := dig "initContainer" "image" "" .Values.config | default (include "grove-engine.initImage" .) -}}
-{{- range .Values.deployment.env }}{{ if eq .name "GROVE_INIT_CONTAINER_IMAGE" }}{{ $image = .value }}{{ end }}{{ end -}}
+{{- range include "grove-engine.env" . | fromJsonArray }}{{ if eq .name "GROVE_INIT_CONTAINER_IMAGE" }}{{ $image = .value }}{{ end }}{{ end -}}
 {{- $_ := set $public.initContainer "image" $image -}}
 {{- $withheld := list -}}
 {{- range $key := list "natsAddress" "etcdAddress" "modelExpressURL" "prometheusEndpoint" -}}
@@ -89,6 +89,28 @@ rules: it is never run. */}}
 {{- else -}}
 {{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
 {{- end -}}
+{{- end }}
+
+{{/* The image of Grove's init container that the environment names, as in a values file of its chart; empty if it names none, or another
+one. It is Grove's if it is in a repository of its makers, or beside Grove's operator. */}}
+{{- define "grove-engine.grovesInitImage" -}}
+{{- $root := . -}}
+{{- range .Values.deployment.env -}}
+{{- $image := toString (default "" .value) -}}
+{{- if and (eq .name "GROVE_INIT_CONTAINER_IMAGE") (regexMatch "(^|/)grove-initc([:@].*)?$" $image) -}}
+{{- if or (include "grove-engine.isGrovesImage" $root) (regexMatch "(^|/)(ai-dynamo|nvidia)/" $image) }}{{ $image }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* The additional environment of the engine, as a JSON list, without Grove's init container: pods start with that of this release. */}}
+{{- define "grove-engine.env" -}}
+{{- $isGroves := include "grove-engine.grovesInitImage" . -}}
+{{- $kept := list -}}
+{{- range .Values.deployment.env -}}
+{{- if not (and $isGroves (eq .name "GROVE_INIT_CONTAINER_IMAGE")) }}{{ $kept = append $kept . }}{{ end -}}
+{{- end -}}
+{{- toJson $kept -}}
 {{- end }}
 
 {{/* The image of the init container of workloads. */}}

@@ -3,6 +3,9 @@
 {{- if include "grove-engine.isGrovesImage" . }}
 image.repository, image.tag: {{ .Values.image.repository }} is Grove's operator, so {{ include "grove-engine.image" . }} runs
 {{- end }}
+{{- with include "grove-engine.grovesInitImage" . }}
+deployment.env: {{ . }} is Grove's init container, so pods start with that of this release
+{{- end }}
 {{- if hasKey (default dict .Values.clusterRole) "name" }}
 clusterRole.name: names of objects are fixed, because two engines in one cluster would disturb each other
 {{- end }}

@@ -34,13 +34,14 @@ env:
   - name: GROVE_OPERATOR_SERVICE_ACCOUNT_NAME
     value: {{ include "grove-engine.name" . }}
   {{- $names := list }}
-  {{- range .Values.deployment.env }}{{ $names = append $names .name }}{{ end }}
+  {{- $additional := include "grove-engine.env" . | fromJsonArray }}
+  {{- range $additional }}{{ $names = append $names .name }}{{ end }}
   {{- /* The variable would replace the image of the configuration. */}}
   {{- if not (or (has "GROVE_INIT_CONTAINER_IMAGE" $names) (dig "initContainer" "image" "" .Values.config)) }}
   - name: GROVE_INIT_CONTAINER_IMAGE
     value: {{ include "grove-engine.initImage" . | quote }}
   {{- end }}
-  {{- with .Values.deployment.env }}
+  {{- with $additional }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- with .Values.resources }}
