@@ -134,3 +134,10 @@ def _messages(stream: FileIO) -> Iterator[bytes]:
     while select([stream], [], [], PATIENCE)[0] and (received := stream.read(1 << 16)):
         *complete, rest = (rest + received).split(b"\0")
         yield from complete
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for the tests of one file."""
+    with open_browser() as browser:
+        yield browser

@@ -22,10 +22,11 @@ from engine.report.html.elements import ALLOWED, VOID
 from engine.report.html.plan import MAX_BYTES
 from engine.report.model import Report, compose
 from engine.verb import Verb
-from tests.browser import Browser, needs_chromium, open_browser
+from tests.browser import Browser, browser, needs_chromium
 from tests.engine.report.hostile import HOSTILE, LONG
 from tests.engine.report.plans import ROOT, change, operation, patch, pod, replica_of, report_of
 
+__all__ = ["browser"]  # A fixture.
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SERVICE = ResourceId("", "Service", "default", "simple-0")
 
@@ -252,12 +253,6 @@ def plan_of_size(number: int, operations: int) -> Plan:
 
 def test_the_same_report_gives_the_same_document() -> None:
     assert html(hostile_report(), AT) == html(hostile_report(), AT)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
 
 
 @needs_chromium

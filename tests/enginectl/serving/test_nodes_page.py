@@ -1,6 +1,5 @@
 """The page of nodes of `engine run --ui`: what `engine top` prints, read when the page is asked for."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,16 +10,16 @@ from enginectl.serving.nodes_page import nodes_page
 from grove_sandbox.http.faults import InjectedFault
 from resources.ports.checks import Diagnosis
 from resources.reports.node_table import READY, UNKNOWN, NodeRow, NodeTable, Occupant
-from tests.browser import Browser, needs_chromium, open_browser
+from tests.browser import Browser, browser, needs_chromium
 from tests.engine.report.hostile import HOSTILE, LONG
 from tests.engine.report.test_html import Document
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 from tests.enginectl.serving.test_endpoints import Installed, installed, running
-from tests.enginectl.serving.test_pages import get, until
+from tests.enginectl.serving.test_pages import get, standing_by, until
 from tests.enginectl.test_waiting_gangs import box, waiting
 
-__all__ = ["box", "installed", "waiting"]  # Fixtures.
+__all__ = ["box", "browser", "installed", "waiting"]  # Fixtures.
 
 
 def words(text: str) -> str:
@@ -56,14 +55,8 @@ def test_it_shows_what_top_prints_and_nodes_are_listed_for_this_request_only(
 
 
 def test_a_process_that_has_no_plan_yet_says_who_leads(box: Box, installed: Installed, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    standby = Installed(other)
-    with running(box, installed) as leader:
-        leader.logged("leading")
-        with running(box, standby, "--ui") as follower:
-            follower.logged_as(lambda line: "lease" in str(line.get("event", "")))
-            status, text, _ = get(standby, "/top")
+    with standing_by(box, installed, tmp_path) as standby:
+        status, text, _ = get(standby, "/top")
 
     assert status == 503 and text.startswith("this process does not lead")
 
@@ -92,12 +85,6 @@ def test_hostile_names_stay_text_and_the_size_is_bounded() -> None:
     assert "<script>document.title" in document.text
     large = nodes_page(hostile_top(200), None, "", "")
     assert len(large) < 3_000_000 and "more nodes; engine top -o json has them all" in large
-
-
-@pytest.fixture
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
 
 
 @needs_chromium

@@ -5,6 +5,7 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from enginectl.serving.page import HEADERS
 from resources.base.kinds import PODCLIQUESET, SERVICE
-from tests.browser import Browser, needs_chromium, open_browser
+from tests.browser import Browser, browser, needs_chromium
 from tests.builders import clique, podcliqueset
 from tests.engine.report.test_html import Document
 from tests.enginectl.box import Box
@@ -22,7 +23,7 @@ from tests.stories.refusing import Quota
 from tests.waiting import PATIENCE
 from tests.waiting import until as eventually
 
-__all__ = ["installed"]  # A fixture.
+__all__ = ["browser", "installed"]  # Fixtures.
 
 RACKS = podcliqueset("racks", clique("worker", 2), replicas=2)
 PAGES = ("/", "/sets/default/racks")
@@ -43,6 +44,19 @@ def until(installed: Installed, path: str, expected: str) -> str:
     """The text of a path, once it contains what is expected."""
     eventually(lambda: expected in get(installed, path)[1], lambda: get(installed, path)[1][-2000:])
     return get(installed, path)[1]
+
+
+@contextmanager
+def standing_by(box: Box, installed: Installed, tmp_path: Path) -> Iterator[Installed]:
+    """A process with pages that does not lead, because another one does."""
+    other = tmp_path / "other"
+    other.mkdir()
+    standby = Installed(other)
+    with running(box, installed) as leader:
+        leader.logged("leading")
+        with running(box, standby, "--ui") as follower:
+            follower.logged_as(lambda line: "lease" in str(line.get("event", "")))
+            yield standby
 
 
 def test_the_pending_plan_is_that_of_diff_with_when_it_was_made(box: Box, installed: Installed, engine: Any) -> None:
@@ -92,15 +106,9 @@ def test_a_forecast_is_made_for_the_request_that_asks_for_it_with_the_quotas_and
 
 
 def test_a_replica_that_does_not_lead_says_who_does(box: Box, installed: Installed, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    standby = Installed(other)
-    with running(box, installed) as leader:
-        leader.logged("leading")
-        with running(box, standby, "--ui") as follower:
-            follower.logged_as(lambda line: "lease" in str(line.get("event", "")))
-            status, text, _ = get(standby, "/debug/plan")
-            page = get(standby, "/")
+    with standing_by(box, installed, tmp_path) as standby:
+        status, text, _ = get(standby, "/debug/plan")
+        page = get(standby, "/")
 
     assert status == 503
     assert re.fullmatch(r"this process does not lead, so it makes no plan; the lease is held by process \d+ on .*\n", text)
@@ -155,12 +163,6 @@ def test_the_overview_begins_with_what_is_stalled_and_under_way(full_box: Box, i
     assert "Operations no failure among the last operations" in glance and "Watched kinds all fresh" in glance
     assert shown.index("default/taken Stalled NameConflict blocked") < shown.index("default/racks Reconciling ")
     assert "Stalled NameConflict: Service/default/taken-0: " in of_set
-
-
-@pytest.fixture
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
 
 
 @needs_chromium
