@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -20,9 +21,38 @@ settings.register_profile("new", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("CASES", "same"))
 
 
-def pytest_sessionstart() -> None:
-    """Stop the cyclic collector while tests are collected: rewriting asserts makes millions of objects, and hardly any garbage."""
+FILES = pytest.StashKey[dict[Path, int]]()
+"""The files of tests that several processes collect, with their places in the order of all."""
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Stop the cyclic collector while tests are collected: rewriting asserts makes millions of objects, and hardly any garbage.
+
+    Each of several processes begins to collect at another file: the one that comes to a file first rewrites its asserts, the others read
+    the result.
+    """
     gc.disable()
+    worker = getattr(session.config, "workerinput", None)
+    if worker and (files := files_of(session.config.args)):
+        first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+        session.config.args = list(map(str, files[first:] + files[:first]))
+        session.config.stash[FILES] = {file: place for place, file in enumerate(files)}
+
+
+def files_of(arguments: list[str]) -> list[Path]:
+    """The files of tests in these folders, in the order in which pytest collects them; none if one of these is not a folder."""
+    folders = list(map(Path, arguments))
+    if not all(folder.is_dir() for folder in folders):
+        return []
+    files = (file for folder in folders for file in sorted(folder.rglob("test_*.py"), key=lambda file: file.parts))
+    return [Path(name) for name in dict.fromkeys(map(os.path.abspath, files))]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Every process has the tests in the same order, wherever it began to collect."""
+    if places := config.stash.get(FILES, None):
+        items.sort(key=lambda item: places[item.path])
 
 
 def pytest_collection_finish() -> None:
@@ -30,7 +60,6 @@ def pytest_collection_finish() -> None:
 
     It runs rarely: laws make many objects and hardly any cycles.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 10, 10)
     gc.enable()
