@@ -48,12 +48,16 @@ def _time(entry: Mapping[str, Any]) -> str:
 
 
 def owned(live: Body) -> Fields:
-    """The fields of the main body that our writes set and that no other manager has taken over since."""
-    for entry in live["metadata"].get("managedFields", ()):
+    """The fields of the main body that our writes set and that no other manager has taken over since.
+
+    The server has several records of one manager where it has written in several versions of the API, or `/scale`.
+    """
+    fields = NOTHING
+    for entry in live["metadata"].get("managedFields") or ():
         if entry.get("manager") == MANAGER and not entry.get("subresource"):
-            fields: Fields = entry.get("fieldsV1") or NOTHING
-            return fields
-    return NOTHING
+            recorded: Fields = entry.get("fieldsV1") or NOTHING
+            fields = _joined(fields, recorded) if fields else recorded
+    return fields
 
 
 def with_owned(live: Body, written: Body, at: str = "") -> dict[str, Any]:
@@ -62,7 +66,7 @@ def with_owned(live: Body, written: Body, at: str = "") -> dict[str, Any]:
     `at` is the time of the write.
     """
     metadata = live["metadata"]
-    others = [entry for entry in metadata.get("managedFields", ()) if entry.get("manager") != MANAGER or entry.get("subresource")]
+    others = [entry for entry in metadata.get("managedFields") or () if entry.get("manager") != MANAGER or entry.get("subresource")]
     fields = _joined(owned(live), _fields_of({key: value for key, value in written.items() if key not in NOT_OWNED}))
     return {**live, "metadata": {**metadata, "managedFields": [*others, {"manager": MANAGER, "time": at, "fieldsV1": fields}]}}
 

@@ -10,7 +10,7 @@ from engine.diff import Rules, compare, compare_status, covers, same
 from engine.ids import ResourceId
 from engine.leaves import explain, leaves
 from engine.operation import Cause, Change, Patch
-from engine.ownership import MANAGER
+from engine.ownership import MANAGER, owned
 from engine.resource import PLAIN, Policy
 
 ID = ResourceId("", "Service", "default", "one")
@@ -41,6 +41,16 @@ def test_a_label_that_we_set_and_dropped_is_removed_and_those_of_others_stay() -
     live = body(labels={"ours": "1", "theirs": "2"}, fields={"f:metadata": {"f:labels": {"f:ours": {}}}})
 
     assert difference(body(), live) == {"metadata": {"labels": {"ours": None}}}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_we_own_is_in_all_records_of_our_manager(is_first: bool) -> None:
+    live = body(spec={"limits": {"cpu": 1}, "replicas": 2}, fields={"f:spec": {".": {}, "f:limits": {".": {}, "f:cpu": {}}}})
+    scaled = {"manager": MANAGER, "operation": "Update", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    live["metadata"]["managedFields"].insert(0 if is_first else 1, scaled)
+
+    assert owned(live) == {"f:spec": {".": {}, "f:limits": {".": {}, "f:cpu": {}}, "f:replicas": {}}}
+    assert difference(body(spec={"replicas": 2}), live, Policy(owned=(("spec", "limits"),))) == {"spec": {"limits": None}}
 
 
 def test_a_map_that_we_set_and_dropped_keeps_the_keys_of_others() -> None:

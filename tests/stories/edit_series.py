@@ -37,9 +37,10 @@ from tests.stories.pods import running
 SERVICE: Body = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80}]}}
 
 
-def web(version: int = 1, replicas: int = 1, **more: Any) -> Body:
+def web(version: int = 1, replicas: int = 1, *, autoscaled: bool = True, **more: Any) -> Body:
     """A clique that can spare a pod, and a scaling group with a start order."""
-    front = clique("front", 2, minAvailable=1, pod_spec=running(version, **more), autoScalingConfig={"minReplicas": 2, "maxReplicas": 3})
+    autoscaling = {"autoScalingConfig": {"minReplicas": 2, "maxReplicas": 3}} if autoscaled else {}
+    front = clique("front", 2, minAvailable=1, pod_spec=running(version, **more), **autoscaling)
     work = clique("work", pod_spec=running(version, **more))
     return podcliqueset(
         "web", front, work, groups=(group("m", "work", replicas=2),), replicas=replicas, cliqueStartupType="CliqueStartupTypeInOrder"
@@ -110,6 +111,8 @@ UPDATES = EditSeries(
         Edit("a clique scaled in", scaled(kinds.PODCLIQUE, "web-0-front", 2)),
         Edit("a scaling group scaled out", scaled(kinds.SCALING_GROUP, "web-0-m", 3)),
         Edit("a scaling group scaled in", scaled(kinds.SCALING_GROUP, "web-0-m", 1)),
+        Edit("no autoscaler any more", manifests=[web(2, autoscaled=False)]),
+        Edit("another image after that", manifests=[web(3, autoscaled=False)]),
         Edit("an annotation of the set", patched(SET, "web", {"metadata": {"annotations": {"example.com/note": "1"}}})),
         Edit("deleted with its dependents first", together(deleted(SET, "web", propagation="Foreground"), collected(*OWNED))),
     ],
