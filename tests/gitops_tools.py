@@ -31,7 +31,7 @@ def acted(body: dict[str, Any], action: str, **parameters: str) -> dict[str, Any
 
 
 def _actions_of(body: dict[str, Any]) -> dict[str, Any]:
-    read: dict[str, Any] = yaml.safe_load((FOLDER / f"{body['kind'].lower()}-actions.yaml").read_text())
+    read: dict[str, Any] = yaml.load((FOLDER / f"{body['kind'].lower()}-actions.yaml").read_text(), yaml.CSafeLoader)
     return read
 
 
@@ -52,7 +52,9 @@ def _plain(value: Any) -> Any:
 
 def flux(body: dict[str, Any]) -> str:
     """The first expression of Flux that is true, in the order in which it asks; `inProgress` if none is."""
-    (checks,) = [each for each in yaml.safe_load((FOLDER / "flux.yaml").read_text())["healthCheckExprs"] if each["kind"] == body["kind"]]
+    (checks,) = [
+        each for each in yaml.load((FOLDER / "flux.yaml").read_text(), yaml.CSafeLoader)["healthCheckExprs"] if each["kind"] == body["kind"]
+    ]
     variables = {name: body[name] for name in ("metadata", "spec", "status")}
     environment = cel.NewEnv(variables=dict.fromkeys(variables, cel.Type.DYN))
     asked = [name for name in ("inProgress", "failed", "current") if name in checks]

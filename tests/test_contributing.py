@@ -18,7 +18,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").iterdir())
 
 def loaded(name: str) -> Any:
     """A YAML file of the project."""
-    return yaml.safe_load((ROOT / name).read_text())
+    return yaml.load((ROOT / name).read_text(), yaml.CSafeLoader)
 
 
 def test_every_target_that_the_kit_and_the_workflows_call_exists() -> None:
@@ -47,7 +47,7 @@ def test_every_folder_with_dependencies_is_kept_up_to_date() -> None:
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_has_no_right_that_a_job_does_not_name(workflow: Any) -> None:
-    body = yaml.safe_load(workflow.read_text())
+    body = yaml.load(workflow.read_text(), yaml.CSafeLoader)
 
     assert body["permissions"] == {} and all(job["permissions"] and job["timeout-minutes"] for job in body["jobs"].values())
 
@@ -62,7 +62,7 @@ def test_the_notes_of_a_release_are_its_section_of_the_changelog_and_every_file_
 
 def test_the_chart_lists_every_definition_for_artifact_hub() -> None:
     annotations = loaded("deploy/chart/Chart.yaml")["annotations"]
-    listed = {(each["name"], each["version"], each["kind"]) for each in yaml.safe_load(annotations["artifacthub.io/crds"])}
+    listed = {(each["name"], each["version"], each["kind"]) for each in yaml.load(annotations["artifacthub.io/crds"], yaml.CSafeLoader)}
 
     defined = {(body["metadata"]["name"], body["spec"]["versions"][0]["name"], body["spec"]["names"]["kind"]) for body in crds()}
     assert listed == defined

@@ -61,7 +61,9 @@ def test_blocks_of_code_stay_as_they_are_and_anchors_become_attributes() -> None
 
 
 def test_the_reference_has_a_page_for_each_kind_and_each_document() -> None:
-    kinds = {yaml.safe_load(path.read_text())["spec"]["names"]["kind"].lower() for path in (ROOT / "deploy" / "crds").glob("*.yaml")}
+    kinds = {
+        yaml.load(path.read_text(), yaml.CSafeLoader)["spec"]["names"]["kind"].lower() for path in (ROOT / "deploy" / "crds").glob("*.yaml")
+    }
     documents = {path.stem for path in (ROOT / "docs" / "schema").glob("*.json")}
 
     assert {f"reference/{name}.md" for name in kinds | documents | {"index"}} == {name for name in SITE if name.startswith("reference/")}

@@ -157,7 +157,7 @@ def _merged(files: Iterable[Path]) -> dict[str, Any]:
 
 def _read(path: Path) -> Config:
     try:
-        config = yaml.safe_load(path.read_bytes())
+        config = yaml.load(path.read_bytes(), yaml.CSafeLoader)
     except yaml.YAMLError as error:
         # Without the parser's message: it quotes the file, which contains keys.
         mark = getattr(error, "problem_mark", None)

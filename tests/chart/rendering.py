@@ -40,7 +40,7 @@ def rendered(values: Mapping[str, Any], folder: Path, namespace: str = "grove-sy
     """The objects of the chart with these values."""
     result = template(values, folder, namespace)
     assert result.returncode == 0, result.stderr
-    return normalized(yaml.safe_load_all(result.stdout))
+    return normalized(yaml.load_all(result.stdout, yaml.CSafeLoader))
 
 
 def template(values: Mapping[str, Any], folder: Path, namespace: str = "grove-system") -> subprocess.CompletedProcess[str]:
@@ -61,7 +61,7 @@ def normalized(bodies: Any) -> dict[Key, Any]:
         if "rules" in body:
             body["rules"] = sorted(single_rules(body["rules"]))
         if body["kind"] == "ConfigMap" and FILE in body["data"]:
-            body["data"] = {**body["data"], FILE: yaml.safe_load(body["data"][FILE])}
+            body["data"] = {**body["data"], FILE: yaml.load(body["data"][FILE], yaml.CSafeLoader)}
         result[key] = in_order(body)
     return result
 

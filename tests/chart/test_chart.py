@@ -175,7 +175,7 @@ def printed(engine: Engine, case: Case, folder: Path) -> dict[Any, Any]:
     file.write_text(json.dumps(case.configuration))
     result = engine("manifests", "all", "--no-crds", "--config", file, "-n", case.namespace, *case.options)
     assert result.code == Exit.DONE, result.err
-    objects = normalized(yaml.safe_load_all(result.out))
+    objects = normalized(yaml.load_all(result.out, yaml.CSafeLoader))
     del objects["Namespace", "", case.namespace]
     return objects
 
@@ -262,7 +262,7 @@ def test_a_values_file_of_groves_chart_is_accepted_and_its_image_is_not_run(tmp_
     objects = rendered(GROVES_FILE, tmp_path)
 
     deployment = objects["Deployment", "grove-system", "grove-engine"]["spec"]
-    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    version = yaml.load((CHART / "Chart.yaml").read_text(), yaml.CSafeLoader)["appVersion"]
     assert deployment["replicas"] == 1
     assert deployment["template"]["spec"]["containers"][0]["image"] == f"grove-engine:{version}"
     service = objects["Service", "grove-system", "grove-engine"]["metadata"]["labels"]
@@ -288,7 +288,7 @@ def test_pods_never_start_with_groves_init_container(repository: str, image: str
     env = [{"name": "OTHER", "value": "1"}, {"name": "GROVE_INIT_CONTAINER_IMAGE", "value": image}]
     objects = rendered({"image": {"repository": repository}, "deployment": {"env": env}}, tmp_path)
 
-    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    version = yaml.load((CHART / "Chart.yaml").read_text(), yaml.CSafeLoader)["appVersion"]
     used = f"grove-initc:{version}" if is_groves else image
     variables = objects["Deployment", "grove-system", "grove-engine"]["spec"]["template"]["spec"]["containers"][0]["env"]
     assert [each["value"] for each in variables if each["name"] == "GROVE_INIT_CONTAINER_IMAGE"] == [used]
@@ -327,14 +327,14 @@ def notes(values: dict[str, Any], folder: Path) -> str:
     file.write_text(json.dumps(values))
     result = run_helm("template", "grove-engine", chart, "--values", file, "--show-only", "templates/notes.yaml", folder=folder)
     assert result.returncode == 0, result.stderr
-    return str(yaml.safe_load(result.stdout)["data"]["text"])
+    return str(yaml.load(result.stdout, yaml.CSafeLoader)["data"]["text"])
 
 
 @pytest.mark.e2e
 def test_alerts_and_the_dashboard_are_those_of_the_project(tmp_path: Path) -> None:
     objects = rendered({"metrics": {"prometheusRule": {"enabled": True}}, "dashboards": {"enabled": True}}, tmp_path)
 
-    rules = yaml.safe_load((CHART.parent / "prometheus" / "rules.yaml").read_text())
+    rules = yaml.load((CHART.parent / "prometheus" / "rules.yaml").read_text(), yaml.CSafeLoader)
     assert objects["PrometheusRule", "grove-system", "grove-engine"]["spec"] == rules["spec"]
     dashboard = objects["ConfigMap", "grove-system", "grove-engine-dashboard"]["data"]["grove-engine.json"]
     assert json.loads(dashboard) == json.loads((CHART.parent / "grafana" / "engine.json").read_text())
@@ -350,7 +350,7 @@ def test_the_computed_parts_of_the_chart_are_up_to_date() -> None:
 
 
 def test_the_values_of_the_configuration_are_the_defaults_of_an_installation() -> None:
-    config = yaml.safe_load((CHART / "values.yaml").read_text())["config"]
+    config = yaml.load((CHART / "values.yaml").read_text(), yaml.CSafeLoader)["config"]
 
     # The namespace of the release stands in for the empty value.
     assert config["leaderElection"].pop("resourceNamespace") == ""

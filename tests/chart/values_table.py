@@ -12,7 +12,7 @@ LINE = re.compile(r"( *)([A-Za-z]\w*):")
 
 def values_table(text: str) -> str:
     """The table for the text of `values.yaml`. A comment above a section stands in the row of its first value."""
-    values = yaml.safe_load(text)
+    values = yaml.load(text, yaml.CSafeLoader)
     comments = dict(_comments(text))
     rows = ["| value | default | meaning |", "|---|---|---|"]
     for path, default in _leaves(values):

@@ -27,7 +27,7 @@ class Server:
 
 def described(name: str, kubeconfig: Path) -> Server:
     """The server of the first cluster and the first user in a kubeconfig."""
-    config = yaml.safe_load(kubeconfig.read_text())
+    config = yaml.load(kubeconfig.read_text(), yaml.CSafeLoader)
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     return Server(name, kubeconfig, cluster["server"], user["token"], authority(cluster))
 

@@ -251,7 +251,7 @@ async def test_kr8s_speaks_through_the_same_session(client: KubernetesClient, na
 
 
 async def test_a_token_that_the_server_does_not_know_is_unauthorized_and_is_not_told(server: Server, tmp_path: Path) -> None:
-    config = yaml.safe_load(server.kubeconfig.read_text())
+    config = yaml.load(server.kubeconfig.read_text(), yaml.CSafeLoader)
     config["users"][0]["user"] = {"token": "s3cr3t-and-stale"}
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
 

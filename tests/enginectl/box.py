@@ -72,7 +72,7 @@ class Box:
     def apply(self, folder: Path) -> None:
         """What `kubectl apply -f FOLDER` does with the sets in it."""
         for path in sorted(folder.glob("*.yaml")):
-            for body in yaml.safe_load_all(path.read_text()):
+            for body in yaml.load_all(path.read_text(), yaml.CSafeLoader):
                 if body and body["kind"] == PODCLIQUESET.name:
                     self.create(PODCLIQUESET, body)
 

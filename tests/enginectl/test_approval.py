@@ -144,7 +144,7 @@ def test_a_plan_is_stale_once_its_set_is_another_one_of_that_name(serving: Box, 
 
 
 def test_a_plan_concerns_the_workloads_of_its_files(serving: Box, engine: Engine, tmp_path: Path, plan: Path) -> None:
-    serving.create(PODCLIQUESET, yaml.safe_load(manifest(tmp_path, "other").read_text()))
+    serving.create(PODCLIQUESET, yaml.load(manifest(tmp_path, "other").read_text(), yaml.CSafeLoader))
 
     assert engine("sync", "--plan", plan).code == Exit.DONE
     assert not any(name.startswith("other") for name in serving.names(POD))
@@ -153,7 +153,7 @@ def test_a_plan_concerns_the_workloads_of_its_files(serving: Box, engine: Engine
 def test_what_is_not_in_the_plan_is_told_object_by_object_and_nothing_is_written(serving: Box, engine: Engine, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     assert engine("diff", "-f", manifest(tmp_path, image=NEW), "--target", "*", "--out", plan).code == Exit.DONE
-    other = yaml.safe_load(manifest(tmp_path, "other").read_text())
+    other = yaml.load(manifest(tmp_path, "other").read_text(), yaml.CSafeLoader)
     serving.create(PODCLIQUESET, other)
     before = serving.revisions()
     deviations = refused(engine("sync", "--plan", plan))

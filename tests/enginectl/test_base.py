@@ -49,7 +49,7 @@ class Folders:
 
     def edit(self, edit: Edit) -> None:
         """Change the set in the folder of the change."""
-        body = yaml.safe_load((self.change / "one.yaml").read_text())
+        body = yaml.load((self.change / "one.yaml").read_text(), yaml.CSafeLoader)
         edit(body)
         (self.change / "one.yaml").write_text(yaml.safe_dump(body))
 
@@ -176,7 +176,7 @@ def test_a_graph_is_compared_down_to_its_pods(folders: Folders) -> None:
     (folders.change / "graph.yaml").write_text(text)
     assert folders.diff().document["summary"]["changes"] == 0
 
-    bodies = [body for body in yaml.safe_load_all(text) if body]
+    bodies = [body for body in yaml.load_all(text, yaml.CSafeLoader) if body]
     service = next(iter(bodies[0]["spec"]["services"].values()))
     service["replicas"] = service.get("replicas", 1) + 1
     (folders.change / "graph.yaml").write_text(yaml.safe_dump_all(bodies))

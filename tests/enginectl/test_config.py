@@ -239,16 +239,16 @@ def test_a_file_that_cannot_be_read_is_named(engine: Engine, tmp_path: Path, com
 
 def test_the_whole_configuration_is_shown_with_its_defaults(engine: Engine) -> None:
     answer = engine("config", "show", EXAMPLE)
-    settings, _ = read(yaml.safe_load(EXAMPLE.read_text()))
+    settings, _ = read(yaml.load(EXAMPLE.read_text(), yaml.CSafeLoader))
 
     assert (answer.code, answer.err) == (Exit.DONE, "")
-    assert yaml.safe_load(answer.out) == settings.model_dump(mode="json", by_alias=True)
-    assert yaml.safe_load(answer.out)["leaderElection"]["leaseDuration"] == "15s"
+    assert yaml.load(answer.out, yaml.CSafeLoader) == settings.model_dump(mode="json", by_alias=True)
+    assert yaml.load(answer.out, yaml.CSafeLoader)["leaderElection"]["leaseDuration"] == "15s"
 
 
 def test_without_a_file_the_one_of_the_option_or_the_defaults_are_shown(engine: Engine) -> None:
     assert engine("config", "show", "--config", EXAMPLE) == engine("config", "show", EXAMPLE)
-    assert yaml.safe_load(engine("config", "show").out) == json.loads(Settings().model_dump_json(by_alias=True))
+    assert yaml.load(engine("config", "show").out, yaml.CSafeLoader) == json.loads(Settings().model_dump_json(by_alias=True))
 
 
 def test_what_is_shown_can_be_used_and_means_the_same(engine: Engine, file: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_graph_is_rendered_in_its_own_version(engine: Engine, tmp_path: Path) 
 def test_a_graph_is_the_same_in_yaml_and_in_json(engine: Engine, tmp_path: Path) -> None:
     file = write(tmp_path)
 
-    in_yaml = [body for body in yaml.safe_load_all(engine("render", "-f", file).out) if body]
+    in_yaml = [body for body in yaml.load_all(engine("render", "-f", file).out, yaml.CSafeLoader) if body]
 
     assert in_yaml == json.loads(engine("render", "-f", file, "-o", "json").out)["objects"]
     assert ["--distributed-executor-backend", "mp"] in [container["args"][2:4] for container in containers(in_yaml) if "args" in container]

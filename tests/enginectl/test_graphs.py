@@ -163,7 +163,7 @@ def load(file: Path) -> dict[str, Any]:
     """The object in a file."""
     import yaml
 
-    body: dict[str, Any] = yaml.safe_load(file.read_text())
+    body: dict[str, Any] = yaml.load(file.read_text(), yaml.CSafeLoader)
     return body
 
 

@@ -18,7 +18,7 @@ def printed(engine: Engine, *words: str | Path) -> list[Body]:
     """The objects that `engine manifests` prints for these words."""
     result = engine("manifests", *words)
     assert result.code == Exit.DONE, result.err
-    return list(yaml.safe_load_all(result.out))
+    return list(yaml.load_all(result.out, yaml.CSafeLoader))
 
 
 def only(objects: list[Body], kind: str) -> Body:
@@ -35,7 +35,7 @@ def kinds(objects: list[Body]) -> list[str]:
 def configuration(objects: list[Body]) -> Any:
     """The operator configuration that an installation has."""
     (own,) = (body for body in objects if body["kind"] == "ConfigMap" and body["metadata"]["namespace"] != "kube-public")
-    return yaml.safe_load(own["data"]["config.yaml"])
+    return yaml.load(own["data"]["config.yaml"], yaml.CSafeLoader)
 
 
 def test_an_installation_is_in_an_order_in_which_it_can_be_applied(engine: Engine) -> None:

@@ -34,7 +34,7 @@ def manifest(*arguments: str) -> Any:
 def test_the_text_is_a_stream_of_all_definitions(capsys: pytest.CaptureFixture[str]) -> None:
     assert manifest("crds") == Exit.DONE
 
-    assert list(yaml.safe_load_all(capsys.readouterr().out)) == list(crds())
+    assert list(yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader)) == list(crds())
 
 
 def test_the_json_is_one_versioned_document(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +72,7 @@ def policies(engine: Engine, *arguments: str) -> list[Any]:
     """The objects that `engine manifests policies` prints."""
     result = engine("manifests", "policies", *arguments)
     assert result.code == Exit.DONE, result.err
-    return list(yaml.safe_load_all(result.out))
+    return list(yaml.load_all(result.out, yaml.CSafeLoader))
 
 
 def expressions(objects: list[Any]) -> str:

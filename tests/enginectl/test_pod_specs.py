@@ -196,7 +196,7 @@ def review(operation: str, spec: dict[str, Any], old: dict[str, Any] | None = No
 
 def workload(spec: dict[str, Any], replicas: int = 1) -> dict[str, Any]:
     """A set of one clique with this pod spec."""
-    body: dict[str, Any] = yaml.safe_load(SET.replace("SAID", ""))
+    body: dict[str, Any] = yaml.load(SET.replace("SAID", ""), yaml.CSafeLoader)
     body["metadata"]["namespace"] = "default"
     body["spec"]["replicas"] = replicas
     body["spec"]["template"]["cliques"][0]["spec"]["podSpec"] = spec
@@ -250,7 +250,7 @@ def test_a_cluster_says_which_fields_exist(box: Box, engine: Engine, file: Path)
 
 def test_a_stored_pod_spec_does_not_keep_the_rest_of_its_set_from_being_changed(box: Box, engine: Engine, file: Path) -> None:
     stored = SET.replace("SAID", TYPO)
-    box.create(PODCLIQUESET, {**yaml.safe_load(stored), "metadata": {"name": "x", "namespace": "default"}})
+    box.create(PODCLIQUESET, {**yaml.load(stored, yaml.CSafeLoader), "metadata": {"name": "x", "namespace": "default"}})
     file.write_text(stored.replace("  replicas: 1\n  template", "  replicas: 2\n  template"))
     scaled = engine("diff", "-f", file)
     file.write_text(stored.replace("image: i", "image: j"))
@@ -261,7 +261,7 @@ def test_a_stored_pod_spec_does_not_keep_the_rest_of_its_set_from_being_changed(
 
 
 def test_a_stored_set_that_a_server_would_refuse_pods_of_is_planned_with_a_note(box: Box, engine: Engine) -> None:
-    stored = yaml.safe_load(SET.replace("SAID", "livenessProbe: {}"))
+    stored = yaml.load(SET.replace("SAID", "livenessProbe: {}"), yaml.CSafeLoader)
     box.create(PODCLIQUESET, {**stored, "metadata": {"name": "x", "namespace": "default"}})
 
     preview, synced, status = engine("diff"), engine("sync", "--yes", "--no-wait"), engine("status")

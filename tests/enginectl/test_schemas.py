@@ -102,7 +102,7 @@ def test_an_addition_breaks_nobody() -> None:
 def test_the_policies_of_the_documentation_are_valid_and_a_spelling_error_is_not() -> None:
     validator = jsonschema_rs.validator_for(schema(DocumentName.POLICY))
     blocks = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "policy.md").read_text(), re.MULTILINE | re.DOTALL)
-    policies = [policy for block in blocks for policy in yaml.safe_load_all(block) if policy.get("kind") == "PlanPolicy"]
+    policies = [policy for block in blocks for policy in yaml.load_all(block, yaml.CSafeLoader) if policy.get("kind") == "PlanPolicy"]
 
     assert policies and all(validator.is_valid(policy) for policy in policies)
     assert not validator.is_valid({**policies[0], "spec": {**policies[0]["spec"], "validation": []}})
@@ -166,7 +166,7 @@ def test_the_schema_of_a_kind_stands_alone(engine: Engine, name: str) -> None:
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("[0-9]*/*.yaml")), ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_the_manifests_of_the_examples_are_valid_by_the_strict_schemas_of_their_kinds(engine: Engine, file: Path) -> None:
-    for body in filter(None, yaml.safe_load_all(file.read_text())):
+    for body in filter(None, yaml.load_all(file.read_text(), yaml.CSafeLoader)):
         if (name := body["kind"].lower()) in KIND_NAMES:
             version = ("--api-version", body["apiVersion"].partition("/")[2])
             validator = jsonschema_rs.validator_for(json.loads(engine("schema", name, "--strict", *version).out))
@@ -174,7 +174,7 @@ def test_the_manifests_of_the_examples_are_valid_by_the_strict_schemas_of_their_
 
 
 def test_a_misspelt_field_is_refused_by_the_strict_schema_only(engine: Engine) -> None:
-    body = yaml.safe_load((ROOT / "examples" / "01-first-gang" / "gang.yaml").read_text())
+    body = yaml.load((ROOT / "examples" / "01-first-gang" / "gang.yaml").read_text(), yaml.CSafeLoader)
     body["spec"]["replica"] = 2
     body["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]["imagePullPolice"] = "Always"
     lenient = jsonschema_rs.validator_for(json.loads(engine("schema", "PodCliqueSet").out))

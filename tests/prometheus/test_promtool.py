@@ -28,7 +28,7 @@ def promtool(*words: str | Path) -> None:
 def rules(tmp_path: Path) -> Path:
     """The file of rules that the PrometheusRule contains."""
     path = tmp_path / "rules.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(RULES.read_text())["spec"]))
+    path.write_text(yaml.safe_dump(yaml.load(RULES.read_text(), yaml.CSafeLoader)["spec"]))
     return path
 
 

@@ -55,7 +55,7 @@ async def report(cluster: Stage, manifests: Sequence[Body], *, verbose: bool = F
 
 def example(path: str) -> Body:
     """The set in an example's file, with the defaults of admission."""
-    *_, body = yaml.safe_load_all((EXAMPLES / path).read_text("utf-8"))
+    *_, body = yaml.load_all((EXAMPLES / path).read_text("utf-8"), yaml.CSafeLoader)
     body["metadata"].setdefault("namespace", "default")
     id = kinds.PODCLIQUESET.id("default", body["metadata"]["name"])
     decision = admit(Request(Act.CREATE, id, body), FABRIC)

@@ -54,7 +54,7 @@ JOINED_AS = {"v1alpha1": JOINED, "v1beta1": {**JOINED, "r20-vllm": MP}}
 def recipe(name: str, path: str = "grove", version: str = "v1alpha1") -> dict[str, Any]:
     """The graph of a recipe in one of the versions in which it is written, in the namespace `default`, for one orchestrator."""
     folder = FOLDER / version if version != "v1alpha1" else FOLDER
-    body: dict[str, Any] = yaml.safe_load((folder / f"{name}.yaml").read_text("utf-8"))
+    body: dict[str, Any] = yaml.load((folder / f"{name}.yaml").read_text("utf-8"), yaml.CSafeLoader)
     metadata = {**body["metadata"], "namespace": "default"}
     if path == "components":
         metadata["annotations"] = {**metadata.get("annotations", {}), "nvidia.com/enable-grove": "false"}

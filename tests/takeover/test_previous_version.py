@@ -29,7 +29,7 @@ ROOTS = (kinds.PODCLIQUESET.name, kinds.DYNAMO_GRAPH.name)
 
 def manifests(path: Path) -> list[Body]:
     """The sets and graphs of a file, in the namespace `default`."""
-    documents = [document for document in yaml.safe_load_all(path.read_text()) if document and document.get("kind") in ROOTS]
+    documents = [document for document in yaml.load_all(path.read_text(), yaml.CSafeLoader) if document and document.get("kind") in ROOTS]
     return [{**document, "metadata": {**document["metadata"], "namespace": "default"}} for document in documents]
 
 

@@ -47,7 +47,7 @@ class World:
 
 def example(name: str) -> Body:
     """The first set of an example."""
-    documents = yaml.safe_load_all((EXAMPLES / name).read_text())
+    documents = yaml.load_all((EXAMPLES / name).read_text(), yaml.CSafeLoader)
     manifest: Body = next(document for document in documents if document and document["kind"] == "PodCliqueSet")
     return {**manifest, "metadata": {"namespace": "default", **manifest["metadata"]}}
 

@@ -258,7 +258,7 @@ async def test_protected_objects_are_for_the_operator_whose_context_stands_in_th
     async with guarded(tmp_path, Protection(CHILDREN.protected(SETUP))) as (box, user):
         await user.ask("POST", SETS, a_set())
         await user.ask("POST", SERVICES, service("d-0"))
-        config = yaml.safe_load(box.kubeconfig.read_text())
+        config = yaml.load(box.kubeconfig.read_text(), yaml.CSafeLoader)
         (operator,) = (one["context"]["user"] for one in config["contexts"] if one["name"] == "operator")
         (token,) = (one["user"]["token"] for one in config["users"] if one["name"] == operator)
         denied = await user.ask("DELETE", f"{SERVICES}/d-0")

@@ -43,7 +43,7 @@ def up(*words: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
 @contextmanager
 def asked(kubeconfig: Path, path: str, body: Any = None) -> Iterator[HTTPResponse]:
     """The answer to a GET, or to a POST of the body, with the credentials that the file holds."""
-    config = yaml.safe_load(kubeconfig.read_text())
+    config = yaml.load(kubeconfig.read_text(), yaml.CSafeLoader)
     cluster, token = config["clusters"][0]["cluster"], config["users"][0]["user"]["token"]
     context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -95,7 +95,7 @@ def test_it_answers_on_the_port_that_was_asked_for(tmp_path: Path) -> None:
         port = free.getsockname()[1]
 
     with up("--dir", str(tmp_path), "--port", str(port)) as (_, kubeconfig):
-        assert f"https://127.0.0.1:{port}" == yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+        assert f"https://127.0.0.1:{port}" == yaml.load(kubeconfig.read_text(), yaml.CSafeLoader)["clusters"][0]["cluster"]["server"]
 
 
 SETS = "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets"

@@ -29,7 +29,7 @@ def nested(levels: int) -> Any:
 EXAMPLES = [
     body
     for file in sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
-    for body in yaml.safe_load_all(file.read_text("utf-8"))
+    for body in yaml.load_all(file.read_text("utf-8"), yaml.CSafeLoader)
     if isinstance(body, dict) and body.get("kind") == "PodCliqueSet"
 ]
 SEEDS = [*EXAMPLES, whole(), small(cliques=[clique("a"), clique("b")])]
@@ -42,7 +42,7 @@ SETUPS.append(Configuration(dict(BACK_ENDS), "default-scheduler", topology=True)
 BINDINGS = [
     body
     for file in sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
-    for body in yaml.safe_load_all(file.read_text("utf-8"))
+    for body in yaml.load_all(file.read_text("utf-8"), yaml.CSafeLoader)
     if isinstance(body, dict) and body.get("kind") == "ClusterTopologyBinding"
 ]
 ODD = st.sampled_from(

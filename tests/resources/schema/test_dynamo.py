@@ -62,7 +62,7 @@ status:
   services:
     decode: {componentKind: PodCliqueScalingGroup, componentName: g-0-decode, replicas: 1, updatedReplicas: 1, availableReplicas: 0}
 """
-BODY: dict[str, Any] = yaml.safe_load(MANIFEST)
+BODY: dict[str, Any] = yaml.load(MANIFEST, yaml.CSafeLoader)
 DECODE = ("spec", "services", "decode")
 
 
