@@ -46,13 +46,17 @@ TOO_LARGE_TO_STORE = re.compile(
 """The message of a 500 if etcd does not take an object, and if the API server cannot send it to etcd. Nothing was stored."""
 _BY_ADMISSION = re.compile(_SERVER + '|admission webhook "')
 """How the message of a refusal by admission begins, whatever code the policy or the webhook has chosen for it."""
-NOT_CONVERTED = re.compile(r"conversion webhook for \S+ Kind=\w+ failed: ")
-"""The message of a 500 if an object that is stored in another version could not be converted."""
+NOT_CONVERTED = re.compile(r"conversion webhook for \S+ Kind=(\w+) failed: (.*)")
+"""What the message of a 500 contains if an object that is stored in another version could not be converted. Newer servers write around it
+that the object is corrupt, and its key in etcd."""
 TERMINATING = "NamespaceTerminating"
 """The cause in a Status if the namespace is being deleted."""
 ROLES = "engine manifests rbac prints the roles that allow it"
 SMALLER = "an API server stores at most 1.5 MiB of one object, unless its etcd is configured otherwise"
-CONVERT = "start what answers that webhook, or let engine run convert: engine manifests crds --converter; engine preflight has the details"
+CONVERT = (
+    "some are stored in another version, and the conversion webhook fails: start what answers it, or let engine run convert "
+    "(engine manifests crds --converter; engine preflight has the details)"
+)
 MAX_LENGTH = 2000
 """Characters of a server's message that are kept."""
 ERRORS: Mapping[int, type[ClusterError]] = {
@@ -154,8 +158,8 @@ def _message(status: Mapping[str, Any], code: int) -> str:
         return f"{message}; {ROLES}"
     if _type(code, status) is TooLarge:
         return f"{message}; {SMALLER}"
-    if code == 500 and NOT_CONVERTED.match(message):
-        return f"{message}; {CONVERT}"
+    if code == 500 and (failed := NOT_CONVERTED.search(message)):
+        return f"{CONVERT}: conversion webhook of {failed[1]}: {failed[2]}"
     return message or f"the API server answered HTTP {code} without a message"
 
 

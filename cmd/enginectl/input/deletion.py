@@ -57,7 +57,9 @@ class Deletion(Struct, frozen=True, eq=False):
         wide = widened(selection, {each.namespace for each in self.wanted}, {each.kind for each in self.wanted})
         kinds = {each.kind for each in self.wanted}
         is_open = self.selector is not None or "" in kinds
-        roots = (await roots_in(wiring, provider, wide, frozenset() if is_open else kinds)).roots
+        unnamed = next((each.name for each in self.wanted if not each.kind), "")
+        hint = f"; name the kind as well, e.g. pcs/{printable(unnamed)}" if unnamed and self.selector is None else ""
+        roots = (await roots_in(wiring, provider, wide, frozenset() if is_open else kinds, hint)).roots
         chosen = {live.id: live for each in self.wanted for live in self._named(each, roots)}
         if self.selector is not None:
             chosen |= {live.id: live for live in self._selected(self.selector, roots)}

@@ -51,17 +51,20 @@ def widened(selection: Selection, namespaces: Iterable[str], kinds: Iterable[str
     return Selection(tuple(sorted({*selection.namespaces, *namespaces} - {""})), tuple(kind for kind in ROOTS if kind.name in names))
 
 
-async def roots_in(wiring: Wiring, provider: Provider, selection: Selection, kinds: Collection[str] = frozenset()) -> Observation:
+async def roots_in(
+    wiring: Wiring, provider: Provider, selection: Selection, kinds: Collection[str] = frozenset(), hint: str = ""
+) -> Observation:
     """The roots in the selection, without anything else.
 
     Raises `InputError` if those of a kind could not be listed completely. `kinds`: only the names of these matter; empty: all do.
+    `hint`: what the user can do then, in words behind a semicolon.
     """
     scope = replace(scope_of(wiring.configuration, selection), children=(), references=())
     observation = await provider.observe(scope)
     for kind in scope.roots:
         if kind.key in observation.incomplete and (not kinds or kind.name in kinds):
             raise InputError(
-                f"{kind.name} objects could not be listed completely, so it is not known what is to be removed: "
+                f"{kind.name} objects could not be listed completely, so it is not known what is to be removed{hint}: "
                 f"{observation.incomplete[kind.key].text}"
             )
     return observation

@@ -151,6 +151,8 @@ def desire_texts(report: ObjectReport) -> Iterator[str]:
         yield "not managed: no workload has made it, it is used as it is and never changed"
     elif not report.is_our_kind:
         yield f"not managed: the engine has nothing to do with {printable(explanation.id.kind)} objects"
+    elif explanation.id.kind in report.incomplete:
+        yield f"it is not known what is desired: {printable(explanation.id.kind)} objects cannot be listed; nothing of it is changed"
     else:
         yield "not managed: no workload owns or desires it"
 

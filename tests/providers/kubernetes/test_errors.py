@@ -87,9 +87,19 @@ def test_an_object_that_no_server_stores_is_told_from_a_server_that_fails(code: 
 DEAD = 'conversion webhook for nvidia.com/v1alpha1, Kind=DynamoGraphDeployment failed: Post "https://a.b.svc/c": service "a" not found'
 
 
-@pytest.mark.parametrize(("message", "names_the_remedy"), [(DEAD, True), ("etcdserver: request timed out", False)])
-def test_a_conversion_webhook_that_does_not_answer_is_named_with_what_ends_it(message: str, names_the_remedy: bool) -> None:
-    error = error_of_status({"kind": "Status", "code": 500, "message": message})
+STORED = "failed to read one or more dynamographdeployments.nvidia.com from the storage: StorageError: corrupt object, Code: 7, Key: /k: "
 
-    assert str(error).startswith(message)
-    assert ("engine manifests crds --converter" in str(error)) is names_the_remedy
+
+@pytest.mark.parametrize("message", [DEAD, STORED + DEAD])
+def test_a_conversion_webhook_that_does_not_answer_is_named_with_what_ends_it(message: str) -> None:
+    error = str(error_of_status({"kind": "Status", "code": 500, "message": message}))
+
+    assert "start what answers it, or let engine run convert (engine manifests crds --converter" in error
+    assert error.endswith(': conversion webhook of DynamoGraphDeployment: Post "https://a.b.svc/c": service "a" not found')
+    assert "corrupt" not in error and len(error) < 300
+
+
+def test_other_faults_of_a_server_are_told_in_its_words() -> None:
+    error = error_of_status({"kind": "Status", "code": 500, "message": "etcdserver: request timed out"})
+
+    assert str(error) == "etcdserver: request timed out"
