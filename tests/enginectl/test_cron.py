@@ -13,7 +13,8 @@ from tests.enginectl.test_approval import manifest
 from tests.waiting import PATIENCE
 
 SECTION = (ROOT / "docs" / "user-guide.md").read_text().partition("## From cron")[2].partition("\n## ")[0]
-BLOCKS = re.findall(r"^```\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
+FENCED = re.findall(r"^```(\w*)\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
+BLOCKS = [block for language, block in FENCED if not language]
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_the_jobs_work_without_the_environment_of_a_user_and_report_a_set_withou
 
 def test_the_script_reports_only_what_a_user_must_look_at(full_box: Box, engine: Engine, home: Path, tmp_path: Path) -> None:
     engine("sync", "-f", manifest(tmp_path), "-q", "--no-wait")
-    script = BLOCKS[2].replace("--timeout 4m", "--timeout 5s")
+    script = BLOCKS[1].replace("--timeout 4m", "--timeout 5s")
     waiting = run(home, script)
     (home / ".kube" / "config").unlink()
     failing = run(home, script)

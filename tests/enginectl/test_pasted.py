@@ -1,59 +1,143 @@
-"""The commands of the first page, the guide, the tutorial and the examples, pasted into a shell, with a sandbox where they need one."""
+"""The commands of the first page, the guide, the tutorial and the examples, pasted into a shell, with a sandbox where they need one.
+
+Every block of commands on these pages is run, here or by another test, or has its reason in `NOT_RUN`.
+"""
 
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
+from msgspec import Struct
 
+from tests.enginectl import test_cron, test_examples
 from tests.enginectl.calling import ROOT, environment
 from tests.waiting import PATIENCE
 
-REPLACED = "kubectl() { :; }\nmake() { :; }\n"
-"""What a machine without Kubernetes and a checkout that is installed do not need."""
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHELL: Final = frozenset({"", "sh"})
+"""The languages of blocks that people paste into a shell: none, or one whose commands need what a sandbox has not."""
+SHOWN: Final = frozenset({"text", "yaml", "json", "python"})
+"""Those of blocks that are not commands."""
+KUBECTL: Final = shutil.which("kubectl")
+REPLACED = "make() { :; }\nhelm() { :; }\n" + ("" if KUBECTL else "kubectl() { :; }\n")
+"""What is not run: `make demo` makes the environment that the tests have; the chart is installed by `tests/chart`, which has Helm.
+
+kubectl is run where it is installed.
+"""
+GUIDE, TUTORIAL_PAGE, EXAMPLES = ROOT / "docs" / "user-guide.md", ROOT / "docs" / "tutorial.md", ROOT / "examples"
+PAGES: Final = (ROOT / "README.md", GUIDE, TUTORIAL_PAGE, *sorted(EXAMPLES.glob("**/*.md")))
+NOT_RUN: Final = {
+    ("examples/11-nvbandwidth/README.md", "ssh-keygen -q -t rsa -N '' -f id_rsa"): "the launcher runs on GPUs, with SSH between pods",
+}
+"""Page and first line of a block of commands -> why no test runs it."""
 
 
-def blocks(page: Path, *sections: str) -> str:
-    """The commands of these sections."""
+def blocks(page: Path, section: str = "") -> list[tuple[str, str]]:
+    """The blocks of a page, or of one of its sections, in their order: the language and the lines."""
     text = page.read_text()
-    found = [text.partition(f"\n## {section}\n")[2].partition("\n## ")[0] for section in sections]
-    return "".join(block for section in found for block in re.findall(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL))
+    return FENCED.findall(text.partition(f"\n## {section}\n")[2].partition("\n## ")[0] if section else text)
 
 
+def command_blocks(page: Path, *sections: str) -> list[str]:
+    """The blocks of commands of a page or of these sections."""
+    found = [block for section in sections or ("",) for block in blocks(page, section)]
+    return [block for language, block in found if not language]
+
+
+class Pasted(Struct, frozen=True):
+    """What is pasted into one shell."""
+
+    blocks: Sequence[str]
+    before: str = ""
+    """Commands before: what the page takes for granted."""
+    codes: dict[str, int] = {}
+    """Beginning of a line -> the exit code that the page tells of it, or may have."""
+    says: str = ""
+    """What is in the output."""
+    needs_kubectl: bool = False
+
+
+SANDBOX: Final = "engine sandbox up --detach --dir /tmp/sandbox\nexport KUBECONFIG=/tmp/sandbox/kubeconfig\n"
+WEB: Final = "sed 's/name: first/name: web/' examples/01-first-gang/gang.yaml"
+SCRIPTS = {
+    "the first page": Pasted(command_blocks(ROOT / "README.md", "Try it", "Write your own"), says=" settled "),
+    "the first page, installing": Pasted(
+        command_blocks(ROOT / "README.md", "Install it"),
+        SANDBOX,
+        {"engine manifests all": 1},  # A sandbox has the kinds already.
+        says="deployment.apps/grove-engine serverside-applied",
+        needs_kubectl=True,
+    ),
+    "the user guide": Pasted(command_blocks(GUIDE, "First steps"), says=" settled "),
+    "the user guide, scripts": Pasted(
+        command_blocks(GUIDE, "Rollouts and deletes"),
+        f"{SANDBOX}mkdir -p main/manifests manifests\n{WEB} > main/manifests/web.yaml\n"
+        f"{WEB} | sed 's/nginx:1.29/nginx:1.30/' > manifests/web.yaml\n"
+        "cat examples/03-scaling-group/*.yaml > racks.yaml\nengine sync -f main/manifests\n",
+        {"engine diff -f racks.yaml --policy": 3},
+        says="Applied: 24 created",
+    ),
+    "gangs of kube-scheduler": Pasted(
+        command_blocks(EXAMPLES / "12-native-gangs" / "README.md"),
+        codes={"engine diff": 9, "engine sync -f examples/12-native-gangs/gangs.yaml": 9},
+        says="waits for room",
+        needs_kubectl=True,
+    ),
+    "reviews in CI": Pasted(
+        command_blocks(EXAMPLES / "ci" / "README.md"),
+        f"git init -q -b main\nmkdir manifests\n{WEB} > manifests/web.yaml\ngit add manifests\n"
+        "git -c user.name=me -c user.email=me@example.com commit -q -m 'What is there'\n"
+        "sed -i 's/nginx:1.29/nginx:1.30/' manifests/web.yaml\n",
+        says="prod",
+    ),
+}
 SECONDS = 2 * PATIENCE + 60
 """The longest that the commands of a page take."""
-PAGES = {
-    "the first page": blocks(ROOT / "README.md", "Try it", "Write your own"),
-    "the user guide": blocks(ROOT / "docs" / "user-guide.md", "First steps"),
-}
 
 
-def pasted(commands: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    """What bash says to these commands, in a folder with the examples and with a sandbox there; it is ended afterwards."""
+def pasted(script: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """What bash says to this script, in a folder with the examples and with a sandbox there; it is ended afterwards."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     (tools := tmp_path / "bin").mkdir()
     (tools / "engine").write_text(f'#!/bin/sh\nexec {sys.executable} -m enginectl "$@"\n')
     (tools / "engine").chmod(0o755)
+    if KUBECTL:
+        (tools / "kubectl").symlink_to(KUBECTL)
     variables = {**environment(), "PATH": f"{tools}:/usr/bin:/bin", "HOME": str(tmp_path)}
     sandbox = tmp_path / "sandbox"
-    script = f"set -e\n{REPLACED}{commands.replace('/tmp/sandbox', str(sandbox))}"
+    script = f"set -e\n{REPLACED}{script.replace('/tmp/sandbox', str(sandbox))}"
     try:
         return subprocess.run(["bash", "-c", script], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=SECONDS)
     finally:
         subprocess.run([tools / "engine", "sandbox", "down", "--dir", sandbox], env=variables, capture_output=True, timeout=PATIENCE)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_work_when_they_are_pasted(page: str, tmp_path: Path) -> None:
-    said = pasted(PAGES[page], tmp_path)
+def with_codes(block: str, codes: dict[str, int]) -> str:
+    """The lines, of which these may end with that exit code."""
+    lines = block.splitlines()
+    for beginning, code in codes.items():
+        lines = [f"{line.partition(' #')[0]} || [ $? = {code} ]" if line.startswith(beginning) else line for line in lines]
+    return "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_commands_of_a_page_work_when_they_are_pasted(name: str, tmp_path: Path) -> None:
+    script = SCRIPTS[name]
+    if script.needs_kubectl and not KUBECTL:
+        pytest.skip("there is no kubectl on PATH")
+
+    said = pasted(script.before + "".join(with_codes(block, script.codes) for block in script.blocks), tmp_path)
 
     assert said.returncode == 0, said.stdout + said.stderr
-    assert " settled " in said.stdout and "engine sandbox up --detach" in PAGES[page]
+    assert script.says in said.stdout, said.stdout
 
 
-TUTORIAL = re.findall(r"^```(text)?\n(.*?)^```$", (ROOT / "docs" / "tutorial.md").read_text(), re.MULTILINE | re.DOTALL)
+TUTORIAL = re.findall(r"^```(text)?\n(.*?)^```$", TUTORIAL_PAGE.read_text(), re.MULTILINE | re.DOTALL)
 """Its blocks in their order: whether it is text that is said, and what is in it."""
 MARK = "end of block"
 
@@ -77,6 +161,23 @@ def test_the_tutorial_says_what_its_commands_say(tmp_path: Path) -> None:
     assert missing == [], "\n".join([*missing, said.stdout])
 
 
+def run_by_other_tests() -> Iterator[str]:
+    """The blocks of commands that other tests run, each as those tests read it."""
+    yield from (block for example in (*test_examples.IN_MEMORY, *test_examples.PACKAGES) for block in command_blocks(example / "README.md"))
+    yield from test_cron.BLOCKS
+    yield from (block for is_said, block in TUTORIAL if not is_said)
+
+
+def test_every_block_of_commands_is_run_or_has_a_reason_why_not() -> None:
+    run = {block for script in SCRIPTS.values() for block in script.blocks}.union(run_by_other_tests())
+    found = [(page.relative_to(ROOT).as_posix(), language, block) for page in PAGES for language, block in blocks(page)]
+
+    left = {(page, block.splitlines()[0]) for page, language, block in found if language in SHELL and block not in run}
+    assert left == NOT_RUN.keys() and all(NOT_RUN.values())
+    assert {language for _, language, _ in found} <= SHELL | SHOWN
+    assert len({page for page, language, _ in found if language in SHELL}) > 15
+
+
 BLOCK = re.compile(r"^```(?:sh)?\n(.*?)^```$(?:\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 
@@ -87,7 +188,7 @@ def offline(commands: str) -> str:
 
 PREVIEWS = {
     f"{page.parent.name}, block {number}": (commands, found[2] if found[2] and commands == found[1] else "")
-    for page in sorted((ROOT / "examples").glob("*/README.md"))
+    for page in sorted(EXAMPLES.glob("*/README.md"))
     for number, found in enumerate(BLOCK.finditer(page.read_text()), 1)
     if (commands := offline(found[1])) and page.parent.name != "10-your-own-fabric"
 }
