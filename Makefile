@@ -51,9 +51,25 @@ install = $(bin)/python -m pip install --progress-bar off --disable-pip-version-
 # What pip says, less what repeats itself: a line for each package that it fetches, and what it installs.
 progress := sed -u -n -E 's/ \(from .*//; /^ *(Collecting|Building|Installing collected|Successfully)/p'
 
+# Wheels for `make demo`, a folder for each state of the projects and each Python: what is there needs no package index, which takes
+# longest. It is complete once it has this name.
+wheels = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/grove-engine/wheels-$(shell \
+	{ cat $(projects); $(bin)/python -VV; uname -ms; } | cksum | tr ' ' -)
+needed = $(bin)/python -c 'import tomllib; \
+	read = [tomllib.load(open(f"{folder}pyproject.toml", "rb")) for folder in ("", "sandbox/")]; \
+	print("editables", *(each for one in read for each in (*one["project"]["dependencies"], *one["build-system"]["requires"])), sep="\n")'
+from_wheels = $(install) --no-compile --no-index --find-links $(wheels)
+
 $(runtime): $(projects) | $(bin)/python
+	@if [ ! -d $(wheels) ]; then \
+		echo 'make: fetches the packages that the engine and the sandbox need'; \
+		rm -rf $(wheels).part; mkdir -p $(wheels).part; $(needed) > $(wheels).part/needed; \
+		$(bin)/python -m pip wheel --progress-bar off --disable-pip-version-check -c constraints.txt -w $(wheels).part \
+			-r $(wheels).part/needed | $(progress) && mv $(wheels).part $(wheels); \
+	fi
 	@echo 'make: installs the engine and the sandbox into .venv'
-	@$(install) -e . -e ./sandbox | $(progress)
+	@$(from_wheels) --quiet hatchling editables
+	@$(from_wheels) --no-build-isolation -e . -e ./sandbox | $(progress)
 	@touch $@
 
 $(dev): $(projects) | $(bin)/python
