@@ -47,7 +47,7 @@ async def run_demo(wiring: Wiring, nodes: int) -> Exit:
     introduction = "A Kubernetes API in memory, with simulated nodes, kubelets and a gang scheduler. No other cluster is touched."
     terminal.print_line(Line(introduction, "head"))
     with TemporaryDirectory(prefix="engine-demo-") as folder:
-        async with sandbox(wiring.clock, Path(folder), options=ActorOptions(nodes=nodes)) as box:
+        async with sandbox(wiring.clock, Path(folder), options=ActorOptions(nodes=nodes, gangs=True)) as box:
             inside = replace(wiring, options=Options(kubeconfig=box.kubeconfig, verbose=wiring.options.verbose))
             async with connected_with(inside) as client:
                 code = await run_steps(steps(inside, client))
