@@ -57,6 +57,8 @@ class Asked(Struct, frozen=True):
     objects: int = 0
     light: int = 0
     """How many of them have one of the blueprint's `light_kinds`."""
+    bytes: int = 0
+    """How much memory these take beyond what such an object usually takes, because what they specify is large."""
 
 
 C = TypeVar("C")

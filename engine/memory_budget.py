@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.blueprint import Blueprint, C, Desired
@@ -43,28 +44,36 @@ def with_allowances(world: World, blueprints: Sequence[Blueprint[C]], most: int,
     """
     by_kind, roots = {blueprint.kind.name: blueprint for blueprint in blueprints}, by_root(world.roots)
     sizes = memo.each("sizes", roots, (), lambda observed: _size(by_kind[observed.root.id.kind], observed))
-    left = most - sum(existing for existing, _ in sizes)
-    if sum(missing for _, missing in sizes) <= left:
+    left = most - sum(size.existing for size in sizes)
+    if sum(size.missing for size in sizes) <= left:
         return world
-    lacking = [(observed, missing) for observed, (_, missing) in zip(roots, sizes, strict=True) if missing]
+    lacking = [(observed, size) for observed, size in zip(roots, sizes, strict=True) if size.missing]
     growing = sorted((each for each in lacking if not _is_complete(each[0])), key=lambda each: _age(each[0]))
-    left -= sum(size for observed, size in lacking if _is_complete(observed))
+    left -= sum(size.missing for observed, size in lacking if _is_complete(observed))
     allowances = dict(_allowances(growing, left, most))
     return replace(world, roots=memo.each("allowances", roots, (allowances,), lambda observed: _with_allowance(observed, allowances)))
 
 
-def _size(blueprint: Blueprint[C], observed: Observed) -> tuple[int, int]:
-    """How many bytes the objects of the root take, and how many those that it asks for and that do not exist yet."""
-    light = sum(len(slice.of(kind)) for slice in observed.slices.values() for kind in blueprint.light_kinds)
-    existing = _bytes(observed.count(), light)
-    if observed.root.deleting_since is not None:
-        return existing, 0
+class _Size(Struct, frozen=True):
+    """How many bytes the objects of a root take."""
+
+    existing: int
+    missing: int
+    """Those that it asks for and that do not exist yet."""
+    of_light: int
+    """Each one of a light kind."""
+
+
+def _size(blueprint: Blueprint[C], observed: Observed) -> _Size:
+    """How much memory the objects of a root take. Existing ones are taken to be as large as those that it asks for."""
     asked = blueprint.asked(observed.proposal or observed.root.body)
-    return existing, max(0, _bytes(asked.objects, asked.light) - existing)
-
-
-def _bytes(objects: int, light: int) -> int:
-    return light * BYTES_PER_LIGHT + (objects - light) * BYTES_PER_OTHER
+    of_light = BYTES_PER_LIGHT + (-(-asked.bytes // asked.light) if asked.light else 0)
+    light = sum(len(slice.of(kind)) for slice in observed.slices.values() for kind in blueprint.light_kinds)
+    existing = light * of_light + (observed.count() - light) * BYTES_PER_OTHER
+    if observed.root.deleting_since is not None:
+        return _Size(existing, 0, of_light)
+    wanted = asked.light * of_light + (asked.objects - asked.light) * BYTES_PER_OTHER
+    return _Size(existing, max(0, wanted - existing), of_light)
 
 
 def _is_complete(observed: Observed) -> bool:
@@ -77,16 +86,16 @@ def _age(observed: Observed) -> tuple[str, ResourceId]:
     return str(observed.root.body["metadata"].get("creationTimestamp", "")), observed.root.id
 
 
-def _allowances(growing: Iterable[tuple[Observed, int]], left: int, most: int) -> Iterable[tuple[ResourceId, MemoryAllowance]]:
+def _allowances(growing: Iterable[tuple[Observed, _Size]], left: int, most: int) -> Iterable[tuple[ResourceId, MemoryAllowance]]:
     """The roots that cannot have all that they ask for, with what they can have: one of which nothing exists is not begun.
 
     `left`: how many bytes more all of them may take.
     """
     for observed, size in growing:
-        allowed = min(size, max(0, left)) if observed.count() or size <= left else 0
+        allowed = min(size.missing, max(0, left)) if observed.count() or size.missing <= left else 0
         left -= allowed
-        if allowed < size:
-            yield observed.root.id, MemoryAllowance(allowed, most)
+        if allowed < size.missing:
+            yield observed.root.id, MemoryAllowance(allowed, most, size.of_light)
 
 
 def _with_allowance(observed: Observed, allowances: Mapping[ResourceId, MemoryAllowance]) -> Observed:
@@ -127,7 +136,7 @@ def within_allowance(plan: Plan, allowance: MemoryAllowance, light_kinds: Set[st
         nonlocal left
         if not isinstance(operation, Create):
             return False
-        left -= BYTES_PER_LIGHT if operation.id.kind in light_kinds else BYTES_PER_OTHER
+        left -= allowance.of_light if operation.id.kind in light_kinds else BYTES_PER_OTHER
         return left < 0
 
     return without(plan, is_beyond)

@@ -253,6 +253,8 @@ class MemoryAllowance(Struct, frozen=True):
     """How much memory the created objects may take."""
     most: int
     """How many bytes the objects of all roots together may take."""
+    of_light: int
+    """How many bytes each created object of a light kind takes."""
 
 
 NONE_MISLABELLED: frozenset[ResourceId] = frozenset()

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -49,11 +50,15 @@ def test_the_lock_of_the_image_has_the_versions_of_the_constraints_for_everythin
     assert {name: version for name, version in entries.items() if constraints.get(name) != version} == {}
 
 
-def test_the_build_backend_is_the_one_of_its_lock() -> None:
+def test_the_build_backend_is_the_one_of_its_lock_and_nothing_of_ours_is_needed_by_name() -> None:
     (backend,) = (f"{entry['name']}=={entry['version']}" for entry in ENTRY.finditer(LOCKS[1].read_text()) if entry["name"] == "hatchling")
 
-    for project in (ROOT / "pyproject.toml", ROOT / "sandbox" / "pyproject.toml"):
-        assert f'requires = ["{backend}"]' in project.read_text()
+    projects = {name: tomllib.loads(text) for name, text in tracked() if Path(name).name == "pyproject.toml"}
+
+    assert len(projects) >= 3
+    assert {name: project["build-system"]["requires"] for name, project in projects.items()} == dict.fromkeys(projects, [backend])
+    needed = [each for project in projects.values() for each in project["project"].get("dependencies", ())]
+    assert needed and [each for each in needed if each.startswith("grove")] == []
 
 
 def test_base_images_are_named_by_digest_and_actions_by_commit() -> None:

@@ -105,7 +105,7 @@ def sum_of(totals: Sequence[Totals]) -> Totals:
 def size_of(body: Body, namespace: str) -> SetSize:
     """The size of a set in this namespace. Parts of the wrong shape count as absent."""
     spec = mapping(body.get("spec"))
-    return SetSize(_count(spec.get("replicas"), 0), tuple(_parts(body, namespace)), _json_bytes(spec))
+    return SetSize(_count(spec.get("replicas"), 0), tuple(_parts(body, namespace)), json_bytes(spec))
 
 
 def least_pods(body: Body) -> int:
@@ -163,7 +163,7 @@ def _count(value: Any, default: int) -> int:
     return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _json_bytes(value: Any) -> int:
+def json_bytes(value: Any) -> int:
     """The bytes of a value as JSON; 0 if it is none."""
     try:
         return len(orjson.dumps(value, default=_as_dict))

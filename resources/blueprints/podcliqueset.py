@@ -15,6 +15,7 @@ from engine.resource import Body, Policy
 from resources.admission.admitted_set import AdmittedSet, admitted_set
 from resources.base import kinds, labels
 from resources.base.fields import GROUPS, cliques_of, count, mapping, mappings, members_of
+from resources.base.set_size import json_bytes
 from resources.blueprints.deletion import teardown
 from resources.blueprints.desired_set import SetInput, desired_set
 from resources.blueprints.root import KNOWN, invalid_root
@@ -35,6 +36,12 @@ BINDINGS = frozenset({kinds.TOPOLOGY_BINDING.key})
 """What is read only if topology constraints are enabled."""
 READS = BINDINGS.union(kind.key for kind in (kinds.POD, kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG))
 """The kinds of live objects from which the set itself is computed, above all its status."""
+
+COMPRESSED = 24 << 10
+"""The bytes of a pod specification, as JSON, up to which a pod takes what `engine.memory_budget` counts for it.
+
+Of a larger one the rest is kept as it is: pods are compressed by what they have in common, within a window of that size.
+"""
 
 
 class PodCliqueSetBlueprint(Blueprint[Configuration]):
@@ -94,11 +101,14 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
 
         None if no PodGang can list the pods: then none are created.
         """
-        pods_of = {clique.get("name"): count(mapping(clique.get("spec")).get("replicas")) for clique in cliques_of(body)}
+        specs = {clique.get("name"): mapping(clique.get("spec")) for clique in cliques_of(body)}
+        pods_of = {name: count(spec.get("replicas")) for name, spec in specs.items()}
+        beyond = {name: max(0, json_bytes(spec.get("podSpec")) - COMPRESSED) * pods_of[name] for name, spec in specs.items()}
         groups = mappings(get(body, GROUPS, ()))
         members = {name for group in groups for name in members_of(group)}
         alone = [number for name, number in pods_of.items() if name not in members]
         pods = sum(alone)
+        large = sum(number for name, number in beyond.items() if name not in members)
         in_base_gang = 1 + len(alone) + pods
         of_replica = in_base_gang + 1
         for group in groups:
@@ -106,11 +116,12 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
             size, number = 1 + len(own) + sum(own), count(group.get("replicas", 1))
             of_replica += 1 + size * number
             pods += sum(own) * number
+            large += sum(beyond.get(name, 0) for name in members_of(group)) * number
             in_base_gang += size * min(number, count(group.get("minAvailable", 1)))
         if in_base_gang > MOST_PODS:
             return Asked()
         replicas = count(get(body, ("spec", "replicas"), 0))
-        return Asked(of_replica * replicas, pods * replicas)
+        return Asked(of_replica * replicas, pods * replicas, large * replicas)
 
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
         """The part of the set that the name of the child belongs to, e.g. `"0"` for replica 0."""

@@ -187,6 +187,32 @@ def test_it_is_counted_what_the_specification_asks_for_whatever_its_shape() -> N
     assert blueprint.asked(malformed) == Asked()
 
 
+def test_pods_with_large_specifications_count_with_what_exceeds_the_window_of_the_compression() -> None:
+    large = {"containers": [{"name": "main", "image": "app:1", "env": [{"name": "TEXT", "value": "x" * 100_000}]}]}
+    cluster = Limited(2 * SET_OF_TEN + 10 * 100_000)
+    for name in ("first", "second"):
+        cluster.now += timedelta(minutes=1)
+        cluster.put(podcliqueset(name, clique("worker", 10, pod_spec=large)))
+    cluster.add("small")
+
+    plans = cluster.settled()
+
+    assert cluster.pods_of_sets() == {"first": 10, "small": 10}
+    assert [name for name, plan in plans.items() if waits(plan)] == ["second"]
+
+
+def test_a_set_of_large_pods_that_grows_gets_as_many_as_there_is_room_for() -> None:
+    large = {"containers": [{"name": "main", "image": "app:1", "env": [{"name": "TEXT", "value": "x" * 100_000}]}]}
+    cluster = Limited(4 * SET_OF_TEN + 15 * 100_000)
+    cluster.put(podcliqueset("web", clique("worker", 10, pod_spec=large)))
+    cluster.settled()
+    cluster.write(kinds.PODCLIQUESET.id("default", "web"), {"spec": {"replicas": 3}, "metadata": {"generation": 3}})
+
+    cluster.settled()
+
+    assert 10 < cluster.pods_of_sets()["web"] < 25
+
+
 def test_a_gibibyte_is_enough_for_a_hundred_and_twenty_five_thousand_pods_in_gangs_of_a_hundred() -> None:
     gang = 100 * BYTES_PER_LIGHT + 3 * BYTES_PER_OTHER
 
