@@ -341,12 +341,10 @@ def test_alerts_and_the_dashboard_are_those_of_the_project(tmp_path: Path) -> No
 
 
 def test_the_computed_parts_of_the_chart_are_up_to_date() -> None:
-    stale = [path for path, text in generated_files() if (CHART / path).read_text() != text]
+    files = dict(generated_files())
 
-    assert stale == [], "run `make chart`"
-    assert {path.name for path in (CHART / "crds").iterdir()} == {
-        Path(path).name for path, _ in generated_files() if path.startswith("crds/")
-    }
+    assert [path for path, text in files.items() if (CHART / path).read_text() != text] == [], "run `make chart`"
+    assert {path.name for path in (CHART / "crds").iterdir()} == {Path(path).name for path in files if path.startswith("crds/")}
 
 
 def test_the_values_of_the_configuration_are_the_defaults_of_an_installation() -> None:
