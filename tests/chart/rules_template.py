@@ -1,6 +1,7 @@
 """The rules of the chart's ClusterRoles as a template: computed from the permissions under every combination of features."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from engine.runtime.clock import SystemClock
@@ -63,6 +64,7 @@ def three_templates(name: str, text: str, needed: Callable[[Features], Iterable[
         yield ""
 
 
+@cache
 def wiring(chosen: Features) -> Wiring:
     """A process with these features."""
     settings = valid_settings(
@@ -98,16 +100,17 @@ def is_possible(chosen: Features) -> bool:
 
 def of_engine(use: Use) -> Callable[[Features], Iterable[Permission]]:
     """What the engine's account needs."""
-    return lambda chosen: account_permissions(wiring(chosen), Account(), use)
+    return cache(lambda chosen: tuple(account_permissions(wiring(chosen), Account(), use)))
 
 
+@cache
 def of_readers(chosen: Features) -> Iterable[Permission]:
     """What commands need that write nothing."""
     configuration = wiring(chosen).configuration
     return (*permissions(managed_blueprints(configuration), configuration, use=Use.READ), *installation_permissions(Use.READ))
 
 
-NEEDED = {
+NEEDED: dict[str, tuple[str, Callable[[Features], Iterable[Permission]]]] = {
     "run": ("What `engine run` needs", of_engine(Use.RUN)),
     "sync": ("What `engine sync` needs", of_engine(Use.SYNC)),
     "reader": ("What commands need that write nothing", of_readers),
