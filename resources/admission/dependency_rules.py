@@ -44,8 +44,9 @@ def _of_clique(clique: CliqueTemplate, known: frozenset[str], path: Path) -> Ite
             yield Issue((*path, index), ErrorType.INVALID, ITSELF, name)
     yield from duplicates(((*path, index), name) for index, name in enumerate(after) if name)
     if unknown := [name for name in dict.fromkeys(after) if name and name not in known]:
-        others = (name for name in sorted(known) if name != clique.name)
-        yield Issue(path, ErrorType.INVALID, f"{UNKNOWN}{instead(unknown, others)}", ",".join(unknown))
+        others = [name for name in sorted(known) if name != clique.name]
+        which = instead(unknown, others) if others else f"; there is no clique besides {clique.name}"
+        yield Issue(path, ErrorType.INVALID, f"{UNKNOWN}{which}", ",".join(unknown))
 
 
 def policy_rules() -> Iterator[PolicyRule]:

@@ -88,8 +88,9 @@ def unknown_kind(group: str, kind: str, api_version: str) -> str:
         return f"{kind} is supported as {', '.join(sorted(versions))} only"
     if now := RENAMED.get((group, kind)):
         return f"{kind} has been replaced by {now.name} in {now.api_version}, with other fields"
-    known = sorted({defined.name for defined in DEFINED if defined.group == group} | {name for other, name in OTHERS if other == group})
-    return f"there is no kind {clipped(kind, WIDTH)} in {clipped(api_version, WIDTH)}; there are {', '.join(known)}"
+    known = sorted({own_kind for own_group, own_kind, _ in KNOWN if own_group == group})
+    there_are = f"there is no kind {clipped(kind, WIDTH)} in {clipped(api_version, WIDTH)}; there are {', '.join(known)}"
+    return mistyped(group, kind, api_version) or there_are
 
 
 def api_versions(kind: Kind) -> tuple[str, ...]:
@@ -98,20 +99,25 @@ def api_versions(kind: Kind) -> tuple[str, ...]:
 
 
 def mistyped(group: str, kind: str, api_version: str) -> str:
-    """What is wrong with a kind of a group that is not ours, if group and kind are ours but for typing errors; else empty."""
+    """What is wrong with a kind that does not exist, if group and kind are ours but for typing errors: which one is nearest. Else empty."""
     if len(group) > WIDTH or len(kind) > WIDTH:
         return ""
+    near: list[tuple[float, str]] = []
     for own_group, own_kind, version in KNOWN:
         is_ours = kind == own_kind and own_kind in ROOT_KINDS
-        if is_ours or (is_near(group, own_group) and is_near(kind, own_kind)):
-            return f"there is no kind {clipped(kind, WIDTH)} in {clipped(api_version, WIDTH)}; did you mean {own_kind} in {version}?"
-    return ""
+        if is_ours or (likeness(group, own_group) and likeness(kind, own_kind)):
+            near.append((likeness(kind, own_kind), f"{own_kind} in {version}"))
+    if not near:
+        return ""
+    meant = max(near, key=lambda each: each[0])[1]
+    return f"there is no kind {clipped(kind, WIDTH)} in {clipped(api_version, WIDTH)}; did you mean {meant}?"
 
 
-def is_near(written: str, known: str) -> bool:
-    """Whether a name is another one, with a typing error at most."""
+def likeness(written: str, known: str) -> float:
+    """How alike two names are, from `SIMILARITY` to 1; 0 if one is no typing error of the other."""
     matcher = SequenceMatcher(None, written.lower(), known.lower(), autojunk=False)
-    return matcher.real_quick_ratio() >= SIMILARITY and matcher.ratio() >= SIMILARITY
+    ratio = matcher.ratio() if matcher.real_quick_ratio() >= SIMILARITY else 0.0
+    return ratio if ratio >= SIMILARITY else 0.0
 
 
 def adapter_fault(manifest: Manifest) -> str:

@@ -47,6 +47,14 @@ ORDER = [
         id="a clique starts after those that are there",
     ),
     pytest.param(
+        {f"{T}.cliqueStartupType": "CliqueStartupTypeExplicit", f"{T}.cliques.0.spec.startsAfter": ["x"]},
+        [
+            f'{T}.cliques[0].spec.startsAfter: Invalid value: "x": '
+            "unknown clique names found, all clique dependencies must be defined as cliques; there is no clique besides a"
+        ],
+        id="the only clique starts after none",
+    ),
+    pytest.param(
         {**EXPLICIT, f"{T}.cliques.0.spec.startsAfter": ["b"], f"{T}.cliques.1.spec.startsAfter": ["a"]},
         [f'{T}.cliques: Invalid value: "a, b": {CIRCLE}'],
         id="cliques do not wait for one another",
