@@ -15,6 +15,7 @@ from resources.admission import (
     graph_provider_rules,
     graph_rules,
     graph_schedulers,
+    graph_size_rules,
     graph_update_rules,
     graph_v1beta1,
     graph_warnings,
@@ -90,6 +91,8 @@ def _decide(request: Request, configuration: Configuration, memo: Memo, judge_se
     graph = version.graph_of(model.metadata, PodForm.FIRST if old else PodForm.CURRENT, api_version)
     pods = _pod_findings(graph, configuration) if not malformed else NO_FINDINGS
     issues = (*malformed, *_own_issues(request.act, model, graph, configuration))
+    before, stored = (old.graph, old.version.spec) if old else (None, None)
+    issues = (*issues, *graph_size_rules.issues(graph, version.spec, before, stored, configuration.limits))
     issues = (*issues, *graph_objects.without_repeats(pods.issues, issues))
     warnings = (
         *warnings,
@@ -168,7 +171,6 @@ def _graph_issues(graph: InferenceGraph, configuration: Configuration) -> Iterat
     yield from graph_field_rules.issues(graph)
     yield from graph_schedulers.issues(graph, configuration)
     yield from graph_executor_rules.issues(graph)
-    yield from graph_objects.count_issues(graph)
 
 
 def _stored(old: Any, known: GraphVersion | None) -> _Stored | None:

@@ -16,7 +16,6 @@ from resources.base.labels import GRAPH_SCHEDULER
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role
 from resources.dynamo.model.names import clique_names
 from resources.dynamo.objects.component_names import instance_name, name_fault
-from resources.dynamo.objects.components import MOST_INSTANCES
 from resources.dynamo.objects.leader_worker_set import group_templates
 from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
 from resources.dynamo.objects.service import service_name
@@ -84,16 +83,6 @@ def _group_issues(graph: InferenceGraph, service: GraphService, settings: Dynamo
 
 def _issue(fault: PodFault) -> Issue:
     return Issue(fault.path, ErrorType.MALFORMED, fault.detail)
-
-
-def count_issues(graph: InferenceGraph) -> Iterator[Issue]:
-    """The issue of a graph with more LeaderWorkerSets than are created. With Grove the limits of its PodCliqueSet count."""
-    if graph.may_use_grove:
-        return
-    count = sum(service.replicas for service in graph.services if service.is_multinode)
-    if count > MOST_INSTANCES:
-        message = f"{count} replicas of services on several nodes are more than {MOST_INSTANCES}, the most without Grove"
-        yield Issue(("spec", "services"), ErrorType.INVALID, message)
 
 
 def name_issues(graph: InferenceGraph) -> Iterator[Issue]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from engine.ids import Kind
 from engine.resource import Body
-from resources.admission import annotation_rules, computable_rules, create_rules, size_rules, topology_rules, update_rules
+from resources.admission import annotation_rules, computable_rules, create_rules, graph_size_rules, size_rules, topology_rules, update_rules
 from resources.admission.cel import VARIABLES, text
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act
@@ -28,7 +28,7 @@ UNSTATED: Final = (
     "the size of a spec in bytes (limits.set.bytes), the limits of namespaces (limits.namespace), and those of changes of `scale`",
     "the rules of scheduler back ends, e.g. whether a queue exists",
     "whether a claim template of another namespace is shared with that of the set",
-    "DynamoGraphDeployments: the engine checks them before it writes anything",
+    "DynamoGraphDeployments, except the pods of one (limits.set.pods): the engine checks them before it writes anything",
     "values that the custom resource definitions do not restrict, e.g. of pod specs: the API server checks them when it creates pods",
     "grove.io/disable-managed-resource-protection on a set: a policy sees one object only",
     "warnings: a policy only admits or denies",
@@ -44,6 +44,9 @@ def policies(configuration: Configuration, protection: Protection, *, mutating: 
     yield from _validating(kinds.PODCLIQUESET, (*VARIABLES, *size_rules.policy_variables()), rules, places)
     binding_rules = tuple(topology_rules.binding_policy_rules(configuration))
     yield from _validating(kinds.TOPOLOGY_BINDING, topology_rules.BINDING_VARIABLES, binding_rules)
+    if configuration.dynamo.enabled:
+        of_graphs = tuple(graph_size_rules.policy_rules(configuration.limits.of_set))
+        yield from _validating(kinds.DYNAMO_GRAPH, tuple(graph_size_rules.policy_variables()), of_graphs, places)
     if protection.enabled:
         yield from _protecting(protection, places)
     if mutating:

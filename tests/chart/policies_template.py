@@ -81,6 +81,7 @@ def policy_lines(bodies: Mapping[Features, Any]) -> Iterator[str]:
     body = next(iter(bodies.values()))
     asked = [
         *(["and $auto .Values.mutatingPolicies"] if body["kind"].startswith("Mutating") else []),
+        *(['include "grove-engine.graphs" .'] if body["metadata"]["name"].startswith("dynamo") else []),
         *(["$protects"] if body["metadata"]["name"].startswith("managed-objects") else []),
     ]
     yield from (f"{{{{- if {condition} }}}}" for condition in asked)

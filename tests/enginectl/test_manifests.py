@@ -93,7 +93,7 @@ def test_each_policy_has_a_binding_and_denies_on_failure(engine: Engine) -> None
     names = [(body["kind"], body["metadata"]["name"]) for body in objects]
     assert names == [
         (kind, f"{plural}.engine.grove.io")
-        for plural in ("podcliquesets", "clustertopologybindings")
+        for plural in ("podcliquesets", "clustertopologybindings", "dynamographdeployments")
         for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     ]
     assert {body["spec"].get("failurePolicy", "Fail") for body in objects} == {"Fail"}
@@ -110,6 +110,10 @@ def test_policies_follow_the_configuration(engine: Engine, tmp_path: Path) -> No
     assert "MNNVL is not enabled in the operator configuration" in expressions(off)
     assert "MNNVL is not enabled in the operator configuration" not in expressions(on)
     assert "explicit ComputeDomain annotations require opting out" in expressions(on)
+
+
+def test_without_graphs_no_policy_is_about_them(engine: Engine, tmp_path: Path) -> None:
+    assert "dynamographdeployments" not in expressions(policies(engine, *configured(tmp_path, "dynamo: {enabled: false}\n")))
 
 
 def test_enrolment_is_a_mutating_policy_on_request(engine: Engine, tmp_path: Path) -> None:

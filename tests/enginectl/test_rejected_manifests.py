@@ -262,3 +262,19 @@ def test_with_a_cluster_a_rule_is_not_broken_by_what_an_update_would_keep(engine
 
     assert "minReplicas" in offline
     assert "minReplicas" not in engine("diff", "-f", tmp_path).err
+
+
+def test_the_sets_of_a_namespace_are_limited_together_where_a_cluster_is_asked(box: Box, engine: Engine, tmp_path: Path) -> None:
+    config = tmp_path / "operator.yaml"
+    config.write_text("apiVersion: operator.config.grove.io/v1alpha1\nkind: OperatorConfiguration\nlimits: {namespace: {pods: 1}}\n")
+    first, second = write(tmp_path, "first"), write(tmp_path, "second")
+    engine("sync", "-f", first, "--config", config, "--no-wait")
+
+    shown, synced, same = (
+        engine(*words, "--config", config)
+        for words in (("diff", "-f", second), ("sync", "-f", second, "--no-wait"), ("sync", "-f", first, "--no-wait"))
+    )
+
+    together = "must not have more than 1 pods together (limits.namespace.pods)"
+    assert [together in said.out + said.err for said in (shown, synced, same)] == [True, True, False]
+    assert box.names(PODCLIQUESET) == ["first"]

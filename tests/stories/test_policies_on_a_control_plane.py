@@ -27,6 +27,7 @@ from tests.resources.admission import test_dependency_rules as dependencies
 from tests.resources.admission import test_sharing_rules as sharing
 from tests.resources.admission import test_topology_rules as topology
 from tests.resources.admission import test_update_rules as update
+from tests.resources.admission.graphs import WITHOUT_GROVE, graph, wide
 from tests.resources.admission.requests import GONE, binding, clique, created, pod_spec, put, small, updated, whole
 
 pytestmark = pytest.mark.e2e
@@ -267,6 +268,17 @@ def test_bindings_are_judged_as_by_admit(plane: ControlPlane) -> None:
     cases = [*cases, binding("zone", "rack"), bindings.referring("racked")]
 
     assert disagreements(cases, lambda body: (created(body, bindings.SETUP, kind=TOPOLOGY_BINDING), verdict(plane, body, BINDINGS))) == []
+
+
+def test_the_pods_of_graphs_are_limited(plane: ControlPlane) -> None:
+    install(plane, PLAIN)
+    path = "/apis/nvidia.com/v1alpha1/namespaces/ml/dynamographdeployments"
+    graphs = (graph({"a": wide(nodes=10, replicas=count)}, annotations=WITHOUT_GROVE) for count in (10_000, 10_001, 2**31 - 1))
+    bodies = [put(body, {"metadata.namespace": "ml"}) for body in graphs]
+    until(lambda: "(limits.set.pods)" in verdict(plane, bodies[2], path))
+
+    assert [verdict(plane, body, path).endswith("(limits.set.pods)") for body in bodies] == [False, True, True]
+    assert "(limits.set.pods)" in verdict_on_change(plane, bodies[0], bodies[1], path)
 
 
 def test_the_reason_names_the_field_and_what_is_wrong(plane: ControlPlane) -> None:
