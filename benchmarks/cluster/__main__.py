@@ -36,6 +36,7 @@ from benchmarks.sections import between_markers
 from engine.runtime.clock import SystemClock
 from tests.controlplane.accounts import OPERATOR, grant, grant_everything, operator_permissions
 from tests.controlplane.cluster import ControlPlane, binary, running
+from tests.controlplane.gangs import GATES
 
 CRDS = ROOT / "deploy" / "crds"
 DOCUMENT = ROOT / "docs" / "performance.md"
@@ -149,7 +150,7 @@ def cluster(workload: Workload, crds: Sequence[Path], *, keep: bool, gangs: bool
     with _folder(keep) as folder:
         parts = ("kcm", "scheduler", "kwok")
         flags = ("--audit-log-mode=batch", "--audit-log-maxsize=20000")
-        with running(Path(folder), parts, nodes=workload.nodes, audit=True, flags=flags, gangs=gangs) as plane:
+        with running(Path(folder), parts, nodes=workload.nodes, audit=True, flags=flags, gangs=GATES if gangs else "") as plane:
             define(plane, crds)
             grant(plane, operator_permissions())
             grant_everything(plane, ADMINISTRATOR)

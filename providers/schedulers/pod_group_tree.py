@@ -71,6 +71,11 @@ class Constraints(Struct, frozen=True):
     """Whether there are preferred levels, which cannot be expressed."""
 
     @property
+    def requires(self) -> bool:
+        """Whether anything is required."""
+        return bool(self.key or self.is_nested)
+
+    @property
     def is_nested(self) -> bool:
         """Whether one key for the whole gang does not say it."""
         return bool(self.bundles or self.of_cliques)

@@ -10,8 +10,11 @@ from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from engine.answer import FailedCall
 from engine.conditions import find
+from engine.errors import Invalid
 from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body, Policy
@@ -46,8 +49,13 @@ TOPOLOGY_DIFFERS: Final = (
     "PodGroup {group} {has} although {wanted} required: it stays as it was created, without constraints where the API server does not have "
     "the feature gate TopologyAwareWorkloadScheduling"
 )
+NO_TOPOLOGY: Final = (
+    "topology constraints have no effect in gangs that the API server took without them, because it does not have the feature gate "
+    "TopologyAwareWorkloadScheduling; they stay so until they are created again"
+)
 TERMINATING: Final = "PodGroup {group} is being deleted: it works until its last pod is gone, and is created again then"
 MINIMUM_DIFFERS: Final = "PodGroup {group} needs {minimum} of {wanted} pods: others cannot join it until they are replaced"
+_KINDS: Final = frozenset(kind.name for kind in (kinds.WORKLOAD, kinds.COMPOSITE_POD_GROUP, kinds.POD_GROUP))
 GROUP_FIELD: Final = "schedulingGroup"
 MINIMUM: Final = ("spec", "schedulingPolicy", "gang", "minCount")
 POLICY: Final = Policy(
@@ -82,9 +90,10 @@ class KubePodGroups(GangObjects):
         self._trees = trees
 
     def annotations_for(self, spec: Body, gang: GangFacts) -> Mapping[str, str]:
-        """The record of the gang's form; none if its pods are placed one by one."""
+        """The record of the gang's form, and of the API server's refusal of topology; none if its pods are placed one by one."""
         form = self._form({"spec": spec}, gang, constraints_of(spec, gang))
-        return {labels.GANG_FORM: form.value} if form is not Form.PODS else {}
+        topology = {labels.GANG_TOPOLOGY: labels.UNSUPPORTED} if lacks_topology(gang) else {}
+        return {labels.GANG_FORM: form.value, **topology} if form is not Form.PODS else {}
 
     def plan_for(self, podgang: Body, gang: GangFacts, metadata: SetMetadata) -> GangPlan:
         """The groups of the gang, and the group of each member. No object if its pods are placed one by one."""
@@ -92,6 +101,8 @@ class KubePodGroups(GangObjects):
         form = self._form(podgang, gang, constraints)
         if form is Form.PODS:
             return GangPlan()
+        if is_unsupported := constraints.requires and lacks_topology(gang):
+            constraints = replace(constraints, key="", bundles=(), of_cliques={})
         tree = GangTree(podgang, gang, constraints)
         groups = [_as_observed(group, gang) for group in (tree.groups if form is Form.HIERARCHY else (flat(gang, constraints),))]
         above = tuple(tree.objects()) if form is Form.HIERARCHY else ()
@@ -99,7 +110,8 @@ class KubePodGroups(GangObjects):
         placements = {clique.name: _placement(clique, each.group, gate) for each in groups for clique in each.group.cliques}
         unanswered = UNANSWERED.format(group=groups[0].group.id.name) if gang.is_unanswered else ""
         objects = (*above, *(_pod_group(each, podgang) for each in groups))
-        notes = (*self._notes(form, tree), *_notes_on_groups(groups))
+        notes = (NO_TOPOLOGY,) if is_unsupported else (*self._notes(form, tree), *_notes_on_topology(groups))
+        notes = (*notes, *_notes_on_groups(groups))
         return GangPlan(objects, placements, notes, unanswered)
 
     def leaves_alone(self, podgang: Live, pods: Iterable[Live]) -> bool:
@@ -155,6 +167,27 @@ def recorded_form(gang: GangFacts) -> Form | None:
     if not names:
         return Form.PODS
     return Form.FLAT if gang.id.name in names else Form.HIERARCHY
+
+
+def lacks_topology(gang: GangFacts) -> bool:
+    """Whether the API server does not take the topology constraints of the gang, or did not when its objects were created."""
+    record = annotations_of(gang.live.body).get(labels.GANG_TOPOLOGY) if gang.live is not None else None
+    return record == labels.UNSUPPORTED or _is_topology_dropped(gang) or any(map(_is_topology_refused, gang.failed_calls))
+
+
+def _is_topology_dropped(gang: GangFacts) -> bool:
+    """Whether the group has been created without the constraint that the PodGang, which has never changed, requires of it."""
+    group = gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, gang.id.name))
+    if gang.live is None or group is None or get(gang.live.body, ("metadata", "generation")) != 1 or _key_of(group):
+        return False
+    return bool(constraints_of(mapping(gang.live.body.get("spec")), replace(gang, islands=())).key)
+
+
+def _is_topology_refused(call: FailedCall) -> bool:
+    if not (isinstance(call.error, Invalid) and call.id.kind in _KINDS):
+        return False
+    causes = mappings(mapping(call.error.status.get("details")).get("causes"))
+    return any("schedulingConstraints" in str(cause.get("field", "")).split(".") for cause in causes)
 
 
 def _groups_of(gang: GangFacts) -> Sequence[Live | None]:
@@ -238,20 +271,26 @@ def _gate(groups: Sequence[_ObservedGroup], gang: GangFacts) -> str:
     return ""
 
 
-def _notes_on_groups(groups: Sequence[_ObservedGroup]) -> Iterator[str]:
-    """What groups that exist have otherwise than the PodGang: a topology that cannot change, a minimum that is not reached yet."""
+def _notes_on_topology(groups: Sequence[_ObservedGroup]) -> Iterator[str]:
+    """Where groups that exist have another topology than the PodGang, which cannot change."""
     for observed in groups:
-        if (live := observed.live) is None:
-            continue
-        group, wanted_pods = observed.group, _wanted(observed.group)
-        if live.deleting_since is not None:
-            yield TERMINATING.format(group=group.id.name)
-        if (key := _key_of(live)) != group.key:
+        group, live = observed.group, observed.live
+        if live is not None and (key := _key_of(live)) != group.key:
             has = f"keeps its pods to one {key}" if key else "has no topology constraint"
             wanted = f"one {group.key} is" if group.key else "none is"
             yield TOPOLOGY_DIFFERS.format(group=group.id.name, has=has, wanted=wanted)
-        if observed.minimum < wanted_pods:
-            yield MINIMUM_DIFFERS.format(group=group.id.name, minimum=observed.minimum, wanted=wanted_pods)
+
+
+def _notes_on_groups(groups: Sequence[_ObservedGroup]) -> Iterator[str]:
+    """What else groups that exist have otherwise than the PodGang: they are being deleted, or their minimum is not reached yet."""
+    for observed in groups:
+        if (live := observed.live) is None:
+            continue
+        group, wanted = observed.group, _wanted(observed.group)
+        if live.deleting_since is not None:
+            yield TERMINATING.format(group=group.id.name)
+        if observed.minimum < wanted:
+            yield MINIMUM_DIFFERS.format(group=group.id.name, minimum=observed.minimum, wanted=wanted)
 
 
 def _key_of(live: Live) -> str:

@@ -106,6 +106,11 @@ IN_PROGRESS = "in-progress"
 GANG_FORM = f"{ENGINE_PREFIX}gang-form"
 """The annotation of a PodGang whose pods kube-scheduler places together: by which of its objects (`flat` or `hierarchy`)."""
 
+GANG_TOPOLOGY = f"{ENGINE_PREFIX}gang-topology"
+"""The annotation of a PodGang whose topology constraints the API server does not take in kube-scheduler's objects."""
+UNSUPPORTED = "unsupported"
+"""The value of `GANG_TOPOLOGY`."""
+
 GROUP_PROTECTION = "scheduling.k8s.io/podgroup-protection"
 """The finalizer by which Kubernetes keeps a PodGroup of its own until its pods are gone."""
 

@@ -183,7 +183,7 @@ def _resources(
 ) -> tuple[View, list[Resource], list[Resource]]:
     """The replica with everything that is decided about it, the resources that it should have, and those that are removed."""
     view = replace(state.view, has_token=has_token, domains=domains.by_key, gang_blockers=gang_blockers)
-    view = replace(view, holds=holds, unanswered=state.unanswered.value)
+    view = replace(view, holds=holds, unanswered=state.unanswered.value, failed_calls=failed_calls or ())
     view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))
     reasons = _Reasons(view)
     rendered = (resource for row in table.rows for resource in row.of_replica(view))

@@ -316,6 +316,7 @@ def _facts(view: View, gang: GangView) -> GangFacts:
         tuple(pod for pod in pods_of_gang(gang.id.name, view.lives) if pod.deleting_since is None),
         tuple(Island(key, frozenset(members)) for key, members in required_islands(view, gang.cliques).values()),
         is_unanswered=gang.id.name in view.unanswered,
+        failed_calls=view.failed_calls,
     )
 
 

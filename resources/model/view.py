@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from engine.answer import FailedCall
 from engine.errors import GraphError
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Slice
@@ -187,6 +188,8 @@ class View(Struct, frozen=True, eq=False):
     """Why the scheduler's objects for the gangs cannot be created now."""
     unanswered: frozenset[str] = frozenset()
     """The PodGangs of which the scheduler has said nothing for too long (`GangObjects.unanswered_since`)."""
+    failed_calls: tuple[FailedCall, ...] = ()
+    """The calls for its objects that failed when they were last made."""
     holds: Mapping[str, str] = field(default_factory=dict)
     """Clique of the template -> why its pods must not be created yet."""
     stalled: Mapping[str, datetime] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from engine.answer import FailedCall
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.resource import PLAIN, Body, Policy
@@ -91,6 +92,8 @@ class GangFacts(Struct, frozen=True):
     """What the fabric domains of its pods require."""
     is_unanswered: bool = False
     """Whether the scheduler has had enough time to say something of the gang and has not (`GangObjects.unanswered_since`)."""
+    failed_calls: tuple[FailedCall, ...] = ()
+    """The calls for objects of the replica that failed when they were last made."""
 
 
 class CliquePlacement(Struct, frozen=True):

@@ -29,7 +29,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tests.controlplane.gangs import GATES, PROTECTION, VERSIONS, are_asked_for
+from tests.controlplane.gangs import PROTECTION, VERSIONS, gates_asked_for
 from tests.ports import free_port
 from tests.waiting import until
 
@@ -93,8 +93,8 @@ class ControlPlane:
     folder: Path
     url: str
     token: str
-    gangs: bool = False
-    """Whether it serves PodGroups and its scheduler schedules gangs by them."""
+    gangs: str = ""
+    """The feature gates with which it serves PodGroups and its scheduler schedules gangs by them; empty if it does not."""
 
     @property
     def ca(self) -> Path:
@@ -130,7 +130,7 @@ class ControlPlane:
 
 @contextlib.contextmanager
 def running(
-    folder: Path, parts: Sequence[str] = (), *, nodes: int = 0, audit: bool = False, flags: Sequence[str] = (), gangs: bool | None = None
+    folder: Path, parts: Sequence[str] = (), *, nodes: int = 0, audit: bool = False, flags: Sequence[str] = (), gangs: str | None = None
 ) -> Iterator[ControlPlane]:
     """A control plane that runs while the block runs. Raises as `up` does."""
     try:
@@ -147,18 +147,19 @@ def up(
     audit: bool = False,
     port: int = 0,
     flags: Sequence[str] = (),
-    gangs: bool | None = None,
+    gangs: str | None = None,
 ) -> ControlPlane:
     """Start a control plane that keeps everything in `folder`, and wait until it is ready.
 
     `parts` are keys of `PARTS`; `nodes` is the number of nodes to register, which kwok then plays; `flags` are more flags of the API
-    server, which replace ours of the same name; `gangs` whether PodGroups are served and gangs scheduled by them, by default as the
-    environment variable GANGS (on, off) says. Raises `Missing` before anything is started, and `Broken`, after which `down` ends what was.
+    server, which replace ours of the same name; `gangs` are the feature gates with which PodGroups are served and
+    gangs scheduled by them, empty for none; by default as the environment variable GANGS (on, off) says. Raises `Missing` before anything
+    is started, and `Broken`, after which `down` ends what was.
     """
     binaries = {name: binary(name) for name in ("etcd", "kube-apiserver", *(PARTS[part] for part in parts))}
     folder.mkdir(parents=True, exist_ok=True)
-    has_gangs = are_asked_for() if gangs is None else gangs
-    plane = server(folder, binaries, [*(audit_flags(folder) if audit else ()), *flags], port=port, gangs=has_gangs)
+    gates = gates_asked_for() if gangs is None else gangs
+    plane = server(folder, binaries, [*(audit_flags(folder) if audit else ()), *flags], port=port, gangs=gates)
     for part in parts:
         start(folder, binaries[PARTS[part]], part_flags(plane, part))
     for number in range(nodes):
@@ -166,7 +167,7 @@ def up(
     return plane
 
 
-def server(folder: Path, binaries: Mapping[str, str], flags: Sequence[str], *, port: int, gangs: bool) -> ControlPlane:
+def server(folder: Path, binaries: Mapping[str, str], flags: Sequence[str], *, port: int, gangs: str) -> ControlPlane:
     """An API server with a store, ready. If another process takes one of their ports first, both are started again with other ports."""
     for attempt in range(ATTEMPTS):
         tokens = {user: secrets.token_hex(16) for user in USERS}
@@ -332,7 +333,7 @@ def api_server_flags(plane: ControlPlane, store: str) -> list[str]:
         "--feature-gates=MutatingAdmissionPolicy=true",
         "--max-requests-inflight=800",
         "--max-mutating-requests-inflight=800",
-        *((GATES, VERSIONS) if plane.gangs else ()),
+        *((plane.gangs, VERSIONS) if plane.gangs else ()),
     ]
 
 
@@ -365,7 +366,7 @@ def part_flags(plane: ControlPlane, part: str, controllers: Sequence[str] = CONT
         f"--cert-dir={plane.folder}/{part}",
         "--kube-api-qps=5000",
         "--kube-api-burst=5000",
-        *((GATES,) if plane.gangs else ()),
+        *((plane.gangs,) if plane.gangs else ()),
     ]
     flags = {
         "kcm": [

@@ -8,6 +8,7 @@ import pytest
 
 from tests.controlplane.accounts import grant, operator_permissions
 from tests.controlplane.cluster import AUTOSCALING, CONTROLLERS, PARTS, ControlPlane, Missing, binary, part_flags, register, running, start
+from tests.controlplane.gangs import GATES
 from tests.controlplane.schedulers.kai import kai
 from tests.controlplane.schedulers.lws import lws
 from tests.controlplane.schedulers.volcano import install_volcano_crds
@@ -66,12 +67,12 @@ def gang_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlan
 
 
 @contextmanager
-def scheduling_gangs(folders: pytest.TempPathFactory, parts: Sequence[str]) -> Iterator[ControlPlane]:
-    """A control plane that serves PodGroups. Skips the test before Kubernetes 1.37."""
+def scheduling_gangs(folders: pytest.TempPathFactory, parts: Sequence[str], gates: str = GATES) -> Iterator[ControlPlane]:
+    """A control plane that serves PodGroups, with these feature gates. Skips the test before Kubernetes 1.37."""
     version = minor_version()
     if version < NATIVE_GANGS:
         pytest.skip(f"Kubernetes 1.{version} does not schedule gangs by PodGroups")
-    with started(folders, parts, audit=True, gangs=True) as plane:
+    with started(folders, parts, audit=True, gangs=gates) as plane:
         yield plane
 
 
@@ -110,11 +111,11 @@ def started(
     nodes: int = 0,
     audit: bool = False,
     flags: Sequence[str] = (),
-    gangs: bool | None = None,
+    gangs: str | None = None,
 ) -> Iterator[ControlPlane]:
     """A control plane in a new folder, on which the engine's account has its roles. Skips the test with the missing binary.
 
-    `gangs`: whether it serves PodGroups; by default as the environment variable GANGS says.
+    `gangs`: the feature gates with which it serves PodGroups, empty for none; by default as the environment variable GANGS says.
     """
     try:
         with running(folders.mktemp("controlplane"), parts, nodes=nodes, audit=audit, flags=flags, gangs=gangs) as plane:

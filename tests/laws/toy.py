@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from engine import world
-from engine.answer import NOT_MADE
+from engine.answer import NOT_MADE, FailedCall
 from engine.blueprint import Blueprint
 from engine.guard import Limits
 from engine.ids import ResourceId
@@ -47,6 +47,8 @@ class Toy:
         self.unserved: frozenset[str] = frozenset()
         self.unlisted: Mapping[str, Unlisted] = {}
         """The kinds that cannot be listed completely, with the reasons."""
+        self.failed_calls: Mapping[ResourceId, tuple[FailedCall, ...]] = {}
+        """The calls of each set that failed when they were last made."""
         self.trials = NOT_MADE
         """What the server has said of pods of new templates."""
 
@@ -83,6 +85,7 @@ class Toy:
             self.previous,
             references=references,
             unserved=self.unserved,
+            failed_calls=self.failed_calls,
             trials_of=lambda root: self.trials,
         )
         return self.previous

@@ -9,8 +9,11 @@ from engine.paths import get
 from enginectl.base.exit_codes import Exit
 from resources.base import kinds
 from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.fixtures import started
+from tests.controlplane.fixtures import scheduling_gangs, started
+from tests.controlplane.gangs import FLAT_GATES
 from tests.stories.gang_cluster import (
+    HALL,
+    IN_ONE_RACK,
     NAMESPACE,
     commands,
     is_member,
@@ -42,8 +45,37 @@ def four_nodes(gang_plane: ControlPlane) -> Iterator[ControlPlane]:
 @pytest.fixture(scope="module")
 def without_gangs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A cluster that does not serve PodGroups."""
-    with started(tmp_path_factory, ["kcm"], gangs=False) as plane:
+    with started(tmp_path_factory, ["kcm"], gangs="") as plane:
         yield plane
+
+
+@pytest.fixture(scope="module")
+def without_topology(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster with the four nodes that schedules gangs, and whose API server drops their topology."""
+    with scheduling_gangs(tmp_path_factory, ["kcm", "scheduler", "kwok"], FLAT_GATES) as plane, nodes_in_racks(plane):
+        yield plane
+
+
+async def test_a_gang_runs_without_the_topology_that_the_server_drops_and_one_sentence_says_so(
+    without_topology: ControlPlane, tmp_path: Path
+) -> None:
+    run, file = (
+        commands(without_topology, tmp_path),
+        written(tmp_path, whole_nodes("wide", topologyConstraint=IN_ONE_RACK["topologyConstraint"])),
+    )
+    async with connection(without_topology, "admin") as admin:
+        await prepare(admin)
+        await admin.create(kinds.TOPOLOGY_BINDING, "", HALL)
+        assert (await run("sync", "-f", file, "--yes", "--timeout", "60s")).code == Exit.DONE
+        # No rack has three nodes.
+        assert await minimums(admin) == {"wide-0": 3} and len(set((await placed(admin, "wide")).values()) - {""}) == 3
+
+        shown = await run("diff")
+        assert shown.code == Exit.DONE and "\nNo changes." in shown.out, shown
+        assert (shown.out + shown.err).count("topology constraints have no effect") == 1, shown
+        gang = await admin.get(kinds.PODGANG, NAMESPACE, "wide-0")
+        assert gang["metadata"]["annotations"]["engine.grove.io/gang-topology"] == "unsupported"
+        await removed(admin, run, "wide")
 
 
 async def test_a_fleet_that_runs_stays_as_it_is_and_new_replicas_are_gangs(four_nodes: ControlPlane, tmp_path: Path) -> None:

@@ -2,17 +2,22 @@
 
 from typing import Any, cast
 
+import pytest
 from msgspec.structs import replace
 
+from engine.answer import FailedCall
+from engine.errors import Invalid
 from engine.operation import body_of
 from engine.verb import Verb
 from providers.fabrics.nvidia.fabric import Nvidia
+from providers.schedulers.pod_groups import NO_TOPOLOGY
 from resources.admission.topology_rules import binding_issues
 from resources.base import kinds
+from resources.base.labels import GANG_TOPOLOGY
 from resources.schema.parse import parse
 from resources.schema.topology import ClusterTopologyBinding
 from tests.builders import clique, group, podcliqueset
-from tests.laws.native import HIERARCHIES, NATIVE, Native
+from tests.laws.native import HIERARCHIES, NATIVE, ROOT, Native
 from tests.laws.toy import Body
 from tests.resources.blueprints.test_kai_topology import halls
 
@@ -163,7 +168,7 @@ def test_preferred_levels_have_no_effect_and_a_note_says_so() -> None:
     assert cluster.plan().notes == ("kube-scheduler keeps gangs to required topology levels only: preferred levels have no effect",)
 
 
-def test_a_topology_that_the_server_drops_is_told_and_never_sent_again() -> None:
+def test_a_topology_that_the_server_drops_is_told_once_recorded_and_never_sent_again() -> None:
     cluster = cluster_with(web(of_set="zone"))
     cluster.make_pass()
     for name in cluster.of("PodGroup"):
@@ -171,10 +176,28 @@ def test_a_topology_that_the_server_drops_is_told_and_never_sent_again() -> None
     cluster.settle()
 
     plan = cluster.plan()
-    assert plan.operations == () and len(plan.notes) == 2
-    assert plan.notes[0].startswith(
-        f"PodGroup web-0 has no topology constraint although one {ZONE} is required: it stays as it was created"
-    )
+    assert plan.operations == () and plan.notes == (NO_TOPOLOGY,)
+    assert {body["metadata"]["annotations"][GANG_TOPOLOGY] for body in cluster.of("PodGang").values()} == {"unsupported"}
+
+
+@pytest.mark.parametrize("of_group", ["", "rack"])
+def test_a_gang_is_created_without_the_topology_that_the_server_refuses(of_group: str) -> None:
+    cluster = cluster_with(web(of_set="zone", of_group=of_group))
+    plan = cluster.plan()
+    refused = next(operation for operation in plan.operations if "schedulingConstraints" in str(body_of(operation)))
+    causes = [{"reason": "FieldValueForbidden", "field": "spec.schedulingConstraints", "message": "Forbidden"}]
+    error = Invalid("is invalid", status={"kind": "Status", "details": {"causes": causes}})
+    for operation in plan.operations:
+        if "schedulingConstraints" not in str(body_of(operation)) and operation.id.kind != "Pod":
+            cluster.call(operation)
+    cluster.failed_calls = {ROOT: (FailedCall(Verb.CREATE, refused.id, ("PodGang", refused.id.name), error, cluster.now),)}
+    cluster.make_pass()
+    cluster.failed_calls = {ROOT: ()}
+    cluster.settle()
+
+    assert not any("schedulingConstraints" in body["spec"] for kind in KINDS for body in cluster.of(kind).values())
+    plan = cluster.plan()
+    assert plan.operations == () and plan.notes == (NO_TOPOLOGY,)
 
 
 def test_a_topology_that_an_edit_changes_stays_as_it_was_created() -> None:
