@@ -66,6 +66,8 @@ class ClusterError(EngineError):
         """The Status object that the server sent; empty if there is none."""
         self.retry_after = retry_after
         """Seconds after which the server asks to repeat the request; None if it did not say."""
+        self.refuser = ""
+        """The admission webhook or policy that refused the request; empty if the server names none."""
 
     @property
     def reason(self) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
@@ -42,6 +42,15 @@ class Sort(NamedTuple):
     """Kind and name without numbers; None without a parent."""
 
 
+class Cause(NamedTuple):
+    """What refuses calls."""
+
+    type: str
+    """What refused a request with 403 (`RefusedBy`), or the name of the error."""
+    name: str
+    """The admission webhook or policy, if the server has named one."""
+
+
 class HeldBack(Struct, frozen=True):
     """Calls of a root that are held back since the last report."""
 
@@ -53,10 +62,13 @@ class HeldBack(Struct, frozen=True):
     sorts: frozenset[Sort]
 
 
-class _Refused(Struct, eq=False):
-    """The refusals of one sort of calls since one was done. Times are of a monotonic clock."""
+class _Pause(Struct, eq=False):
+    """The refusals of one sort of calls by one cause since one was done. Times are of a monotonic clock."""
 
     error: Exception
+    """The last one."""
+    latest: float
+    """Its time."""
     count: int = 0
     """How many in a row."""
     keys: set[str] = field(default_factory=set)
@@ -66,8 +78,24 @@ class _Refused(Struct, eq=False):
     pauses: int = 0
     """How many pauses there were in a row."""
     until: float = -math.inf
+
+
+class _Refused(Struct, eq=False):
+    """What refuses one sort of calls. They are held back until the pauses of all causes are over."""
+
+    causes: dict[Cause, _Pause] = field(default_factory=dict)
     probes: set[str] = field(default_factory=set)
     """The keys of the operations that are sent, or are about to be, although the others are held back."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether only probes are sent."""
+        return any(pause.is_held for pause in self.causes.values())
+
+    @property
+    def until(self) -> float:
+        """When the last pause is over."""
+        return max(pause.until for pause in self.causes.values())
 
 
 class _Root(Struct, eq=False):
@@ -78,15 +106,19 @@ class _Root(Struct, eq=False):
     latest: float
     """The time of the last refusal."""
     refused: dict[Sort, _Refused] = field(default_factory=dict)
-    reported: set[tuple[Verb, str, str]] = field(default_factory=set)
+    reported: set[tuple[Verb, tuple[str, str], Cause]] = field(default_factory=set)
     """Verb, kind and cause of what was reported."""
+
+    def pauses(self) -> Iterator[tuple[Sort, _Pause]]:
+        """The pauses of all causes, each with the sort of its calls."""
+        return ((sort, pause) for sort, refused in self.refused.items() for pause in refused.causes.values())
 
 
 class Refusals:
     """What the server refuses of each root. After `few` refusals of a sort in a row (default: never) the others are held back.
 
-    After each pause `PROBES` of them are sent. A refusal doubles the pause; as soon as one is done, nothing is held back any more.
-    Other calls of the root, and other roots, are not affected.
+    After each pause `PROBES` of them are sent. A refusal doubles the pause of its cause; as soon as one is done, nothing is held back any
+    more. Other calls of the root, and other roots, are not affected.
     """
 
     def __init__(self, few: float = math.inf) -> None:
@@ -111,14 +143,16 @@ class Refusals:
         assert result.error is not None
         if known is None:
             known = self._roots[root] = _Root(self._edition(root), at)
-        refused = known.refused.setdefault(sort_of(result.operation), _Refused(result.error))
-        refused.error, known.latest = result.error, at
-        refused.count += 1
-        refused.keys.add(key)
-        if refused.count < self._few or at < refused.until:
+        refused = known.refused.setdefault(sort_of(result.operation), _Refused())
+        pause = refused.causes.setdefault(cause_of(result.error), _Pause(result.error, at))
+        pause.error, pause.latest, known.latest = result.error, at, at
+        pause.count += 1
+        pause.keys.add(key)
+        refused.probes.discard(key)
+        if pause.count < self._few or at < pause.until:
             return False
-        refused.is_held, refused.until = True, at + pause_after(refused.pauses)
-        refused.pauses += 1
+        pause.is_held, pause.until = True, at + pause_after(pause.pauses)
+        pause.pauses += 1
         refused.probes.clear()
         return True
 
@@ -129,7 +163,7 @@ class Refusals:
     def _end(self, refused: _Refused) -> None:
         """Let everything be sent that was refused, if others were held back because of it."""
         if refused.is_held:
-            self._ended |= refused.keys
+            self._ended.update(*(pause.keys for pause in refused.causes.values()))
 
     def admits(self, root: ResourceId, operation: Operation, at: float) -> bool:
         """Whether an operation of a root may be sent now. The first ones that are asked for after a pause become its probes."""
@@ -159,10 +193,12 @@ class Refusals:
             edition = self._edition(root)
             known.edition = known.edition or edition
             if edition != known.edition:
-                self._ended.update(key for refused in known.refused.values() for key in refused.keys)
+                self._ended.update(key for _, pause in known.pauses() for key in pause.keys)
                 known.edition, known.refused = edition, {}
-            latest = max((refused.until for refused in known.refused.values()), default=known.latest)
-            if at >= max(latest, known.latest) + KEPT:
+            for refused in known.refused.values():
+                refused.causes = {cause: pause for cause, pause in refused.causes.items() if at < max(pause.until, pause.latest) + KEPT}
+            known.refused = {sort: refused for sort, refused in known.refused.items() if refused.causes}
+            if not known.refused and at >= known.latest + KEPT:
                 del self._roots[root]
 
     def note_changes(self, changes: Iterable[LiveChange], at: float) -> None:
@@ -174,18 +210,16 @@ class Refusals:
     def note_room(self, namespace: str, at: float, kind: tuple[str, str] | None = None) -> None:
         """End the pauses of what a quota of a namespace has had no room for: only objects of the kind `kind`, unless that is None."""
         for root, known in self._roots.items():
-            for sort, refused in known.refused.items():
-                if root.namespace == namespace and kind in (None, sort.kind) and is_out_of_quota(refused.error):
-                    self._ended |= refused.keys
-                    refused.until, refused.pauses = min(refused.until, at), 0
+            for sort, pause in known.pauses():
+                if root.namespace == namespace and kind in (None, sort.kind) and is_out_of_quota(pause.error):
+                    self._ended |= pause.keys
+                    pause.until, pause.pauses = min(pause.until, at), 0
 
     @property
     def awaiting_room(self) -> frozenset[str]:
         """The namespaces in which a quota has had no room for calls."""
         return frozenset(
-            root.namespace
-            for root, known in self._roots.items()
-            if any(is_out_of_quota(refused.error) for refused in known.refused.values())
+            root.namespace for root, known in self._roots.items() if any(is_out_of_quota(pause.error) for _, pause in known.pauses())
         )
 
     def take_ended(self) -> set[str]:
@@ -197,18 +231,19 @@ class Refusals:
         """What is held back and was not reported of its root yet: each verb, kind and cause once, until nothing is refused for a minute."""
         unreported = []
         for root, known in self._roots.items():
-            for sort, refused in known.refused.items():
-                about = (sort.verb, sort.kind[1], _cause(refused.error))
-                if refused.is_held and about not in known.reported:
+            for sort, pause in known.pauses():
+                about = (*sort[:2], cause := cause_of(pause.error))
+                if pause.is_held and about not in known.reported:
                     known.reported.add(about)
-                    sorts = frozenset(each for each, other in known.refused.items() if other.is_held and each[:2] == sort[:2])
-                    unreported.append(HeldBack(root, sort.verb, sort.kind[1], refused.error, sorts))
+                    alike = ((each, held) for each, held in known.pauses() if each[:2] == sort[:2] and held.is_held)
+                    sorts = frozenset(each for each, held in alike if cause_of(held.error) == cause)
+                    unreported.append(HeldBack(root, sort.verb, sort.kind[1], pause.error, sorts))
         return unreported
 
     def next_due(self, at: float) -> float | None:
-        """The first time after `at` at which a pause is over; None if there is none."""
-        pauses = (refused.until for known in self._roots.values() for refused in known.refused.values() if refused.until > at)
-        return min(pauses, default=None)
+        """The first time after `at` at which calls are no longer held back; None if there is none."""
+        times = (until for known in self._roots.values() for refused in known.refused.values() if (until := refused.until) > at)
+        return min(times, default=None)
 
 
 def sort_of(operation: Operation) -> Sort:
@@ -228,8 +263,10 @@ def pause_after(pauses: int) -> float:
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(pauses, 16))
 
 
-def _cause(error: Exception) -> str:
-    return f"{type(error).__name__} {error.by}" if isinstance(error, Forbidden) else type(error).__name__
+def cause_of(error: Exception) -> Cause:
+    """The cause of a refusal."""
+    name = error.refuser if isinstance(error, ClusterError) else ""
+    return Cause(error.by if isinstance(error, Forbidden) else type(error).__name__, name)
 
 
 INTERVAL: Final = 2.0

@@ -10,7 +10,7 @@ from engine.canonical import digest
 from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound, TooLarge, is_out_of_quota
 from engine.operation import Delete, Expect, Operation, Outcome, Patch, Result, Scale, WriteStatus, body_of
 from engine.paths import stamp
-from engine.runtime.refusals import is_refused, pause_after
+from engine.runtime.refusals import Cause, cause_of, is_refused, pause_after
 
 FINAL = (Forbidden, Invalid, NotFound)
 """Errors that the same request would get again."""
@@ -42,7 +42,8 @@ class _Answer(Struct, frozen=True):
     """How often in a row the same change has been made; 0: the operation was rejected."""
     suspended_until: float = -math.inf
     refusals: int = 0
-    """How often in a row the request was refused (`is_refused`)."""
+    """How often in a row the request was refused (`is_refused`) by this cause."""
+    cause: Cause | None = None
     room_tries: int = 0
     """How often in a row a quota had no room for the request; 0: something else is the answer."""
     is_too_large: bool = False
@@ -102,9 +103,11 @@ class Rejections:
         previous = before if (before := self._answers.get(operation.key)) is not None and before.is_to(operation) else None
         if is_out_of_quota(result.error) and operation.id.namespace in self._freed:
             tries = 1 + (previous.room_tries if previous is not None else 0)
-        refusals = 1 + (previous.refusals if previous is not None else 0) if is_refused(result) else 0
-        too_large = isinstance(result.error, TooLarge)
-        answer = _Answer(_digest(operation), operation.expect, at, refusals=refusals, room_tries=tries, is_too_large=too_large)
+        answer = _Answer(_digest(operation), operation.expect, at, room_tries=tries, is_too_large=isinstance(result.error, TooLarge))
+        if result.error is not None and is_refused(result):
+            cause = cause_of(result.error)
+            refusals = previous.refusals if previous is not None and previous.cause == cause else 0
+            answer = replace(answer, refusals=refusals + 1, cause=cause)
         return replace(answer, suspended_until=at + self._pause(answer))
 
     def _pause(self, answer: _Answer) -> float:

@@ -46,6 +46,8 @@ TOO_LARGE_TO_STORE = re.compile(
 """The message of a 500 if etcd does not take an object, and if the API server cannot send it to etcd. Nothing was stored."""
 _BY_ADMISSION = re.compile(_SERVER + '|admission webhook "')
 """How the message of a refusal by admission begins, whatever code the policy or the webhook has chosen for it."""
+REFUSER = re.compile(f"""admission webhook "([^"]*)" |{_SERVER}ValidatingAdmissionPolicy '([^']*)' """)
+"""How the message of a refusal by a webhook or a policy begins, with its name."""
 NOT_CONVERTED = re.compile(r"conversion webhook for \S+ Kind=(\w+) failed: (.*)")
 """What the message of a 500 contains if an object that is stored in another version could not be converted. Newer servers write around it
 that the object is corrupt, and its key in etcd."""
@@ -102,6 +104,8 @@ def error_of_status(status: Mapping[str, Any], code: int = 0, retry_after: str =
     seconds = retry_after or str(details.get("retryAfterSeconds", "") if isinstance(details, Mapping) else "")
     error = _type(code, status)(_message(status, code), status=status, retry_after=float(seconds) if seconds.isdecimal() else None)
     error.code = code
+    if named := REFUSER.match(str(status.get("message") or "")):
+        error.refuser = named[1] or named[2]
     if isinstance(error, Forbidden):
         error.by = _refused_by(status)
     return error

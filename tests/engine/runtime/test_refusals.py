@@ -203,6 +203,43 @@ def test_what_a_webhook_denies_does_not_wait_for_room() -> None:
     assert holding().awaiting_room == {"default"}
 
 
+def test_each_cause_has_its_own_pauses() -> None:
+    refusals = holding()
+    for at in (1.0, 3.0, 7.0):
+        note(refusals, admitted(refusals, at), FULL, at)
+    probes = admitted(refusals, 15.0)
+    assert not note(refusals, probes[:-1], DENIED, 15.0), "a cause must refuse a few, too"
+    note(refusals, probes[-1:], DENIED, 15.0)
+    assert refusals.next_due(15.0) == 15.0 + FIRST_PAUSE
+
+    note(refusals, admitted(refusals, 16.0), FULL, 16.0)
+    assert refusals.next_due(16.0) == 16.0 + 16.0
+
+
+def test_room_ends_the_pauses_of_quotas_alone_and_calls_wait_for_every_cause() -> None:
+    refusals = holding()
+    for at in (1.0, 3.0):
+        note(refusals, admitted(refusals, at), FULL, at)
+    note(refusals, map(pod, range(10, 10 + FEW)), DENIED, 3.5)
+    assert refusals.next_due(3.5) == 7.0
+    refusals.take_ended()
+    refusals.note_room("default", 3.6)
+
+    assert admitted(refusals, 3.6) == [], "the webhook has its own pause"
+    assert pod(10).key not in refusals.take_ended()
+    assert len(admitted(refusals, 3.5 + FIRST_PAUSE)) == PROBES
+
+
+def test_webhooks_are_causes_of_their_own() -> None:
+    refusals, named = Refusals(FEW), Forbidden("denied", by=RefusedBy.ADMISSION)
+    named.refuser = "images.example.com"
+
+    for number, error in enumerate([named, DENIED] * (FEW - 1)):
+        assert not note(refusals, [pod(number)], error, 0)
+
+    assert len(admitted(refusals, 0)) == 100
+
+
 def test_what_is_held_back_is_reported_once_for_each_cause() -> None:
     refusals = holding()
     observed(refusals, 0)

@@ -84,6 +84,14 @@ def test_a_refused_operation_is_sent_again_after_pauses_that_double(error: Clust
     assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
 
 
+def test_the_pauses_of_an_operation_begin_anew_when_something_else_refuses_it() -> None:
+    rejections = Rejections(patience=60)
+    for at, error in ((0, Forbidden("no room", by=RefusedBy.QUOTA)), (1, Forbidden("denied", by=RefusedBy.ADMISSION))):
+        rejections.note([failed(create("a"), error)], at)
+
+    assert rejections.next_due(1) == 2
+
+
 def test_an_operation_is_sent_again_when_its_answer_is_forgotten() -> None:
     rejections = Rejections()
     rejections.note([failed(create(name), Forbidden("no")) for name in "ab"], 0)

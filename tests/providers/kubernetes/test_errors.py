@@ -53,6 +53,21 @@ def test_an_error_says_what_refused_the_request(status: dict[str, Any], by: Refu
     assert error.by is by
 
 
+@pytest.mark.parametrize("code", [403, 422])
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        (WEBHOOK, "images.example.com"),
+        ("pods \"a\" is forbidden: ValidatingAdmissionPolicy 'signed' with binding 'all' denied request: no", "signed"),
+        (SECURITY, ""),
+        (QUOTA, ""),
+        ('Pod "a" is invalid: spec: admission webhook "b" denied the request', ""),
+    ],
+)
+def test_an_error_names_the_webhook_or_policy_that_refused_the_request(message: str, name: str, code: int) -> None:
+    assert error_of_status({"kind": "Status", "code": code, "message": message}).refuser == name
+
+
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
