@@ -42,7 +42,7 @@ class Sort(NamedTuple):
     """Kind and name without numbers; None without a parent."""
 
 
-class Cause(NamedTuple):
+class RefusalCause(NamedTuple):
     """What refuses calls."""
 
     type: str
@@ -83,7 +83,7 @@ class _Pause(Struct, eq=False):
 class _Refused(Struct, eq=False):
     """What refuses one sort of calls. They are held back until the pauses of all causes are over."""
 
-    causes: dict[Cause, _Pause] = field(default_factory=dict)
+    causes: dict[RefusalCause, _Pause] = field(default_factory=dict)
     probes: set[str] = field(default_factory=set)
     """The keys of the operations that are sent, or are about to be, although the others are held back."""
 
@@ -106,7 +106,7 @@ class _Root(Struct, eq=False):
     latest: float
     """The time of the last refusal."""
     refused: dict[Sort, _Refused] = field(default_factory=dict)
-    reported: set[tuple[Verb, tuple[str, str], Cause]] = field(default_factory=set)
+    reported: set[tuple[Verb, tuple[str, str], RefusalCause]] = field(default_factory=set)
     """Verb, kind and cause of what was reported."""
 
     def pauses(self) -> Iterator[tuple[Sort, _Pause]]:
@@ -263,10 +263,10 @@ def pause_after(pauses: int) -> float:
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(pauses, 16))
 
 
-def cause_of(error: Exception) -> Cause:
+def cause_of(error: Exception) -> RefusalCause:
     """The cause of a refusal."""
     name = error.refuser if isinstance(error, ClusterError) else ""
-    return Cause(error.by if isinstance(error, Forbidden) else type(error).__name__, name)
+    return RefusalCause(error.by if isinstance(error, Forbidden) else type(error).__name__, name)
 
 
 INTERVAL: Final = 2.0

@@ -10,7 +10,7 @@ from engine.canonical import digest
 from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound, TooLarge, is_out_of_quota
 from engine.operation import Delete, Expect, Operation, Outcome, Patch, Result, Scale, WriteStatus, body_of
 from engine.paths import stamp
-from engine.runtime.refusals import Cause, cause_of, is_refused, pause_after
+from engine.runtime.refusals import RefusalCause, cause_of, is_refused, pause_after
 
 FINAL = (Forbidden, Invalid, NotFound)
 """Errors that the same request would get again."""
@@ -43,7 +43,7 @@ class _Answer(Struct, frozen=True):
     suspended_until: float = -math.inf
     refusals: int = 0
     """How often in a row the request was refused (`is_refused`) by this cause."""
-    cause: Cause | None = None
+    cause: RefusalCause | None = None
     room_tries: int = 0
     """How often in a row a quota had no room for the request; 0: something else is the answer."""
     is_too_large: bool = False
