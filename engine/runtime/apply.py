@@ -63,6 +63,7 @@ class Sending:
     ) -> None:
         self.clock = clock
         self.on_result = on_result
+        self.may_write = may_write
         self.most = concurrency
         self.call_limit = call_limit or CallLimit()
         self.plans: set[SentPlan] = set()

@@ -1,6 +1,7 @@
 """Event publishing: which Events of a pass are new, and writing them. A failed write fails no pass, and is not repeated for ever."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 import anyio
@@ -13,7 +14,9 @@ from engine.observed import Observed, World
 from engine.operation import Result
 from engine.plan import Plan, noteworthy
 from engine.report.model import error_text
+from engine.runtime.calls import always
 from engine.runtime.clock import Clock
+from engine.runtime.event_budget import MAX_NAMESPACES, EventBudget
 from engine.runtime.event_correlation import Correlator
 from engine.runtime.logs import Log
 from engine.runtime.provider import Provider
@@ -24,12 +27,6 @@ TIME_LIMIT: Final = 5.0
 CONCURRENCY: Final = 4
 """How many events are written at the same time."""
 
-BURST: Final = 100
-"""How many Events may be written at once, and as many of those that are counted apart; warnings come first."""
-
-RATE: Final = 10.0
-"""How many more may be written after each second, up to `BURST`: while a fleet is deleted, its pods need the server more."""
-
 MAX_ATTEMPTS: Final = 3
 """How often an event is sent while the server asks to send it later."""
 
@@ -39,9 +36,6 @@ THROTTLED_PAUSE: Final = 1.0
 FORBIDDEN_PAUSE: Final = 600.0
 """Seconds without events in a namespace after the server has not permitted one there."""
 
-MAX_NAMESPACES: Final = 1024
-"""How many such namespaces are remembered."""
-
 
 class _Sending(Struct):
     """An Event to be written, and how often it has been sent."""
@@ -50,74 +44,62 @@ class _Sending(Struct):
     attempts: int = 0
 
 
-def _full() -> dict[bool, float]:
-    """Whether Events are counted apart -> how many may be written at most."""
-    return dict.fromkeys((True, False), BURST)
-
-
-def _first(sendings: Sequence[_Sending], left: dict[bool, float]) -> list[_Sending]:
-    """The first Events of each sort, as many as are left of it; they are taken off."""
-    chosen = []
-    for sending in sendings:
-        is_apart = sending.event.counted_apart
-        if left[is_apart] >= 1:
-            left[is_apart] -= 1
-            chosen.append(sending)
-    return chosen
-
-
 class EventPublisher(Struct, eq=False):
     """The Events of one process. It is only memory: a new process starts with an empty one, and finds its Events by their names."""
 
     correlator: Correlator = field(default_factory=Correlator)
     _waiting: list[_Sending] = field(default_factory=list)
     """Events that the server has asked to send later."""
-    _left: dict[bool, float] = field(default_factory=_full)
-    """Whether they are counted apart -> how many Events could be written when one was last written."""
-    _left_at: float = 0.0
+    _budget: EventBudget = field(default_factory=EventBudget)
     _paused_until: float = 0.0
     _forbidden_until: dict[str, float] = field(default_factory=dict)
     """Namespace -> when an event is tried there again."""
 
     async def publish(
-        self, provider: Provider, clock: Clock, groups: Sequence[RootEvents], log: Log | None = None, *, flush: bool = False
+        self,
+        provider: Provider,
+        clock: Clock,
+        groups: Sequence[RootEvents],
+        log: Log | None = None,
+        *,
+        flush: bool = False,
+        may_write: Callable[[], bool] = always,
     ) -> Publication:
-        """Write what these events amount to (`Correlator.combine`), within `TIME_LIMIT` seconds. Log once how many were dropped."""
+        """Write what these events amount to (`Correlator.combine`), within `TIME_LIMIT` seconds. Log once how many were dropped.
+
+        `may_write` is called before each of them is sent; where it is false the event is dropped.
+        """
         at = clock.monotonic()
         combined = self.correlator.combine(groups, at, flush=flush)
         sendings = self._waiting + [_Sending(event) for event in combined]
         if not sendings and not self.correlator.withheld:
             return Publication()
-        sendings.sort(key=lambda sending: not sending.event.warning)
         permitted = [sending for sending in sendings if self._is_permitted(sending.event, at)]
         is_paused = at < self._paused_until
-        chosen = _first(permitted, _full()) if is_paused else self._affordable(permitted, at)
+        budget = EventBudget() if is_paused else self._budget
+        chosen = budget.first(permitted, attrgetter("event"), at)
         self._waiting = chosen if is_paused else []
         failed = len(permitted) - len(chosen)
         if not is_paused:
-            failed += await self._send(provider, clock, chosen, log)
+            failed += await self._send(provider, clock, chosen, log, may_write)
         if log is not None and (failed or self.correlator.withheld):
             log.warning("events dropped", withheld=self.correlator.withheld, failed=failed)
         refused = len(sendings) - len(permitted)
         return Publication(len(sendings) - len(self._waiting) - failed - refused, failed + refused, self.correlator.withheld)
 
-    def _affordable(self, sendings: list[_Sending], at: float) -> list[_Sending]:
-        """The first ones, as many as may be written now. They are counted as written."""
-        refilled = RATE * (at - self._left_at)
-        self._left, self._left_at = {apart: min(BURST, left + refilled) for apart, left in self._left.items()}, at
-        return _first(sendings, self._left)
-
     def _is_permitted(self, event: Event, at: float) -> bool:
         """Whether events may be written in the namespace, as far as we know."""
         return at >= self._forbidden_until.get(event.about.namespace, 0.0)
 
-    async def _send(self, provider: Provider, clock: Clock, sendings: Sequence[_Sending], log: Log | None) -> int:
+    async def _send(
+        self, provider: Provider, clock: Clock, sendings: Sequence[_Sending], log: Log | None, may_write: Callable[[], bool]
+    ) -> int:
         """Write the Events. Returns how many were dropped; those that the server asks to send later are kept."""
         limit, settled = anyio.CapacityLimiter(CONCURRENCY), list[bool]()
 
         async def send(sending: _Sending) -> None:
             async with limit:
-                settled.append(await self._try(provider, clock, sending, log))
+                settled.append(may_write() and await self._try(provider, clock, sending, log))
 
         with anyio.move_on_after(TIME_LIMIT):
             async with anyio.create_task_group() as tasks:

@@ -106,7 +106,7 @@ async def execute(
     sending = sender(engine, memory, on_result=on_result, may_write=may_write)
     if chosen:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_publish, engine, memory)
+            tasks.start_soon(_publish, engine, memory, sending)
             sending.add(chosen, begin_for(current))
             await sending.finish()
     return await note_sent(engine, memory, current, sending, is_idle=not chosen)
@@ -122,7 +122,7 @@ async def begin(engine: Engine[C], memory: WriterMemory, current: Pass[object], 
         memory.carried = memory.carried | {plan.root: plan for plan in current.planned.plans if plan.root in roots}
         seconds = begin_for(current)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_publish, engine, memory)
+            tasks.start_soon(_publish, engine, memory, sending)
             sending.add(chosen, seconds)
             async with cancelled_at(engine.clock, engine.clock.monotonic() + seconds + COMPLETION):
                 await sending.until(lambda: all(sent.is_long for sent in sending.plans))
@@ -189,7 +189,7 @@ async def note_sent(
             warnings[each.root] = [*warnings.get(each.root, ()), warning]
     memory.unpublished += events_by_root(current.world, tried, warnings, results, engine.events_of)
     if not any(result.outcome is Outcome.DONE for result in results):
-        await _publish(engine, memory, flush=is_idle)
+        await _publish(engine, memory, sending, flush=is_idle)
     return results
 
 
@@ -229,7 +229,7 @@ def _note_failed_calls(engine: Engine[C], memory: WriterMemory, current: Pass[ob
     memory.failed_calls.note(current.planned.plans, results, engine.clock.now(), incomplete, left=left)
 
 
-async def _publish(engine: Engine[C], memory: WriterMemory, *, flush: bool = False) -> None:
-    """Publish the events that are not published yet. `flush`: also what waits to be added up with others."""
-    events, memory.unpublished = memory.unpublished, []
-    engine.on_events(await memory.events.publish(engine.provider, engine.clock, events, engine.log, flush=flush))
+async def _publish(engine: Engine[C], memory: WriterMemory, sending: Sending, *, flush: bool = False) -> None:
+    """Publish the events that are not published yet, if `sending` may write. `flush`: also what waits to be added up with others."""
+    (events, memory.unpublished), may_write = (memory.unpublished, []), sending.may_write
+    engine.on_events(await memory.events.publish(engine.provider, engine.clock, events, engine.log, flush=flush, may_write=may_write))

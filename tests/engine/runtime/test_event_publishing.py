@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from engine.errors import ClusterError, Forbidden, ServerFault, Throttled
 from engine.event import Event, Publication, RootEvents, RootWarning
 from engine.operation import Result
-from engine.runtime.event_publishing import BURST, FORBIDDEN_PAUSE, MAX_ATTEMPTS, MAX_NAMESPACES, RATE, EventPublisher
+from engine.runtime.event_budget import BURST, MAX_NAMESPACES, OWN, RATE
+from engine.runtime.event_publishing import FORBIDDEN_PAUSE, MAX_ATTEMPTS, EventPublisher
 from engine.runtime.execution import WriterMemory, choose, execute
 from engine.runtime.logs import logger
 from engine.runtime.passes import Engine, observe_and_plan
@@ -162,6 +164,45 @@ async def test_events_that_are_counted_apart_are_written_after_a_burst_of_others
     await bench.publisher.publish(bench.provider, bench.clock, [RootEvents(events[0].about, "uid", events)])
 
     assert bench.written[BURST:] == [event.message for event in events]
+
+
+def storm(namespace: str, count: int, *, apart: bool = False) -> list[RootEvents]:
+    """Events about so many roots of a namespace that no limit of one object matters."""
+    abouts = [ROOT.id(namespace, f"root-{number}") for number in range(count)]
+    events = [Event(about, "uid", "Created", f"{namespace} {about.name}", warning=True, counted_apart=apart) for about in abouts]
+    return [RootEvents(event.about, event.uid, (event,)) for event in events]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_the_events_of_one_namespace_do_not_use_up_those_of_others(apart: bool) -> None:
+    bench = Bench()
+    await bench.publisher.publish(bench.provider, bench.clock, storm("loud", 2 * BURST, apart=apart))
+    await bench.publisher.publish(bench.provider, bench.clock, [*storm("loud", 2 * BURST, apart=apart), *storm("quiet", OWN, apart=apart)])
+
+    assert Counter(event.about.namespace for event in bench.provider.events) == {"loud": BURST, "quiet": OWN}
+
+
+async def test_namespaces_share_what_may_be_written_and_all_together_have_a_limit() -> None:
+    bench = Bench()
+    await bench.publisher.publish(bench.provider, bench.clock, [*storm("loud", 5 * BURST), *storm("too", 5 * BURST), *storm("some", 20)])
+    shared = Counter(event.about.namespace for event in bench.provider.events)
+    assert shared == {"loud": 40, "too": 40, "some": 20}
+
+    for number in range(MAX_NAMESPACES + 10):
+        await bench.publisher.publish(bench.provider, bench.clock, storm(f"ns-{number}", 1))
+    assert len(bench.written) == 2 * BURST
+    assert len(bench.publisher._budget._own) == MAX_NAMESPACES
+
+
+@pytest.mark.parametrize("leads", [True, False])
+async def test_a_writer_that_has_lost_its_lease_writes_no_events(leads: bool) -> None:
+    stage, memory = Stage(root_body(nonsense=True)), WriterMemory()
+    stage.engine = Engine(stage.provider, stage.clock, SCOPE, (Toy(),), None, events_of=events_of_warnings)
+    current = await observe_and_plan(stage.engine, memory)
+
+    await execute(stage.engine, memory, current, choose(current, memory, stage.clock.monotonic()), may_write=lambda: leads)
+
+    assert len(stage.provider.events) == leads
 
 
 def events_of_warnings(warnings: Sequence[RootWarning], results: Sequence[Result]) -> tuple[Event, ...]:
