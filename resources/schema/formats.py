@@ -157,6 +157,26 @@ def header_faults(name: str) -> list[str]:
     return [] if re.fullmatch(HEADER, name) else [rule + example(HEADER, "X-Header-Name")]
 
 
+def signer_faults(name: str) -> list[str]:
+    """What is wrong with the name of a signer of certificates, e.g. `example.com/signer`; empty if nothing."""
+    domain, slash, path = name.partition("/")
+    if not slash or "/" in path:
+        return ["must be a fully qualified domain and path of the form 'example.com/signer-name'"]
+    if "." not in domain:
+        return ["should be a domain with at least two segments separated by dots"]
+    faults = [fault for label in domain.split(".") for fault in label_faults(label)]
+    return faults or [fault for label in path.split(".") for fault in subdomain_faults(label)]
+
+
+def bundle_faults(name: str) -> list[str]:
+    """What is wrong with the name of a trust bundle, e.g. `example.com:signer:name`; empty if nothing."""
+    signer, _, own = name.rpartition(":")
+    if "/" in signer:
+        prefix = f"{signer.replace('/', ':')}:"
+        return [f"not a valid clustertrustbundlename: ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}"]
+    return [f"not a valid clustertrustbundlename: {fault}" for fault in subdomain_faults(own)]
+
+
 def sysctl_faults(name: str) -> list[str]:
     """What is wrong with the name of a sysctl; empty if nothing."""
     is_valid = len(name) <= LONGEST_SUBDOMAIN and re.fullmatch(SYSCTL, name)

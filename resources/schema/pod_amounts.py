@@ -139,6 +139,10 @@ def _aggregates(spec: Fields, resources: Fields, path: Path) -> Iterator[Issue]:
         bound, sum_ = amount_of(value), requested(spec, name)
         if bound is not None and sum_ > bound:
             yield invalid((*path, "requests", name), value, f"must be greater than or equal to aggregate container requests of {sum_}")
+    for name, value in limits.items():  # Where the pod requests none, a server puts the sum of its containers.
+        bound, sum_ = amount_of(value), requested(spec, name)
+        if requests.get(name) is None and bound is not None and sum_ > bound:
+            yield invalid((*path, "requests"), str(sum_), f"must be less than or equal to {name} limit of {value}")
     for number, container in entries(spec, "containers"):
         for name, value in part(container, "resources", "limits").items():
             limit, bound = amount_of(value), amount_of(limits.get(name))

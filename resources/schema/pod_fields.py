@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from resources.schema.formats import (
+    bundle_faults,
     header_faults,
     ip_faults,
     key_faults,
@@ -15,6 +16,7 @@ from resources.schema.formats import (
     qualified_faults,
     relaxed_variable_faults,
     search_faults,
+    signer_faults,
     subdomain_faults,
     sysctl_faults,
     value_faults,
@@ -173,6 +175,20 @@ FIELDS: Final[Mapping[str, Mapping[str, Check]]] = {
             at_least(600, "may not specify a duration less than 10 minutes"),
             between(-(2**63), 2**32, "may not specify a duration larger than 2^32 seconds"),
         ),
+    },
+    "ClusterTrustBundleProjection": {
+        "name": form(bundle_faults, may_be_empty=False),
+        "signerName": form(signer_faults, may_be_empty=False),
+        "path": form(local),
+    },
+    "PodCertificateProjection": {
+        "signerName": form(signer_faults),
+        "keyType": one_of("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519", ""),
+        "maxExpirationSeconds": between(3600, 91 * 24 * 3600),
+        "userAnnotations": keys(lambda key: qualified_faults(key.lower())),
+        "credentialBundlePath": form(local),
+        "keyPath": form(local),
+        "certificateChainPath": form(local),
     },
     "HostPathVolumeSource": {"path": form(no_steps_back)},
     "CSIVolumeSource": {"driver": form(driver_faults)},

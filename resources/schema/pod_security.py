@@ -38,8 +38,8 @@ CONTAINER_CONTEXT: Final = (
 )
 """The same for its containers."""
 NET_SYSCTLS: Final = ("net.",)
-IPC_SYSCTLS: Final = ("kernel.shm", "kernel.msg", "fs.mqueue.")
-IPC_SYSCTL: Final = "kernel.sem"
+IPC_SYSCTLS: Final = ("kernel.msg", "fs.mqueue.")
+IPC_SYSCTL: Final = ("kernel.sem", "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced")
 LONGEST_PROFILE: Final = 4095
 LONGEST_CREDENTIAL: Final = 64 * 1024
 LONGEST_DOMAIN: Final = 255
@@ -156,7 +156,7 @@ def shared_namespaces(spec: Fields, path: Path) -> Iterator[Issue]:
         at = (*path, "securityContext", "sysctls", number, "name")
         if spec.get("hostNetwork") is True and name.startswith(NET_SYSCTLS):
             yield invalid(at, name, "may not be specified when 'hostNetwork' is true")
-        if spec.get("hostIPC") is True and (name == IPC_SYSCTL or name.startswith(IPC_SYSCTLS)):
+        if spec.get("hostIPC") is True and (name in IPC_SYSCTL or name.startswith(IPC_SYSCTLS)):
             yield invalid(at, name, "may not be specified when 'hostIPC' is true")
 
 

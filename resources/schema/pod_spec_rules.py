@@ -315,6 +315,8 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "Volume": (pod_volumes.volume,),
     "VolumeProjection": (pod_volumes.projection,),
     "ProjectedVolumeSource": (pod_volumes.projected,),
+    "ClusterTrustBundleProjection": (pod_volumes.trust_bundle,),
+    "PodCertificateProjection": (pod_volumes.certificate,),
     "EmptyDirVolumeSource": (pod_volumes.empty_directory,),
     "DownwardAPIVolumeFile": (pod_volumes.downward_file,),
     "CSIVolumeSource": (pod_volumes.csi,),

@@ -17,6 +17,7 @@ NAA: Final = re.compile(r"naa\.[0-9a-fA-F]{32}")
 QUALIFIERS: Final[Mapping[str, re.Pattern[str]]] = {"iqn": IQN, "eui": EUI, "naa": NAA}
 """The beginning of an iSCSI name -> its form."""
 REGISTRY: Final = "must be a host:port pair or multiple pairs separated by commas"
+CERTIFICATE_PATHS: Final = ("credentialBundlePath", "keyPath", "certificateChainPath")
 CLAIM_METADATA: Final = frozenset({"labels", "annotations"})
 """The metadata that the claim of an ephemeral volume may have."""
 LONGEST_TENANT: Final = 64
@@ -47,12 +48,37 @@ def projected(fields: Fields, path: Path) -> Iterator[Issue]:
     """No two sources of a projected volume write the same file."""
     earlier: set[str] = set()
     for number, source in entries(fields, "sources"):
-        for kind in ("secret", "configMap", "downwardAPI"):
-            for index, item in entries(part(source, kind), "items"):
-                file = text(item, "path")
-                if file and file in earlier:
-                    yield invalid((*path, "sources", number, kind, "items", index, "path"), file, "conflicting duplicate paths")
-                earlier.add(file)
+        for at, file in _files(source):
+            if file and file in earlier:
+                yield invalid((*path, "sources", number, *at), file, "conflicting duplicate paths")
+            earlier.add(file)
+
+
+def _files(source: Fields) -> Iterator[tuple[Path, str]]:
+    """The files that a source of a projected volume writes, besides tokens, which a server does not compare."""
+    for kind in ("secret", "configMap", "downwardAPI"):
+        yield from (((kind, "items", index, "path"), text(item, "path")) for index, item in entries(part(source, kind), "items"))
+    for kind, names in (("clusterTrustBundle", ("path",)), ("podCertificate", CERTIFICATE_PATHS)):
+        yield from (((kind, name), text(part(source, kind), name)) for name in names)
+
+
+def trust_bundle(fields: Fields, path: Path) -> Iterator[Issue]:
+    """A bundle is chosen by its name, or by its signer and labels."""
+    if fields.get("name") is None and fields.get("signerName") is None:
+        yield missing(path, "either name or signerName must be specified")
+    elif fields.get("name") is not None and fields.get("signerName") is not None:
+        yield invalid(path, dict(fields), "only one of name and signerName may be used")
+    elif fields.get("name") is not None and fields.get("labelSelector") is not None:
+        yield invalid((*path, "labelSelector"), fields["labelSelector"], "labelSelector must be unset if name is specified")
+
+
+def certificate(fields: Fields, path: Path) -> Iterator[Issue]:
+    """A certificate is written to a file at least, and its annotations have names with a domain."""
+    if not any(text(fields, name) for name in CERTIFICATE_PATHS):
+        yield missing(path, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath")
+    for key in part(fields, "userAnnotations"):
+        if "/" not in str(key):
+            yield invalid((*path, "userAnnotations"), key, 'must be a domain-prefixed key (such as "acme.io/foo")')
 
 
 def empty_directory(fields: Fields, path: Path) -> Iterator[Issue]:

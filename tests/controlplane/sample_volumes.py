@@ -37,6 +37,8 @@ VOLUMES: Final[Spec] = {
                     {"configMap": {"name": "settings", "optional": True, "items": [{"key": "a", "path": "config/a"}]}},
                     {"downwardAPI": {"items": [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}},
                     {"serviceAccountToken": {"audience": "vault", "expirationSeconds": 7200, "path": "token"}},
+                    {"clusterTrustBundle": {"name": "example.com:signer:roots", "optional": True, "path": "roots.pem"}},
+                    {"clusterTrustBundle": {"signerName": "example.com/signer", "labelSelector": SELECTOR, "path": "signer.pem"}},
                 ],
             },
         },

@@ -38,6 +38,12 @@ def init(**fields: Any) -> dict[str, Any]:
     return pod(initContainers=[{"name": "first", "image": "i", **fields}])
 
 
+def projected(**source: Any) -> dict[str, Any]:
+    """A pod spec with a projected volume of this source."""
+    return pod(volumes=[{"name": "data", "projected": {"sources": [source]}}])
+
+
+CERTIFICATE = {"signerName": "example.com/signer", "keyType": "ED25519", "keyPath": "key"}
 EXEC = {"exec": {"command": ["true"]}}
 TWICE = {"name": "main", "image": "i"}
 CASES: list[tuple[dict[str, Any], str]] = [
@@ -153,6 +159,50 @@ CASES: list[tuple[dict[str, Any], str]] = [
     (
         pod(volumes=[{"name": "data", "secret": {"secretName": "s", "defaultMode": 0o1000}}]),
         "volumes[0].secret.defaultMode: Invalid value: 512: must be a number between 0 and 0777 (octal), both inclusive",
+    ),
+    (
+        projected(clusterTrustBundle={"path": "ca"}),
+        "volumes[0].projected.sources[0].clusterTrustBundle: Required value: either name or signerName must be specified",
+    ),
+    (
+        projected(clusterTrustBundle={"path": "ca", "name": "a", "labelSelector": {}}),
+        "volumes[0].projected.sources[0].clusterTrustBundle.labelSelector: Invalid value: an object: labelSelector must be unset …",
+    ),
+    (
+        projected(clusterTrustBundle={"path": "../ca", "name": "a"}),
+        "volumes[0].projected.sources[0].clusterTrustBundle.path: Invalid value: \"../ca\": must not contain '..'",
+    ),
+    (
+        projected(podCertificate={**CERTIFICATE, "signerName": "signer"}),
+        'volumes[0].projected.sources[0].podCertificate.signerName: Invalid value: "signer": must be a fully qualified domain and path …',
+    ),
+    (
+        projected(podCertificate={**CERTIFICATE, "keyType": "RSA"}),
+        'volumes[0].projected.sources[0].podCertificate.keyType: Unsupported value: "RSA": supported values: "RSA3072", …',
+    ),
+    (
+        projected(podCertificate={**CERTIFICATE, "keyPath": None}),
+        "volumes[0].projected.sources[0].podCertificate: Required value: specify at least one of credentialBundlePath, keyPath, …",
+    ),
+    (
+        projected(podCertificate={**CERTIFICATE, "certificateChainPath": "key"}),
+        'volumes[0].projected.sources[0].podCertificate.certificateChainPath: Invalid value: "key": conflicting duplicate paths',
+    ),
+    (
+        projected(podCertificate={**CERTIFICATE, "maxExpirationSeconds": 60}),
+        "volumes[0].projected.sources[0].podCertificate.maxExpirationSeconds: Invalid value: 60: must be between 3600 and 7862400, …",
+    ),
+    (
+        projected(podCertificate={**CERTIFICATE, "userAnnotations": {"team": "a"}}),
+        'volumes[0].projected.sources[0].podCertificate.userAnnotations: Invalid value: "team": must be a domain-prefixed key …',
+    ),
+    (
+        pod(resources={"limits": {"cpu": "1"}}, _resources={"requests": {"cpu": "2"}}),
+        'resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1',
+    ),
+    (
+        pod(hostIPC=True, securityContext={"sysctls": [{"name": "kernel.shmmax", "value": "1"}]}),
+        "securityContext.sysctls[0].name: Invalid value: \"kernel.shmmax\": may not be specified when 'hostIPC' is true",
     ),
     (pod(ephemeralContainers=[{"name": "debug", "image": "i"}]), "ephemeralContainers: Forbidden: cannot be set on create"),
     (pod(activeDeadlineSeconds=0), "activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive"),
