@@ -50,7 +50,7 @@ REFUSER = re.compile(f"""admission webhook "([^"]*)" |{_SERVER}ValidatingAdmissi
 """How the message of a refusal by a webhook or a policy begins, with its name."""
 NOT_CONVERTED = re.compile(r"conversion webhook for \S+ Kind=(\w+) failed: (.*)")
 """What the message of a 500 contains if an object that is stored in another version could not be converted. Newer servers write around it
-that the object is corrupt, and its key in etcd."""
+that the object is corrupt, and its key in etcd; and they answer 429, because their cache of the kind cannot be filled."""
 TERMINATING = "NamespaceTerminating"
 """The cause in a Status if the namespace is being deleted."""
 ROLES = "engine manifests rbac prints the roles that allow it"
@@ -73,6 +73,8 @@ ERRORS: Mapping[int, type[ClusterError]] = {
 }
 """HTTP status -> error. Every other 4xx is `Invalid`, everything else `ServerFault`."""
 ATTEMPTS = 5
+CONVERT_ATTEMPTS = 2
+"""Attempts when objects cannot be converted: a webhook that restarts may answer the second, one that is not there never will."""
 CONNECT_ATTEMPTS = 3
 """Attempts when no connection can be made: enough for a server that restarts, and short for a mistyped address."""
 LONGEST_WAIT = 30.0
@@ -85,6 +87,10 @@ READS = frozenset({"GET", "HEAD"})
 
 class NotConnected(Unreachable):
     """No connection was made, so nothing was sent: any request may be repeated."""
+
+
+class NotConverted(ServerFault):
+    """Some objects are stored in another version, and no webhook converts them."""
 
 
 class ConnectionBroken(Unreachable):
@@ -148,11 +154,23 @@ def _type(code: int, status: Mapping[str, Any]) -> type[ClusterError]:
         return Invalid
     if code == 500 and TOO_LARGE_TO_STORE.match(str(status.get("message") or "")):
         return TooLarge
+    if _failed_conversion(status, code):
+        return NotConverted
     return ERRORS.get(code) or (Invalid if 400 <= code < 500 else ServerFault)
 
 
+def _text(status: Mapping[str, Any]) -> str:
+    """The message of the server, in one line."""
+    return clipped(" ".join(str(status.get("message") or "").split()), MAX_LENGTH)
+
+
+def _failed_conversion(status: Mapping[str, Any], code: int) -> re.Match[str] | None:
+    """What the server says of a conversion that failed; None if it says nothing of any."""
+    return NOT_CONVERTED.search(_text(status)) if code in (429, 500) else None
+
+
 def _message(status: Mapping[str, Any], code: int) -> str:
-    message = clipped(" ".join(str(status.get("message") or "").split()), MAX_LENGTH)
+    message = _text(status)
     if code == 401:
         details = f" ({message})" if message not in ("", "Unauthorized") else ""
         return f"the API server does not accept our credentials; they may have expired: log in again{details}"
@@ -162,7 +180,7 @@ def _message(status: Mapping[str, Any], code: int) -> str:
         return f"{message}; {ROLES}"
     if _type(code, status) is TooLarge:
         return f"{message}; {SMALLER}"
-    if code == 500 and (failed := NOT_CONVERTED.search(message)):
+    if failed := _failed_conversion(status, code):
         return f"{CONVERT}: conversion webhook of {failed[1]}: {failed[2]}"
     return message or f"the API server answered HTTP {code} without a message"
 
@@ -214,11 +232,20 @@ def delay(method: str, error: ClusterError, attempts: int, chance: Callable[[], 
     A request that was never sent is repeated whatever its method. Otherwise only reads are repeated: a failed write may have been done, and
     a throttled one is repeated by `engine.runtime.apply` alone, which knows whether we still hold the lease.
     """
-    if attempts >= (CONNECT_ATTEMPTS if isinstance(error, NotConnected) else ATTEMPTS) or not _is_repeatable(method, error):
+    if attempts >= _most_attempts(error) or not _is_repeatable(method, error):
         return None
     if error.retry_after is not None:
         return error.retry_after * (1 + 0.2 * chance()) if error.retry_after <= LONGEST_WAIT else None
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**attempts) * (0.5 + chance())
+
+
+def _most_attempts(error: ClusterError) -> int:
+    match error:
+        case NotConnected():
+            return CONNECT_ATTEMPTS
+        case NotConverted():
+            return CONVERT_ATTEMPTS
+    return ATTEMPTS
 
 
 def _is_repeatable(method: str, error: ClusterError) -> bool:

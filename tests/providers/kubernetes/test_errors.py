@@ -105,9 +105,12 @@ DEAD = 'conversion webhook for nvidia.com/v1alpha1, Kind=DynamoGraphDeployment f
 STORED = "failed to read one or more dynamographdeployments.nvidia.com from the storage: StorageError: corrupt object, Code: 7, Key: /k: "
 
 
-@pytest.mark.parametrize("message", [DEAD, STORED + DEAD])
-def test_a_conversion_webhook_that_does_not_answer_is_named_with_what_ends_it(message: str) -> None:
-    error = str(error_of_status({"kind": "Status", "code": 500, "message": message}))
+NO_CACHE = f"storage is (re)initializing: failed to list <unspecified>: {STORED}"
+
+
+@pytest.mark.parametrize(("code", "message"), [(500, DEAD), (500, STORED + DEAD), (429, NO_CACHE + DEAD)])
+def test_a_conversion_webhook_that_does_not_answer_is_named_with_what_ends_it(code: int, message: str) -> None:
+    error = str(error_of_status({"kind": "Status", "code": code, "message": message}))
 
     assert "start what answers it, or let engine run convert (engine manifests crds --converter" in error
     assert error.endswith(': conversion webhook of DynamoGraphDeployment: Post "https://a.b.svc/c": service "a" not found')

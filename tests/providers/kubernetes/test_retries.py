@@ -3,7 +3,7 @@
 import pytest
 
 from engine.errors import ClusterError, Conflict, Forbidden, ServerFault, Throttled, Unreachable
-from providers.kubernetes.errors import ATTEMPTS, ConnectionBroken, NotConnected, delay
+from providers.kubernetes.errors import ATTEMPTS, ConnectionBroken, NotConnected, NotConverted, delay
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -41,6 +41,12 @@ def test_pauses_grow_and_attempts_end() -> None:
 
 def test_attempts_to_connect_end_earlier() -> None:
     assert [after("POST", NotConnected("x"), attempts) for attempts in (1, 2, 3)] == [0.2, 0.4, None]
+
+
+def test_objects_that_nothing_converts_are_asked_for_twice() -> None:
+    error = NotConverted("x", retry_after=1)
+
+    assert [after("GET", error, attempts) for attempts in (1, 2)] == [pytest.approx(1.1), None]
 
 
 def test_pauses_are_random_so_that_clients_do_not_come_back_together() -> None:
