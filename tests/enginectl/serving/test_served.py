@@ -17,11 +17,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from enginectl.base.exit_codes import Exit
 from grove_sandbox.http.faults import InjectedFault
-from resources.base.kinds import SECRET
+from resources.base.kinds import DEPLOYMENT, DYNAMO_GRAPH, INGRESS, LEADER_WORKER_SET, PVC, SCALING_ADAPTER, SECRET
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, command, environment
 from tests.ports import free_port
 from tests.providers.http.talking import HOST
+from tests.resources.admission.graphs import graph, worker
 from tests.waiting import PATIENCE, until
 
 FIRST = ROOT / "examples" / "01-first-gang"
@@ -61,6 +62,11 @@ class Served:
                     sums[sample.labels.get(label, "")] = sums.get(sample.labels.get(label, ""), 0) + sample.value
         return sums
 
+    def labelled(self, label: str) -> set[str]:
+        """The values that a label has in the series of all metrics."""
+        families = text_string_to_metric_families(self.get("/metrics", self.metrics)[1].decode())
+        return {sample.labels[label] for family in families for sample in family.samples if label in sample.labels}
+
     def wait_for(self, is_so: Callable[[], bool]) -> None:
         """Ask until it is so, while the process runs."""
 
@@ -75,11 +81,13 @@ class Served:
 
 
 @contextmanager
-def serving(box: Box, folder: Path, stderr: IO[str] | int | None = subprocess.DEVNULL, webhooks: int = 0) -> Iterator[Served]:
-    """An `engine run` that serves probes and metrics, until the block ends; it must end in order."""
+def serving(
+    box: Box, folder: Path, stderr: IO[str] | int | None = subprocess.DEVNULL, webhooks: int = 0, more: str = ""
+) -> Iterator[Served]:
+    """An `engine run` that serves probes and metrics, until the block ends; it must end in order. `more` of its configuration."""
     probes, metrics = free_port(), free_port()
     config = folder / "served.yaml"
-    config.write_text(CONFIGURATION.format(host=HOST, webhooks=webhooks, probes=probes, metrics=metrics))
+    config.write_text(CONFIGURATION.format(host=HOST, webhooks=webhooks, probes=probes, metrics=metrics) + more)
     words = command("run", "--interval", "1s", "--config", config, "--log-format", "json")
     variables = environment(KUBECONFIG=str(box.kubeconfig))
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, text=True, env=variables) as process:
@@ -108,6 +116,29 @@ def test_a_process_that_leads_is_ready_and_counts_what_it_does(box: Box, tmp_pat
         assert "[+]leader-election ok: leads" in lines
         assert all(line.startswith("[+]") for line in lines[:-1])
         assert set(served.values("engine_check_healthy", "check")) >= {"ping", "main-loop", "caches", "leader-election"}
+
+
+OF_GRAPHS = (DYNAMO_GRAPH, SCALING_ADAPTER, DEPLOYMENT, INGRESS, PVC, LEADER_WORKER_SET)
+"""What only graphs need."""
+
+
+def test_without_graphs_nothing_of_them_is_asked_for_or_counted_so_that_no_alert_can_be_about_them(box: Box, tmp_path: Path) -> None:
+    broken = graph({"decode": worker(extraPodSpec={"schedulerName": "nowhere"})}, name="broken")
+    box.create(DYNAMO_GRAPH, {**broken, "metadata": {"name": "broken"}})
+    with serving(box, tmp_path) as served:
+        served.wait_for(lambda: served.values("engine_roots", "kind") != {})
+        assert {"DynamoGraphDeployment", "Deployment"} <= served.labelled("kind"), "with graphs there are such series"
+    for kind in OF_GRAPHS:
+        box.deny(resource=kind.plural)
+
+    with serving(box, tmp_path, more="dynamo: {enabled: false}\n") as served:
+        box.apply(FIRST)
+        served.wait_for(lambda: served.values("engine_roots", "state") == {"settled": 1})
+
+        assert served.get("/readyz") == (200, b"ok")
+        assert served.labelled("kind") & {kind.name for kind in OF_GRAPHS} == set()
+        assert [served.values(name) for name in ("engine_cache_failing", "engine_objections")] == [{}, {}]
+        assert "403" not in served.values("rest_client_requests_total", "code"), "nothing is asked for that is not permitted"
 
 
 def test_with_webhooks_the_certificate_is_checked_and_its_expiry_told(box: Box, tmp_path: Path) -> None:
