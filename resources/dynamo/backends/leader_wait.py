@@ -24,7 +24,12 @@ while True:
 
 def leader_wait(container: Body, placement: Placement, port: int) -> dict[str, Any]:
     """The init container, with the image of the main one. It is restricted, and its user is the one that is named, else nobody; where
-    root is named, it is root, who alone may be able to read the interpreter."""
+    root is named, it is root, who alone may be able to read the interpreter.
+
+    The user has a number, unlike that of the set's init container, because the image is the user's: those of frameworks have root or a
+    name as their user, and with `runAsNonRoot` alone a kubelet would not start them. A cluster that chooses users by namespace admits no
+    number outside its range: there the pod has to name one.
+    """
     variables = {"LEADER_HOST": placement.addresses.leader(by_kubelet), "LEADER_PORT": str(port)}
     copied = {field: container[field] for field in ("image", "imagePullPolicy") if container.get(field)}
     user = {} if placement.user == 0 else {**NON_ROOT, "runAsUser": placement.user or NOBODY}
