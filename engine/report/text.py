@@ -12,7 +12,7 @@ from engine.operation import Cause, Release, WriteStatus
 from engine.plan import Enforcement, Judgement, Objection, Violation, Wait
 from engine.report.alike import shared_reason, spread, unlisted_by_cause, waits_with_one_reason
 from engine.report.fields import field_text, shown_fields
-from engine.report.forecast_text import conclusion, forecast_lines, has_effect, total_text
+from engine.report.forecast_text import conclusion, forecast_lines, has_effect, room_lines, total_text
 from engine.report.meaning import headline, listed, meanings
 from engine.report.model import NEW_ROOT, Report, RootReport, Step
 from engine.report.printable import TO_DO, Line, clipped, counted, printable, totals
@@ -66,6 +66,23 @@ def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     yield from others_lines(report.others)
 
 
+def remark_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
+    """What speaks against the plan, without the plan: for each root that is changed or blocked its notes, and what blocks it, now or later.
+
+    And what could not be read, or may not fit. Unless `verbose`, there are at most `ROWS` lines, and one that counts the others.
+    """
+    lines: list[Line] = []
+    for root in report.roots:
+        blocked = (*root.blocked, *blocked_later(root, report.forecast))
+        if blocked or any(not isinstance(step.operation, WriteStatus) for step in root.steps):
+            said = [*note_lines(root, verbose=verbose), *wait_lines(root.root, blocked, verbose, "blocked", "blocked")]
+            lines += [Line(f"{name_of(root.root, with_kind=True)}:", "head"), *said] if said else ()
+    yield from incomplete_lines(report)
+    yield from lines if verbose else cut(lines, ROWS)
+    if report.forecast is not None:
+        yield from room_lines(report.forecast)
+
+
 def others_lines(others: Others) -> Iterator[Line]:
     """How many workloads outside the scope of the command have changes, if any have."""
     if count := len(others.roots):
@@ -92,6 +109,11 @@ def refusals(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     for objection in report.objections:
         yield Line(objection_text(objection), "bad")
     yield from judgement_lines(report.judgement, verbose=verbose)
+    yield from incomplete_lines(report)
+
+
+def incomplete_lines(report: Report) -> Iterator[Line]:
+    """The kinds that could not be listed."""
     for kinds, why in unlisted_by_cause(report.incomplete).items():
         yield Line(f"incomplete: {kinds} objects could not be listed completely ({clipped(why, PROBLEM)}); none of them is deleted", "bad")
 
@@ -131,13 +153,18 @@ def part_of(root: RootReport) -> str:
 
 
 def fault_lines(root: RootReport, *, verbose: bool) -> Iterator[Line]:
-    """Objections, errors, problems and notes; that of new roots, about names of single objects, only with `verbose`."""
+    """Objections, errors, problems and notes."""
     for objection in root.objections:
         yield Line(f"  {objection_text(objection)}", "bad")
     if root.error:
         yield Line(f"  {clipped(root.error, PROBLEM)}", "bad")
     for problem in root.problems:
         yield Line(f"  problem: {clipped(problem, PROBLEM)}", "bad")
+    yield from note_lines(root, verbose=verbose)
+
+
+def note_lines(root: RootReport, *, verbose: bool) -> Iterator[Line]:
+    """The notes; that of new roots, about names of single objects, only with `verbose`."""
     for note in root.notes:
         if verbose or note != NEW_ROOT:
             yield Line(f"  note: {printable(note)}", "faint")

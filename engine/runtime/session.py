@@ -5,7 +5,7 @@ without the lease, and takes it again when a pass has something to do; that pass
 between.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Generic
 
@@ -20,7 +20,7 @@ from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
 from engine.memo import Memo
 from engine.operation import Outcome, Result, WriteStatus
-from engine.plan import Plan
+from engine.plan import Plan, changed
 from engine.proposal import proposed_root
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff
 from engine.runtime.calls import always
@@ -62,6 +62,7 @@ async def sync(
     ledger: Ledger | None = None,
     verdicts: Verdicts | None = None,
     observer: LoopObserver[C] | None = None,
+    before_writing: Callable[[Pass[C]], Awaitable[None]] | None = None,
 ) -> SyncReport[C]:
     """Make passes until every root is settled; those that write hold the lease (None: no lease is used).
 
@@ -73,12 +74,14 @@ async def sync(
     With a `ledger`, only what it approves is done: everything else is left, and in the report.
     `observer` is told of the passes that write, of their results, and of the error with which the session ends; where that, the end of the
     time or `stop` cuts a pass short, also of what was done of it.
+    `before_writing` is called once, with the first pass that changes anything but statuses, before its first operation.
 
     Raises, before the first pass, `LeaseTaken` when somebody else keeps the lease, `TimedOut`, and errors of the cluster; later ones are in
     the report. A process that takes the lease while we wait does not end the session: it does what is to be done, and we report.
     """
     tune_gc()
     session = _Session(engine, lease, intent, wait, patience, lock_timeout, progress or NoProgress(), log, ledger, verdicts, observer)
+    session.before_writing = before_writing
     with stop or anyio.CancelScope() as scope:
         try:
             async with cancelled_at(engine.clock, session.give_up_at) as limit:
@@ -125,6 +128,8 @@ class _Session(Generic[C]):
         self.progress = progress
         self.ledger = ledger
         self.observer = observer
+        self.before_writing: Callable[[Pass[C]], Awaitable[None]] | None = None
+        """What is still to be called before anything but a status is written."""
         self.memory = WriterMemory(Memo(intent.memo), verdicts=verdicts or Verdicts())
         self.lease = replace(lease, steps=self.memory.steps) if lease is not None else None
         self.backoff = Backoff(LONGEST_PAUSE)
@@ -184,6 +189,10 @@ class _Session(Generic[C]):
             current = await self._observe_and_plan()
             chosen = choose(current, self.memory, self.engine.clock.monotonic())
             self._note(current, chosen)
+            if self.before_writing is not None and any(map(changed, chosen)):
+                announce, self.before_writing = self.before_writing, None
+                with self.memory.steps.waiting():
+                    await announce(current)
             self.is_executing = True
             if self.observer is not None:
                 self.observer.planned(current, chosen)

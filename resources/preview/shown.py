@@ -58,7 +58,7 @@ class Shown(Struct, frozen=True, eq=False, dict=True):
     incomplete: Mapping[str, Unlisted]
     """Key of a kind -> why it could not be listed completely."""
     notices: tuple[str, ...] = ()
-    """What is assumed, and what is missing in the cluster or could not be read."""
+    """What is assumed, what is missing in the cluster or could not be read, and which gangs nobody schedules."""
 
     @cached_property
     def report(self) -> Report:
@@ -95,11 +95,12 @@ def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_
     if forecast is not None:
         planned = with_later_faults(planned, forecast)
     last = forecast.end if forecast is not None and forecast.is_finished and forecast.objects is not None else first.world
-    return Shown(planned, _ending_with(forecast, waits), first.world.incomplete, tuple(_notices(first, last, facts)))
+    notices = (*general_notices(first, last, facts), *gang_notices(first.world, planned.plans, first.configuration))
+    return Shown(planned, _ending_with(forecast, waits), first.world.incomplete, notices)
 
 
-def _notices(first: FirstPass, last: World, facts: Facts) -> Iterator[str]:
-    """What is assumed, what could not be read or asked, and what is left of roots that do not exist at the end."""
+def general_notices(first: FirstPass, last: World, facts: Facts) -> Iterator[str]:
+    """What is assumed, what could not be read or asked, and what is left of roots that do not exist at the end, in the world `last`."""
     if first.assumes_secrets:
         yield ASSUMED_SECRETS
     yield from facts.notices

@@ -195,5 +195,7 @@ def test_a_cluster_that_does_not_serve_bindings_is_managed_with_a_note(older_box
     assert (quiet.code, quiet.errors.count("note:")) == (Exit.DONE, 0), quiet
     assert (noted.code, noted.messages[0][: len(line)]) == (Exit.DONE, line)
     assert engine("diff", "-A").messages[0][: len(line)] == line
+    older_box.scale("first", 2)
+    assert engine("sync", "-A").err.count(line) == 1, "It is said before the first write, and once."
     assert (engine("preflight").code, "v1alpha1 is not served" in engine("preflight").out) == (Exit.DONE, True)
     assert engine("sync", "-f", hall).code == Exit.PREFLIGHT

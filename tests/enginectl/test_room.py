@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from enginectl.base.exit_codes import Exit
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.registry import ACTORS
 from providers.cluster import Cluster
-from resources.base.kinds import NODE, POD, PODCLIQUESET
+from resources.base.kinds import NODE, POD, PODCLIQUESET, RESOURCE_QUOTA
 from resources.preview.room import in_room
 from resources.preview.shown import shown
 from tests.builders import clique, podcliqueset
@@ -176,6 +177,33 @@ def test_nodes_are_read_only_if_pods_are_created(box: Box, engine: Engine, manif
     assert "Room on the nodes is not checked" in engine("diff", "-f", manifest(2)).out
 
 
+@pytest.mark.parametrize("words", [("--yes",), ()], ids=["yes", "nobody to ask"])
+def test_sync_tells_before_it_writes_what_speaks_against_the_plan(
+    box: Box, engine: Engine, manifest: Manifests, words: tuple[str, ...]
+) -> None:
+    box.create(RESOURCE_QUOTA, {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": {"hard": {"pods": "1"}}})
+    counted_so_far = {"status": {"hard": {"pods": "1"}, "used": {"pods": "0"}}}
+    box.portal.call(partial(box.cluster.client("user").patch, subresource="status"), RESOURCE_QUOTA, "default", "team", counted_so_far)
+
+    written = engine("sync", *words, "-f", manifest(2, gpus=8), "--no-wait").err
+
+    before, create, _ = written.partition("+ create")
+    assert create and "8 nvidia.com/gpu requested, the largest of 3 nodes that suit has 4" in before
+    assert "ResourceQuota/team" in before
+    assert "Plan:" not in written and before.count("PodCliqueSet/default/demo:") == 1
+
+
+def test_a_sync_that_creates_no_pods_or_is_quiet_reads_no_nodes(box: Box, engine: Engine, manifest: Manifests) -> None:
+    assert engine("sync", "--quiet", "-f", manifest(2)).code == Exit.DONE
+    box.deny(resource="nodes", verb="list")
+    unchecked = "Room on the nodes is not checked"
+
+    for replicas, words in ((2, ()), (1, ()), (2, ("--quiet",))):
+        synced = engine("sync", "--yes", *words, "-f", manifest(replicas))
+        assert synced.code == Exit.DONE and unchecked not in synced.err
+    assert unchecked in engine("sync", "--yes", "-f", manifest(3)).err
+
+
 def test_nothing_is_printed_if_nothing_is_assumed(box: Box, engine: Engine, manifest: Manifests) -> None:
     assert engine("sync", "-f", manifest(0)).code == Exit.DONE
     box.delete(PODCLIQUESET, "demo")
@@ -210,6 +238,7 @@ def test_every_preview_lists_nodes_and_pods_once_and_is_decorated_in_one_place(
         ["diff", "-f", file, "--out", tmp_path / "plan"],
         ["sync", "--dry-run", "-f", file],
         ["sync", "--plan", tmp_path / "plan"],
+        ["sync", "--yes", "-f", manifest(1, name="second")],
         ["diff", "-f", with_domains, "--config", config],
     ]
     for words in commands:

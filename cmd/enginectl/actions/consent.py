@@ -39,6 +39,8 @@ class Arrangement(Struct, frozen=True, eq=False):
     gates: tuple[Gate, ...] = ()
     ledger: Callable[[Preview], Ledger | None] = lambda seen: None
     """What keeps the command within what people have agreed to, once the gates are passed."""
+    shows: Callable[[Preview], bool] = lambda seen: False
+    """Whether the gates write the plan."""
 
 
 def arrange(
@@ -51,7 +53,7 @@ def arrange(
         return Arrangement()
     if quiet or format is not OutputFormat.TEXT or not can_ask():
         return Arrangement()
-    return Arrangement((question_gate(wiring, is_cancelled),), lambda seen: _ledger_of_answer(wiring, seen))
+    return Arrangement((question_gate(wiring, is_cancelled),), lambda seen: _ledger_of_answer(wiring, seen), removes)
 
 
 def question_gate(wiring: Wiring, is_cancelled: Callable[[], bool]) -> Gate:

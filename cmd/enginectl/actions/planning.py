@@ -19,7 +19,7 @@ from enginectl.wiring.cluster import DEFAULT_LIMITS
 from resources.base.kinds import SECRET
 from resources.ports.configuration import Configuration
 from resources.preview.facts import FirstPass
-from resources.preview.shown import Shown, shown
+from resources.preview.shown import Shown, general_notices, shown
 
 
 async def first_pass(
@@ -48,11 +48,14 @@ def first_pass_of(current: Pass[Configuration], intent: Intent = NOTHING, limits
 
 
 async def planned_pass(engine: Engine[Configuration]) -> Pass[Configuration]:
-    """One pass for a command that shows what exists, with what `diff` shows of its plans. What the cluster lacks is named on stderr."""
+    """One pass for a command that shows what exists, with what `diff` shows of its plans. What the cluster lacks is named on stderr.
+
+    Of gangs that nobody schedules the command says those that it shows.
+    """
     current, first = await first_pass(engine)
-    seen = shown(first, None, await read_facts(engine, first))
-    write_notices(seen.notices)
-    return shown_pass(current, seen)
+    facts = await read_facts(engine, first)
+    write_notices(general_notices(first, first.world, facts))
+    return shown_pass(current, shown(first, None, facts))
 
 
 def shown_pass(current: Pass[Configuration], seen: Shown) -> Pass[Configuration]:

@@ -33,7 +33,7 @@ from enginectl.wiring.scope import Selection
 from resources.ports.configuration import Configuration
 from resources.preview.facts import NO_FACTS, NO_TRIAL, Facts, FirstPass, TrialResult
 from resources.preview.forecasting import forecast_of
-from resources.preview.shown import Shown, gang_notices, shown
+from resources.preview.shown import Shown, shown
 
 NO_FORECAST: Final = "there is no forecast of what follows the next pass"
 NO_REMARKS: Final[Mapping[ResourceId, tuple[str, ...]]] = MappingProxyType({})
@@ -148,7 +148,7 @@ async def preview_of(
     trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL
     known = Facts(rejected=admitted.rejected, trial=trial, base=base)
     seen, facts = await shown_and_facts(wiring, engine, first, known, only_next=request.only_next, assume_nodes=request.assume_nodes)
-    write_notices((*seen.notices, *gang_notices(first.world, seen.planned.plans, first.configuration)))
+    write_notices(seen.notices)
     cluster = ""
     if request.for_approval:
         from enginectl.actions.circumstances import cluster_identity

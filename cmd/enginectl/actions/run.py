@@ -37,7 +37,7 @@ from providers.read_only import ReadOnlyProvider
 from resources.install.publication import CALLED, NAME, NAMESPACE
 from resources.ports.configuration import Configuration
 from resources.preview.pod_patterns import with_patterns
-from resources.preview.shown import Shown, gang_notices
+from resources.preview.shown import Shown
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 """Seconds between two attempts to read the configuration while the server does not answer."""
@@ -135,8 +135,7 @@ async def seen_nodes(wiring: Wiring, current: Pass[Configuration], client: Clien
 
 def shown_to_people(current: Pass[Configuration], seen: Shown) -> ShownPass:
     """A pass with what is shown of it."""
-    notices = (*seen.notices, *gang_notices(current.world, seen.planned.plans, current.configuration))
-    return ShownPass(shown_pass(current, seen), with_patterns(seen.report), notices)
+    return ShownPass(shown_pass(current, seen), with_patterns(seen.report), seen.notices)
 
 
 async def configuration_of_run(wiring: Wiring, stop: anyio.CancelScope) -> KnownConfiguration | None:

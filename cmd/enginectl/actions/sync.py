@@ -12,10 +12,13 @@ from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
 from engine.intent import Intent
 from engine.plan import NO_JUDGEMENT, Judgement, Objection
+from engine.report.model import Report
+from engine.report.text import remark_lines
 from engine.runtime import session
 from engine.runtime.clock import in_time
 from engine.runtime.lease import DISABLED
 from engine.runtime.observers import Observers
+from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.runtime.verdicts import Verdicts
@@ -25,7 +28,7 @@ from enginectl.actions.consent import Consent, arrange
 from enginectl.actions.diff import Saving, diff
 from enginectl.actions.gates import Gate, policy_gates, refused
 from enginectl.actions.planning import first_pass_of, report_errors, report_of_pass, write_notices
-from enginectl.actions.preview import PreviewRequest, preview_of
+from enginectl.actions.preview import PreviewRequest, preview_of, shown_and_facts
 from enginectl.actions.reporting import Outputs
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
@@ -92,7 +95,7 @@ async def sync(
 ) -> Exit:
     """Sync the workloads in focus and remove what `removing` finds, as the holder of the lease wherever it writes.
 
-    Writes the result, and returns the exit code.
+    Before it writes, it tells what a preview shows besides the plan; at the end it writes the result, and returns the exit code.
 
     `files`: where the roots were read from. `began`: when the command began, on the monotonic clock; None: now. `quiet`: write only what
     was changed and what is wrong. `policies` and `gates` judge, before anything is written, what the sync would do; then people consent to
@@ -106,7 +109,8 @@ async def sync(
     selection = selection_of(plan) if plan is not None else select_for(wiring, roots, (default_namespace(wiring),), focus)
     arrangement = arrange(wiring, consent, format, lambda: stop.cancel_called, quiet=quiet)
     all_gates = (*policy_gates(policies, format, quiet=quiet), *gates, *arrangement.gates)
-    judgement, ledger, verdicts = NO_JUDGEMENT, None, Verdicts()
+    judgement, ledger, verdicts, was_previewed = NO_JUDGEMENT, None, Verdicts(), False
+    writes_remarks = not (quiet or wiring.options.log_format)  # A log has events only.
     async with connect(wiring) as (client, provider):
         if plan is not None and (deviations := await foreign_circumstances(wiring, plan, provider)):
             return refuse(deviations, clock.now(), format, quiet=quiet)
@@ -132,12 +136,24 @@ async def sync(
                 ),
                 "the plan was made",
             )
-            judgement = seen.report.judgement
+            judgement, was_previewed = seen.report.judgement, True
+            if writes_remarks and not (gates or arrangement.shows(seen)):
+                write_remarks(wiring, seen.report)
             seen_at = clock.monotonic()
             if (code := await refused(all_gates, seen)) is not None:
                 return code
             ledger = arrangement.ledger(seen)
             give_up_at += clock.monotonic() - seen_at  # The time in which people make up their minds is theirs.
+        intent = Intent(admitted.roots.bodies, focus.including(removals.roots), removals.roots, scope.record, admitted.roots.memo)
+
+        async def announce(current: Pass[Configuration]) -> None:
+            nonlocal was_previewed
+            reading = engine_of(wiring, ReadOnlyProvider(provider), selection, limits)
+            shown, _ = await shown_and_facts(wiring, reading, first_pass_of(current, intent, limits), assume_nodes=assume_nodes)
+            was_previewed = True
+            write_notices(shown.notices)
+            write_remarks(wiring, shown.report)
+
         async with renewing(wiring, wiring.log) as renewal:
             lease = lease_of(wiring, client, purpose_of(command, files, selection, focus), renewal)
             if lease is None:
@@ -146,7 +162,7 @@ async def sync(
                 result = await session.sync(
                     with_events(engine_of(wiring, provider, selection, limits)),
                     lease,
-                    Intent(admitted.roots.bodies, focus.including(removals.roots), removals.roots, scope.record, admitted.roots.memo),
+                    intent,
                     wait=patience.wait,
                     patience=max(0.0, give_up_at - clock.monotonic()),
                     lock_timeout=patience.lock_timeout,
@@ -156,13 +172,14 @@ async def sync(
                     ledger=ledger,
                     verdicts=verdicts,
                     observer=Observers(*tracing) if tracing else None,
+                    before_writing=announce if writes_remarks and not was_previewed else None,
                 )
     result = with_stuck(result, assume_nodes=assume_nodes)
     if result.last_pass.world.orphans:
         from resources.preview.orphans import orphan_notices
 
         write_notices(orphan_notices(result.last_pass.world))
-    if not (all_gates or quiet or wiring.options.log_format):  # The preview that was judged has said it; a log has events only.
+    if writes_remarks and not was_previewed:
         write_notices(gang_notices(result.last_pass.world, result.last_pass.planned.plans, wiring.configuration))
     code = Exit.NOT_LEADER if isinstance(result.error, LeaseLost | LeaseTaken) else CODES[result.ending]
     if quiet:
@@ -195,6 +212,12 @@ async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, 
 async def dry_run(wiring: Wiring, request: PreviewRequest, outputs: Outputs, *, give_up_at: float, saving: Saving | None = None) -> Exit:
     """Write the plan, save it if asked, and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
     return await in_time(wiring.clock, give_up_at, lambda: diff(wiring, request, outputs, saving=saving), "the plan was made")
+
+
+def write_remarks(wiring: Wiring, report: Report) -> None:
+    """Write to stderr, before anything is applied, what speaks against the plan."""
+    for line in remark_lines(with_patterns(report), verbose=wiring.options.verbose):
+        terminal.notice(line)
 
 
 def report_objections(objections: Sequence[Objection]) -> None:

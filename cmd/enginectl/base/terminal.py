@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
 import anyio
@@ -40,6 +40,7 @@ class _Session:
 
     has_document: bool = False
     json_lines: bool = False
+    noted: set[str] = field(default_factory=set)
 
 
 _session = _Session()
@@ -60,6 +61,7 @@ def print_lines(lines: Iterable[Line | str]) -> None:
 def begin() -> None:
     """Forget what an earlier command line in this process has written and chosen."""
     _session.has_document = _session.json_lines = False
+    _session.noted.clear()
 
 
 def use_json_lines() -> None:
@@ -140,8 +142,10 @@ def remark(message: str) -> None:
 
 
 def note(message: str) -> None:
-    """Write a note to stderr, unless notes are left out."""
-    remark(f"note: {message}")
+    """Write a note to stderr, once in a command, unless notes are left out."""
+    if message not in _session.noted:
+        _session.noted.add(message)
+        remark(f"note: {message}")
 
 
 def warning(message: str) -> None:
