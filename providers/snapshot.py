@@ -26,8 +26,6 @@ MAX_BYTES = 1 << 30
 """The largest snapshot that is read: one of a hundred thousand pods is smaller."""
 RECORD = ("engine.grove.io/v1", "Snapshot")
 """API version and kind of the document that says which kinds the cluster did not serve, or which could not be listed. It is no object."""
-FORBIDDEN = " is forbidden"
-"""What the message of an API server contains that forbids to list a kind."""
 HEAD = "# A snapshot of {count} objects. Secret data is masked; of field ownership only that of the engine is kept.\n"
 
 
@@ -276,15 +274,12 @@ def unserved_kinds(records: Iterable[Live]) -> Iterator[str]:
 
 
 def incomplete_kinds(records: Iterable[Live]) -> Iterator[tuple[str, Unlisted]]:
-    """The keys of the kinds that the records name as not listed completely, with the reasons. Entries that are no text are ignored.
-
-    An older record does not say which of them were forbidden, but for the message of the API server.
-    """
+    """The keys of the kinds that the records name as not listed completely, with the reasons. Entries that are no text are ignored."""
     for record in records:
         forbidden = record.body.get("forbidden")
         for kind, why in mapping(record.body.get("incomplete")).items():
             if isinstance(why, str):
-                yield kind, Unlisted(why, kind in forbidden if isinstance(forbidden, list) else FORBIDDEN in why)
+                yield kind, Unlisted(why, isinstance(forbidden, list) and kind in forbidden)
 
 
 def objects(documents: Iterable[Document]) -> Iterator[tuple[Live, str]]:

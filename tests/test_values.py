@@ -5,20 +5,25 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.test_layout import SOURCES, Rule, Source
+from tests.test_layout import SANDBOX, SOURCES, Rule, Source
 
 REASONS = frozenset({"why", "message", "messages", "reason", "error", "errors", "fault", "faults", "problem", "warning", "note", "remedy"})
 """What texts for people are called."""
 READING = frozenset({"startswith", "endswith", "find", "index", "search", "match", "fullmatch", "findall"})
 """Calls by which a text is recognised."""
-READS_TEXTS = ("engine/report/sarif.py", "cmd/enginectl/base/usage.py", "cmd/enginectl/input/kustomize.py")
-"""What may read texts: SARIF takes file and line from the beginning of faults, as problem matchers do; typer's and kubectl's errors are
-texts and nothing else."""
+READS_TEXTS = {
+    "engine/report/sarif.py": "takes file and line from the beginning of faults, as problem matchers do",
+    "cmd/enginectl/base/usage.py": "the errors of typer are texts and nothing else",
+    "cmd/enginectl/input/kustomize.py": "the errors of kubectl are texts and nothing else",
+    "providers/kubernetes/errors.py": "a Status tells refusals by a role, a quota and admission apart by its message alone",
+    "providers/fabrics/nvidia/pod_messages.py": "the scheduler and the kubelet say why a pod does not start in messages alone",
+}
+"""The files where texts of others become values, each with its reason."""
 
 
 def decides_by_values(source: Source) -> Iterator[tuple[int, str]]:
     """Nothing is decided by the wording of a reason, a message or an error: reasons are values."""
-    if source.path.startswith(READS_TEXTS) or source.layer not in ("engine", "engine/runtime", "resources", "cmd/enginectl"):
+    if source.path in READS_TEXTS or not source.layer or source.layer.startswith(SANDBOX):
         return
     for node in source.nodes:
         match node:

@@ -27,12 +27,11 @@ from providers.fabrics.nvidia.evidence import (
     user_of,
 )
 from providers.fabrics.nvidia.names import DOMAIN_LABEL, MAX_NODES, NVLINK_CLIQUE_LABEL
+from providers.fabrics.nvidia.pod_messages import Obstacle, PrepareFailure
 from resources.base import kinds, labels
 from resources.domains.cut_off import remedy
 from resources.ports.checks import Diagnosis
 
-AFFINITY: Final = "didn't match pod affinity rules"
-"""In a scheduler's message: nodes that a required affinity to other pods excludes."""
 MAX_FINDINGS: Final = 20
 """The largest number of different findings about pods; further ones are left out."""
 
@@ -116,7 +115,7 @@ def _with_second_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
 
 
 def _without_claim(evidence: Evidence, pod: Live) -> PodFinding | None:
-    if node_of(pod) or not any(True for _ in evidence.warnings_of(pod, CLAIM_FAILED)):
+    if node_of(pod) or not evidence.lacks_claim(pod):
         return None
     observation, template = f"Pending, event {CLAIM_FAILED}", f"ResourceClaimTemplate {evidence.template_name}"
     if evidence.template is None:
@@ -146,7 +145,7 @@ def _gated(evidence: Evidence, pod: Live) -> PodFinding | None:
 
 def _without_room_in_clique(evidence: Evidence, pod: Live) -> PodFinding | None:
     """N31: the pod must be in the NVLink clique of the other pods of its domain, and that has no free node."""
-    if node_of(pod) or not required_in_clique(pod) or not any(AFFINITY in message for message in evidence.unscheduled(pod)):
+    if node_of(pod) or not required_in_clique(pod) or Obstacle.AFFINITY not in evidence.obstacles(pod):
         return None
     cliques = {node: clique for node, clique in evidence.nvlink_cliques.items() if node in evidence.eligible_nodes}
     if not cliques:
@@ -163,7 +162,7 @@ def _without_room_in_clique(evidence: Evidence, pod: Live) -> PodFinding | None:
 
 
 def _without_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
-    if node_of(pod) or not any("cannot allocate all claims" in message for message in evidence.unscheduled(pod)):
+    if node_of(pod) or Obstacle.CLAIMS not in evidence.obstacles(pod):
         return None
     observation = "Pending, cannot allocate all claims"
     if not evidence.eligible_nodes and not evidence.allocations:
@@ -193,8 +192,7 @@ def _channel_users(evidence: Evidence) -> Iterator[str]:
 
 
 def _bound_to_previous_domain(evidence: Evidence, pod: Live) -> PodFinding | None:
-    messages = evidence.warnings_of(pod, PREPARE_FAILED)
-    if phase_of(pod) != "Pending" or not any("namespace is different" in message or "not found" in message for message in messages):
+    if phase_of(pod) != "Pending" or PrepareFailure.OTHER_DOMAIN not in evidence.prepare_failures(pod):
         return None
     return PodFinding(
         f"ContainerCreating, event {PREPARE_FAILED}",
@@ -206,14 +204,14 @@ def _bound_to_previous_domain(evidence: Evidence, pod: Live) -> PodFinding | Non
 def _not_prepared(evidence: Evidence, pod: Live) -> PodFinding | None:
     """The most frequent failures of the driver: the event does not name the cause, but the node's label and the daemon on it show it."""
     node = node_of(pod)
-    messages = list(evidence.warnings_of(pod, PREPARE_FAILED))
-    if not node or phase_of(pod) != "Pending" or not messages:
+    failures = evidence.prepare_failures(pod)
+    if not node or phase_of(pod) != "Pending" or not failures:
         return None
     if evidence.is_host_managed:
         cause = f"the hosts manage IMEX, and that of node {node} is not ready: the claim is tried again until it is"
         advice = f"on {node}: systemctl status nvidia-imex, which must run and have the command socket of imex.hostSocketPath"
         return PodFinding(f"ContainerCreating on {node}, event {PREPARE_FAILED}", cause, advice)
-    if not any("skipped" in message or "left out" in message for message in messages):
+    if PrepareFailure.NO_RESULT not in failures:
         return None
     observation, label = f"ContainerCreating on {node}, NodePrepareResources returned no result", evidence.node_labels.get(node, "")
     if evidence.is_terminating:

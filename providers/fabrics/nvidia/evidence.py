@@ -18,6 +18,7 @@ from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.domain_facts import is_ready_without_nodes, joined_nodes, template_name
 from providers.fabrics.nvidia.driver import CONTROLLERS, PLUGINS, ImexMode, controllers, imex_mode, in_namespace, plugins, tracks_cliques
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, COMPUTE_DOMAIN_CLIQUE, DOMAIN_LABEL, DRIVER, NAMED, NVLINK_CLIQUE_LABEL
+from providers.fabrics.nvidia.pod_messages import Obstacle, PrepareFailure, obstacles, prepare_failures
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping, mappings
 from resources.domains.release import has_ended, users_of_claim, uses_template
@@ -231,17 +232,29 @@ class Evidence:
                 events.setdefault((str(about.get("name")), str(about.get("uid") or "")), []).append(event)
         return {pod: tuple(listed) for pod, listed in events.items()}
 
-    def warnings_of(self, pod: Live, reason: str) -> Iterator[str]:
+    def _warnings_of(self, pod: Live, reason: str) -> Iterator[str]:
         """The messages of the warning events with this reason about a pod. An event without a uid is matched by the pod's name."""
         for key in dict.fromkeys(((pod.id.name, pod.uid), (pod.id.name, ""))):
             yield from (message for event_reason, message in self.warnings.get(key, ()) if event_reason == reason)
 
-    def unscheduled(self, pod: Live) -> Iterator[str]:
+    def lacks_claim(self, pod: Live) -> bool:
+        """Whether no claim could be created for a pod."""
+        return any(True for _ in self._warnings_of(pod, CLAIM_FAILED))
+
+    def prepare_failures(self, pod: Live) -> frozenset[PrepareFailure]:
+        """Why the kubelet could not prepare the claims of a pod; empty if it said nothing of that."""
+        return prepare_failures(self._warnings_of(pod, PREPARE_FAILED))
+
+    def obstacles(self, pod: Live) -> frozenset[Obstacle]:
+        """Why a pod has no node, as far as the scheduler said it and that is known."""
+        return obstacles(self._unscheduled(pod))
+
+    def _unscheduled(self, pod: Live) -> Iterator[str]:
         """The scheduler's messages about why a pod has no node."""
         condition = conditions.find(mappings(get(pod.body, ("status", "conditions"), ())), "PodScheduled")
         if condition is not None and condition.get("status") != "True":
             yield str(condition.get("message") or "")
-        yield from self.warnings_of(pod, SCHEDULING_FAILED)
+        yield from self._warnings_of(pod, SCHEDULING_FAILED)
 
     @cached_property
     def node_labels(self) -> Mapping[str, str]:
