@@ -75,8 +75,8 @@ def remark_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     for root in report.roots:
         blocked = (*root.blocked, *blocked_later(root, report.forecast))
         if blocked or any(not isinstance(step.operation, WriteStatus) for step in root.steps):
-            said = [*note_lines(root, verbose=verbose), *wait_lines(root.root, blocked, verbose, "blocked", "blocked")]
-            lines += [Line(f"{name_of(root.root, with_kind=True)}:", "head"), *said] if said else ()
+            remarks = [*note_lines(root, verbose=verbose), *wait_lines(root.root, blocked, verbose, "blocked", "blocked")]
+            lines += [Line(f"{name_of(root.root, with_kind=True)}:", "head"), *remarks] if remarks else ()
     yield from incomplete_lines(report)
     yield from lines if verbose else cut(lines, ROWS)
     if report.forecast is not None:

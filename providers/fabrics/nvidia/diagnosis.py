@@ -27,7 +27,7 @@ from providers.fabrics.nvidia.evidence import (
     user_of,
 )
 from providers.fabrics.nvidia.names import DOMAIN_LABEL, MAX_NODES, NVLINK_CLIQUE_LABEL
-from providers.fabrics.nvidia.pod_messages import Obstacle, PrepareFailure
+from providers.fabrics.nvidia.pod_messages import PrepareFailure, SchedulingFailure
 from resources.base import kinds, labels
 from resources.domains.cut_off import remedy
 from resources.ports.checks import Diagnosis
@@ -145,7 +145,7 @@ def _gated(evidence: Evidence, pod: Live) -> PodFinding | None:
 
 def _without_room_in_clique(evidence: Evidence, pod: Live) -> PodFinding | None:
     """N31: the pod must be in the NVLink clique of the other pods of its domain, and that has no free node."""
-    if node_of(pod) or not required_in_clique(pod) or Obstacle.AFFINITY not in evidence.obstacles(pod):
+    if node_of(pod) or not required_in_clique(pod) or SchedulingFailure.AFFINITY not in evidence.scheduling_failures(pod):
         return None
     cliques = {node: clique for node, clique in evidence.nvlink_cliques.items() if node in evidence.eligible_nodes}
     if not cliques:
@@ -162,7 +162,7 @@ def _without_room_in_clique(evidence: Evidence, pod: Live) -> PodFinding | None:
 
 
 def _without_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
-    if node_of(pod) or Obstacle.CLAIMS not in evidence.obstacles(pod):
+    if node_of(pod) or SchedulingFailure.CLAIMS not in evidence.scheduling_failures(pod):
         return None
     observation = "Pending, cannot allocate all claims"
     if not evidence.eligible_nodes and not evidence.allocations:

@@ -18,7 +18,7 @@ from providers.fabrics.nvidia import channels
 from providers.fabrics.nvidia.domain_facts import is_ready_without_nodes, joined_nodes, template_name
 from providers.fabrics.nvidia.driver import CONTROLLERS, PLUGINS, ImexMode, controllers, imex_mode, in_namespace, plugins, tracks_cliques
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, COMPUTE_DOMAIN_CLIQUE, DOMAIN_LABEL, DRIVER, NAMED, NVLINK_CLIQUE_LABEL
-from providers.fabrics.nvidia.pod_messages import Obstacle, PrepareFailure, obstacles, prepare_failures
+from providers.fabrics.nvidia.pod_messages import PrepareFailure, SchedulingFailure, prepare_failures, scheduling_failures
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping, mappings
 from resources.domains.release import has_ended, users_of_claim, uses_template
@@ -245,9 +245,9 @@ class Evidence:
         """Why the kubelet could not prepare the claims of a pod; empty if it said nothing of that."""
         return prepare_failures(self._warnings_of(pod, PREPARE_FAILED))
 
-    def obstacles(self, pod: Live) -> frozenset[Obstacle]:
+    def scheduling_failures(self, pod: Live) -> frozenset[SchedulingFailure]:
         """Why a pod has no node, as far as the scheduler said it and that is known."""
-        return obstacles(self._unscheduled(pod))
+        return scheduling_failures(self._unscheduled(pod))
 
     def _unscheduled(self, pod: Live) -> Iterator[str]:
         """The scheduler's messages about why a pod has no node."""

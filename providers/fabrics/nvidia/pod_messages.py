@@ -5,7 +5,7 @@ from enum import Enum, auto
 from typing import Final
 
 
-class Obstacle(Enum):
+class SchedulingFailure(Enum):
     """Why the scheduler finds no node for a pod."""
 
     AFFINITY = auto()
@@ -24,11 +24,11 @@ class PrepareFailure(Enum):
     UNKNOWN = auto()
 
 
-OBSTACLES: Final[Mapping[str, Obstacle]] = {
-    "didn't match pod affinity rules": Obstacle.AFFINITY,
-    "cannot allocate all claims": Obstacle.CLAIMS,
+SCHEDULING: Final[Mapping[str, SchedulingFailure]] = {
+    "didn't match pod affinity rules": SchedulingFailure.AFFINITY,
+    "cannot allocate all claims": SchedulingFailure.CLAIMS,
 }
-FAILURES: Final[Mapping[str, PrepareFailure]] = {
+PREPARING: Final[Mapping[str, PrepareFailure]] = {
     "namespace is different": PrepareFailure.OTHER_DOMAIN,
     "not found": PrepareFailure.OTHER_DOMAIN,
     "skipped": PrepareFailure.NO_RESULT,
@@ -36,9 +36,9 @@ FAILURES: Final[Mapping[str, PrepareFailure]] = {
 }
 
 
-def obstacles(messages: Iterable[str]) -> frozenset[Obstacle]:
-    """The obstacles that messages of the scheduler name, as far as they are known."""
-    return frozenset(obstacle for message in messages for words, obstacle in OBSTACLES.items() if words in message)
+def scheduling_failures(messages: Iterable[str]) -> frozenset[SchedulingFailure]:
+    """The failures that messages of the scheduler name, as far as they are known."""
+    return frozenset(failure for message in messages for words, failure in SCHEDULING.items() if words in message)
 
 
 def prepare_failures(messages: Iterable[str]) -> frozenset[PrepareFailure]:
@@ -47,4 +47,4 @@ def prepare_failures(messages: Iterable[str]) -> frozenset[PrepareFailure]:
 
 
 def _failures_in(message: str) -> frozenset[PrepareFailure]:
-    return frozenset(failure for words, failure in FAILURES.items() if words in message) or frozenset({PrepareFailure.UNKNOWN})
+    return frozenset(failure for words, failure in PREPARING.items() if words in message) or frozenset({PrepareFailure.UNKNOWN})
