@@ -152,16 +152,17 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
 def _report_usage_error(error: typer.TyperException, words: Sequence[str]) -> Exit:
     """Write what is wrong with the command line and how to get help; the help itself if there is no command at all."""
     from enginectl.base import terminal
-    from enginectl.base.usage import usage_text
+    from enginectl.base.usage import named_command, usage_text
 
-    context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.stderr.write(f"{error.format_message()}\n")
         return Exit.USAGE
-    message = usage_text(error)
+    context = getattr(error, "ctx", None)
+    path, command = (context.command_path, context.command) if context is not None else named_command(root_command(), words)
+    message = usage_text(error, path, command)
     terminal.error(message)
     _write_error_document(words, [message], Exit.USAGE)
-    terminal.notice(f"try `{context.command_path if context else 'engine'} --help`")
+    terminal.notice(f"try `{path} --help`")
     terminal.notice(meaning(Exit.USAGE))
     return Exit.USAGE
 

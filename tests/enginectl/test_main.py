@@ -17,7 +17,8 @@ from engine.report.text import MARKS
 from engine.version import VERSION
 from enginectl.base.exit_codes import MEANINGS, Exit, worst
 from enginectl.base.runner import run
-from enginectl.main import complete_for_kubectl
+from enginectl.base.usage import COMMANDS
+from enginectl.main import NAMES, complete_for_kubectl
 from tests.enginectl.calling import ROOT, CommandResult, Engine, finished, started
 from tests.waiting import PATIENCE
 
@@ -131,7 +132,18 @@ def test_a_shell_gets_completions(engine: Engine, monkeypatch: pytest.MonkeyPatc
         (["dif"], "engine has no command dif; did you mean diff?"),
         (["diff", "--nope"], "engine diff has no option --nope; did you mean --next or --prune?"),
         (["diff", "-o", "xml"], "--output: xml is not one of text, json, html"),
-        (["diff", "-f"], "-f needs a value"),
+        (["diff", "--file", "x"], "engine diff has no option --file; did you mean --filename?"),
+        (["diff", "-f"], "-f needs a value\ntry `engine diff --help`"),
+        (["sandbox", "up", "--dir"], "--dir needs a value\ntry `engine sandbox up --help`"),
+        (["sync", "--dry-run=server"], "--dry-run takes no value; `engine diff --server-dry-run` lets the API server check"),
+        (["sync", "--wait=false"], "--wait takes no value; the opposite is --no-wait"),
+        (["diff", "web.yaml"], "engine diff does not take web.yaml; name manifests with -f web.yaml"),
+        (["sync", "-f", "a.yml", "b.yml", str(EXAMPLE)], f"name manifests with -f b.yml -f {EXAMPLE}"),
+        (["status", "-w"], "engine status has no option -w; `engine top -w` shows"),
+        (["apply", "-f", "x"], "engine has no command apply; use `engine sync -f FILE`"),
+        (["describe", "pod", "x"], "engine has no command describe; use `engine why KIND/NAME`"),
+        (["scale", "pcs/x", "--replicas=2"], "engine has no command scale; use `kubectl scale`"),
+        (["version"], "engine has no command version; use `engine --version`"),
         (["diff", "extra"], "engine diff does not take extra"),
         (["sync", "--max-deletes", "-1"], "--max-deletes: -1 must be at least 0"),
         (["why"], "engine why needs KIND/NAME"),
@@ -171,6 +183,13 @@ def test_a_command_that_writes_json_does_so_when_it_fails_too(engine: Engine, wo
     assert answer.code == code
     assert (answer.document["kind"], answer.document["exitCode"]) == ("Error", code)
     assert message in answer.document["messages"][0] and message in answer.err
+
+
+def test_every_command_that_is_suggested_exists() -> None:
+    for suggestion in COMMANDS.values():
+        program, *words = suggestion.split()
+        assert program == "kubectl" or words[0] in (*NAMES, "--version", "--help")
+    assert COMMANDS.keys().isdisjoint(NAMES)
 
 
 def test_without_a_command_the_help_is_shown(engine: Engine) -> None:

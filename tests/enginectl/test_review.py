@@ -13,7 +13,7 @@ import yaml
 from enginectl.base.exit_codes import Exit
 from resources.base.kinds import TOPOLOGY_BINDING
 from tests.enginectl.box import Box
-from tests.enginectl.calling import CommandResult, Engine
+from tests.enginectl.calling import ROOT, CommandResult, Engine
 from tests.resources.admission.test_review import review
 from tests.resources.manifests import clique, pcs
 
@@ -91,6 +91,13 @@ def test_a_review_that_cannot_be_read_does_not_keep_the_others_from_their_answer
         "exit 1: failed",
     ]
     assert said.code == Exit.FAILED
+
+
+def test_a_manifest_in_place_of_a_review_is_told_which_command_takes_it(engine: Engine) -> None:
+    said = engine("review", "-f", ROOT / "examples" / "01-first-gang" / "gang.yaml")
+
+    assert said.code == Exit.FAILED
+    assert "not an AdmissionReview with a request, but an object; `engine diff -f FILE` judges manifests" in said.err
 
 
 def test_what_a_name_holds_does_not_reach_the_terminal(engine: Engine, file: Path) -> None:

@@ -1,8 +1,8 @@
 """`engine review`: answers a stream of AdmissionReviews, each as soon as it is read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -23,9 +23,22 @@ from resources.admission.admit import admit
 from resources.admission.consent_rules import listed_access, new_references, with_consent
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Decision, Request
-from resources.admission.review import MAX_BYTES, Decide, MalformedReview, answer, error_answer, json_patch, refusal, request_of, uid_of
+from resources.admission.review import (
+    KIND,
+    MAX_BYTES,
+    Decide,
+    MalformedReview,
+    answer,
+    error_answer,
+    json_patch,
+    refusal,
+    request_of,
+    uid_of,
+)
 from resources.model.gang_scheduling import gang_kinds, on_cluster
 from resources.ports.references import KnownReferences
+
+NO_MANIFESTS: Final = "; `engine diff -f FILE` judges manifests"
 
 
 def review_file(wiring: Wiring, file: Path, against: str, format: OutputFormat) -> Exit:
@@ -86,7 +99,7 @@ def answer_one(document: StreamDocument, place: str, format: OutputFormat, judge
             raise MalformedReview(document.fault)
         request = request_of(document.value)
     except MalformedReview as fault:
-        terminal.error(f"{place}: {fault}")
+        terminal.error(f"{place}: {fault}{NO_MANIFESTS if is_manifest(document.value) else ''}")
         if fault.uid and format is OutputFormat.JSON:
             write(error_answer(fault.uid, f"line {document.line}: {fault}"))
         return Exit.FAILED
@@ -96,6 +109,11 @@ def answer_one(document: StreamDocument, place: str, format: OutputFormat, judge
     else:
         terminal.print_lines(decision_lines(request, decision))
     return Exit.DONE if decision.allowed else Exit.DENIED
+
+
+def is_manifest(document: Any) -> bool:
+    """Whether a document is an object as users write it, and no review."""
+    return isinstance(document, Mapping) and {"apiVersion", "kind"} <= document.keys() and document["kind"] != KIND
 
 
 def write(answer: Any) -> None:
