@@ -34,7 +34,9 @@ BY_REFUSER: Final[Mapping[RefusedBy, TrialOutcome]] = {
 }
 """What refused a trial with 403 -> what that means."""
 BY_CONTENT: Final = frozenset({400, 413, 422})
-"""HTTP statuses with which a server rejects what was sent. Webhooks that name no status reject with 400."""
+"""HTTP statuses with which a server rejects what was sent, whether it is a dry run or not.
+
+Webhooks that name no status reject with 400, policies and webhooks also with 413; that of the server itself is `TooLarge`."""
 
 DEFINITE: Final = frozenset({TrialOutcome.ACCEPTED, TrialOutcome.REFUSED})
 """Outcomes that say something about the object."""

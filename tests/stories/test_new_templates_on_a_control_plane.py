@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from engine.errors import Invalid
 from engine.runtime.sync_report import Ending
 from enginectl.base.exit_codes import Exit
 from enginectl.wiring.configuration import configuration_of
@@ -137,6 +138,23 @@ async def test_a_typo_deletes_no_pod_and_its_correction_goes_on(control_plane: C
         assert (await synced(control_plane, namespace)).ending is Ending.DONE
 
         assert await images(admin, namespace) == {NEW}
+
+
+async def test_what_no_server_can_read_is_refused_with_400_and_deletes_no_pod(control_plane: ControlPlane) -> None:
+    namespace = "unreadable"
+    words = "cannot be handled as a Pod"
+    probe: dict[str, Any] = {"livenessProbe": {"httpGet": {"port": 99_999_999_999}}}
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, namespace)
+        before = await up(control_plane, admin, namespace)
+        body = {**POD, "metadata": {"name": "a"}, "spec": {"containers": [{"name": "main", "image": NEW, **probe}]}}
+        for client in (admin.trying(), admin):
+            with pytest.raises(Invalid, match=words) as caught:
+                await client.create(kinds.POD, namespace, body)
+            assert caught.value.code == 400, "A dry run is answered as the call itself."
+
+        await admin.patch(kinds.PODCLIQUESET, namespace, "web", template(web(namespace, **probe)))
+        await refused(control_plane, admin, namespace, before, words)
 
 
 async def test_one_more_call_is_made_for_each_template_and_none_for_what_is_settled(control_plane: ControlPlane) -> None:

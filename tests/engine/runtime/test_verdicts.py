@@ -33,6 +33,7 @@ ANSWERS: Mapping[str, tuple[ClusterError, TrialOutcome]] = {
     "a webhook that names no status": (answer(400, 'admission webhook "i.example.com" denied the request without explanation'), REFUSED),
     "a policy": (answer(422, "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"), REFUSED),
     "a policy that says it is too large": (answer(413, "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' denied request"), REFUSED),
+    "too large": (answer(413, "Request entity too large: limit is 3145728"), IMPOSSIBLE),
     "a field": (answer(422, 'Pod "a" is invalid: spec.containers[0].image: Required value'), REFUSED),
     "a type": (answer(400, 'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal string into Go'), REFUSED),
     "what a quota requires": (answer(403, 'pods "a" is forbidden: failed quota: q: must specify limits.cpu for: main'), REFUSED),
