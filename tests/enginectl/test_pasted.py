@@ -110,7 +110,7 @@ def pasted(script: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
         (tools / "kubectl").symlink_to(KUBECTL)
     variables = {**environment(), "PATH": f"{tools}:/usr/bin:/bin", "HOME": str(tmp_path)}
     sandbox = tmp_path / "sandbox"
-    script = f"set -e\n{REPLACED}{script.replace('/tmp/sandbox', str(sandbox))}"
+    script = f"set -e\n{REPLACED}{re.sub(r'/tmp/(sandbox(-[0-9]+)?|tutorial)', str(sandbox), script)}"
     try:
         return subprocess.run(["bash", "-c", script], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=SECONDS)
     finally:

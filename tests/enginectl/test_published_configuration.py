@@ -145,9 +145,10 @@ def test_a_sync_beside_a_running_engine_plans_as_it_does_and_says_who_leads(link
 
 def test_with_a_configuration_of_its_own_a_sync_takes_the_lease_of_the_installation(linked: Box, engine: Engine, tmp_path: Path) -> None:
     file = config_file(tmp_path, {"leaderElection": {"resourceNamespace": ""}})
-    synced = engine("sync", "-f", FIRST, "--config", file)
+    shown, synced = engine("diff", "-f", FIRST, "--config", file), engine("sync", "-f", FIRST, "--config", file)
 
-    assert synced.code == Exit.DONE
+    assert (shown.code, synced.code) == (Exit.DONE, Exit.DONE)
+    assert "has other values of network.autoMNNVLEnabled: it plans otherwise, and its webhooks judge by them" in shown.err
     assert [each["metadata"]["namespace"] for each in linked.all(LEASE)] == ["kube-system"]
     assert "has other values of network.autoMNNVLEnabled" in synced.err
 

@@ -134,8 +134,6 @@ async def known_configuration(wiring: Wiring, client: Client, *, writes: bool) -
     unusable; for a command that writes also if it may not be read, is incomplete, or names other Leases than `--config`, and if Grove's
     operator runs; and the cluster's other errors.
     """
-    if wiring.options.config is not None and not writes:
-        return KnownConfiguration(wiring, source_of_options(wiring))
     known = with_published(wiring, await read_published(client), writes=writes)
     if not writes:
         return known
@@ -149,7 +147,7 @@ async def known_configuration(wiring: Wiring, client: Client, *, writes: bool) -
 def with_published(wiring: Wiring, read: PublishedConfiguration, *, writes: bool) -> KnownConfiguration:
     """The configuration of a command, given what the installation publishes. Raises `MissingRequirement`, see `known_configuration`."""
     if wiring.options.config is not None:
-        return _of_file(wiring, read)
+        return _of_file(wiring, read) if writes else _read_with_file(wiring, read)
     if read.state is PublicationState.UNUSABLE:
         raise MissingRequirement("\n".join((*fault_lines(read), f"repair it ({INSTALL}), or {OTHERWISE}")))
     if read.state is PublicationState.FORBIDDEN:
@@ -193,6 +191,21 @@ def _version_notes(publication: InstallationRecord) -> Iterator[str]:
         yield f"the version of the installation is {other}, that of this command {VERSION}: it may plan otherwise than is shown here"
 
 
+def _read_with_file(wiring: Wiring, read: PublishedConfiguration) -> KnownConfiguration:
+    """The wiring of a command that only reads, with a configuration file: a note says where what is installed plans otherwise."""
+    notes = tuple(_other_values(wiring, read)) if read.state is PublicationState.FOUND else ()
+    return KnownConfiguration(wiring, source_of_options(wiring), notes)
+
+
+def _other_values(wiring: Wiring, read: PublishedConfiguration) -> Iterator[str]:
+    """A note if the installation has other values of fields that plans depend on."""
+    ourselves = published(wiring.settings, wiring.configuration.waiter_image, "")
+    different = [field for field in differences(ourselves, read.publication) if not field.startswith("leaderElection.")]
+    if different:
+        whose = f"the {installation_called(read.publication)}"
+        yield f"{whose} has other values of {', '.join(different)}: it plans otherwise, and its webhooks judge by them"
+
+
 def _of_file(wiring: Wiring, read: PublishedConfiguration) -> KnownConfiguration:
     """The wiring of a command that writes with a configuration file, and holds the Leases of the installation if there is one."""
     source = source_of_options(wiring)
@@ -211,11 +224,8 @@ def _of_file(wiring: Wiring, read: PublishedConfiguration) -> KnownConfiguration
             f"{source} has {lease_called(ours)}, and {other}: two programs would write at the same time; leave leaderElection out of the "
             f"file, or move the installation ({INSTALL}); if it is gone: kubectl -n {NAMESPACE} delete configmap {NAME}"
         )
-    ourselves = published(wiring.settings, wiring.configuration.waiter_image, "")
-    different = ", ".join(field for field in differences(ourselves, read.publication) if not field.startswith("leaderElection."))
-    notes = (*([f"the {installation_called(read.publication)} has other values of {different}"] if different else []),)
-    known = replace(wiring, settings=settings)
-    return KnownConfiguration(known, source, (*notes, *_version_notes(read.publication)), installed, read.publication.namespace)
+    known, notes = replace(wiring, settings=settings), (*_other_values(wiring, read), *_version_notes(read.publication))
+    return KnownConfiguration(known, source, notes, installed, read.publication.namespace)
 
 
 def with_leases_of(settings: Settings, installed: LeaderElection | None) -> Settings:
