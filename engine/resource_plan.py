@@ -141,9 +141,8 @@ def _update(resource: Want, live: Live, context: PartContext) -> Sequence[Operat
             why = LABELS_RESTORED if live.id in context.mislabelled else resource.why
             return (_patch(resource, live, difference, why, context),)
     if resource.status is not None:
-        status_difference = compare_status(resource.status, body.get("status") or {})
-        if status_difference.changes:
-            return (_status(resource, live, status_difference),)
+        write = status_write(live, resource.status, resource.status_why, urgent=resource.urgent, provisional=resource.provisional)
+        return (write,) if write is not None else ()
     return ()
 
 
@@ -228,17 +227,21 @@ def _own_reason(resource: Want, change: Change) -> Reason:
     return next(reasons, Reason.TEMPLATE_CHANGED)
 
 
-def _status(resource: Want, live: Live, difference: Difference) -> Operation:
+def status_write(live: Live, status: Body, why: str, *, urgent: bool = False, provisional: bool = False) -> WriteStatus | None:
+    """The write after which the status of an object has these fields; None if it has them already. The others: see `WriteStatus`."""
+    difference = compare_status(status, live.body.get("status") or {})
+    if not difference.changes:
+        return None
     return WriteStatus(
-        resource.id,
-        resource.status_why,
+        live.id,
+        why,
         Cause.STATUS,
         patch=difference.patch,
         changes=difference.changes,
         expect=Expect(live.uid, live.revision),
         controller=live.controller,
-        urgent=resource.urgent,
-        provisional=resource.provisional,
+        urgent=urgent,
+        provisional=provisional,
         reason=Reason.STATUS_CHANGED,
     )
 

@@ -7,13 +7,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.conditions import APPLIED, READY, applied, completed_generation, find
-from engine.diff import compare_status
 from engine.health import TYPES, Obstacle, Readiness, health, with_health
 from engine.observed import Live, Observed, World, by_root
-from engine.operation import Cause, Expect, WriteStatus
+from engine.operation import WriteStatus
 from engine.plan import Plan
-from engine.reason import Reason
 from engine.resource import Body
+from engine.resource_plan import status_write
 
 DENIED: Final = "PlanDenied"
 """The reason of a root whose plan a guard refuses."""
@@ -54,16 +53,5 @@ def obstructed(
     completed = completed_generation(root.body)
     if completed is not None and READY in types and find(status["conditions"], APPLIED) is None:
         status["conditions"] = [*status["conditions"], applied(completed)]
-    difference = compare_status(with_health(status, health(readiness, (), (), root, now), root), old)
-    if not difference.changes:
-        return None
-    return WriteStatus(
-        root.id,
-        f"its plan is not carried out: {obstacle.reason}",
-        Cause.STATUS,
-        patch=difference.patch,
-        changes=difference.changes,
-        expect=Expect(root.uid, root.revision),
-        controller=root.controller,
-        reason=Reason.STATUS_CHANGED,
-    )
+    healthy = with_health(status, health(readiness, (), (), root, now), root)
+    return status_write(root, healthy, f"its plan is not carried out: {obstacle.reason}")
