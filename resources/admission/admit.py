@@ -142,7 +142,8 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
         )
     issues = (*issues, *_size_issues(request, new.body, configuration, references))
     if old and not issues:
-        issues = tuple(update_rules.issues(old.template, new.template, references, topology=configuration.topology))
+        scheduler = configuration.default_scheduler
+        issues = tuple(update_rules.issues(old.template, new.template, references, topology=configuration.topology, scheduler=scheduler))
     from_domains = (*annotation_rules.domain_warnings(new.specified, new.written, configuration),)
     from_removal = (*annotation_rules.removal_warnings(new.written),)
     of_numbers = create_rules.zero_warnings(request.body)

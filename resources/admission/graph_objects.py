@@ -129,7 +129,8 @@ def is_replaced(old: InferenceGraph, new: InferenceGraph, configuration: Configu
     if stored.parsed is None or desired.parsed is None:
         return False
     update_memo(after).remember(STORED, stored)  # The set in the cluster usually has this version.
-    return any(update_rules.issues(stored.template, desired.template, NoReferences(), topology=False))
+    scheduler = configuration.default_scheduler
+    return any(update_rules.issues(stored.template, desired.template, NoReferences(), topology=False, scheduler=scheduler))
 
 
 def refused_pods(graph: InferenceGraph, configuration: Configuration) -> tuple[Issue, ...]:

@@ -78,14 +78,9 @@ OF_CLIQUES: Final = (
         kept=True,
     ),
     Immutable(("spec", "startsAfter"), lambda clique: clique.spec.starts_after, "{item}.spec.?startsAfter.orValue({default})", "[]"),
-    Immutable(
-        ("spec", "podSpec", "schedulerName"),
-        lambda clique: clique.spec.pod_spec.get("schedulerName") or "",
-        "{item}.spec.podSpec.?schedulerName.orValue({default})",
-        "''",
-    ),
     Immutable(("resourceSharing",), lambda clique: clique.resource_sharing, "{item}.?resourceSharing.orValue({default})", "[]"),
 )
+NAMED: Final = "{item}.spec.podSpec.?schedulerName.orValue('')"
 OF_GROUPS: Final = (
     Immutable(("cliqueNames",), lambda group: group.clique_names, "{item}.cliqueNames", ""),
     Immutable(("minAvailable",), lambda group: group.min_available, "{item}.minAvailable", ""),
@@ -114,9 +109,16 @@ OF_TEMPLATE: Final = (
 )
 
 
-def issues(old: SetTemplate, new: SetTemplate, references: References, *, topology: bool) -> Iterator[Issue]:
-    """The forbidden changes from `old` to `new`. Cliques and groups are matched by name."""
-    yield from _cliques(old, new)
+def _of_cliques(scheduler: str) -> tuple[Immutable, ...]:
+    """What cliques keep. `scheduler`: that of pods that name none."""
+    named = f"({NAMED} == '' ? {{default}} : {NAMED})"
+    path = ("spec", "podSpec", "schedulerName")
+    return *OF_CLIQUES, Immutable(path, lambda clique: clique.spec.pod_spec.get("schedulerName") or scheduler, named, text(scheduler))
+
+
+def issues(old: SetTemplate, new: SetTemplate, references: References, *, topology: bool, scheduler: str) -> Iterator[Issue]:
+    """The forbidden changes from `old` to `new`. Cliques and groups are matched by name. `scheduler`: that of pods that name none."""
+    yield from _cliques(old, new, scheduler)
     yield from _groups(old.pod_clique_scaling_groups, new.pod_clique_scaling_groups)
     yield from _immutable(OF_TEMPLATE, TEMPLATE, old, new)
     yield from _topology(old, new, references, enabled=topology)
@@ -174,7 +176,8 @@ def _immutable(fields: Iterable[Immutable], path: Path, old: Any, new: Any) -> I
     return (issue for field in fields for issue in field.issues(path, old, new))
 
 
-def _cliques(old: SetTemplate, new: SetTemplate) -> Iterator[Issue]:
+def _cliques(old: SetTemplate, new: SetTemplate, scheduler: str) -> Iterator[Issue]:
+    kept = _of_cliques(scheduler)
     if len(old.cliques) != len(new.cliques):
         yield Issue(CLIQUES, ErrorType.FORBIDDEN, COMPOSITION)
     before = {clique.name: (index, clique) for index, clique in enumerate(old.cliques)}
@@ -186,7 +189,7 @@ def _cliques(old: SetTemplate, new: SetTemplate) -> Iterator[Issue]:
         old_number, old_clique = before[clique.name]
         if new.clique_startup_type != ANY_ORDER and old_number != number:
             yield _order_issue(path, clique.name, number, old.cliques)
-        yield from _immutable(OF_CLIQUES, path, old_clique, clique)
+        yield from _immutable(kept, path, old_clique, clique)
 
 
 def _order_issue(path: Path, name: str, number: int, before: Sequence[CliqueTemplate]) -> Issue:
@@ -255,18 +258,18 @@ def _domains(holder: Holder) -> str:
     return " ".join(f'{side}="{sides[side][1] if side in sides else ""}"' for side in ("required", "preferred"))
 
 
-def policy_rules() -> Iterator[PolicyRule]:
-    """The same as CEL, without what `topology_rules` says of the new version."""
-    return map(on_update, _policy_rules())
+def policy_rules(scheduler: str) -> Iterator[PolicyRule]:
+    """The same as CEL, without what `topology_rules` says of the new version. `scheduler`: that of pods that name none."""
+    return map(on_update, _policy_rules(scheduler))
 
 
-def _policy_rules() -> Iterator[PolicyRule]:
+def _policy_rules(scheduler: str) -> Iterator[PolicyRule]:
     yield rule("variables.cliques.size() != variables.oldCliques.size()", "spec.template.cliques", COMPOSITION)
     yield for_each_clique("!(c.name in variables.oldNames)", "name", general(NEW_CLIQUE))
     is_ordered = f"variables.template.?cliqueStartupType.orValue({text(ANY_ORDER)}) != {text(ANY_ORDER)}"
     is_moved = "c.name in variables.oldNames && variables.oldNames.indexOf(c.name) != variables.names.indexOf(c.name)"
     yield for_each_clique(f"{is_ordered} && {is_moved}", "name", general(ORDER))
-    for field in OF_CLIQUES:
+    for field in _of_cliques(scheduler):
         yield for_each_clique(_of_stored("c", field.is_changed("o", "c")), field.field, IMMUTABLE)
     yield rule("variables.groups.size() != variables.oldGroups.size()", "spec.template.podCliqueScalingGroups", GROUP_COMPOSITION)
     yield for_each_group("!variables.oldGroups.exists(o, o.name == g.name)", "name", general(NEW_GROUP))

@@ -225,8 +225,9 @@ def _unscheduled_gangs(given: SetInput) -> tuple[Condition, ...]:
 def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: UpdateGate) -> Desired:
     observed = given.observed
     copied = given.template.sharing.copied
-    facts = (observed.root, observed.proposal, observed.proposer, given.admitted, summary.status, copied)
-    root = given.memo.recall(ROOT, facts, lambda: part(ROOT, [root_resource(observed, given.admitted, summary.status, copied)]))
+    scheduler = given.configuration.default_scheduler
+    facts = (observed.root, observed.proposal, observed.proposer, given.admitted, scheduler, summary.status, copied)
+    root = given.memo.recall(ROOT, facts, lambda: part(ROOT, [root_resource(observed, given.admitted, scheduler, summary.status, copied)]))
     parts = (*(replica.part for replica in summary.replicas), *(removal.part for removal in state.excess))
     return Desired(
         _graph(given, (root, state.shared.part, *parts), summary.computed),

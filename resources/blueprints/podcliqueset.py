@@ -26,7 +26,7 @@ from resources.domains.release import used_orphans
 from resources.model.domain import policy_of
 from resources.model.epochs import epoch_objection, left_alone
 from resources.model.gang_scheduling import on_cluster
-from resources.model.template import Template, read, referenced_ids
+from resources.model.template import Template, in_other_spellings, read, referenced_ids, with_hashes
 from resources.model.view import ROOT, SET, part_key
 from resources.ports.configuration import Configuration
 from resources.ports.references import template_references
@@ -183,4 +183,24 @@ def _template(observed: Observed, admitted: AdmittedSet, configuration: Configur
         return read(root.id, identity, body["metadata"], body["spec"], references, configuration, hashes, is_edited=is_edited)
 
     is_edited = bool(admitted.faults)
-    return memo.recall("template", (fingerprint, root.uid, configuration, references, is_edited), make)
+    template = memo.recall("template", (fingerprint, root.uid, configuration, references, is_edited), make)
+    if get(root.body, ("status", "currentGenerationHash"), template.hash) == template.hash:
+        return template
+    facts = (template, configuration.default_scheduler)
+    others = memo.recall("other spellings", facts, lambda: in_other_spellings(template, body["spec"], configuration.default_scheduler))
+    hashes = _hashes_in_use(observed, template, others)
+    return memo.recall("template in use", (template, hashes), lambda: with_hashes(template, dict(hashes))) if hashes else template
+
+
+def _hashes_in_use(observed: Observed, template: Template, others: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The cliques whose objects have the hash of the other spelling of their scheduler, which is no update: each with that hash."""
+    in_use: dict[str, set[str]] = {}
+    for slice in observed.slices.values() if others else ():
+        for live in slice.of(kinds.PODCLIQUE.name):
+            in_use.setdefault(live.labels.get(labels.TEMPLATE_HASH, ""), set()).add(live.id.name)
+
+    def has(clique: str, hash: str) -> bool:
+        return any(name.endswith(f"-{clique}") for name in in_use.get(hash, ()))
+
+    own = {clique.name: clique.hash for clique in template.cliques}
+    return tuple((name, hash) for name, hash in others.items() if has(name, hash) and not has(name, own[name]))

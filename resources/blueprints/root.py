@@ -41,10 +41,13 @@ PROPOSED = Policy(exact=(("spec",),), partial=KNOWN.partial, finalizers=(labels.
 """The policy of a set that a manifest proposes: its spec replaces the stored one."""
 
 
-def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None, given: frozenset[str] = frozenset()) -> Want:
+def root_resource(
+    observed: Observed, admitted: AdmittedSet, scheduler: str, status: Body | None, given: frozenset[str] = frozenset()
+) -> Want:
     """The desired PodCliqueSet: as a manifest proposes it, as it is stored, or with defaults and finalizer if it is new.
 
-    `given`: the digests of the claim specs that it may have from other namespaces, which are recorded.
+    `scheduler`: that of pods that name none. `given`: the digests of the claim specs that it may have from other namespaces, which are
+    recorded.
     """
     root, recorded = observed.root, _recorded(observed.root, given)
     metadata = {"name": root.id.name, "namespace": root.id.namespace}
@@ -53,7 +56,7 @@ def root_resource(observed: Observed, admitted: AdmittedSet, status: Body | None
         proposed = admitted.body["metadata"] if admitted.is_new else observed.proposal.get("metadata") or {}
         keys = _with_keys({key: proposed[key] for key in ("labels", "annotations") if proposed.get(key)}, recorded)
         finalizers = {} if root.uid else {"finalizers": [labels.SET_FINALIZER]}
-        spec = _respelled(admitted.body["spec"], mapping(root.body.get("spec")))
+        spec = _respelled(admitted.body["spec"], mapping(root.body.get("spec")), scheduler)
         body = {**frame, "metadata": {**metadata, **keys, **finalizers}, "spec": spec}
         policy = replace(PROPOSED, withdrawn=withdrawn.paths(root.body, observed.proposal)) if root.uid else PROPOSED
         if observed.proposer is not None:
@@ -87,16 +90,18 @@ def _with_keys(metadata: Mapping[str, Any], annotations: Mapping[str, str]) -> M
     return {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}} if annotations else metadata
 
 
-def _respelled(spec: Body, stored: Body) -> Body:
+def _respelled(spec: Body, stored: Body, scheduler: str) -> Body:
     """The proposed spec of a set with the pod specs in the spelling of the stored ones, wherever both mean the same."""
     known = {clique.get("name"): get(clique, POD_SPEC) for clique in cliques_of({"spec": stored})}
     template = spec["template"]
-    cliques = [_respelled_clique(clique, known[clique["name"]]) if clique["name"] in known else clique for clique in template["cliques"]]
+    cliques = [
+        _respelled_clique(clique, known[clique["name"]], scheduler) if clique["name"] in known else clique for clique in template["cliques"]
+    ]
     return {**spec, "template": {**template, "cliques": cliques}}
 
 
-def _respelled_clique(clique: Body, stored: Any) -> Body:
-    return {**clique, "spec": {**clique["spec"], "podSpec": respelled(clique["spec"]["podSpec"], stored)}}
+def _respelled_clique(clique: Body, stored: Any, scheduler: str) -> Body:
+    return {**clique, "spec": {**clique["spec"], "podSpec": respelled(clique["spec"]["podSpec"], stored, scheduler=scheduler)}}
 
 
 def _part_of(proposer: Live) -> str:

@@ -135,7 +135,10 @@ def _spec(view: View, clique: CliqueView) -> dict[str, Any]:
 def _spelled_pod_spec(view: View, clique: CliqueView) -> dict[str, Any]:
     """The pod spec of a clique in the spelling of the live one: another spelling of the same pods is no change."""
     desired = pod_spec_of(view, clique)
-    return spelled_as(clique.live.body["spec"].get("podSpec"), desired) if clique.live is not None else desired
+    if clique.live is None:
+        return desired
+    spelled: dict[str, Any] = spelled_as(clique.live.body["spec"].get("podSpec"), desired, view.configuration.default_scheduler)
+    return spelled
 
 
 def pod_spec_of(view: View, clique: CliqueView) -> dict[str, Any]:

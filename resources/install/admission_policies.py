@@ -62,7 +62,7 @@ def set_rules(configuration: Configuration) -> Iterator[PolicyRule]:
     yield from topology_rules.policy_rules(configuration)
     yield from annotation_rules.policy_rules()
     yield from size_rules.policy_rules(configuration.limits.of_set)
-    yield from update_rules.policy_rules()
+    yield from update_rules.policy_rules(configuration.default_scheduler)
 
 
 def unstated_rules(configuration: Configuration, *, mutating: bool) -> tuple[str, ...]:

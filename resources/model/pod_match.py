@@ -41,9 +41,9 @@ def covers_spec(live: Any, pod_spec: Body) -> bool:
     return _includes(canonical_form(mapping(live)), canonical_form(pod_spec))
 
 
-def spelled_as(live: Any, pod_spec: Body) -> Any:
-    """The pod spec in the spelling of that of a live object, wherever both mean the same."""
-    return respelled(pod_spec, live)
+def spelled_as(live: Any, pod_spec: Body, scheduler: str) -> Any:
+    """The pod spec in the spelling of that of a live object, wherever both mean the same. `scheduler`: that of pods that name none."""
+    return respelled(pod_spec, live, scheduler=scheduler)
 
 
 def _includes(live: Any, desired: Any) -> bool:

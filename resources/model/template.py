@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.canonical import digest
 from engine.duration import parse
@@ -186,6 +187,37 @@ def read(
         releases_domains=annotations.get(labels.RELEASE_DOMAINS) == labels.ON_COMPLETION,
         is_edited=is_edited,
         gang_record=gang_record(id, specified, configuration),
+    )
+
+
+def in_other_spellings(template: Template, spec: Body, scheduler: str) -> Mapping[str, str]:
+    """Clique -> its hash where its scheduler is spelled in the other way: `scheduler`, that of pods that name none, or none.
+
+    `spec`: that of the set with this template.
+    """
+    inner, names = spec["template"], {clique.name for clique in template.cliques if clique.scheduler in ("", scheduler)}
+    priority = inner.get("priorityClassName", "")
+    return {
+        entry["name"]: _hash(hashed_content(_in_other_spelling(entry, scheduler), priority))
+        for entry in inner["cliques"]
+        if entry["name"] in names
+    }
+
+
+def _in_other_spelling(entry: Mapping[str, Any], scheduler: str) -> Mapping[str, Any]:
+    pod_spec = entry["spec"]["podSpec"]
+    other = "" if pod_spec.get("schedulerName") else scheduler
+    return {**entry, "spec": {**entry["spec"], "podSpec": {**pod_spec, "schedulerName": other}}}
+
+
+def with_hashes(template: Template, hashes: Mapping[str, str]) -> Template:
+    """The template with other hashes of some cliques."""
+    cliques = {clique.name: replace(clique, hash=hashes.get(clique.name, clique.hash)) for clique in template.cliques}
+    return replace(
+        template,
+        standalone=tuple(cliques[clique.name] for clique in template.standalone),
+        groups=tuple(replace(group, cliques=tuple(cliques[clique.name] for clique in group.cliques)) for group in template.groups),
+        hash=_hash({name: clique.hash for name, clique in cliques.items()}),
     )
 
 

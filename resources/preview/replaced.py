@@ -43,7 +43,7 @@ def _as_patch(create: Create, live: Live) -> Patch | None:
     for path in COMPARED:
         old, new = get(live.body, path), get(create.manifest, path)
         if path == POD_SPEC and old is not None and new is not None:
-            new = spelled_as(old, new)
+            new = spelled_as(old, new, "")
         if not same(old, new):
             changes.append(Change(path, old, new, Cause.INTENT))
     if not changes:

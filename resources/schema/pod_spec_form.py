@@ -25,6 +25,8 @@ UNORDERED: Final = frozenset({"volumes", "imagePullSecrets", "tolerations", "vol
 QUANTITY: Final = "Quantity"
 """The type of amounts."""
 
+KUBERNETES_SCHEDULER: Final = "default-scheduler"
+"""The scheduler of pods that name none to an API server."""
 CONFIGURED: Final = ("PodSpec", "schedulerName")
 """The type and the field of the scheduler: without it, pods of sets have that of the configuration."""
 
@@ -32,25 +34,25 @@ NOTHING_KNOWN: Final[Schema] = {}
 """The schema of a field that no type has."""
 
 
-def canonical_form(value: Any, type_: str = "PodSpec", *, configured: bool = True) -> Any:
+def canonical_form(value: Any, type_: str = "PodSpec", *, scheduler: str = "") -> Any:
     """A copy of a pod spec, or of a part of it of that type, in canonical form. Values of a wrong shape are kept.
 
-    `configured`: a pod without scheduler has that of the configuration, which may be another one than Kubernetes' default.
+    `scheduler`: that of pods that name none, e.g. the default of the configuration; empty if it is not known.
     """
-    return _Form(configured).of(value, {"$ref": type_}, "")
+    return _Form(scheduler).of(value, {"$ref": type_}, "")
 
 
-def respelled(desired: Any, live: Any, type_: str = "PodSpec", *, configured: bool = True) -> Any:
+def respelled(desired: Any, live: Any, type_: str = "PodSpec", *, scheduler: str = "") -> Any:
     """The desired pod spec in the spelling of the live one, wherever both mean the same."""
     if desired == live:
         return desired  # Nearly always, and found out quickly. `True` equals 1 here: whoever compares the result tells them apart.
-    return _Form(configured).respelled(desired, live, {"$ref": type_}, "")
+    return _Form(scheduler).respelled(desired, live, {"$ref": type_}, "")
 
 
 class _Form(Struct, frozen=True):
     """The canonical form. Fields are named as in the types; the entries of a list have the name of their list."""
 
-    configured: bool
+    scheduler: str
 
     def of(self, value: Any, schema: Schema, field: str) -> Any:
         """The canonical form of the value of a field."""
@@ -72,8 +74,8 @@ class _Form(Struct, frozen=True):
 
     def _is_absent(self, type_: str, field: str, value: Any, holder: Mapping[str, Any]) -> bool:
         """Whether a field with this value, in canonical form, means the same as none. `holder` is the object that it is in."""
-        if (type_, field) == CONFIGURED and self.configured:
-            return not value
+        if (type_, field) == CONFIGURED:
+            return not value or bool(value == self.scheduler)
         if (type_, field) == ("PodSpec", "serviceAccount"):  # The old name, which servers keep equal to the new one.
             return bool(value == holder.get("serviceAccountName", ""))
         return is_default(type_, field, value, holder)

@@ -24,6 +24,7 @@ POD: Body = {"containers": [CONTAINER], "volumes": [{"name": "cache", "emptyDir"
 SPELLINGS: dict[str, tuple[Body, Body]] = {
     "zero values of the pod": ({"hostNetwork": False, "priorityClassName": "", "hostname": "", "nodeName": "", "subdomain": ""}, {}),
     "names that are empty": ({"serviceAccountName": "", "schedulerName": "", "imagePullSecrets": [], "tolerations": []}, {}),
+    "the default scheduler": ({"schedulerName": "default-scheduler"}, {}),
     "defaults of the pod": ({"dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "securityContext": {}}, {}),
     "zero values of a container": ({}, {"workingDir": "", "imagePullPolicy": "", "terminationMessagePath": "", "tty": False, "args": []}),
     "defaults of a container": ({}, {"imagePullPolicy": "IfNotPresent", "terminationMessagePolicy": "File", "resources": {"limits": {}}}),
@@ -38,7 +39,6 @@ OTHER_PODS: dict[str, tuple[Body, Body]] = {
     "enableServiceLinks": ({"enableServiceLinks": False}, {}),
     "securityContext": ({"securityContext": {"runAsUser": 0}}, {}),
     "nodeSelector": ({"nodeSelector": {"gpu": ""}}, {}),
-    "schedulerName": ({"schedulerName": "default-scheduler"}, {}),
     "imagePullPolicy": ({}, {"imagePullPolicy": "Always"}),
 }
 
@@ -85,6 +85,27 @@ def changed_fields(result: CommandResult) -> set[str]:
     (root,) = result.document["roots"]
     changes = [change for step in root["operations"] if step["verb"] == "patch" for change in step["changes"]]
     return {change["path"].rpartition(".")[2] for change in changes if "odSpec" in change["path"]}
+
+
+def test_the_scheduler_of_kubernetes_is_another_one_where_the_configuration_has_another_default(engine: Engine, tmp_path: Path) -> None:
+    configuration = tmp_path / "operator.yaml"
+    profiles = [{"name": "default-scheduler"}, {"name": "kai-scheduler"}]
+    configuration.write_text(yaml.safe_dump({"scheduler": {"profiles": profiles, "defaultProfileName": "kai-scheduler"}}))
+    queued = {"labels": {"kai.scheduler/queue": "a"}}
+
+    def named(name: str, pod: Body) -> Path:
+        body = manifest(pod, {})
+        return written(tmp_path, name, {**body, "metadata": {**body["metadata"], **queued}})
+
+    base = named("base", {})
+    changes = {name: named(name, {"schedulerName": name}) for name in ("default-scheduler", "kai-scheduler")}
+
+    shown = {
+        name: changed_fields(engine("diff", "--config", configuration, "--base", base, "-f", change, "-o", "json"))
+        for name, change in changes.items()
+    }
+
+    assert shown == {"default-scheduler": {"schedulerName"}, "kai-scheduler": set()}
 
 
 @pytest.mark.parametrize("field", OTHER_PODS)

@@ -82,7 +82,7 @@ MODULES: Final = (
 )
 """Where Python's rules for sets are."""
 RACKED: Final = test_binding_rules.SETUP
-FROM_STORED: Final = frozenset(rule.message for rule in update_rules.policy_rules())
+FROM_STORED: Final = frozenset(rule.message for rule in update_rules.policy_rules("default-scheduler"))
 FROM_NAMES: Final = frozenset(rule.message for rule in topology_rules.policy_rules(CONFIGURATIONS[-1]))
 """The rules that compare a version with the stored one, and those about names of topologies, which are the last ones."""
 

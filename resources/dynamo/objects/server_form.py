@@ -9,7 +9,7 @@ from engine.observed import Live
 from engine.resource import Body
 from resources.base.fields import mapping
 from resources.dynamo.objects.pod_template import TEMPLATE_HASH
-from resources.schema.pod_spec_form import respelled
+from resources.schema.pod_spec_form import KUBERNETES_SCHEDULER, respelled
 
 
 def server_form(desired: Body, live: Any) -> Body:
@@ -19,7 +19,7 @@ def server_form(desired: Body, live: Any) -> Body:
         return desired
     metadata = mapping(stored.get("metadata"))
     is_same_metadata = same(_without_time(metadata), desired["metadata"])
-    spec = respelled(desired["spec"], mapping(stored.get("spec")), configured=False)
+    spec = respelled(desired["spec"], mapping(stored.get("spec")), scheduler=KUBERNETES_SCHEDULER)
     return {**desired, "metadata": metadata if is_same_metadata else desired["metadata"], "spec": spec}
 
 

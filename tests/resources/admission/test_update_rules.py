@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from resources.ports.configuration import Configuration
+from tests.resources.admission.graphs import KAI
 from tests.resources.admission.requests import (
     GONE,
     RACKS,
@@ -19,6 +21,7 @@ from tests.resources.admission.requests import (
     whole,
 )
 
+SCHEDULERS_OF_TWO = ("default-scheduler", "kai-scheduler")
 T = "spec.template"
 FRONT, LEAD, WORK = (f"{T}.cliques[{number}]" for number in range(3))
 MODEL = f"{T}.podCliqueScalingGroups[0]"
@@ -107,8 +110,8 @@ FIELDS = [
     ),
     pytest.param(
         {f"{T}.cliques.{number}.spec.podSpec.schedulerName": "default-scheduler" for number in range(3)},
-        [f'{path}.spec.podSpec.schedulerName: Invalid value: "default-scheduler": field is immutable' for path in (FRONT, LEAD, WORK)],
-        id="the scheduler",
+        [],
+        id="the scheduler that is the default",
     ),
     pytest.param(
         {f"{T}.cliques.0.resourceSharing": []},
@@ -194,6 +197,19 @@ TOPOLOGIES = [
         id="nobody goes back to what is deprecated",
     ),
 ]
+
+
+@pytest.mark.parametrize("default", SCHEDULERS_OF_TWO)
+@pytest.mark.parametrize("named", SCHEDULERS_OF_TWO)
+def test_the_default_scheduler_may_be_spelled_and_no_other_one(default: str, named: str) -> None:
+    field = f"{T}.cliques.0.spec.podSpec.schedulerName"
+    configuration = Configuration(KAI.schedulers, default)
+    unnamed = put(small(), {"metadata.labels": {"kai.scheduler/queue": "a"}})
+    spelled = put(unnamed, {field: named})
+    refused = [] if named == default else [f'{T}.cliques[0].spec.podSpec.schedulerName: Invalid value: "{named}": field is immutable']
+
+    assert issues_of(updated(unnamed, spelled, configuration)) == refused
+    assert [issue.path[-1] for issue in updated(spelled, unnamed, configuration).issues] == (["schedulerName"] if refused else [])
 
 
 @pytest.mark.parametrize(("changes", "issues"), [*COMPOSITION, *FIELDS, *TOPOLOGIES])

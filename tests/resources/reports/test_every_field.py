@@ -51,7 +51,7 @@ def report_of(before: Spec, after: Spec, old: Mapping[str, Any] | None = None, n
     managed = [{"manager": MANAGER, "operation": "Update", "fieldsV1": owned}]
     existing["metadata"] |= {"uid": "u", "resourceVersion": "7", "managedFields": managed}
     desired = clique(after, new or {})
-    desired["spec"] = {"podSpec": spelled_as(before, after)}
+    desired["spec"] = {"podSpec": spelled_as(before, after, "")}
     root = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": "web", "namespace": "default", "uid": "r"}}
     world = Observed(live(root), {"0": slice_of([live(existing)])})
     resource = Want(CLIQUE, "clique a", body=desired, policy=POLICY)

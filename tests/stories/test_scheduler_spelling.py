@@ -1,0 +1,62 @@
+"""The default scheduler may be spelled or left out: the same pods, whoever edits the set."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from resources.base import kinds, labels
+from tests.builders import clique, group, podcliqueset
+from tests.stories.pods import images, running
+from tests.stories.stage import Stage, stage
+
+pytestmark = pytest.mark.anyio
+
+DEFAULT = {"schedulerName": "default-scheduler"}
+OF_SETS = (kinds.POD, kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG)
+
+
+def fleet(router: Mapping[str, Any], worker: Mapping[str, Any], version: int = 1, sets: int = 2) -> dict[str, Any]:
+    """Sets of a clique that stands alone and one in a group, with these fields in their pods."""
+    cliques = [clique(name, 2, pod_spec={**running(version), **own}) for name, own in (("router", router), ("worker", worker))]
+    return podcliqueset("llm", *cliques, groups=(group("pool", "worker", replicas=2),), replicas=sets)
+
+
+def versions(cluster: Stage) -> dict[str, str]:
+    """The revision of everything that the engine has made."""
+    return {f"{kind.name} {name}": body["metadata"]["resourceVersion"] for kind in OF_SETS for name, body in cluster.there(kind).items()}
+
+
+@pytest.mark.parametrize(("before", "after"), [({}, DEFAULT), (DEFAULT, {}), ({"schedulerName": ""}, DEFAULT)])
+async def test_an_edit_that_only_spells_the_default_scheduler_writes_nothing_below_the_set(before: Any, after: Any) -> None:
+    async with stage() as cluster, cluster.running() as ours:
+        await cluster.apply(fleet(before, before))
+        await cluster.settle()
+        settled = versions(cluster)
+
+        for router, worker in ((after, before), (after, after), (before, after)):
+            await cluster.apply(fleet(router, worker))
+            await cluster.settle()
+
+            assert versions(cluster) == settled
+        assert not ours.refused
+
+
+async def test_pods_that_come_later_are_of_the_same_template_and_a_real_edit_replaces_all() -> None:
+    async with stage() as cluster, cluster.running() as ours:
+        await cluster.apply(fleet({}, {}))
+        await cluster.settle()
+        first = {name: body["metadata"]["uid"] for name, body in cluster.there(kinds.POD).items()}
+        await cluster.apply(fleet(DEFAULT, DEFAULT))
+        await cluster.apply(fleet(DEFAULT, DEFAULT, sets=3))
+        await cluster.settle()
+        pods = cluster.there(kinds.POD)
+
+        assert len(pods) == 18 and first.items() <= {name: body["metadata"]["uid"] for name, body in pods.items()}.items()
+        assert len({body["metadata"]["labels"][labels.TEMPLATE_HASH] for body in pods.values()}) == 1
+
+        await cluster.apply(fleet(DEFAULT, DEFAULT, version=2, sets=3))
+        await cluster.settle()
+
+        assert images(cluster.there(kinds.POD).values()) == {"example/worker:2"}
+        assert not ours.refused
