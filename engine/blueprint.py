@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, field
 
@@ -61,6 +61,15 @@ class Asked(Struct, frozen=True):
     """How much memory these take beyond what such an object usually takes, because what they specify is large."""
 
 
+class ScaledOut(Struct, frozen=True):
+    """What live objects ask for beyond the specification, because others have changed their numbers (`scale`, autoscalers)."""
+
+    beyond: Asked = Asked()
+    is_growing: bool = False
+    """Whether some of it has never existed."""
+
+
+NOT_SCALED: Final = ScaledOut()
 C = TypeVar("C")
 """The configuration of an installation, which the engine passes on and never reads."""
 C_co = TypeVar("C_co", covariant=True)
@@ -120,6 +129,10 @@ class Blueprint(ABC, Generic[C_contra]):
     def asked(self, body: Body) -> Asked:
         """About how many objects a root of this body asks for, nested roots not included. The body is not validated. By default none."""
         return Asked()
+
+    def scaled(self, observed: Observed, configuration: C_contra) -> ScaledOut:
+        """What its live objects ask for beyond `asked`. By default nothing."""
+        return NOT_SCALED
 
     def nested_kinds(self) -> tuple[Kind, ...]:
         """The kinds of roots that its roots propose as parts of themselves. By default none: then `nested_roots` is not called."""

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, C, Desired
+from engine.blueprint import Asked, Blueprint, C, Desired
 from engine.conditions import completed_generation
 from engine.health import TYPES, Obstacle
 from engine.ids import ResourceId
@@ -36,20 +36,20 @@ def bytes_for_objects(memory: int) -> int:
     return max(0, memory - PROGRAM_BYTES)
 
 
-def with_allowances(world: World, blueprints: Sequence[Blueprint[C]], most: int, memo: Memo) -> World:
+def with_allowances(world: World, blueprints: Sequence[Blueprint[C]], configuration: C, most: int, memo: Memo) -> World:
     """The world in which each root knows what may be created for it, if all objects together are to take at most `most` bytes.
 
     The same world if everything that is asked for fits. Old roots have precedence over new ones. A root whose specification has been
-    carried out completely since it was edited last only replaces what is lost, and is not limited.
+    carried out completely since it was edited last only replaces what is lost, and is not limited, unless parts of it are scaled out.
     """
     by_kind, roots = {blueprint.kind.name: blueprint for blueprint in blueprints}, by_root(world.roots)
-    sizes = memo.each("sizes", roots, (), lambda observed: _size(by_kind[observed.root.id.kind], observed))
+    sizes = memo.each("sizes", roots, (configuration,), lambda observed: _size(by_kind[observed.root.id.kind], observed, configuration))
     left = most - sum(size.existing for size in sizes)
     if sum(size.missing for size in sizes) <= left:
         return world
     lacking = [(observed, size) for observed, size in zip(roots, sizes, strict=True) if size.missing]
-    growing = sorted((each for each in lacking if not _is_complete(each[0])), key=lambda each: _age(each[0]))
-    left -= sum(size.missing for observed, size in lacking if _is_complete(observed))
+    growing = sorted((each for each in lacking if each[1].is_growing), key=lambda each: _age(each[0]))
+    left -= sum(size.missing for _, size in lacking if not size.is_growing)
     allowances = dict(_allowances(growing, left, most))
     return replace(world, roots=memo.each("allowances", roots, (allowances,), lambda observed: _with_allowance(observed, allowances)))
 
@@ -62,9 +62,11 @@ class _Size(Struct, frozen=True):
     """Those that it asks for and that do not exist yet."""
     of_light: int
     """Each one of a light kind."""
+    is_growing: bool = False
+    """Whether some of what is missing has never existed."""
 
 
-def _size(blueprint: Blueprint[C], observed: Observed) -> _Size:
+def _size(blueprint: Blueprint[C], observed: Observed, configuration: C) -> _Size:
     """How much memory the objects of a root take. Existing ones are taken to be as large as those that it asks for."""
     asked = blueprint.asked(observed.proposal or observed.root.body)
     of_light = BYTES_PER_LIGHT + (-(-asked.bytes // asked.light) if asked.light else 0)
@@ -72,8 +74,13 @@ def _size(blueprint: Blueprint[C], observed: Observed) -> _Size:
     existing = light * of_light + (observed.count() - light) * BYTES_PER_OTHER
     if observed.root.deleting_since is not None:
         return _Size(existing, 0, of_light)
-    wanted = asked.light * of_light + (asked.objects - asked.light) * BYTES_PER_OTHER
-    return _Size(existing, max(0, wanted - existing), of_light)
+    scaled = blueprint.scaled(observed, configuration)
+    missing = max(0, _bytes(asked, of_light) + _bytes(scaled.beyond, of_light) - existing)
+    return _Size(existing, missing, of_light, scaled.is_growing or not _is_complete(observed))
+
+
+def _bytes(asked: Asked, of_light: int) -> int:
+    return asked.light * of_light + (asked.objects - asked.light) * BYTES_PER_OTHER
 
 
 def _is_complete(observed: Observed) -> bool:

@@ -212,7 +212,7 @@ def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: Wo
     if (most := engine.memory_for_objects()) is not None:
         from engine.memory_budget import with_allowances  # Only in a process that keeps running.
 
-        world = with_allowances(world, engine.blueprints, most, memory.memo)
+        world = with_allowances(world, engine.blueprints, engine.configuration, most, memory.memo)
     if memory.record is not None:
         world = replace(world, record=memory.record)
     put_off = {root: last_plan(memory.memo, root) for root in memory.portions.waiting}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from engine.blueprint import Asked, Blueprint, Desired
+from engine.blueprint import Asked, Blueprint, Desired, ScaledOut
 from engine.errors import GraphError
 from engine.graph import graph, part
 from engine.health import INVALID, Readiness, obstacle_of
@@ -122,6 +122,12 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
             return Asked()
         replicas = count(get(body, ("spec", "replicas"), 0))
         return Asked(of_replica * replicas, pods * replicas, large * replicas)
+
+    def scaled(self, observed: Observed, configuration: Configuration) -> ScaledOut:
+        """The pods, cliques and gangs of cliques and scaling groups with more replicas than the specification names."""
+        from resources.blueprints.scaled_parts import scaled  # Only in a process that keeps running.
+
+        return scaled(observed, configuration.limits.of_set)
 
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
         """The part of the set that the name of the child belongs to, e.g. `"0"` for replica 0."""

@@ -4,13 +4,18 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 
+import pytest
+from msgspec.structs import replace
+
 from engine.blueprint import Asked
 from engine.health import TYPES
+from engine.ids import Kind
 from engine.memo import Memo
 from engine.memory_budget import BYTES_PER_LIGHT, BYTES_PER_OTHER, PROGRAM_BYTES, REASON, TO_DO, bytes_for_objects, with_allowances
 from engine.plan import Plan
 from engine.verb import Verb
 from resources.base import kinds
+from resources.ports.configuration import SET_LIMITS, SizeLimits, WorkloadLimits
 from tests.builders import clique, group, podcliqueset
 from tests.kstatus import kstatus
 from tests.laws.toy import Toy
@@ -28,7 +33,7 @@ class Limited(Toy):
 
     def by_set(self) -> Mapping[str, Plan]:
         """Set -> its plan."""
-        world = with_allowances(self.world(), self.blueprints, self.most, self.memo)
+        world = with_allowances(self.world(), self.blueprints, self.configuration, self.most, self.memo)
         return {plan.root.name: plan for plan in self.plans_of(world, self.memo)}
 
     def add(self, name: str, pods: int = 10) -> None:
@@ -165,7 +170,7 @@ def test_a_budget_that_is_enough_changes_nothing() -> None:
     cluster.add("first")
     world = cluster.world()
 
-    assert with_allowances(world, cluster.blueprints, cluster.most, cluster.memo) is world
+    assert with_allowances(world, cluster.blueprints, cluster.configuration, cluster.most, cluster.memo) is world
 
 
 def test_a_set_that_no_gang_has_room_for_takes_no_room_from_others() -> None:
@@ -227,3 +232,71 @@ def test_small_gangs_take_more_memory_for_each_pod_than_large_ones() -> None:
     cluster.put(podcliqueset("web", clique("worker", 1), replicas=20))
 
     assert cluster.settled()["web"].blocked and cluster.pods_of_sets()["web"] < 20
+
+
+def scale(cluster: Limited, kind: Kind, name: str, replicas: int) -> None:
+    """Change the own number of a clique or a scaling group, as `kubectl scale` does."""
+    id = kind.id("default", name)
+    cluster.write(id, {"spec": {"replicas": replicas}, "metadata": {"generation": 2}})
+
+
+def test_a_clique_that_is_scaled_beyond_the_memory_gets_what_there_is_room_for_and_lost_pods_are_replaced() -> None:
+    cluster = Limited(3 * SET_OF_TEN)
+    cluster.add("web")
+    cluster.add("other")
+    cluster.settled()
+    scale(cluster, kinds.PODCLIQUE, "web-0-worker", 1000)
+
+    plans = cluster.settled()
+
+    assert 15 < cluster.pods_of_sets()["web"] < 25
+    assert (cluster.taken() <= cluster.most, waits(plans["web"]), waits(plans["other"])) == (True, True, False)
+    lost = [next(id for id in cluster.objects if id.kind == "Pod" and id.name.startswith(name)) for name in ("web", "other")]
+    before = cluster.pods_of_sets()
+    for id in lost:
+        del cluster.objects[id]
+    cluster.settled()
+    assert before["web"] <= cluster.pods_of_sets()["web"] < 25 and cluster.pods_of_sets()["other"] == 10
+
+    scale(cluster, kinds.PODCLIQUE, "web-0-worker", before["web"])
+    assert not waits(cluster.settled()["web"])
+
+
+def test_a_group_that_is_scaled_counts_with_its_pods_before_they_exist() -> None:
+    cluster = Limited(4 * SET_OF_TEN)
+    cluster.put(podcliqueset("web", clique("worker", 4), groups=(group("g", "worker", replicas=1),)))
+    cluster.settled()
+    scale(cluster, kinds.SCALING_GROUP, "web-0-g", 1000)
+
+    plans = cluster.settled()
+
+    assert cluster.taken() <= cluster.most and cluster.pods_of_sets()["web"] >= 4
+    assert waits(plans["web"])
+
+
+@pytest.mark.parametrize(("replicas", "limits"), [(90_000, SET_LIMITS), (2**31 - 1, replace(SET_LIMITS, pods=30))])
+def test_what_is_scaled_beyond_its_limits_or_any_gang_takes_no_room_from_others(replicas: int, limits: SizeLimits) -> None:
+    cluster = Limited(8 * SET_OF_TEN)
+    cluster.configuration = replace(cluster.configuration, limits=WorkloadLimits(limits))
+    cluster.add("web")
+    cluster.settled()
+    scale(cluster, kinds.PODCLIQUE, "web-0-worker", replicas)
+    cluster.settled()
+    cluster.add("new")
+
+    plans = cluster.settled()
+
+    assert (cluster.pods_of_sets()["new"], waits(plans["web"]), waits(plans["new"])) == (10, False, False)
+    assert cluster.pods_of_sets()["web"] == min(limits.pods, 10 + (replicas > 90_000) * 20)
+
+
+def test_a_set_that_is_scaled_within_the_memory_is_not_limited() -> None:
+    cluster = Limited(6 * SET_OF_TEN)
+    cluster.put(podcliqueset("web", clique("worker", 4), clique("router", 1), groups=(group("g", "worker", replicas=1),)))
+    cluster.settled()
+    scale(cluster, kinds.SCALING_GROUP, "web-0-g", 3)
+    scale(cluster, kinds.PODCLIQUE, "web-0-router", 5)
+
+    plans = cluster.settled()
+
+    assert (cluster.pods_of_sets()["web"], waits(plans["web"])) == (17, False)

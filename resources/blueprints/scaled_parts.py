@@ -1,0 +1,102 @@
+"""Scaled parts: what the cliques and scaling groups of a set ask for beyond its specification, because they were scaled by themselves."""
+
+from collections import Counter
+from math import inf
+
+from msgspec import Struct
+
+from engine.blueprint import NOT_SCALED, Asked, ScaledOut
+from engine.observed import Live, Observed, Slice
+from engine.paths import get
+from resources.base import kinds, labels, names
+from resources.base.fields import GROUPS, cliques_of, count, mapping, mappings, members_of
+from resources.children.podgang import MOST_PODS
+from resources.ports.configuration import SizeLimits
+
+
+class _Numbers(Struct, frozen=True):
+    """The numbers of a live clique or scaling group."""
+
+    id: str
+    """Its name."""
+    holder: str
+    """The scaling group of a clique; empty if it has none."""
+    index: int
+    """Of which replica of that it is."""
+    replicas: int
+    existed: int
+    """How many pods there are, or the status of the clique counts; how many replicas of the group exist."""
+
+
+class _ScaledParts(Struct, frozen=True):
+    """What was changed in one replica of a set after it was made."""
+
+    cliques: tuple[_Numbers, ...]
+    groups: tuple[_Numbers, ...]
+
+
+def scaled(observed: Observed, limits: SizeLimits) -> ScaledOut:
+    """What the live cliques and scaling groups of a set ask for beyond its specification, as far as the limits of a set and what a PodGang
+    can list allow it."""
+    changed = ((key, part.index("scaled parts", _scaled_parts)) for key, part in observed.slices.items())
+    parts = [(key, part) for key, part in changed if part is not None]
+    if not parts:
+        return NOT_SCALED
+    body = observed.proposal or observed.root.body
+    pods = {str(clique.get("name")): count(mapping(clique.get("spec")).get("replicas")) for clique in cliques_of(body)}
+    groups = {str(group.get("name")): group for group in mappings(get(body, GROUPS, ()))}
+    pods_beyond = others_beyond = 0
+    is_growing = False
+    for key, part in parts:
+        prefix, specified = f"{observed.root.id.name}-{key}-", dict[str, int]()
+        for each in part.groups:
+            group = groups.get(each.id.removeprefix(prefix), {})
+            number = specified[each.id] = count(group.get("replicas", 1))
+            wanted, own = min(each.replicas, limits.cliques), [pods.get(name, 0) for name in members_of(group)]
+            more = max(0, wanted - number)
+            pods_beyond, others_beyond = pods_beyond + more * sum(own), others_beyond + more * (1 + len(own))
+            is_growing |= wanted > max(number, each.existed)
+        is_listed = sum(min(each.replicas, limits.pods) for each in part.cliques if not each.holder) <= MOST_PODS
+        for each in part.cliques:
+            wanted = min(each.replicas, limits.pods)
+            if wanted > MOST_PODS or not (is_listed or each.holder):
+                continue
+            number = pods.get(each.id.removeprefix(f"{each.holder}-{each.index}-" if each.holder else prefix), 0)
+            pods_beyond += max(0, wanted - number)
+            is_specified = each.index < specified.get(each.holder, inf)
+            is_growing |= wanted > max(number if is_specified else 0, each.existed)
+    existing = sum(len(part.of(kinds.POD.name)) for part in observed.slices.values())
+    if existing >= limits.pods:
+        return NOT_SCALED
+    pods_beyond, others_beyond = min(pods_beyond, limits.pods), min(others_beyond, 2 * limits.cliques)
+    return ScaledOut(Asked(pods_beyond + others_beyond, light=pods_beyond), is_growing)
+
+
+def _scaled_parts(part: Slice) -> _ScaledParts | None:
+    """The cliques and scaling groups that were changed, and all cliques of such groups; None if there are none.
+
+    Others have the numbers that they were made with, and are not read.
+    """
+    groups = [live for live in part.of(kinds.SCALING_GROUP.name) if live.generation > 1 and live.deleting_since is None]
+    changed = {live.id.name for live in groups}
+    cliques = [
+        live
+        for live in part.of(kinds.PODCLIQUE.name)
+        if (live.generation > 1 or live.labels.get(labels.SCALING_GROUP) in changed) and live.deleting_since is None
+    ]
+    if not cliques and not groups:
+        return None
+    pods = Counter(live.labels.get(labels.PODCLIQUE, "") for live in part.of(kinds.POD.name))
+    members = {
+        (live.labels.get(labels.SCALING_GROUP), live.labels.get(labels.GROUP_REPLICA_INDEX)) for live in part.of(kinds.PODCLIQUE.name)
+    }
+    replicas = Counter(group for group, _ in members)
+    return _ScaledParts(
+        tuple(_numbers(live, max(pods[live.id.name], count(get(live.body, ("status", "replicas"), 0)))) for live in cliques),
+        tuple(_numbers(live, replicas[live.id.name]) for live in groups),
+    )
+
+
+def _numbers(live: Live, existed: int) -> _Numbers:
+    index = names.index_in(live.labels.get(labels.GROUP_REPLICA_INDEX, "")) or 0
+    return _Numbers(live.id.name, live.labels.get(labels.SCALING_GROUP, ""), index, count(get(live.body, ("spec", "replicas"), 0)), existed)
