@@ -120,7 +120,7 @@ def test_what_does_not_exist_is_an_error_that_names_what_does(synced: Box, engin
     unlabelled = engine("delete", "-l", "team=y", "--yes")
 
     assert missing.code == Exit.FAILED
-    assert "tow does not exist; there are PodCliqueSet/default/one, PodCliqueSet/default/two" in missing.err
+    assert "tow does not exist; there are PodCliqueSet/default/two, PodCliqueSet/default/one" in missing.err
     assert (ignored.code, synced.names(PODCLIQUESET)) == (Exit.DONE, ["one", "two"])
     assert (unlabelled.code, "no workload has the labels team=y" in unlabelled.err) == (Exit.FAILED, True)
 

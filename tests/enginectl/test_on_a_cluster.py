@@ -84,7 +84,18 @@ def test_status_shows_the_state_of_a_workload(synced: Box, engine: Engine) -> No
     }
     (entry,) = document["workloads"]
     assert (document["version"], entry["pods"]) == (2, {"total": 3, "scheduled": 3, "ready": 3, "completed": 0})
-    assert (missing.code, missing.messages[0]) == (Exit.FAILED, "engine: no workload is called nobody in default")
+    assert (missing.code, missing.messages[0]) == (
+        Exit.FAILED,
+        "engine: no workload is called nobody in default; there are PodCliqueSet/default/first",
+    )
+
+
+def test_status_takes_the_kind_with_a_name_and_says_which_namespace_is_missing(synced: Box, engine: Engine) -> None:
+    assert engine("status", "pcs/first").out.splitlines()[1].split()[:3] == ["default", "first", "settled"]
+    nowhere, missing = engine("status", "-n", "nowhere"), engine("status", "first", "-n", "nowhere")
+    assert (nowhere.code, nowhere.out.splitlines()[0]) == (Exit.DONE, "no workloads")
+    assert "note: nowhere: the namespace does not exist" in nowhere.messages
+    assert missing.messages[-1] == "engine: no workload is called first in nowhere: the namespace does not exist"
 
 
 def test_status_does_not_say_that_a_workload_is_missing_if_workloads_cannot_be_listed(synced: Box, engine: Engine) -> None:

@@ -201,12 +201,30 @@ def test_an_object_that_no_set_desires_is_called_so(synced: Box, engine: Engine)
     assert "due: delete" in unused.out
 
 
+def test_an_object_is_named_as_with_kubectl_or_by_its_name_alone(synced: Box, engine: Engine) -> None:
+    for words in (["pcs/first"], ["pcs", "first"], ["first"]):
+        answer = engine("why", *words)
+        assert (answer.code, answer.out.splitlines()[0]) == (Exit.DONE, "PodCliqueSet/default/first"), words
+    answer = engine("why", "first-0")
+    assert (answer.code, answer.messages[0].partition(": name the kind")[1]) == (Exit.USAGE, ": name the kind"), answer
+    missing = engine("why", "frist")
+    assert (missing.code, missing.messages[0]) == (
+        Exit.FAILED,
+        "engine: nothing is called frist in default; there are PodCliqueSet/default/first",
+    )
+    (pod,) = [name for name in synced.names(kinds.POD) if name.startswith("first-0-")][:1]
+    assert engine("why", pod).out.splitlines()[0] == f"Pod/default/{pod}"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
         (["pod/nobody"], Exit.FAILED, "engine: Pod/default/nobody does not exist, and no workload desires it"),
         (["frob/x"], Exit.USAGE, "engine: frob: the cluster serves no such kind"),
         (["pod"], Exit.USAGE, "engine: pod: expected KIND/NAME, e.g. pod/x or computedomain/x"),
+        (["nobody"], Exit.FAILED, "engine: nothing is called nobody in default; there is none"),
+        (["nobody", "-n", "nowhere"], Exit.FAILED, "engine: nothing is called nobody in nowhere: the namespace does not exist"),
+        (["pod/a", "b"], Exit.USAGE, "engine: pod/a b: expected KIND/NAME"),
         (["pod/a/b"], Exit.USAGE, "engine: pod/a/b: expected KIND/NAME"),
         (["pod/x", "-A"], Exit.USAGE, "engine: why explains one object: name its namespace with -n"),
         (["pod/.."], Exit.FAILED, "engine: Pod/default/.. does not exist, and no workload desires it"),

@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
+from engine.errors import InputError
+from engine.forecast.simulation import existing
 from engine.ids import Kind, ResourceId
 from engine.observed import Observed, World, unlisted_texts
 from engine.report.printable import printable
@@ -14,6 +16,7 @@ from enginectl.actions.planning import planned_pass, report_errors
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, UsageError
 from enginectl.base.options import OutputFormat
+from enginectl.input.targets import ambiguous, instead_of
 from enginectl.output.cluster_status import cluster_status
 from enginectl.output.explanation import ObjectReport, report_document, report_lines
 from enginectl.output.graphs import graph_summaries
@@ -46,13 +49,21 @@ BLUEPRINTS_BY_KIND = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS
 async def explain_object(wiring: Wiring, word: str, name: str, format: OutputFormat) -> Exit:
     """Plan once, write the explanation of the object of that kind and name, and return the exit code.
 
-    `word` names the kind as kubectl accepts it. 1 if the object neither exists nor is desired; 5 if something could not be listed.
+    `word` names the kind as kubectl accepts it; empty: the name is that of a workload, or of anything that one has. 1 if the object neither
+    exists nor is desired; 5 if something could not be listed.
     """
+    namespace = wiring.options.namespace or default_namespace(wiring)
     async with connect(wiring) as (client, provider):
-        kind, *others = await kinds_called(client, wiring, word)
-        id = kind.id(wiring.options.namespace or default_namespace(wiring), name)
-        selection = Selection((id.namespace,)) if id.namespace else EVERYTHING
+        named = await kinds_called(client, wiring, word) if word else []
+        selection = Selection((namespace,)) if not word or named[0].namespaced else EVERYTHING
         result = await planned_pass(engine_of(wiring, TemplateReadingProvider(provider), selection, tries=False))
+        if not word:
+            called = id_called(name, namespace, result)
+            if called is None:
+                return await not_found(wiring, client, provider, name, namespace, result)
+            named = [kind for kind in known_kinds(wiring.configuration) if (kind.group, kind.name) == (called.group, called.kind)]
+        kind, *others = named
+        id = kind.id(namespace, name)
         with_sources = format is OutputFormat.JSON or wiring.options.verbose
         report = await object_report(wiring, client, provider, kind, id, result, with_sources=with_sources)
         for other in (other for other in others if other.namespaced == kind.namespaced):
@@ -75,13 +86,39 @@ async def explain_object(wiring: Wiring, word: str, name: str, format: OutputFor
     return Exit.INCOMPLETE if report.incomplete else Exit.DONE
 
 
+def id_called(name: str, namespace: str, result: Pass[Configuration]) -> ResourceId | None:
+    """The workload of that name that is no part of another one of that name, or else the object of that name; None if there is none.
+
+    Raises `UsageError` if there are several.
+    """
+    roots = {observed.root.id: observed.proposer for observed in result.world.roots if observed.root.id.name == name}
+    ids = sorted(id for id, proposer in roots.items() if proposer is None or proposer.id not in roots)
+    ids = ids or sorted(live.id for live in existing(result.world) if (live.id.namespace, live.id.name) == (namespace, name))
+    if len(ids) > 1:
+        raise ambiguous(name, ids)
+    return ids[0] if ids else None
+
+
+async def not_found(wiring: Wiring, client: Client, provider: Provider, name: str, namespace: str, result: Pass[Configuration]) -> Exit:
+    """Say that nothing has that name, and what there is. Returns the exit code. Raises `UsageError` if the name is a word for a kind."""
+    incomplete = unlisted_texts(result.world.incomplete)
+    if incomplete:
+        terminal.incomplete(incomplete)
+        return Exit.INCOMPLETE
+    try:
+        await kinds_called(client, wiring, name)
+    except UsageError:
+        instead = await instead_of(name, result.world, wiring, provider)
+        raise InputError(f"nothing is called {printable(name)} in {printable(namespace)}{instead}") from None
+    raise UsageError(f"{name}: expected KIND/NAME, e.g. pod/x or computedomain/x")
+
+
 async def kinds_called(client: Client, wiring: Wiring, word: str) -> list[Kind]:
     """The kinds that a word names, in any case: kind, plural, singular or short name, alone or with the group. Raises `UsageError`.
 
     Several groups may have a kind of one name, e.g. PodGroup. Those that the engine works with come first.
     """
-    scope = scope_of(wiring.configuration)
-    in_scope = dict.fromkeys((*scope.roots, *scope.children, *scope.references))
+    in_scope = known_kinds(wiring.configuration)
     names = {kind: {kind.name, kind.plural, f"{kind.plural}.{kind.group}"} for kind in in_scope}
     if isinstance(client, DiscoveryClient):
         for served in (await client.discover()).served:
@@ -161,8 +198,13 @@ def standstill_of(
 
 def is_ours(configuration: Configuration, kind: Kind) -> bool:
     """Whether the engine manages objects of that kind, or sets refer to them."""
+    return kind.key in {other.key for other in known_kinds(configuration)}
+
+
+def known_kinds(configuration: Configuration) -> list[Kind]:
+    """The kinds that the engine manages, and those that they refer to."""
     scope = scope_of(configuration)
-    return kind.key in {other.key for other in (*scope.roots, *scope.children, *scope.references)}
+    return list(dict.fromkeys((*scope.roots, *scope.children, *scope.references)))
 
 
 def notes_about(explanation: Explanation, result: Pass[Configuration], configuration: Configuration) -> Iterator[str]:

@@ -18,7 +18,7 @@ from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, worst
 from enginectl.base.options import OutputFormat
 from enginectl.input.roots import NO_ROOTS, select_for
-from enginectl.input.targets import require_matches, where_of
+from enginectl.input.targets import NO_NAMESPACE, instead_of, require_matches, where_of
 from enginectl.output.cluster_status import cluster_status
 from enginectl.output.graphs import graph_entry, graph_lines
 from enginectl.output.status import binding_entry, binding_lines, shard_entry, shard_lines, workload_entry, workload_lines
@@ -33,7 +33,6 @@ from resources.reports.waiting_gangs import with_room
 
 VERSION = 2
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
-
 
 STATE_CODES = {"faulty": Exit.FAILED, "denied": Exit.DENIED, "completed": Exit.DONE, "settled": Exit.DONE}
 """State of a root -> the exit code with `--exit-code`. Every other state: not settled."""
@@ -51,6 +50,7 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus:
         shards = await holders_of_shards(wiring, client)
         roots = {observed.root.id for observed in result.world.roots if name in ("", observed.root.id.name)}
         waiting = await waiting_for_room(result, roots, wiring.configuration, provider)
+        instead = await instead_of(name, result.world, wiring, provider)
     plans = {plan.root: plan for plan in result.planned.plans}
     shown = [plans[observed.root.id] for observed in result.world.roots if name in ("", observed.root.id.name)]
     status = cluster_status(result, wiring.configuration, name)
@@ -82,9 +82,10 @@ async def show_status(wiring: Wiring, name: str, format: OutputFormat, *, focus:
         terminal.warning(objection_text(objection))
     has_errors = report_errors(shown, verbose=wiring.options.verbose)
     if name and not shown and not any(kind.name in incomplete for kind in selection.roots):
-        place = where_of(selection)
-        terminal.error(f"no workload is called {printable(name)} {place}")
+        terminal.error(f"no workload is called {printable(name)} {where_of(selection)}{instead}")
         return Exit.FAILED
+    if instead == NO_NAMESPACE:
+        terminal.note(f"{wiring.options.namespace}{instead}")
     states = {*(graph.state for graph in graphs), *(workload.state for workload in workloads), *(binding.state for binding in bindings)}
     codes = {STATE_CODES.get(state, Exit.UNSETTLED) for state in states} if detailed else set()
     codes |= {Exit.DENIED} if detailed and result.planned.objections else set()

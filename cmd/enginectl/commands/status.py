@@ -10,7 +10,7 @@ from enginectl.base.options import Excluded, Format, OutputFormat, Selectors, Ta
 
 def status(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="One workload. Default: all.", show_default=False)] = "",
+    name: Annotated[str, typer.Argument(metavar="[KIND/]NAME", help="One workload. Default: all.", show_default=False)] = "",
     targets: Targets = None,
     selectors: Selectors = None,
     excluded: Excluded = None,
@@ -32,9 +32,10 @@ def status(
     from enginectl.wiring.published_configuration import with_configuration
 
     wiring = wire(options(ctx))
-    _, focus = focus_on(NO_ROOTS, Words(targets or (), selectors or (), excluded or ()))
+    named = [name] if "/" in name else []
+    _, focus = focus_on(NO_ROOTS, Words([*(targets or ()), *named], selectors or (), excluded or ()))
 
     async def work(known: Wiring) -> Exit:
-        return await show_status(known, name, format, focus=focus, detailed=exit_code)
+        return await show_status(known, "" if named else name, format, focus=focus, detailed=exit_code)
 
     return conclude(run_cancellable(lambda: with_configuration(wiring, work)), format)

@@ -10,8 +10,13 @@ from enginectl.base.options import Format, OutputFormat, options
 
 def why(
     ctx: typer.Context,
-    object: Annotated[
-        str, typer.Argument(metavar="KIND/NAME", help="As with kubectl: pod/x, pclq/x, dgd/x, computedomain/x.", show_default=False)
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[KIND/]NAME",
+            help="As with kubectl: pod/x, pclq x, dgd/x, computedomain/x. Without a kind: the set or graph of this name.",
+            show_default=False,
+        ),
     ],
     format: Format = OutputFormat.TEXT,
 ) -> Exit:
@@ -25,13 +30,17 @@ def why(
     from enginectl.actions.explain import explain_object
     from enginectl.base.exit_codes import UsageError
     from enginectl.base.runner import conclude, run_cancellable
-    from enginectl.wiring.configuration import wire
+    from enginectl.wiring.configuration import Wiring, wire
     from enginectl.wiring.published_configuration import with_configuration
 
     wiring = wire(options(ctx))
-    kind, slash, name = object.partition("/")
-    if not (kind and slash and name) or "/" in name:
-        raise UsageError(f"{object}: expected KIND/NAME, e.g. pod/x or computedomain/x")
+    *kind, name = words if len(words) > 1 else words[0].split("/")
+    if len(kind) > 1 or any(not part or "/" in part for part in (*kind, name)):
+        raise UsageError(f"{' '.join(words)}: expected KIND/NAME, e.g. pod/x or computedomain/x")
     if wiring.options.all_namespaces:
         raise UsageError("why explains one object: name its namespace with -n instead of -A")
-    return conclude(run_cancellable(lambda: with_configuration(wiring, lambda known: explain_object(known, kind, name, format))), format)
+
+    async def work(known: Wiring) -> Exit:
+        return await explain_object(known, "".join(kind), name, format)
+
+    return conclude(run_cancellable(lambda: with_configuration(wiring, work)), format)

@@ -19,14 +19,14 @@ from enginectl.base.exit_codes import UsageError
 from enginectl.input.manifest_files import read_manifests
 from enginectl.input.removals import RemovalScope, roots_in, widened
 from enginectl.input.roots import NAME, no_faults, select_roots
-from enginectl.input.targets import kinds_by_word
+from enginectl.input.targets import ambiguous, kinds_by_word, listed
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.scope import ROOTS, Selection
 from resources.blueprints.pruning import removal_objections
 
 WHY: Final = "asked for by engine delete"
 LISTED: Final = 10
-"""The most names of existing workloads in an error message."""
+"""The most files in an error message."""
 
 
 class Wanted(Struct, frozen=True):
@@ -71,10 +71,9 @@ class Deletion(Struct, frozen=True, eq=False):
         matches = [live for live in roots if wanted.matches(live.id)]
         matches = [live for live in matches if not live.owners] or matches
         if len(matches) > 1:
-            ids = ", ".join(printable(str(live.id)) for live in matches)
-            raise UsageError(f"{printable(wanted.text)} may be any of {ids}: name the kind as well, e.g. {_spelled(matches[0].id)}")
+            raise ambiguous(wanted.text, [live.id for live in matches])
         if not matches and not self.ignore_missing:
-            raise InputError(f"{printable(wanted.text)} does not exist{_existing(roots)}")
+            raise InputError(f"{printable(wanted.text)} does not exist{listed([live.id for live in roots], wanted.name)}")
         yield from matches
 
     def _selected(self, selector: LabelSelector, roots: Sequence[Live]) -> list[Live]:
@@ -83,7 +82,7 @@ class Deletion(Struct, frozen=True, eq=False):
         whole = [live for live in roots if not any(owner.uid in uids for owner in live.owners)]
         selected = [live for live in whole if selector.matches(live.labels)]
         if not selected and not self.ignore_missing:
-            raise InputError(f"no workload has the labels {printable(selector.text)}{_existing(whole)}")
+            raise InputError(f"no workload has the labels {printable(selector.text)}{listed([live.id for live in whole])}")
         return selected
 
 
@@ -128,16 +127,3 @@ def _selector(text: str) -> LabelSelector | None:
         return parse_selector(text) if text else None
     except InputError as error:
         raise UsageError(f"--selector: {error}") from None
-
-
-def _existing(roots: Iterable[Live]) -> str:
-    """The workloads that exist, for the end of a message."""
-    ids = sorted(live.id for live in roots)
-    if not ids:
-        return "; there is none"
-    more = f" and {len(ids) - LISTED} more" if len(ids) > LISTED else ""
-    return f"; there are {', '.join(printable(str(id)) for id in ids[:LISTED])}{more}"
-
-
-def _spelled(id: ResourceId) -> str:
-    return f"{id.kind}/{id.name}"

@@ -1,19 +1,22 @@
 """Targets: which workloads a command concerns, as its options `--target`, `--selector`, `--exclude` and its manifests say."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import SequenceMatcher
 from functools import cache
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.errors import InputError
+from engine.errors import ClusterError, InputError
 from engine.focus import ANY, EVERYTHING, Focus, RootTarget, parse_selector
-from engine.ids import ResourceId
+from engine.ids import NAMESPACE, ResourceId
+from engine.observed import World
 from engine.proposal import proposed_root
 from engine.report.printable import clipped, printable
-from engine.runtime.provider import Provider
+from engine.runtime.provider import Provider, RecordedProvider
 from enginectl.base.exit_codes import UsageError
 from enginectl.input.roots import NO_ROOTS, Roots
 from enginectl.wiring.configuration import Wiring
@@ -26,6 +29,7 @@ LISTED = 6
 COMPARED = 1000
 """Workloads whose names are compared with one that does not exist."""
 MAX_WORD = 200
+NO_NAMESPACE: Final = ": the namespace does not exist"
 
 
 class Words(Struct, frozen=True):
@@ -160,10 +164,12 @@ def _require(candidates: Candidates, focus: Focus) -> None:
             _require_target(candidates, target, "--exclude")
     for selector in focus.selectors:
         if not any(selector.matches(labels) for labels in candidates.labels.values()):
-            raise UsageError(f"-l {clipped(selector.text, MAX_WORD)}: no workload {candidates.where} has such labels{_listed(candidates)}")
+            raise UsageError(
+                f"-l {clipped(selector.text, MAX_WORD)}: no workload {candidates.where} has such labels{listed(candidates.labels)}"
+            )
     chosen = replace(focus, excluded=())
     if chosen.is_narrowed and not any(chosen.includes(id, labels) for id, labels in candidates.labels.items()):
-        raise UsageError(f"no workload {candidates.where} matches all of these options together{_listed(candidates)}")
+        raise UsageError(f"no workload {candidates.where} matches all of these options together{listed(candidates.labels)}")
 
 
 def _require_target(candidates: Candidates, target: RootTarget, option: str) -> None:
@@ -172,18 +178,34 @@ def _require_target(candidates: Candidates, target: RootTarget, option: str) -> 
     for part, whole in sorted(candidates.wholes.items()):
         if target.matches(part):
             raise UsageError(f"{option} {target}: {printable(str(part))} is a part of {printable(str(whole))}: name that one")
-    raise UsageError(f"{option} {target}: no workload {candidates.where} has this name{_listed(candidates, target.name)}")
+    raise UsageError(f"{option} {target}: no workload {candidates.where} has this name{listed(candidates.labels, target.name)}")
 
 
-def _listed(candidates: Candidates, name: str = "") -> str:
-    """The workloads that exist, those with a similar name first, as the end of a message."""
-    ids = sorted(candidates.labels)
+def listed(existing: Collection[ResourceId], name: str = "") -> str:
+    """The workloads that exist, those with a name similar to `name` first, as the end of a message."""
+    ids = sorted(existing)
     if not ids:
         return "; there is none"
     if name:
         ids = [*_by_similarity(ids[:COMPARED], name), *ids[COMPARED:]]
     more = f" and {len(ids) - LISTED} more" if len(ids) > LISTED else ""
     return f"; there are {', '.join(printable(str(id)) for id in ids[:LISTED])}{more}"
+
+
+async def instead_of(name: str, world: World, wiring: Wiring, provider: Provider) -> str:
+    """The workloads that exist instead of one of that name, or that its namespace does not, as the end of a message."""
+    namespace = wiring.options.namespace
+    if namespace and not world.roots and not isinstance(provider, RecordedProvider):
+        with suppress(ClusterError):
+            if await provider.get(NAMESPACE.id("", namespace)) is None:
+                return NO_NAMESPACE
+    return listed([observed.root.id for observed in world.roots if observed.proposer is None], name)
+
+
+def ambiguous(text: str, ids: Sequence[ResourceId]) -> UsageError:
+    """The error of a name that several objects have."""
+    names = ", ".join(printable(str(id)) for id in ids)
+    return UsageError(f"{printable(text)} may be any of {names}: name the kind as well, e.g. {ids[0].kind}/{printable(ids[0].name)}")
 
 
 def _by_similarity(ids: Iterable[ResourceId], name: str) -> Iterator[ResourceId]:
