@@ -251,13 +251,14 @@ class Commands(Mapping[str, Any]):
 
     def _build(self, name: str) -> Any:
         alone = typer.Typer(rich_markup_mode=None)
-        command = _installed(name) if name in SANDBOX else getattr(import_module(f"enginectl.commands.{name}"), name)
+        module = None if name in SANDBOX else import_module(f"enginectl.commands.{name}")
+        command = _installed(name) if module is None else getattr(module, name)
         if command is None:
             alone.command(name, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(_not_installed)
         elif isinstance(command, typer.Typer):
             alone.add_typer(command)
         else:
-            alone.command()(command)
+            alone.command(epilog=getattr(module, "EXAMPLES", None))(command)
         return share_options(self._shared, get_group(alone)).commands[name]
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,8 +18,8 @@ from engine.report.text import MARKS
 from engine.version import VERSION
 from enginectl.base.exit_codes import MEANINGS, Exit, worst
 from enginectl.base.runner import run
-from enginectl.base.usage import COMMANDS
-from enginectl.main import NAMES, complete_for_kubectl
+from enginectl.base.usage import COMMANDS, named_command
+from enginectl.main import NAMES, complete_for_kubectl, root_command
 from tests.enginectl.calling import ROOT, CommandResult, Engine, finished, started
 from tests.waiting import PATIENCE
 
@@ -334,6 +335,29 @@ def test_the_help_explains_the_signs_of_reports(engine: Engine, command: str) ->
     explained = " ".join(engine(command, "-h").out.split()).partition("Signs: ")[2]
 
     assert all(f"{sign} " in explained for sign in MARKS.values())
+
+
+EXPLAINED = ("diff", "sync", "status", "why", "delete", "run", "show", "review", "top", "sandbox up")
+"""The commands whose help has examples."""
+
+
+@pytest.mark.parametrize("command", EXPLAINED)
+def test_the_help_ends_with_examples_that_are_valid_command_lines(engine: Engine, command: str) -> None:
+    examples = engine(*command.split(), "-h").out.partition("\n  Examples:\n")[2].splitlines()
+
+    assert len(examples) >= 2 and any(line.strip().startswith(f"engine {command}") for line in examples)
+    for line in examples:
+        words = shlex.split(line.partition(" > ")[0], comments=True)
+        path, named = named_command(root_command(), words[1:])
+        assert path != "engine" and words[0] == "engine"
+        named.make_context(path, words[len(path.split()) :])
+
+
+def test_the_help_lists_options_with_a_short_form_first(engine: Engine) -> None:
+    options = re.findall(r"^  (-\S+)", engine("diff", "-h").out.partition("Options:")[2], re.MULTILINE)
+    short = [option for option in options if not option.startswith("--")]
+
+    assert {"-f,", "-o,", "-n,", "-v,"} <= set(short) and options[: len(short) - 1] == short[:-1]
 
 
 @pytest.mark.parametrize(

@@ -223,13 +223,24 @@ def shared_options(root: TyperGroup) -> list[Any]:
 
 
 def share_options(shared: Sequence[Any], group: TyperGroup) -> TyperGroup:
-    """Add these options to every command of a group. A command that has an option of the same name keeps its own."""
+    """Add these options to every command of a group. A command that has an option of the same name keeps its own.
+
+    The help lists those with a short form first, and ends with the examples, which are the epilog of the command.
+    """
     names = {param.name for param in shared}
     for command in subcommands(group):
         own = {param.name for param in command.params}
-        command.params = [*command.params, *(param for param in shared if param.name not in own)]
+        params = [*command.params, *(param for param in shared if param.name not in own)]
+        command.params = sorted(params, key=is_rare)
+        if command.epilog:
+            command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in command.epilog.strip().splitlines())])
         command.callback = without_arguments(names - own, command.callback)
     return group
+
+
+def is_rare(param: Any) -> bool:
+    """Whether it is an option that is only spelled out."""
+    return param.param_type_name == "option" and all(len(name) > len("-x") for name in param.opts)
 
 
 def subcommands(group: TyperGroup) -> list[Any]:

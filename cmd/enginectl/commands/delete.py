@@ -1,12 +1,18 @@
 """`engine delete`: removes workloads with everything they have."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import EnableRemote, Files, OutputFormat, PlanFormat, PolicyFiles, ReportFormat, Waivers, options
+
+EXAMPLES: Final = """
+engine delete web --dry-run      # what would be deleted, in which order
+engine delete dgd/chat --yes     # without a question
+engine delete -f web.yaml
+"""
 
 
 def delete(

@@ -1,7 +1,7 @@
 """`engine diff`: what the next sync would do."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -35,6 +35,13 @@ from enginectl.base.options import (
     Waivers,
     options,
 )
+
+EXAMPLES: Final = """
+engine diff -f web.yaml                    # what applying the file would do
+engine diff                                # what the next sync of the namespace would do
+engine diff -f web.yaml --against empty    # without a cluster
+engine diff -f web.yaml --out plan.json    # save it for engine sync --plan
+"""
 
 
 def diff(
@@ -83,7 +90,8 @@ def diff(
     """Show what a sync would do, and why.
 
     First comes the next pass, in which every operation has a reason; then a forecast of what follows until everything is settled:
-    stages, restarted pods, the fewest ready ones, totals; -v shows every pass. Nothing is written. Exits with 9 if it would not settle.
+    stages, restarted pods, the fewest ready ones, totals; -v shows each operation of the next pass, and each stage. Nothing is written.
+    Exits with 9 if it would not settle.
     With -f: as if these manifests were applied first, and only for their workloads; --target '*' shows all others of their namespaces
     as well. The names of pods that depend on a uid which does not exist yet end in ?????.
     With --prune: as if workloads that have left the manifests were removed then.

@@ -1,12 +1,17 @@
 """`engine review`: the admission rules, offline."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Format, OutputFormat, options
+
+EXAMPLES: Final = """
+engine review -f reviews.json
+engine review -f - --against live -o text
+"""
 
 
 def review(

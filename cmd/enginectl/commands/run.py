@@ -1,7 +1,7 @@
 """`engine run`: reconciles continuously."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -10,6 +10,12 @@ from enginectl.base.options import options
 
 MAX_SHARDS = 100
 """That of `engine.shards`, which is not imported here so that `engine --help` is fast."""
+
+
+EXAMPLES: Final = """
+engine run                       # all namespaces, until Ctrl-C
+engine run -n prod --ui          # one namespace, with pages about its workloads
+"""
 
 
 def run(

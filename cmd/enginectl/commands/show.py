@@ -1,12 +1,17 @@
 """`engine show`: what a saved plan does."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import PlanFormat, ReportFormat, options
+
+EXAMPLES: Final = """
+engine show plan.json
+engine show plan.json -o html > plan.html
+"""
 
 
 def show(

@@ -1,11 +1,17 @@
 """`engine status`: the state of each workload."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Excluded, Format, OutputFormat, Selectors, Targets, options
+
+EXAMPLES: Final = """
+engine status                    # the workloads of the namespace
+engine status web -n prod        # one of them
+engine status -A --exit-code     # all; exit 0 only if all are settled
+"""
 
 
 def status(

@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -37,6 +37,12 @@ from enginectl.base.options import (
     Yes,
     options,
 )
+
+EXAMPLES: Final = """
+engine sync -f web.yaml              # apply the file, and wait until it is settled
+engine sync -f web.yaml --dry-run    # show the plan, and write nothing
+engine sync --plan plan.json         # apply what engine diff --out has saved
+"""
 
 
 def sync(

@@ -1,11 +1,16 @@
 """`engine top`: nodes, GPUs, and who sits where."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Format, OutputFormat, options
+
+EXAMPLES: Final = """
+engine top                       # all nodes
+engine top web --watch           # those of one set, again and again
+"""
 
 
 def top(

@@ -1,11 +1,17 @@
 """`engine why`: explains one object."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Format, OutputFormat, options
+
+EXAMPLES: Final = """
+engine why web                   # the set or graph of this name
+engine why pod/web-0-worker-x7k2p
+engine why pclq web-0-worker -n prod
+"""
 
 
 def why(

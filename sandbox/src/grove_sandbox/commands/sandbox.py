@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -21,7 +21,15 @@ sandbox = typer.Typer(
 )
 
 
-@sandbox.command()
+EXAMPLES: Final = """
+engine sandbox up                                   # until Ctrl-C
+engine sandbox up --detach --dir /tmp/sandbox       # in the background
+engine sandbox down --dir /tmp/sandbox
+engine sandbox up --nodes 40 --with kai
+"""
+
+
+@sandbox.command(epilog=EXAMPLES)
 def up(
     ctx: typer.Context,
     dir: Annotated[
