@@ -21,8 +21,9 @@ from resources.preview.shown import shown
 from tests.builders import clique, podcliqueset
 from tests.counting import counted
 from tests.enginectl.box import Box
-from tests.enginectl.calling import Engine
+from tests.enginectl.calling import ROOT, Engine
 from tests.enginectl.conftest import cluster
+from tests.enginectl.test_questions import terminal
 from tests.enginectl.test_requirements import configured
 from tests.mnnvl.sets import auto
 
@@ -177,7 +178,11 @@ def test_nodes_are_read_only_if_pods_are_created(box: Box, engine: Engine, manif
     assert "Room on the nodes is not checked" in engine("diff", "-f", manifest(2)).out
 
 
-@pytest.mark.parametrize("words", [("--yes",), ()], ids=["yes", "nobody to ask"])
+@pytest.mark.parametrize(
+    "words",
+    [("--yes",), (), ("--yes", "--policy", str(ROOT / "examples" / "policies" / "protected.yaml"))],
+    ids=["yes", "nobody to ask", "judged"],
+)
 def test_sync_tells_before_it_writes_what_speaks_against_the_plan(
     box: Box, engine: Engine, manifest: Manifests, words: tuple[str, ...]
 ) -> None:
@@ -191,6 +196,14 @@ def test_sync_tells_before_it_writes_what_speaks_against_the_plan(
     assert create and "8 nvidia.com/gpu requested, the largest of 3 nodes that suit has 4" in before
     assert "ResourceQuota/team" in before
     assert "Plan:" not in written and before.count("PodCliqueSet/default/demo:") == 1
+
+
+def test_on_a_terminal_with_nothing_to_ask_it_tells_what_speaks_against_the_plan(box: Box, manifest: Manifests) -> None:
+    with terminal(box, "sync", "-f", manifest(2, gpus=8), "--no-wait") as shown:
+        shown.end()
+
+    before, create, _ = shown.text.partition("+ create")
+    assert create and "8 nvidia.com/gpu requested, the largest of 3 nodes that suit has 4" in before
 
 
 def test_a_sync_that_creates_no_pods_or_is_quiet_reads_no_nodes(box: Box, engine: Engine, manifest: Manifests) -> None:
