@@ -111,7 +111,9 @@ def plan_all(
 
         plans = with_denials(plans, world, now)
     noted = recording(record, world, plans, removals)
-    objections = (*guard.refuse_unowned_cluster(world, blueprints, configuration), *noted.objections)
+    # A command about certain roots leaves alone what others have left behind.
+    unowned = guard.refuse_unowned_cluster(world, blueprints, configuration) if focus.roots is None else ()
+    objections = (*unowned, *noted.objections)
     if objections or not noted.plans:
         return Plans(plans, objections, focused.others)
     return Plans((*noted.plans, *plans), (), focused.others, first=noted.plans[0].root if noted.is_first else None)

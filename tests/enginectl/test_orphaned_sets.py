@@ -52,6 +52,26 @@ def test_beside_another_set_nothing_is_denied_and_what_is_left_is_told_all_the_s
     assert all(part in answer.err for answer in answers for part in PARTS), [answer.err for answer in answers]
 
 
+def test_what_a_set_has_left_denies_nothing_to_commands_about_other_workloads(box: Box, engine: Engine, tmp_path: Path) -> None:
+    orphan(box, engine, tmp_path, "lone")
+    assert engine("sync", "--yes").code == Exit.DENIED
+    levels = [{"domain": "rack", "key": "topology.kubernetes.io/rack"}]
+    binding = {"apiVersion": kinds.TOPOLOGY_BINDING.api_version, "kind": kinds.TOPOLOGY_BINDING.name, "spec": {"levels": levels}}
+    manifests = {"racks": {**binding, "metadata": {"name": "racks"}}, "other": podcliqueset("other", clique("a", 2))}
+    answers = []
+
+    for name, manifest in manifests.items():
+        file = tmp_path / f"{name}.json"
+        file.write_text(json.dumps(manifest))
+        answers += [engine(*words) for words in (("diff", "-f", file), ("sync", "-f", file), ("delete", "-f", file, "--yes"))]
+    answers += [engine("sync", "-f", file), engine("delete", "PodCliqueSet/other", "--yes")]
+
+    assert [answer.code for answer in answers] == [Exit.DONE] * 8, [answer.err for answer in answers]
+    assert all(answer.err.count("note: PodCliqueSet/default/lone does not exist any more") <= 1 for answer in answers)
+    assert engine("diff").code == Exit.DENIED
+    assert "lone-0-a" in box.names(kinds.PODCLIQUE) and "other-0-a" not in box.names(kinds.PODCLIQUE)
+
+
 def test_the_state_of_such_a_namespace_is_denied(orphaned: Callable[..., CommandResult]) -> None:
     orphaned("sync", "--yes")
 
