@@ -75,7 +75,8 @@ async def test_a_gang_runs_without_the_topology_that_the_server_drops_and_one_se
         assert (shown.out + shown.err).count("topology constraints have no effect") == 1, shown
         gang = await admin.get(kinds.PODGANG, NAMESPACE, "wide-0")
         assert gang["metadata"]["annotations"]["engine.grove.io/gang-topology"] == "unsupported"
-        await removed(admin, run, "wide")
+        assert (await run("delete", "wide", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert not await minimums(admin) and not await placed(admin, "wide")
 
 
 async def test_a_fleet_that_runs_stays_as_it_is_and_new_replicas_are_gangs(four_nodes: ControlPlane, tmp_path: Path) -> None:
