@@ -29,6 +29,9 @@ LATER_MARK = re.compile(r"(^---[^\n]*\n)\ufeff", re.MULTILINE)
 GAP = re.compile(r"(?:\s+|(?<![^\n])---(?=\s|$)|(?<!\S)#[^\n]*)*")
 """What may stand before, between and after JSON documents: space, comments, and lines `---`."""
 
+TAB_INDENT = re.compile(r" *\t")
+TAB = "a tab indents this line: use spaces"
+
 Path = tuple[str, ...]
 WORDS: Mapping[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -192,7 +195,9 @@ def yaml_documents(text: str, source: str, *, first_line: int = 1) -> Iterator[D
                     yield Document(value, source, parser.lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise DocumentError(source, first_line + (mark.line if mark else 0), f"not YAML: {error.problem or error.context}") from None
+        line = mark.line if mark else 0
+        has_tab = any(map(TAB_INDENT.match, text.splitlines()[line : line + 1]))
+        raise DocumentError(source, first_line + line, f"not YAML: {TAB if has_tab else error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
         raise DocumentError(source, text[: error.position].count(chr(10)) + first_line, f"not YAML: {error.reason}") from None
     finally:

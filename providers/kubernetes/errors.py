@@ -1,5 +1,6 @@
 """Errors: HTTP responses and transport errors as `engine.errors`, and which of them make the client send a request again."""
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -210,7 +211,8 @@ def _unreachable(server: str, error: BaseException) -> Unreachable:
         case aiohttp.ClientConnectorDNSError():
             return NotConnected(f"{server}: no such host")
         case aiohttp.ClientConnectorError():
-            return NotConnected(f"{server} does not answer: {_os_reason(error.os_error)}")
+            question = "; is the cluster running?" if error.os_error.errno == errno.ECONNREFUSED else ""
+            return NotConnected(f"{server} does not answer: {_os_reason(error.os_error)}{question}")
         case aiohttp.ConnectionTimeoutError():
             return Unreachable(f"{server} does not answer: no connection in time")
         case TimeoutError():

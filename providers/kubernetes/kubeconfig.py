@@ -20,6 +20,7 @@ NO_CLUSTER = (
     "no cluster: there is no kubeconfig, and this process does not run in a pod;"
     " start one with `engine sandbox up`, or preview without one: `engine diff -f FILE --against empty`"
 )
+LOOKED_UP = "it is looked up in --kubeconfig, KUBECONFIG, ~/.kube/config, in this order"
 SINGULAR: Mapping[str, str] = {"clusters": "cluster", "users": "user", "contexts": "context"}
 FILES: Mapping[str, tuple[str, ...]] = {"cluster": ("certificate-authority",), "user": ("client-certificate", "client-key", "tokenFile")}
 """Fields that name a file, relative to the folder of the kubeconfig."""
@@ -140,7 +141,7 @@ def _files(source: Source) -> list[Path]:
 
 def _existing(path: Path) -> Path:
     if not path.exists():
-        raise InputError(f"kubeconfig {_printable(path)}: no such file")
+        raise InputError(f"kubeconfig {_printable(path)}: no such file; {LOOKED_UP}")
     return path
 
 

@@ -81,7 +81,9 @@ def _clique(path: Path, clique: CliqueTemplate) -> Iterator[Issue]:
 
 
 def _replica_issues(path: Path, replicas: int, minimum: int) -> Iterator[Issue]:
-    for field, number in (("replicas", replicas), ("minAvailable", minimum)):
+    """The issues of a clique or group. A minimum of as many pods is the default: what is wrong with both is told of `replicas` only."""
+    fields = (("replicas", replicas), ("minAvailable", minimum))
+    for field, number in fields[: 1 if minimum == replicas else 2]:
         if number <= 0:
             yield Issue((*path, field), ErrorType.INVALID, POSITIVE, number)
     if minimum > replicas:
@@ -141,7 +143,7 @@ def policy_rules(configuration: Configuration) -> Iterator[PolicyRule]:
     groups = for_each_group, "", "g.replicas", "g.minAvailable"
     for each, path, replicas, minimum in (cliques, groups):
         yield each(f"{replicas} <= 0", f"{path}replicas", POSITIVE)
-        yield each(f"{minimum} <= 0", f"{path}minAvailable", POSITIVE)
+        yield each(f"{minimum} <= 0 && {minimum} != {replicas}", f"{path}minAvailable", POSITIVE)
         yield each(f"{minimum} > {replicas}", f"{path}minAvailable", MINIMUM_TOO_LARGE)
     yield from dependency_rules.policy_rules()
     yield for_each_group("g.cliqueNames.size() == 0", "cliqueNames", NO_MEMBER)

@@ -235,7 +235,11 @@ def test_a_chart_and_a_url_are_usage_errors_that_say_what_to_do(tmp_path: Path) 
 def test_a_missing_file_and_a_folder_without_manifests_are_usage_errors(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="gone.yaml: no such file or directory"):
         load(tmp_path / "gone.yaml")
-    with pytest.raises(UsageError, match="no .yaml, .yml or .json file in this directory"):
+    with pytest.raises(UsageError, match="no .yaml, .yml or .json file in this directory$"):
+        load(tmp_path)
+    (tmp_path / "below").mkdir()
+    write(tmp_path / "below", "x.yaml", "x: 1\n")
+    with pytest.raises(UsageError, match="file in this directory; -R reads those of the directories in it$"):
         load(tmp_path)
 
 

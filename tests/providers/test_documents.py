@@ -176,7 +176,9 @@ def test_what_follows_a_json_document_and_cannot_be_read_is_reported_with_its_li
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: b\n\tc: d\n", "f.yaml:2: not YAML: found a tab character that violates indentation"),
+        ("a: b\n\tc: d\n", "f.yaml:2: not YAML: a tab indents this line: use spaces"),
+        ("a:\n  b: 1\n\tc: d\n", "f.yaml:3: not YAML: a tab indents this line: use spaces"),
+        ("a:\n  - b\n \t- c\n", "f.yaml:3: not YAML: a tab indents this line: use spaces"),
         ("a: [b\nc: d", "f.yaml:2: not YAML: did not find expected ',' or ']'"),
         ("a: 1\nb: 2\na: 3\n", "f.yaml:3: the key a appears twice in one map"),
         ("a: *x\n", "f.yaml:1: there is no anchor &x above this line"),

@@ -117,7 +117,8 @@ def manifest_files(path: Path, *, recursive: bool = False, may_be_empty: bool = 
     files = list(files_in(path, recursive))
     if not files and not may_be_empty:
         where = "in this directory or below" if recursive else "in this directory"
-        raise UsageError(f"{printable(str(path))}: no .yaml, .yml or .json file {where}")
+        hint = "; -R reads those of the directories in it" if not recursive and any(files_in(path, recursive=True)) else ""
+        raise UsageError(f"{printable(str(path))}: no .yaml, .yml or .json file {where}{hint}")
     return files
 
 

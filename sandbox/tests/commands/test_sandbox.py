@@ -86,7 +86,7 @@ def test_a_folder_in_which_another_sandbox_runs_is_refused(engine: Engine, tmp_p
         said = engine("sandbox", "up", "--dir", str(tmp_path))
 
     assert (said.code, kubeconfig.read_bytes()) == (Exit.USAGE, before)
-    assert f"engine: --dir {tmp_path}: another sandbox is running there; choose another directory" in said.err
+    assert f"engine: --dir {tmp_path}: another sandbox is running there; end it with `engine sandbox down --dir {tmp_path}`, or" in said.err
 
 
 def test_it_answers_on_the_port_that_was_asked_for(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ async def test_a_server_that_cannot_be_reached_is_named_in_one_line(tmp_path: Pa
         with pytest.raises(Unreachable) as caught:
             await client.create(POD, "lab", pod("x"))
 
-    assert str(caught.value) == f"{stopped.url} does not answer: connection refused"
+    assert str(caught.value) == f"{stopped.url} does not answer: connection refused; is the cluster running?"
     assert len(clock.slept) == 2
 
 

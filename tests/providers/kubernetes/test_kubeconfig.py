@@ -45,8 +45,9 @@ def test_without_any_configuration_one_line_says_what_to_do() -> None:
 
 
 def test_a_file_that_is_named_must_exist(tmp_path: Path) -> None:
-    assert error_of(tmp_path / "absent") == f"kubeconfig {tmp_path / 'absent'}: no such file"
-    assert error_of(environ={"KUBECONFIG": "/absent/one:/absent/two"}) == "kubeconfig /absent/one: no such file"
+    looked_up = "it is looked up in --kubeconfig, KUBECONFIG, ~/.kube/config, in this order"
+    assert error_of(tmp_path / "absent") == f"kubeconfig {tmp_path / 'absent'}: no such file; {looked_up}"
+    assert error_of(environ={"KUBECONFIG": "/absent/one:/absent/two"}) == f"kubeconfig /absent/one: no such file; {looked_up}"
 
 
 def test_invalid_yaml_is_reported_with_its_line_and_without_its_text(tmp_path: Path) -> None:

@@ -339,6 +339,12 @@ def test_a_set_without_scheduler_name_needs_a_default_back_end() -> None:
     assert issues_of(created(put(small(), {f"{T}.cliques.0.spec.podSpec.schedulerName": "default-scheduler"}), setup)) == []
 
 
+def test_a_minimum_that_is_the_default_is_not_blamed_for_too_few_replicas() -> None:
+    body = put(small(), {f"{T}.cliques.0.spec.replicas": -3, f"{T}.cliques.0.spec.minAvailable": GONE})
+
+    assert issues_of(created(body)) == [f"{A}.spec.replicas: Invalid value: -3: must be greater than 0"]
+
+
 @pytest.mark.parametrize(("policy", "warned"), [("Always", False), ("", False), ("Never", True), ("OnFailure", True)])
 def test_a_restart_policy_other_than_always_is_a_warning(policy: str, warned: bool) -> None:
     decision = created(put(small(), {f"{T}.cliques.0.spec.podSpec.restartPolicy": policy}))

@@ -183,7 +183,8 @@ def _directory(given: Path | None) -> Iterator[Path]:
         flock(folder, LOCK_EX | LOCK_NB)
     except BlockingIOError:
         os.close(folder)
-        raise UsageError(f"--dir {given}: another sandbox is running there; choose another directory") from None
+        end_it = f"end it with `engine sandbox down --dir {shlex.quote(str(given))}`"
+        raise UsageError(f"--dir {given}: another sandbox is running there; {end_it}, or choose another directory") from None
     number = given.resolve() / PID_FILE
     try:
         number.write_text(str(os.getpid()), encoding="ascii")
