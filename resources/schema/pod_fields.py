@@ -137,6 +137,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Check]]] = {
     "ContainerResizePolicy": {"resourceName": one_of("cpu", "memory"), "restartPolicy": one_of("NotRequired", "RestartContainer")},
     "ContainerRestartRule": {"action": one_of("Restart", "RestartAllContainers")},
     "ContainerRestartRuleOnExitCodes": {"operator": one_of("In", "NotIn"), "values": at_most(255, "exit codes")},
+    "EnvVar": {"name": form(relaxed_variable_faults)},
     "EnvFromSource": {"prefix": form(relaxed_variable_faults)},
     "ConfigMapEnvSource": {"name": SUBDOMAIN},
     "SecretEnvSource": {"name": SUBDOMAIN},

@@ -12,7 +12,7 @@ from tests.controlplane.sample_pods import SHAPES
 
 INSTANCES: Final = 2
 """How many objects of a type each breakage of a field is tried in, beside one of each shape."""
-TEXTS: Final = ("Not_Valid!", "-a", "Upper", "a/b", "..", "/abs", "a.b", "x" * 64, "1")
+TEXTS: Final = ("Not_Valid!", "-a", "Upper", "a/b", "..", "/abs", "a.b", "x" * 64, "1", "a..b", "a=b", " a", "\u00e9")
 NUMBERS: Final = (-1, 1, 65536, 2**31 - 1)
 QUANTITIES: Final = ("-1", "0.5", "1500m", "many", "1Ki", 3)
 PORTS: Final = (0, 65536, "", "UPPER", "sixteen-letters-x", "a--b", "12")

@@ -124,6 +124,12 @@ def test_what_a_server_would_refuse_in_the_pods_of_a_graph_is_said_at_its_servic
     assert f"the API server would refuse the pods: {decision.pods[0]}" in decision.all_warnings
 
 
+def test_the_names_of_variables_are_judged_without_grove_too() -> None:
+    decision = created_graph(graph({"decode": worker(envs=[{"name": "A=B", "value": "1"}])}, annotations=WITHOUT_GROVE))
+
+    assert [(finding.path[-4:], finding.value) for finding in decision.pods] == [(("decode", "envs", 0, "name"), "A=B")]
+
+
 def test_pods_that_a_stored_graph_has_already_do_not_keep_it_from_being_changed() -> None:
     old, new = (graph({"decode": worker(replicas=replicas, **MOUNT)}) for replicas in (1, 2))
 

@@ -108,6 +108,10 @@ CASES: list[tuple[dict[str, Any], str]] = [
         'env[0].valueFrom.fieldRef.fieldPath: Unsupported value: "metadata.nam": supported values: "metadata.name", …',
     ),
     (pod(_env=[{"name": "A", "valueFrom": {"secretKeyRef": {"key": "k"}}}]), "env[0].valueFrom.secretKeyRef.name: Required value"),
+    (
+        pod(_env=[{"name": "A=B", "value": "1"}]),
+        'env[0].name: Invalid value: "A=B": a valid environment variable name must consist only of printable ASCII characters …',
+    ),
     (pod(_envFrom=[{"prefix": "A"}]), "envFrom[0]: Required value: must specify one of: `configMapRef` or `secretRef`"),
     (
         pod(_volumeMounts=[{"name": "dta", "mountPath": "/a"}]),
