@@ -16,6 +16,8 @@ NUMBER = re.compile(r"[0-9]+")
 """Replaced by `#` before texts are compared."""
 TOKEN = re.compile(r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}\b(?!-)|\?{5})")
 """The random-looking suffix of a pod's name, and what stands for one that is not known."""
+CLAUSE = 12
+"""The fewest characters of a clause that is not repeated: shorter ones may be items of a list."""
 FEW = 3
 """The items of groups smaller than this are listed individually."""
 RESOURCE = re.compile(r'^\S+ is forbidden: (User "[^"]*" cannot list) resource "[^"]*" in API group "[^"]*"')
@@ -115,14 +117,24 @@ def blurred(text: str) -> str:
 
 
 def spread(texts: Iterable[str]) -> str:
-    """Texts of one pattern as one text: `simple-{0..499}-worker-*`. A single text stays as it is."""
+    """Texts of one pattern as one text: `simple-{0..499}-worker-*`. What a text says twice in a row, it says once."""
     listed = list(texts)
     if len(listed) == 1:
-        return listed[0]
+        return without_repetition(listed[0])
     listed = [TOKEN.sub("-*", text) for text in listed]
     columns = zip(*(NUMBER.findall(text) for text in listed), strict=True)
     ranges = iter([span({int(number) for number in column}) for column in columns])
-    return NUMBER.sub(lambda _: next(ranges), listed[0])
+    return without_repetition(NUMBER.sub(lambda _: next(ranges), listed[0]))
+
+
+def without_repetition(text: str) -> str:
+    """The text without clauses that repeat the one before them, as those of kube-scheduler about groups in groups do."""
+    first, *others = text.split(", ")
+    kept = [first]
+    for clause in others:
+        if len(clause) < CLAUSE or not (clause == kept[-1] or kept[-1].endswith(f": {clause}")):
+            kept.append(clause)
+    return ", ".join(kept)
 
 
 def span(numbers: set[int]) -> str:

@@ -61,6 +61,19 @@ def test_objects_with_the_same_reason_share_a_line() -> None:
     ]
 
 
+def test_a_long_reason_is_written_once() -> None:
+    refusal = "pod group is unschedulable, 0/1 placements are available: 3 scheduled, 2 remaining, and no victims"
+    twice = f"Unschedulable: pod group is unschedulable, {refusal}"
+    waits = wait("a", f"0 of 1 pods ready; {twice}"), wait("other", f"0 of 2 pods ready; {twice}"), wait("b-x", refusal, kinds.PODGANG)
+
+    assert lines(*waits) == [
+        f"Pod/default/a: 0 of 1 pods ready; Unschedulable: {refusal}, since 0s",
+        "Pod/default/other: 0 of 2 pods ready; as above, since 0s",
+        "PodGang/default/b-x: as above, since 0s",
+    ]
+    assert [refusal in line for line in lines(*waits, verbose=True)] == [True] * 3
+
+
 def test_what_somebody_has_to_do_follows_once() -> None:
     taken = [replace(wait(name, "taken"), advice="rename it") for name in "ab"]
 

@@ -11,7 +11,7 @@ from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import Operation
 from engine.paths import spell
-from engine.report.alike import blurred, grouped
+from engine.report.alike import blurred, grouped, without_repetition
 from engine.report.fields import changed_fields, field_text, shown_fields
 from engine.report.json import change_entry, moment_text, wait_entry
 from engine.report.meaning import needed
@@ -185,8 +185,10 @@ def workload_lines(workload: WorkloadSummary, verbose: bool) -> Iterator[Line]:
     yield Line(f"  state: {workload.state}, {workload.ready} of {workload.pods} pods ready{completed}", TONES.get(workload.state, ""))
     yield from (Line(f"  warning: {clipped(alarm.text, MAX_ADVICE)}", "bad") for alarm in workload.alarms if not alarm.fault)
     gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
+    previous, written = "", dict[str, str]()
     for gang in gangs if verbose else gangs[:MAX_LISTED]:
-        yield from gang_lines(gang)
+        yield from gang_lines(gang, previous, None if verbose else written)
+        previous = gang.advice
 
 
 def sync_lines(explanation: Explanation, verbose: bool, *, settled: bool = True) -> Iterator[Line]:
@@ -290,7 +292,7 @@ def _obstacle_lines(group: Sequence[RunObstacle], id: ResourceId, now: datetime)
     since = f", since {age(now, onset)}" if onset else ""
     who = _names(group) if any(obstacle.about != id for obstacle in group) else "it"
     verb = "does" if len(group) == 1 else "do"
-    yield Line(f"  {who} {verb} not run ({first.reason}): {clipped(first.text, MAX_TEXT)}{since}", "pending")
+    yield Line(f"  {who} {verb} not run ({first.reason}): {clipped(without_repetition(first.text), MAX_TEXT)}{since}", "pending")
     if first.advice:
         yield Line(f"    do: {clipped(first.advice, MAX_ADVICE)}", "faint")
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from os.path import commonprefix
+from typing import Any, Final
 
 from msgspec.structs import asdict
 
 from engine.reason import REMEDIES, Reason
-from engine.report.alike import shared_reason, spread, waits_alike
+from engine.report.alike import shared_reason, spread, waits_alike, without_repetition
 from engine.report.json import moment_text
 from engine.report.meaning import listed
 from engine.report.printable import Line, clipped, printable
@@ -37,6 +38,9 @@ MAX_GANGS = 10
 MAX_NAMES = 3
 """Objects with the same reason that are named in one line; of the others the number is given."""
 MAX_REASON = 400
+SHARED = 60
+"""From so many characters on, the end that two reasons share is written once."""
+AS_ABOVE: Final = "as above"
 MAX_ADVICE = 2000
 """For texts that may end with a command: one for eight pods with long names is not cut."""
 
@@ -82,24 +86,28 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
             continue  # It is one of the problems.
         yield Line(f"  warning: {clipped(alarm.text, MAX_ADVICE)}", "bad")
     gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
-    previous = ""
+    previous, written = "", dict[str, str]()
     for gang in gangs if verbose else gangs[:MAX_GANGS]:
-        yield from gang_lines(gang, previous)
+        yield from gang_lines(gang, previous, None if verbose else written)
         previous = gang.advice
     if len(gangs) > MAX_GANGS and not verbose:
         yield Line(f"  … {len(gangs) - MAX_GANGS} more gangs; -v shows all", "faint")
     yield from domain_lines(workload.domains, verbose=verbose)
     # The line of a domain says what it waits for.
     described = {(domain.id, domain.why) for domain in listed_domains(workload.domains, verbose=verbose)}
-    yield from wait_lines([wait for wait in workload.waits if (wait.id, wait.why) not in described], now, verbose)
+    yield from wait_lines([wait for wait in workload.waits if (wait.id, wait.why) not in described], now, verbose, written)
 
 
-def gang_lines(gang: GangSummary, previous: str = "") -> Iterator[Line]:
-    """A gang, how many of its pods are ready, and which room it waits for. `previous`: the advice above it, which is not repeated."""
+def gang_lines(gang: GangSummary, previous: str = "", written: dict[str, str] | None = None) -> Iterator[Line]:
+    """A gang, how many of its pods are ready, and which room it waits for. `previous`: the advice above it, which is not repeated.
+
+    `written`: see `abridged`; None: nothing is abridged.
+    """
     completed = f", {gang.completed} completed" if gang.completed else ""
     yield Line(f"  gang {printable(gang.name)}: {printable(gang.phase)}, {gang.ready} of {gang.pods} pods ready{completed}", "faint")
     if gang.waiting:
-        yield Line(f"    waits for room: {clipped(gang.waiting, MAX_ADVICE)}", "later")
+        waiting = without_repetition(gang.waiting)
+        yield Line(f"    waits for room: {clipped(waiting if written is None else abridged(waiting, written), MAX_ADVICE)}", "later")
     if gang.advice and gang.advice != previous:
         yield Line(f"    do: {clipped(gang.advice, MAX_ADVICE)}", "faint")
 
@@ -125,9 +133,12 @@ def binding_row(binding: BindingSummary, now: datetime) -> tuple[str, ...]:
     return printable(binding.id.name), binding.state, levels, printable(binding.drift) or "-", age(now, binding.created_at)
 
 
-def wait_lines(waits: Sequence[WaitSince], now: datetime, verbose: bool) -> Iterator[Line]:
-    """The objects that are not settled, why, and since when. Objects of one kind with one reason share a line unless `verbose`."""
-    waits, previous = tuple(dict.fromkeys(waits)), ""
+def wait_lines(waits: Sequence[WaitSince], now: datetime, verbose: bool, written: dict[str, str] | None = None) -> Iterator[Line]:
+    """The objects that are not settled, why, and since when. Objects of one kind with one reason share a line unless `verbose`.
+
+    `written`: the reasons above them, see `abridged`.
+    """
+    waits, previous, written = tuple(dict.fromkeys(waits)), "", {} if written is None else written
     if not verbose:
         unlisted = [wait for wait in waits if wait.reason is Reason.NOT_LISTED]
         waits = tuple(wait for wait in waits if wait.reason is not Reason.NOT_LISTED)
@@ -136,11 +147,24 @@ def wait_lines(waits: Sequence[WaitSince], now: datetime, verbose: bool) -> Iter
         onset = min((wait.since for group in wait_groups for wait in group if wait.since), default=None)
         since = f", since {age(now, onset)}" if onset else ""
         reason = spread(wait.why for wait in wait_groups[0])
-        yield Line(f"  {names_of(wait_groups)}: {clipped(reason, MAX_REASON)}{since}", "faint")
+        shown = reason if verbose else abridged(reason, written)
+        yield Line(f"  {names_of(wait_groups)}: {clipped(shown, MAX_REASON)}{since}", "faint")
         advice = wait_groups[0][0].advice
         if advice and advice != previous:
             yield Line(f"    do: {clipped(advice, MAX_ADVICE)}", "faint")
         previous = advice
+
+
+def abridged(text: str, written: dict[str, str]) -> str:
+    """The text, with `as above` in place of a long end that one above it has as well. It is noted in `written`: end -> text."""
+    if len(text) < SHARED or (above := written.get(text[-SHARED:])) is None:
+        written[text[-SHARED:]] = text
+        return text
+    shared = len(commonprefix([text[::-1], above[::-1]]))
+    start = len(text) - shared
+    clauses = [at + 2 for mark in (": ", ", ", "; ") if (at := text.find(mark, start)) >= 0] if start else [0]
+    begin = min(clauses, default=len(text))
+    return f"{text[:begin]}{AS_ABOVE}" if len(text) - begin >= SHARED else text
 
 
 def unlisted_lines(waits: Sequence[WaitSince]) -> Iterator[Line]:
