@@ -40,7 +40,7 @@ FIELDS = 12
 """Maximum number of changed fields shown for one operation."""
 REASON = 200
 """Maximum number of characters shown of a reason."""
-PROBLEM = 400
+PROBLEM = 2000
 """Maximum number of characters shown of a problem, and of the reason why an object is blocked: it ends with what to do."""
 NAME = 44
 """Maximum width of the column of names."""

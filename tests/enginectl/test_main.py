@@ -155,6 +155,10 @@ def test_a_shell_gets_completions(engine: Engine, monkeypatch: pytest.MonkeyPatc
         (["status", "-n", "x/../y"], "--namespace x/../y: not a valid name: lowercase letters, digits and - only, at most 63"),
         (["diff", "-f", "nowhere.yaml"], "nowhere.yaml: no such file or directory"),
         (["diff", "--against", "nowhere.yaml"], "--against nowhere.yaml: no such file; it takes live, empty or a snapshot"),
+        (["diff", "--out", "nowhere/plan.json"], "--out nowhere/plan.json: there is no directory nowhere"),
+        (["delete", "x", "--out", "nowhere/plan.json"], "--out nowhere/plan.json: there is no directory nowhere"),
+        (["diff", "--report", "html=nowhere/x.html"], "--report nowhere/x.html: there is no directory nowhere"),
+        (["diff", "--summary", "nowhere/x.md"], "--summary nowhere/x.md: there is no directory nowhere"),
         (["diff", "--config", "nowhere.yaml"], "nowhere.yaml: no such file or directory"),
     ],
 )

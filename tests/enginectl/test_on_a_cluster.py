@@ -106,6 +106,17 @@ def test_status_does_not_say_that_a_workload_is_missing_if_workloads_cannot_be_l
     assert "PodCliqueSet objects could not be listed completely" in answer.err and "no workload is called" not in answer.err
 
 
+@pytest.mark.parametrize("options", [(), ("--quiet",)])
+def test_a_refusal_is_shown_whole_in_the_result(box: Box, engine: Engine, options: tuple[str, ...]) -> None:
+    message = f"admission webhook denied the request: {'for a long reason, ' * 40}remove grove.io/auto-mnnvl\x1b[2J"
+    box.inject(InjectedFault("answer", "create", "services", times=10**6, code=403, reason="Forbidden", message=message))
+    answer = engine("sync", "-f", FIRST, "--no-wait", *options)
+
+    whole = [line for line in (answer.err if options else answer.out).splitlines() if "remove grove.io/auto-mnnvl\\x1b[2J" in line]
+    assert answer.code != Exit.DONE and len(whole) == 1, answer
+    assert all(len(line) < 250 for line in answer.messages if "denied the request" in line) or options
+
+
 def test_status_shows_what_is_pending_and_since_when(full_box: Box, engine: Engine) -> None:
     assert engine("sync", "-f", FIRST, "--no-wait").code == Exit.DONE
 

@@ -16,7 +16,7 @@ from engine.report.printable import clipped
 from engine.report.text import text
 from enginectl.base import terminal
 from enginectl.base.exit_codes import UsageError
-from enginectl.base.files import append_text, write_text
+from enginectl.base.files import append_text, require_directory, write_text
 from enginectl.base.options import ReportFormat
 from enginectl.input.roots import Roots
 from enginectl.output.documents import DOCUMENTS, FAULTS, Material, Style
@@ -61,6 +61,8 @@ def outputs_of(
         raise UsageError("--link takes an address that begins with http:// or https://, without blanks, quotes and parentheses")
     if summary is not None and str(summary) in ("", ".", "-"):
         raise UsageError("--summary needs the name of a file")
+    if summary is not None:
+        require_directory(summary, "--summary")
     return Outputs(format, files_of(reports), summary, Style(title, link, max_bytes, values))
 
 
@@ -76,6 +78,7 @@ def files_of(reports: Sequence[str]) -> dict[Path, ReportFormat]:
             raise UsageError(f"--report {each}: -o {format} writes to standard output")
         if Path(file) in files:
             raise UsageError(f"--report: {clipped(file, 200)} is named twice")
+        require_directory(Path(file), "--report")
         files[Path(file)] = ReportFormat(format)
     return files
 

@@ -100,6 +100,12 @@ def append_text(file: Path, text: str, option: str) -> None:
         raise unwritable(file, option, error) from None
 
 
+def require_directory(file: Path, option: str) -> None:
+    """Raise `UsageError` with the name of the option if the directory of a file that will be written does not exist."""
+    if not file.parent.is_dir():
+        raise UsageError(f"{option} {printable(str(file))}: there is no directory {printable(str(file.parent))}")
+
+
 def unwritable(file: Path, option: str, error: OSError) -> UsageError:
     """The error of a file that cannot be written, with the option that names it."""
     return UsageError(f"{option} {printable(str(file))}: {(error.strerror or 'cannot be written').lower()}")

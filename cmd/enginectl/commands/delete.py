@@ -63,7 +63,7 @@ def delete(
     from enginectl.actions.diff import Saving
     from enginectl.actions.sync import Patience
     from enginectl.base.exit_codes import UsageError
-    from enginectl.base.files import STDIN
+    from enginectl.base.files import STDIN, require_directory
     from enginectl.base.options import parse_seconds
     from enginectl.base.runner import conclude, run, run_cancellable
     from enginectl.input.deletion import deletion_of
@@ -76,6 +76,8 @@ def delete(
         raise UsageError("--out saves the deletion and deletes nothing: it excludes --yes")
     if out == STDIN:
         raise UsageError("--out -: a plan is written to a file, standard output has the report")
+    if out is not None:
+        require_directory(out, "--out")
     saving = Saving(out, timedelta(seconds=parse_seconds(valid_for, "--valid-for"))) if out is not None else None
     dry_run = dry_run or saving is not None
     if format not in (ReportFormat.TEXT, ReportFormat.JSON) and not dry_run:

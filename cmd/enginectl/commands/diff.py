@@ -107,7 +107,7 @@ def diff(
     from enginectl.actions.preview import PreviewRequest
     from enginectl.actions.reporting import faults_reported, outputs_of
     from enginectl.base.exit_codes import UsageError
-    from enginectl.base.files import STDIN
+    from enginectl.base.files import STDIN, require_directory
     from enginectl.base.options import parse_seconds
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.plan_policies import load_all
@@ -132,6 +132,8 @@ def diff(
         raise UsageError(f"--out saves what a sync of the cluster would do: it excludes {other}")
     if out == STDIN:
         raise UsageError("--out -: a plan is written to a file, standard output has the report")
+    if out is not None:
+        require_directory(out, "--out")
     saving = Saving(out, timedelta(seconds=parse_seconds(valid_for, "--valid-for"))) if out is not None else None
     words = Words(targets or (), selectors or (), excluded or ())
     check_restrictions(pruned, words)

@@ -32,6 +32,8 @@ MAX_ROOTS = 12
 """Roots shown at a time, those that are not finished first."""
 MAX_PENDING = 12
 """Groups of pending objects shown at a time."""
+MAX_TEXT = 120
+"""Characters of an error or a reason that a line shows: the result at the end has all of it."""
 
 
 @contextmanager
@@ -91,7 +93,7 @@ class Lines:
     def applied(self, result: Result) -> None:
         """The operation, and its error if it failed: once for each distinct error. Statuses only if they fail, or with `verbose`."""
         operation = result.operation
-        error = "" if result.outcome is Outcome.DONE else f": {result.outcome}, {clipped(str(result.error), 300)}"
+        error = "" if result.outcome is Outcome.DONE else f": {result.outcome}, {clipped(str(result.error), MAX_TEXT)}"
         if self._is_left_out(result, error):
             return
         tone = "bad" if result.outcome is Outcome.FAILED else operation.verb
@@ -147,11 +149,11 @@ def pending_texts(plans: Sequence[Plan]) -> Iterator[str]:
     return wait_texts(pending_waits(plans))
 
 
-def wait_texts(waits: Sequence[Wait]) -> Iterator[str]:
+def wait_texts(waits: Sequence[Wait], limit: int = MAX_TEXT) -> Iterator[str]:
     """What these objects wait for; similar objects share a text. At most `MAX_PENDING` texts, and the number of the others."""
     groups = waits_alike(distinct(waits))
     for group in groups[:MAX_PENDING]:
-        yield f"{group_name(None, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), 120)}"
+        yield f"{group_name(None, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), limit)}"
     if left_out := sum(map(len, groups[MAX_PENDING:])):
         yield f"… and {counted(left_out, 'object')} more"
 

@@ -30,13 +30,13 @@ def sync_lines(sync: SyncReport[object], remaining: Report, *, verbose: bool) ->
     yield Line(f"Applied: {applied_text(sync, verbose=verbose) or ('nothing, everything is in sync' if settled else 'nothing')}.", "head")
     for result in sync.failures[:MAX_FAILURES]:
         operation = result.operation
-        yield Line(f"failed: {operation.verb} {printable(str(operation.id))}: {clipped(str(result.error), MAX_ERROR)}", "bad")
+        yield Line(f"failed: {operation.verb} {printable(str(operation.id))}: {printable(str(result.error))}", "bad")
     if len(sync.failures) > MAX_FAILURES:
         yield Line(f"… and {len(sync.failures) - MAX_FAILURES} more failures", "bad")
     if sync.failures and sync.ending is Ending.STUCK:
         yield Line(f"do: {REFUSED}", "blocked")
     if sync.error:
-        yield Line(f"stopped: {clipped(str(sync.error), MAX_ERROR)}", "bad")
+        yield Line(f"stopped: {printable(str(sync.error))}", "bad")
     yield from deviation_lines([each.deviation for each in sync.unapproved])
     if is_cut_short(sync):
         unstarted = counted(len(sync.not_started), "operation") if sync.not_started else "no operation"
@@ -83,18 +83,18 @@ def change_lines(sync: SyncReport[object]) -> Iterator[Line]:
 def error_texts(sync: SyncReport[object]) -> Iterator[str]:
     """What is wrong, a text for each: failures, faults, guards, what is blocked, and after a timeout what is left, with the alarms."""
     for result in sync.failures[:MAX_FAILURES]:
-        yield f"{result.operation.verb} {result.operation.id}: {clipped(str(result.error), MAX_ERROR)}"
+        yield f"{result.operation.verb} {result.operation.id}: {printable(str(result.error))}"
     if len(sync.failures) > MAX_FAILURES:
         yield f"{len(sync.failures) - MAX_FAILURES} more operations failed"
     if sync.error:
-        yield clipped(str(sync.error), MAX_ERROR)
+        yield printable(str(sync.error))
     yield from (f"not as approved: {clipped(str(each.deviation), MAX_ERROR)}" for each in sync.unapproved[:MAX_DEVIATIONS])
     for plan in sync.plans:
         yield from (f"{plan.root}: {clipped(problem, MAX_ERROR)}" for problem in (*plan.problems, *plan.faults))
         if plan.blocked:  # Otherwise it is what blocks.
             yield from (f"{plan.root}: {clipped(alarm.text, MAX_ERROR)}" for alarm in plan.blocking_alarms)
     yield from (f"denied by {objection.rule}: {clipped(objection.message, MAX_ERROR)}" for objection in sync.objections)
-    yield from (f"blocked: {text}" for text in wait_texts(sync.blocked))
+    yield from (f"blocked: {text}" for text in wait_texts(sync.blocked, MAX_ADVICE))
     if is_cut_short(sync) and sync.not_started:
         yield f"{counted(len(sync.not_started), 'operation')} {CONTINUE}"
     if sync.timed_out:
