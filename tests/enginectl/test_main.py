@@ -117,13 +117,17 @@ def test_a_shell_gets_the_script_that_completes_commands(engine: Engine, shell: 
     assert "_ENGINE_COMPLETE" in engine("completion", shell).out
 
 
-@pytest.mark.parametrize(("line", "words"), [("engine sn", {"snapshot"}), ("engine status -o ", {"text", "json"}), ("engine zz", set())])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("engine sn", {"snapshot"}), ("engine status -o ", {"text", "json"}), ("engine zz", set()), ("engine why pcs/", set())],
+)
 def test_a_shell_gets_completions(engine: Engine, monkeypatch: pytest.MonkeyPatch, line: str, words: set[str]) -> None:
     monkeypatch.setenv("_ENGINE_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
 
-    assert words == set(engine().out.split())
+    answer = engine()
+    assert (set(answer.out.split()), answer.err) == (words, "")
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,30 @@ def test_a_refusal_is_shown_whole_in_the_result(box: Box, engine: Engine, option
     assert all(len(line) < 250 for line in answer.messages if "denied the request" in line) or options
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("engine status ", {"first"}),
+        ("engine why pcs/", {"pcs/first"}),
+        ("engine why svc/fi", {"svc/first-0"}),
+        ("engine delete x", set()),
+        ("engine top f", {"first"}),
+        ("engine why frob/", set()),
+        ("engine -n nowhere status ", set()),
+    ],
+)
+def test_a_shell_gets_the_names_of_objects(
+    synced: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch, line: str, words: set[str]
+) -> None:
+    monkeypatch.setenv("_ENGINE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
+    monkeypatch.setattr("enginectl.commands.completion.PATIENCE", PATIENCE)
+    answer = engine()
+
+    assert (set(answer.out.split()), answer.err) == (words, "")
+
+
 def test_status_shows_what_is_pending_and_since_when(full_box: Box, engine: Engine) -> None:
     assert engine("sync", "-f", FIRST, "--no-wait").code == Exit.DONE
 

@@ -6,7 +6,17 @@ from typing import Annotated, Final
 import typer
 
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import EnableRemote, Files, OutputFormat, PlanFormat, PolicyFiles, ReportFormat, Waivers, options
+from enginectl.base.options import (
+    EnableRemote,
+    Files,
+    OutputFormat,
+    PlanFormat,
+    PolicyFiles,
+    ReportFormat,
+    Waivers,
+    options,
+)
+from enginectl.commands.completion import objects
 
 EXAMPLES: Final = """
 engine delete web --dry-run      # what would be deleted, in which order
@@ -18,7 +28,10 @@ engine delete -f web.yaml
 def delete(
     ctx: typer.Context,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[KIND/]NAME", help="Workloads, e.g. web or dgd/chat. Repeatable.", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            metavar="[KIND/]NAME", help="Workloads, e.g. web or dgd/chat. Repeatable.", show_default=False, autocompletion=objects
+        ),
     ] = None,
     files: Files = None,
     enable_remote: EnableRemote = False,

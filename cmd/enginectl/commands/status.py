@@ -6,6 +6,7 @@ import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Excluded, Format, OutputFormat, Selectors, Targets, options
+from enginectl.commands.completion import objects
 
 EXAMPLES: Final = """
 engine status                    # the workloads of the namespace
@@ -16,7 +17,9 @@ engine status -A --exit-code     # all; exit 0 only if all are settled
 
 def status(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="[KIND/]NAME", help="One workload. Default: all.", show_default=False)] = "",
+    name: Annotated[
+        str, typer.Argument(metavar="[KIND/]NAME", help="One workload. Default: all.", show_default=False, autocompletion=objects)
+    ] = "",
     targets: Targets = None,
     selectors: Selectors = None,
     excluded: Excluded = None,

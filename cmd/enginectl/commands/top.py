@@ -6,6 +6,7 @@ import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Format, OutputFormat, options
+from enginectl.commands.completion import objects
 
 EXAMPLES: Final = """
 engine top                       # all nodes
@@ -16,7 +17,13 @@ engine top web --watch           # those of one set, again and again
 def top(
     ctx: typer.Context,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Only the nodes of these sets. Default: all nodes.", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Only the nodes of these sets. Default: all nodes.",
+            show_default=False,
+            autocompletion=objects,
+        ),
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again whenever it changes, until Ctrl-C.")] = False,
     format: Format = OutputFormat.TEXT,

@@ -6,6 +6,7 @@ import typer
 
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Format, OutputFormat, options
+from enginectl.commands.completion import objects
 
 EXAMPLES: Final = """
 engine why web                   # the set or graph of this name
@@ -22,6 +23,7 @@ def why(
             metavar="[KIND/]NAME",
             help="As with kubectl: pod/x, pclq x, dgd/x, computedomain/x. Without a kind: the set or graph of this name.",
             show_default=False,
+            autocompletion=objects,
         ),
     ],
     format: Format = OutputFormat.TEXT,
