@@ -165,6 +165,7 @@ def test_without_waiting_the_deletion_has_begun(full_box: Box, engine: Engine, t
         (("one", "-o", "json"), "-o json asks no questions"),
         (("pods/one", "--yes"), "pods is none of ClusterTopologyBinding, DynamoGraphDeployment, PodCliqueSet"),
         (("One\x1b", "--yes"), "not a valid name"),
+        (("sets/web.yaml", "--yes"), "sets/web.yaml: not a name; name manifests with -f sets/web.yaml"),
         (("one", "-A", "--yes"), "leave out -A"),
         (("-l", "a=b=c", "--yes"), "--selector: a=b=c is no requirement of a label"),
     ],

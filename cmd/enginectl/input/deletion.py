@@ -1,5 +1,6 @@
 """Deletion: the workloads that `engine delete` names, by name, by manifest or by label."""
 
+import os.path
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,7 @@ from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
 from enginectl.base import terminal
 from enginectl.base.exit_codes import UsageError
-from enginectl.input.manifest_files import read_manifests
+from enginectl.input.manifest_files import SUFFIXES, read_manifests
 from enginectl.input.removals import RemovalScope, roots_in, widened
 from enginectl.input.roots import NAME, no_faults, select_roots
 from enginectl.input.targets import ambiguous, kinds_by_word, listed
@@ -102,7 +103,10 @@ def deletion_of(
 def wanted_by(text: str, namespace: str) -> Wanted:
     """The workload that `[KIND/]NAME` names. Raises `UsageError`."""
     word, separator, name = text.rpartition("/")
-    if separator and word.lower() not in kinds_by_word():
+    has_kind = word.lower() in kinds_by_word()
+    if Path(text).suffix in SUFFIXES and not has_kind and (separator or os.path.exists(text)):
+        raise UsageError(f"{clipped(text, 200)}: not a name; name manifests with -f {clipped(text, 200)}")
+    if separator and not has_kind:
         raise UsageError(f"{clipped(text, 200)}: {clipped(word, 80)} is none of {', '.join(sorted(set(kinds_by_word().values())))}")
     if not NAME.fullmatch(name):
         raise UsageError(f"{clipped(text, 200)}: not a valid name; expected [KIND/]NAME, e.g. web or pcs/web")
