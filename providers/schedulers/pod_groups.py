@@ -55,7 +55,8 @@ NO_TOPOLOGY: Final = (
 )
 TERMINATING: Final = "PodGroup {group} is being deleted: it works until its last pod is gone, and is created again then"
 MINIMUM_DIFFERS: Final = "PodGroup {group} needs {minimum} of {wanted} pods: others cannot join it until they are replaced"
-_KINDS: Final = frozenset(kind.name for kind in (kinds.WORKLOAD, kinds.COMPOSITE_POD_GROUP, kinds.POD_GROUP))
+FORBIDDEN: Final = "FieldValueForbidden"
+"""Why an API server refuses a field whose feature gate is off."""
 GROUP_FIELD: Final = "schedulingGroup"
 MINIMUM: Final = ("spec", "schedulingPolicy", "gang", "minCount")
 POLICY: Final = Policy(
@@ -184,10 +185,10 @@ def _is_topology_dropped(gang: GangFacts) -> bool:
 
 
 def _is_topology_refused(call: FailedCall) -> bool:
-    if not (isinstance(call.error, Invalid) and call.id.kind in _KINDS):
+    if not isinstance(call.error, Invalid):
         return False
     causes = mappings(mapping(call.error.status.get("details")).get("causes"))
-    return any("schedulingConstraints" in str(cause.get("field", "")).split(".") for cause in causes)
+    return any(cause.get("reason") == FORBIDDEN and str(cause.get("field")).endswith(".schedulingConstraints") for cause in causes)
 
 
 def _groups_of(gang: GangFacts) -> Sequence[Live | None]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from engine.answer import FailedCall
 from engine.observed import Live
 from engine.paths import overlay
 from engine.plan import Alarm
@@ -304,10 +305,14 @@ def gang_facts(view: View, gang: GangView) -> GangFacts:
 
 @lru_cache(maxsize=1)
 def _facts_of_gangs(view: View) -> Mapping[str, GangFacts]:
-    return {gang.id.name: _facts(view, gang) for gang in view.gangs}
+    failed_calls: dict[str, list[FailedCall]] = {}
+    for call in view.failed_calls:
+        if call.parent is not None and call.parent[0] == kinds.PODGANG.name:
+            failed_calls.setdefault(call.parent[1], []).append(call)
+    return {gang.id.name: _facts(view, gang, tuple(failed_calls.get(gang.id.name, ()))) for gang in view.gangs}
 
 
-def _facts(view: View, gang: GangView) -> GangFacts:
+def _facts(view: View, gang: GangView, failed_calls: tuple[FailedCall, ...]) -> GangFacts:
     return GangFacts(
         gang.id,
         gang.live,
@@ -316,7 +321,7 @@ def _facts(view: View, gang: GangView) -> GangFacts:
         tuple(pod for pod in pods_of_gang(gang.id.name, view.lives) if pod.deleting_since is None),
         tuple(Island(key, frozenset(members)) for key, members in required_islands(view, gang.cliques).values()),
         is_unanswered=gang.id.name in view.unanswered,
-        failed_calls=view.failed_calls,
+        failed_calls=failed_calls,
     )
 
 

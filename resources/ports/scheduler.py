@@ -93,7 +93,7 @@ class GangFacts(Struct, frozen=True):
     is_unanswered: bool = False
     """Whether the scheduler has had enough time to say something of the gang and has not (`GangObjects.unanswered_since`)."""
     failed_calls: tuple[FailedCall, ...] = ()
-    """The calls for objects of the replica that failed when they were last made."""
+    """The calls for its scheduler's objects that failed when they were last made."""
 
 
 class CliquePlacement(Struct, frozen=True):

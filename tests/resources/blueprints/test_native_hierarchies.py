@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from engine.answer import FailedCall
 from engine.errors import Invalid
-from engine.operation import body_of
+from engine.operation import body_of, parent_of
 from engine.verb import Verb
 from providers.fabrics.nvidia.fabric import Nvidia
 from providers.schedulers.pod_groups import NO_TOPOLOGY
@@ -180,24 +180,60 @@ def test_a_topology_that_the_server_drops_is_told_once_recorded_and_never_sent_a
     assert {body["metadata"]["annotations"][GANG_TOPOLOGY] for body in cluster.of("PodGang").values()} == {"unsupported"}
 
 
-@pytest.mark.parametrize("of_group", ["", "rack"])
-def test_a_gang_is_created_without_the_topology_that_the_server_refuses(of_group: str) -> None:
-    cluster = cluster_with(web(of_set="zone", of_group=of_group))
-    plan = cluster.plan()
-    refused = next(operation for operation in plan.operations if "schedulingConstraints" in str(body_of(operation)))
-    causes = [{"reason": "FieldValueForbidden", "field": "spec.schedulingConstraints", "message": "Forbidden"}]
+def refusals(cluster: Native, reason: str = "FieldValueForbidden") -> dict[str, FailedCall]:
+    """PodGang -> what the server says of the first of its objects with a topology, without which everything else but pods is created."""
+    causes = [{"reason": reason, "field": "spec.schedulingConstraints", "message": "no"}]
     error = Invalid("is invalid", status={"kind": "Status", "details": {"causes": causes}})
-    for operation in plan.operations:
-        if "schedulingConstraints" not in str(body_of(operation)) and operation.id.kind != "Pod":
+    calls: dict[str, FailedCall] = {}
+    for operation in cluster.plan().operations:
+        if "schedulingConstraints" in str(body_of(operation)) and (parent := parent_of(operation)) is not None:
+            calls.setdefault(parent[1], FailedCall(Verb.CREATE, operation.id, parent, error, cluster.now))
+        elif operation.id.kind != "Pod":
             cluster.call(operation)
-    cluster.failed_calls = {ROOT: (FailedCall(Verb.CREATE, refused.id, ("PodGang", refused.id.name), error, cluster.now),)}
+    return calls
+
+
+def repeated(cluster: Native, *calls: FailedCall) -> None:
+    """A pass that knows of these failed calls, and those that follow."""
+    cluster.failed_calls = {ROOT: calls}
     cluster.make_pass()
     cluster.failed_calls = {ROOT: ()}
     cluster.settle()
 
+
+@pytest.mark.parametrize("of_group", ["", "rack"])
+def test_a_gang_is_created_without_the_topology_that_the_server_refuses(of_group: str) -> None:
+    cluster = cluster_with(web(of_set="zone", of_group=of_group))
+    repeated(cluster, *refusals(cluster).values())
+
     assert not any("schedulingConstraints" in body["spec"] for kind in KINDS for body in cluster.of(kind).values())
     plan = cluster.plan()
     assert plan.operations == () and plan.notes == (NO_TOPOLOGY,)
+
+
+@pytest.mark.parametrize(("refused", "reason"), [("web-0-g-0", "FieldValueForbidden"), ("web-0", "FieldValueInvalid")])
+def test_a_gang_keeps_its_topology_where_another_is_refused_or_for_another_reason(refused: str, reason: str) -> None:
+    cluster = cluster_with(web(of_set="zone"))
+    repeated(cluster, refusals(cluster, reason)[refused])
+
+    assert key_of(cluster.of("PodGroup")["web-0"]) == ZONE
+    assert GANG_TOPOLOGY not in cluster.of("PodGang")["web-0"]["metadata"]["annotations"]
+
+
+def test_a_topology_that_is_asked_for_later_is_told_as_one_that_the_group_does_not_have() -> None:
+    cluster = cluster_with(web())
+    cluster.settle()
+    cluster.write(ROOT, {"spec": {"template": {"topologyConstraint": {"topologyName": "hall", "pack": {"required": "zone"}}}}})
+    domains = of_domains()
+    del domains["spec"]["template"]["cliques"][0], domains["metadata"]["annotations"]["engine.grove.io/domain-placement"]
+    joined = with_domains(domains, trees=False)
+    joined.write(ROOT, {"metadata": {"annotations": {"engine.grove.io/domain-placement": "required"}}})
+
+    for each in (cluster, joined):
+        each.make_pass()
+        each.make_pass()
+        assert any(note.startswith("PodGroup web-0 has no topology constraint although one ") for note in each.plan().notes)
+        assert not any(GANG_TOPOLOGY in body["metadata"]["annotations"] for body in each.of("PodGang").values())
 
 
 def test_a_topology_that_an_edit_changes_stays_as_it_was_created() -> None:
