@@ -10,7 +10,7 @@ from engine.canonical import digest
 from engine.errors import AlreadyExists, EngineError, Forbidden, Invalid, NotFound, TooLarge, is_out_of_quota
 from engine.operation import Delete, Expect, Operation, Outcome, Patch, Result, Scale, WriteStatus, body_of
 from engine.paths import stamp
-from engine.runtime.refusals import RefusalCause, cause_of, is_refused, pause_after
+from engine.runtime.refusals import cause_of, is_refused, pause_after
 
 FINAL = (Forbidden, Invalid, NotFound)
 """Errors that the same request would get again."""
@@ -43,7 +43,8 @@ class _Answer(Struct, frozen=True):
     suspended_until: float = -math.inf
     refusals: int = 0
     """How often in a row the request was refused (`is_refused`) by this cause."""
-    cause: RefusalCause | None = None
+    cause: str = ""
+    """The type of what refused it last. Webhooks are asked at once: which one is named may be another one each time."""
     room_tries: int = 0
     """How often in a row a quota had no room for the request; 0: something else is the answer."""
     is_too_large: bool = False
@@ -105,7 +106,7 @@ class Rejections:
             tries = 1 + (previous.room_tries if previous is not None else 0)
         answer = _Answer(_digest(operation), operation.expect, at, room_tries=tries, is_too_large=isinstance(result.error, TooLarge))
         if result.error is not None and is_refused(result):
-            cause = cause_of(result.error)
+            cause = cause_of(result.error).type
             refusals = previous.refusals if previous is not None and previous.cause == cause else 0
             answer = replace(answer, refusals=refusals + 1, cause=cause)
         return replace(answer, suspended_until=at + self._pause(answer))

@@ -92,6 +92,16 @@ def test_the_pauses_of_an_operation_begin_anew_when_something_else_refuses_it() 
     assert rejections.next_due(1) == 2
 
 
+def test_the_pauses_of_an_operation_grow_whichever_webhook_answers_first() -> None:
+    rejections = Rejections(patience=60)
+    for at, name in ((0, "a"), (1, "b"), (3, "a")):
+        error = Forbidden("denied", by=RefusedBy.ADMISSION)
+        error.refuser = name
+        rejections.note([failed(create("a"), error)], at)
+
+    assert rejections.next_due(3) == 7
+
+
 def test_an_operation_is_sent_again_when_its_answer_is_forgotten() -> None:
     rejections = Rejections()
     rejections.note([failed(create(name), Forbidden("no")) for name in "ab"], 0)
