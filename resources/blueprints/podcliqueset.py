@@ -9,7 +9,7 @@ from engine.graph import graph, part
 from engine.health import INVALID, Readiness, obstacle_of
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
-from engine.observed import Live, Observed, World
+from engine.observed import Live, Observed, Slice, World
 from engine.paths import get
 from engine.resource import Body, Policy
 from resources.admission.admitted_set import AdmittedSet, admitted_set
@@ -26,7 +26,7 @@ from resources.domains.release import used_orphans
 from resources.model.domain import policy_of
 from resources.model.epochs import epoch_objection, left_alone
 from resources.model.gang_scheduling import on_cluster
-from resources.model.template import Template, in_other_spellings, read, referenced_ids, with_hashes
+from resources.model.template import Clique, Template, in_other_spellings, read, referenced_ids, with_hashes
 from resources.model.view import ROOT, SET, part_key
 from resources.ports.configuration import Configuration
 from resources.ports.references import template_references
@@ -192,21 +192,36 @@ def _template(observed: Observed, admitted: AdmittedSet, configuration: Configur
     template = memo.recall("template", (fingerprint, root.uid, configuration, references, is_edited), make)
     if get(root.body, ("status", "currentGenerationHash"), template.hash) == template.hash:
         return template
-    facts = (template, configuration.default_scheduler)
-    others = memo.recall("other spellings", facts, lambda: in_other_spellings(template, body["spec"], configuration.default_scheduler))
-    hashes = _hashes_in_use(observed, template, others)
+    default = configuration.default_scheduler
+    others = memo.recall("other spellings", (template, default), lambda: in_other_spellings(body["spec"], default))
+    hashes = _hashes_in_use(observed, template, others, default)
     return memo.recall("template in use", (template, hashes), lambda: with_hashes(template, dict(hashes))) if hashes else template
 
 
-def _hashes_in_use(observed: Observed, template: Template, others: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """The cliques whose objects have the hash of the other spelling of their scheduler, which is no update: each with that hash."""
+def _hashes_in_use(observed: Observed, template: Template, others: Mapping[str, str], default: str) -> tuple[tuple[str, str], ...]:
+    """The cliques whose objects have the hash of the other spelling of their scheduler, which is no update: each with that hash.
+
+    A clique that names another scheduler than `default` has changed, unless all its pods of that hash have that scheduler.
+    """
+    slices = observed.slices.values()
     in_use: dict[str, set[str]] = {}
-    for slice in observed.slices.values() if others else ():
+    for slice in slices:
         for live in slice.of(kinds.PODCLIQUE.name):
             in_use.setdefault(live.labels.get(labels.TEMPLATE_HASH, ""), set()).add(live.id.name)
 
     def has(clique: str, hash: str) -> bool:
         return any(name.endswith(f"-{clique}") for name in in_use.get(hash, ()))
 
-    own = {clique.name: clique.hash for clique in template.cliques}
-    return tuple((name, hash) for name, hash in others.items() if has(name, hash) and not has(name, own[name]))
+    def moves(clique: Clique) -> bool:
+        pods = (pod for slice in slices for pod in slice.index("schedulers", _schedulers)) if clique.scheduler not in ("", default) else ()
+        own = (scheduler for name, hash, scheduler in pods if hash == others[clique.name] and name.endswith(f"-{clique.name}"))
+        return any(scheduler != clique.scheduler for scheduler in own)
+
+    kept = (clique for clique in template.cliques if has(clique.name, others[clique.name]) and not has(clique.name, clique.hash))
+    return tuple((clique.name, others[clique.name]) for clique in kept if not moves(clique))
+
+
+def _schedulers(lives: Slice) -> frozenset[tuple[str, str, str]]:
+    """The PodCliques of the pods, with their hashes and schedulers."""
+    keys, pods = (labels.PODCLIQUE, labels.TEMPLATE_HASH), lives.of(kinds.POD.name)
+    return frozenset((*(pod.labels.get(key, "") for key in keys), get(pod.body, ("spec", "schedulerName"), "")) for pod in pods)

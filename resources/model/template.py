@@ -190,18 +190,11 @@ def read(
     )
 
 
-def in_other_spellings(template: Template, spec: Body, scheduler: str) -> Mapping[str, str]:
-    """Clique -> its hash where its scheduler is spelled in the other way: `scheduler`, that of pods that name none, or none.
-
-    `spec`: that of the set with this template.
-    """
-    inner, names = spec["template"], {clique.name for clique in template.cliques if clique.scheduler in ("", scheduler)}
+def in_other_spellings(spec: Body, scheduler: str) -> Mapping[str, str]:
+    """Clique of the set -> its hash where its scheduler is spelled in the other way: none, or `scheduler`, that of pods that name none."""
+    inner = spec["template"]
     priority = inner.get("priorityClassName", "")
-    return {
-        entry["name"]: _hash(hashed_content(_in_other_spelling(entry, scheduler), priority))
-        for entry in inner["cliques"]
-        if entry["name"] in names
-    }
+    return {entry["name"]: _hash(hashed_content(_in_other_spelling(entry, scheduler), priority)) for entry in inner["cliques"]}
 
 
 def _in_other_spelling(entry: Mapping[str, Any], scheduler: str) -> Mapping[str, Any]:

@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from providers.registry import SCHEDULERS
+from providers.schedulers.kai import QUEUE
 from resources.base import kinds, labels
 from tests.builders import clique, group, podcliqueset
-from tests.stories.pods import images, running
-from tests.stories.stage import Stage, stage
+from tests.stories.pods import images, is_ready, running
+from tests.stories.stage import SETUP, Stage, stage
 
 pytestmark = pytest.mark.anyio
 
@@ -60,3 +63,44 @@ async def test_pods_that_come_later_are_of_the_same_template_and_a_real_edit_rep
 
         assert images(cluster.there(kinds.POD).values()) == {"example/worker:2"}
         assert not ours.refused
+
+
+@pytest.mark.parametrize(("before", "after", "kept"), [({}, DEFAULT, True), (DEFAULT, DEFAULT, True), (DEFAULT, {}, False)])
+async def test_another_default_scheduler_restarts_no_pods_that_have_the_scheduler_their_clique_names(
+    before: Any, after: Any, kept: bool
+) -> None:
+    queued = {"metadata": {"name": "llm", "namespace": "default", "labels": {QUEUE: "default"}}}
+    async with stage(addons=("kai",)) as cluster:
+        cluster.setup = replace(SETUP, schedulers=dict(SCHEDULERS))
+        async with cluster.running():
+            for router, worker in ((before, before), (after, after)):
+                await cluster.apply({**fleet(router, worker), **queued})
+                await cluster.settle()
+        settled = {body["metadata"]["uid"] for body in cluster.there(kinds.POD).values()}
+        cluster.setup = replace(cluster.setup, default_scheduler="kai-scheduler")
+        async with cluster.running():
+            await cluster.settle()
+            pods = {body["metadata"]["uid"]: body for body in cluster.there(kinds.POD).values()}
+            assert (settled == pods.keys()) is kept
+            assert ("kai-scheduler" in {body["spec"]["schedulerName"] for body in pods.values()}) is not kept
+            if not kept:
+                return
+
+            await cluster.apply({**fleet(after, after, sets=3), **queued})
+            await cluster.settle()
+            pods = {body["metadata"]["uid"]: body for body in cluster.there(kinds.POD).values()}
+            hashes = {body["metadata"]["labels"][labels.TEMPLATE_HASH] for body in pods.values()}
+            assert len(pods) == 18 and settled < pods.keys() and len(hashes) == 1
+            assert all(map(is_ready, pods.values()))
+
+
+async def test_a_clique_that_names_another_scheduler_than_its_pods_have_is_updated() -> None:
+    other, queued = {"schedulerName": "kai-scheduler"}, {"metadata": {"name": "llm", "namespace": "default", "labels": {QUEUE: "default"}}}
+    async with stage(addons=("kai",)) as cluster:
+        cluster.setup = replace(SETUP, schedulers=dict(SCHEDULERS))
+        async with cluster.running():
+            for router, worker in (({}, {}), (other, other)):
+                await cluster.apply({**fleet(router, worker), **queued})
+                await cluster.settle()
+
+            assert "kai-scheduler" in {body["spec"]["schedulerName"] for body in cluster.there(kinds.POD).values()}
