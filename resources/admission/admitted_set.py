@@ -1,11 +1,13 @@
 """AdmittedSet: the desired PodCliqueSet, stored or proposed by a manifest, with its defaults."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.canonical import canonical
 from engine.conditions import completed_generation
 from engine.memo import Memo
 from engine.observed import Observed
+from engine.paths import get
 from engine.plan import Alarm
 from engine.resource import Body
 from resources.admission.admit import admit
@@ -14,7 +16,7 @@ from resources.admission.request import Act, Request
 from resources.admission.set_version import VERSION, SetVersion, read_version
 from resources.base import labels
 from resources.model.membership import EffectiveSet, Records, effective_set, records_of, specified_body
-from resources.ports.configuration import Configuration
+from resources.ports.configuration import UNLIMITED, Configuration
 from resources.ports.references import known_references
 
 
@@ -70,7 +72,12 @@ def _new(observed: Observed, configuration: Configuration, listed: tuple[str, ..
     # For a set that is only proposed, a kind without any object may not have been listed at all: it does not count as known.
     known = listed if observed.root.uid else {key for live in lives for key in live.id.keys()}
     references = known_references(lives, (kind for kind in known if kind not in observed.incomplete))
-    decision = admit(Request(Act.CREATE, observed.root.id, specified_body(observed)), configuration, references, memo=memo)
+    specified = specified_body(observed)
+    request = Request(Act.CREATE, observed.root.id, specified)
+    decision = admit(request, configuration, references, memo=memo)
+    if decision.issues and get(specified, ("metadata", "labels", labels.MANAGED_BY)) == labels.GRAPH_MANAGER:
+        # The decision on the graph has applied the limits. If the set is made anew, no more is created than they allow.
+        decision = admit(request, replace(configuration, limits=UNLIMITED), references, memo=memo)
     body = decision.body or {}
     version = read_version(body.get("spec"), memo.last(VERSION))
     return _with_fingerprint(body, version, tuple(map(str, decision.issues)), EffectiveSet(body), is_new=True)

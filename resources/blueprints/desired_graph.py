@@ -13,6 +13,7 @@ from engine.paths import get, overlay
 from engine.plan import Wait
 from engine.report.printable import printable
 from engine.resource import Body, Drop, Policy, Resource, Scaled
+from resources.admission import size_rules
 from resources.admission.admit import admit
 from resources.admission.graph_version import set_version, update_memo
 from resources.admission.request import Act, Request
@@ -38,7 +39,10 @@ from resources.dynamo.readiness_grove import service_states
 from resources.dynamo.restart import RestartRequest, restart
 from resources.lifecycle.update_gate import OPEN, UpdateGate
 from resources.model.membership import effective_set, records_of, specified_body
-from resources.ports.configuration import ONLY, Configuration
+from resources.ports.configuration import ONLY, UNLIMITED, Configuration
+
+FIT = "Scale it in, or raise the limits of the operator configuration."
+"""What to do if the set of a graph must be replaced and is too large to be created."""
 
 
 class GraphPlan(Struct, frozen=True, eq=False):
@@ -309,14 +313,16 @@ def _proposed(observed: Observed, graph: InferenceGraph, configuration: Configur
 def _forbidden_changes(existing: Observed, planned: PlannedSet, configuration: Configuration) -> tuple[str, ...]:
     """The changes of the existing set that the API does not allow, each with its field.
 
-    The set counts as its objects record it: to put an annotation back that somebody has edited is no change.
+    The set counts as its objects record it: to put an annotation back that somebody has edited is no change. No set is replaced because it
+    grows beyond the limits.
     """
     records = records_of(existing, configuration, planned.memo)
 
     def make() -> tuple[str, ...]:
         recorded = effective_set(specified_body(existing), records).body
         body = {**planned.body, "metadata": overlay(recorded["metadata"], planned.body.get("metadata") or {})}
-        decision = admit(Request(Act.UPDATE, existing.root.id, body, recorded), configuration, memo=update_memo(planned))
+        request = Request(Act.UPDATE, existing.root.id, body, recorded)
+        decision = admit(request, replace(configuration, limits=UNLIMITED), memo=update_memo(planned))
         return tuple(map(str, decision.issues))
 
     return planned.memo.recall("forbidden changes", (existing.root, existing.proposal, records, configuration), make)
@@ -335,6 +341,9 @@ def _replaced(
     pods = sum(len(part.of(kinds.POD.name)) for part in observed.nested[id].slices.values())
     what = f"{id.kind} {id.name} must be replaced, which restarts {'its pod' if pods == 1 else f'all its {pods} pods'}"
     why = "; ".join(changes)
+    if too_large := tuple(map(str, size_rules.set_issues(planned.body, None, id.namespace, configuration.limits, None))):
+        why = f"{why}; it could not be created again: {'; '.join(too_large)}"
+        return replace(plan, deferred=(Wait(id, f"{what}: {why}", blocked=True, to_do=FIT),))
     if _may_replace(graph, configuration):
         gate = gate_of_set(observed, planned, configuration)
         removed = _removed(id, f"{what}: {why}")

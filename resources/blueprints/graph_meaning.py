@@ -38,7 +38,7 @@ from resources.dynamo.versions.api_versions import is_beta, served_as
 from resources.dynamo.versions.paths import in_beta
 from resources.model import withdrawn
 from resources.model.epochs import allows_take_over, epoch_objection, left_alone
-from resources.ports.configuration import ONLY, Configuration
+from resources.ports.configuration import ONLY, UNLIMITED, Configuration
 from resources.status.podcliqueset import DEPENDENCY_MISSING
 
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.GRAPH_FINALIZER,))
@@ -65,9 +65,13 @@ class AdmittedGraph(NamedTuple):
     """None if it is not JSON or of another kind."""
 
 
-def admitted_graph(id: ResourceId, body: Body, configuration: Configuration, memo: Memo) -> AdmittedGraph:
-    """A graph as it is specified, judged as if it were new."""
-    decision = admit(Request(Act.CREATE, id, body), configuration, memo=memo)
+def admitted_graph(id: ResourceId, body: Body, configuration: Configuration, memo: Memo, *, of_any_size: bool = False) -> AdmittedGraph:
+    """A graph as it is specified, judged as if it were new. Limits count only if it is, and not `of_any_size`: of any other graph only
+    growth is refused, by the admission of its changes."""
+    request = Request(Act.CREATE, id, body)
+    decision = admit(request, configuration, memo=memo)
+    if decision.issues and (of_any_size or not is_new(body)):
+        decision = admit(request, replace(configuration, limits=UNLIMITED), memo=memo)
     version: GraphVersion | None = memo.last(VERSION)
     if decision.issues or version is None:
         return AdmittedGraph(decision, None, version)
@@ -77,7 +81,7 @@ def admitted_graph(id: ResourceId, body: Body, configuration: Configuration, mem
 
 def lookups_of(id: ResourceId, body: Body, configuration: Configuration, memo: Memo) -> tuple[ResourceId, ...]:
     """The Secrets, claims and the queue that a graph names; none if it is not valid."""
-    graph = admitted_graph(id, body, configuration, memo).graph
+    graph = admitted_graph(id, body, configuration, memo, of_any_size=True).graph
     return lookups(graph, configuration, unprocessed=is_new(body)) if graph is not None else ()
 
 

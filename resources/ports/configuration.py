@@ -41,6 +41,10 @@ class WorkloadLimits(Struct, frozen=True):
     of_namespace: SizeLimits = NAMESPACE_LIMITS
 
 
+UNLIMITED: Final = WorkloadLimits(*[SizeLimits(replicas=2**99, pods=2**99, cliques=2**99, bytes=2**99)] * 2)
+"""More than any workload can ask for."""
+
+
 ONLY = "part"
 """The key of the only part of a graph."""
 KAI_SCHEDULER = "kai-scheduler"

@@ -1,0 +1,120 @@
+"""Graphs above limits that are lower than before: `engine run` goes on, lets them be scaled in, and lets nothing grow by surprise."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from engine.memo import Memo
+from resources.base import kinds
+from resources.blueprints.graph_meaning import lookups_of
+from resources.ports.configuration import SET_LIMITS, WorkloadLimits
+from tests.laws.graphs import COMPONENTS, GROVE, GraphToy
+from tests.stories.graphs import graph, service
+
+CHAT, SET = (kind.id("default", "chat") for kind in (kinds.DYNAMO_GRAPH, kinds.PODCLIQUESET))
+LIMITED = replace(GraphToy.configuration, limits=WorkloadLimits(replace(SET_LIMITS, pods=5)))
+HUGE = 2**31 - 1
+
+
+class Cluster(GraphToy):
+    """A cluster in which the limits of pods are lowered from 8 to 5 once a graph with 8 pods has settled."""
+
+    def __init__(self, unserved: frozenset[str], nodes: int = 1) -> None:
+        super().__init__()
+        self.unserved, self.nodes = unserved, nodes
+        self.pods_of_graph(8)
+        self.configuration = LIMITED
+
+    def pods_of_graph(self, count: int, **fields: Any) -> None:
+        """The graph with so many pods, applied and carried out."""
+        self.graph(graph(decode=service(count // self.nodes, nodes=self.nodes, **fields)))
+        self.passes()
+
+    def passes(self) -> None:
+        """As many passes as any change here takes, whether or not all becomes ready."""
+        memo = Memo()
+        for _ in range(15):
+            for plan in self.plans(memo):
+                self.apply(plan.operations)
+            self.live()
+            self.now += timedelta(seconds=1)
+
+    def lose(self, kind: str) -> None:
+        """Somebody deletes an object of that kind."""
+        self.delete(next(id for id in self.objects if id.kind == kind))
+        self.passes()
+
+    def count(self, kind: str) -> int:
+        """How many objects of a kind there are."""
+        return sum(id.kind == kind for id in self.objects)
+
+    def stalled(self) -> str:
+        """Why the graph does not become ready."""
+        return "; ".join(each["message"] for each in self.objects[CHAT]["status"]["conditions"] if each["type"] == "Stalled")
+
+    def state(self) -> str:
+        """The state in the status of the graph."""
+        state: str = self.objects[CHAT]["status"]["state"]
+        return state
+
+
+@pytest.mark.parametrize(
+    ("unserved", "nodes", "kind"), [(COMPONENTS, 1, "Deployment"), (COMPONENTS, 2, "LeaderWorkerSet"), (GROVE, 1, "Pod"), (GROVE, 2, "Pod")]
+)
+def test_what_a_graph_above_a_lower_limit_loses_is_made_again_and_it_can_be_scaled_in(
+    unserved: frozenset[str], nodes: int, kind: str
+) -> None:
+    cluster = Cluster(unserved, nodes)
+    before = cluster.count(kind)
+
+    cluster.lose(kind)
+    assert (cluster.count(kind), cluster.state()) == (before, "successful")
+
+    cluster.pods_of_graph(6)
+    assert (cluster.state(), [plan.operations for plan in cluster.plans() if plan.operations]) == ("successful", [])
+
+
+def test_without_a_webhook_only_the_growth_of_a_set_is_blocked_also_if_it_is_made_anew() -> None:
+    cluster = Cluster(GROVE)
+
+    cluster.pods_of_graph(HUGE)
+    assert cluster.count("Pod") == 8 and "asks for 2147483647 replicas and gets 8" in cluster.stalled()
+
+    cluster.lose("PodCliqueSet")
+    assert cluster.count("Pod") == 0 and "spec.replicas is 1, of which 0 are created" in cluster.stalled()
+
+
+def test_a_set_that_is_too_large_to_be_created_again_is_not_replaced() -> None:
+    cluster = Cluster(GROVE)
+    uid = cluster.objects[SET]["metadata"]["uid"]
+
+    cluster.nodes = 2
+    cluster.pods_of_graph(8)
+    (wait,) = (wait for plan in cluster.plans() for wait in plan.deferred)
+    assert "it could not be created again: spec: Invalid value: 8: must not have more than 5 pods" in wait.why
+    assert (cluster.count("Pod"), cluster.objects[SET]["metadata"]["uid"]) == (8, uid)
+
+    cluster.pods_of_graph(4)
+    assert (cluster.count("Pod"), cluster.state()) == (4, "successful")
+
+
+@pytest.mark.parametrize("unserved", [COMPONENTS, GROVE])
+def test_a_new_graph_above_the_limits_is_not_carried_out(unserved: frozenset[str]) -> None:
+    cluster = GraphToy()
+    cluster.unserved, cluster.configuration = unserved, LIMITED
+    cluster.graph(graph(decode=service(6)))
+
+    plans = cluster.plans()
+
+    (alarm,) = (alarm for plan in plans for alarm in plan.alarms)
+    assert alarm.text.endswith("(limits.set.pods)")
+    assert {operation.id for plan in plans for operation in plan.operations} == {CHAT}
+
+
+def test_what_a_manifest_names_is_looked_up_however_large_it_is() -> None:
+    manifest = graph(decode=service(6, volumeMounts=[{"name": "cache", "mountPoint": "/cache"}]))
+    manifest["spec"]["pvcs"] = [{"name": "cache"}]
+
+    assert kinds.PVC.id("default", "cache") in lookups_of(CHAT, manifest, LIMITED, Memo())
