@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from engine.forecast.cluster_model import Assumption
+from engine.forecast.simulation import MAX_WORK
 from engine.guard import Limits
 from engine.ids import ResourceId
 from engine.intent import NOTHING, Intent
@@ -80,7 +81,9 @@ class FirstPass(Struct, frozen=True, eq=False):
     intent: Intent = NOTHING
     limits: Limits = Limits()
     passes: int | None = None
-    """How many passes a forecast simulates at most; None: as many as `MAX_WORK` and `MAX_PASSES` allow."""
+    """How many passes a forecast simulates at most; None: as many as `work` and `MAX_PASSES` allow."""
+    work: float = MAX_WORK
+    """How much work a forecast may be, if its passes are not counted."""
     is_record: bool = False
     """Whether it is of a record of a cluster, or of none: an object that is not in it may exist."""
     assumes_secrets: bool = False

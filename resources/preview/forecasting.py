@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import End, Forecast, ForecastPass
-from engine.forecast.simulation import MAX_WORK, existing, forecast
+from engine.forecast.simulation import existing, forecast
 from engine.ids import ResourceId
 from engine.observed import Observed
 from engine.operation import Create, Operation, WriteStatus
@@ -56,7 +56,7 @@ def can_be_forecast(first: FirstPass) -> bool:
 def simulated(first: FirstPass, model: ModelledCluster | None = None) -> Forecast:
     """The forecast for which every object of the world is simulated, with this model of a cluster; None: with a new one."""
     model = model or model_for(first)
-    bounds: dict[str, float] = {"max_work": inf, "max_passes": first.passes} if first.passes is not None else {}
+    bounds: dict[str, float] = {"max_work": inf, "max_passes": first.passes} if first.passes is not None else {"max_work": first.work}
     made = forecast(BLUEPRINTS, first.world, first.intent, first.now, first.configuration, model, limits=first.limits, **bounds)
     return replace(made, shortages=model.unstarted()) if made.is_finished else made
 
@@ -72,14 +72,13 @@ def model_for(first: FirstPass, room: RoomModel | None = None) -> ModelledCluste
 def from_sample(first: FirstPass) -> Forecast | None:
     """The forecast that is extended from a sample of large sets; None if no set is large, or if the sample does not stand for all."""
     world = first.world
-    objects = sum(observed.count() for observed in world.roots) + sum(len(plan.operations) for plan in first.planned.plans)
-    if objects < SAMPLED:
+    if objects_of(first) < SAMPLED:
         return None
     from resources.cluster_model.extrapolation import extended
     from resources.cluster_model.sample import sample_of
 
     sample = sample_of(world, first.intent, first.planned.plans)
-    if sample is None or (first.passes is None and sample.count() * WORK > MAX_WORK):
+    if sample is None or (first.passes is None and sample.count() * WORK > first.work):
         return None
     model = model_for(first)
     of_sample = simulated(replace(first, world=sample.world, intent=sample.intent), model)
@@ -88,6 +87,11 @@ def from_sample(first: FirstPass) -> Forecast | None:
     whole = extended(of_sample, sample, model.effects_of_replica)
     chosen = {plan.root: plan.operations for plan in executable(world, first.planned) if plan.root in sample.sets and plan.operations}
     return with_first_pass(whole, sample.sets.keys(), chosen) if whole is not None else None
+
+
+def objects_of(first: FirstPass) -> int:
+    """How many objects a forecast begins with, and how many operations it then executes."""
+    return sum(observed.count() for observed in first.world.roots) + sum(len(plan.operations) for plan in first.planned.plans)
 
 
 def with_first_pass(

@@ -6,16 +6,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from engine.ids import Kind
 from engine.runtime.provider import Observation, Scope
-from enginectl.actions import node_reading
+from enginectl.actions import announcement, node_reading
 from enginectl.base.exit_codes import Exit
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.registry import ACTORS
 from providers.cluster import Cluster
 from resources.base.kinds import NODE, POD, PODCLIQUESET, RESOURCE_QUOTA
+from resources.preview.forecasting import forecast_of
 from resources.preview.room import in_room
 from resources.preview.shown import shown
 from tests.builders import clique, podcliqueset
@@ -204,6 +206,47 @@ def test_on_a_terminal_with_nothing_to_ask_it_tells_what_speaks_against_the_plan
 
     before, create, _ = shown.text.partition("+ create")
     assert create and "8 nvidia.com/gpu requested, the largest of 3 nodes that suit has 4" in before
+
+
+def test_what_is_large_for_the_time_left_is_written_without_a_forecast(
+    box: Box, engine: Engine, manifest: Manifests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for most, forecasts in ((20_000, 1), (50, 0)):
+        monkeypatch.setattr(announcement, "MOST_WORK", most)
+        with counted({"forecast": forecast_of}) as counts:
+            synced = engine("sync", "--yes", "-f", manifest(2, name=f"of-{most}"), "--no-wait")
+
+        assert counts["forecast"] == forecasts and "+ create" in synced.err
+        assert (announcement.TOO_LARGE in synced.err) == (not forecasts)
+
+
+def test_nodes_that_are_never_listed_do_not_keep_a_sync_from_writing(
+    box: Box, engine: Engine, manifest: Manifests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*arguments: object, **rest: object) -> None:
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(Cluster, "scan", never)
+    monkeypatch.setattr(announcement, "SHARE", 1e-3)
+
+    synced = engine("sync", "--yes", "-f", manifest(2, name="slow"), "--no-wait", "--timeout", "40s")
+
+    before, create, _ = synced.err.partition("+ create")
+    assert create and announcement.NOT_IN_TIME in before
+
+
+def test_our_own_faults_while_a_sync_is_announced_do_not_keep_it_from_writing(
+    box: Box, engine: Engine, manifest: Manifests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*arguments: object, **rest: object) -> None:
+        raise ExceptionGroup("facts", [ValueError("ours")])
+
+    monkeypatch.setattr(announcement, "shown_and_facts", fail)
+
+    synced = engine("sync", "--yes", "-f", manifest(2), "--no-wait")
+
+    before, create, _ = synced.err.partition("+ create")
+    assert create and announcement.NO_ANNOUNCEMENT in before
 
 
 def test_a_sync_that_creates_no_pods_or_is_quiet_reads_no_nodes(box: Box, engine: Engine, manifest: Manifests) -> None:

@@ -12,8 +12,6 @@ from engine.focus import EVERYTHING, Focus
 from engine.guard import Limits
 from engine.intent import Intent
 from engine.plan import NO_JUDGEMENT, Judgement, Objection
-from engine.report.model import Report
-from engine.report.text import remark_lines
 from engine.runtime import session
 from engine.runtime.clock import in_time
 from engine.runtime.lease import DISABLED
@@ -23,12 +21,13 @@ from engine.runtime.provider import Provider
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.runtime.verdicts import Verdicts
 from enginectl.actions import requirements
+from enginectl.actions.announcement import announce, write_remarks
 from enginectl.actions.approved import foreign_circumstances, refuse
 from enginectl.actions.consent import Consent, arrange
 from enginectl.actions.diff import Saving, diff
 from enginectl.actions.gates import Gate, policy_gates, refused
 from enginectl.actions.planning import first_pass_of, report_errors, report_of_pass, write_notices
-from enginectl.actions.preview import PreviewRequest, preview_of, shown_and_facts
+from enginectl.actions.preview import PreviewRequest, preview_of
 from enginectl.actions.reporting import Outputs
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
@@ -146,13 +145,11 @@ async def sync(
             give_up_at += clock.monotonic() - seen_at  # The time in which people make up their minds is theirs.
         intent = Intent(admitted.roots.bodies, focus.including(removals.roots), removals.roots, scope.record, admitted.roots.memo)
 
-        async def announce(current: Pass[Configuration]) -> None:
+        async def announce_first(current: Pass[Configuration]) -> None:
             nonlocal was_previewed
-            reading = engine_of(wiring, ReadOnlyProvider(provider), selection, limits)
-            shown, _ = await shown_and_facts(wiring, reading, first_pass_of(current, intent, limits), assume_nodes=assume_nodes)
             was_previewed = True
-            write_notices(shown.notices)
-            write_remarks(wiring, shown.report)
+            reading, left = engine_of(wiring, ReadOnlyProvider(provider), selection, limits), give_up_at - clock.monotonic()
+            await announce(wiring, reading, first_pass_of(current, intent, limits), left, assume_nodes=assume_nodes)
 
         async with renewing(wiring, wiring.log) as renewal:
             lease = lease_of(wiring, client, purpose_of(command, files, selection, focus), renewal)
@@ -172,7 +169,7 @@ async def sync(
                     ledger=ledger,
                     verdicts=verdicts,
                     observer=Observers(*tracing) if tracing else None,
-                    before_writing=announce if writes_remarks and not was_previewed else None,
+                    before_writing=announce_first if writes_remarks and not was_previewed else None,
                 )
     result = with_stuck(result, assume_nodes=assume_nodes)
     if result.last_pass.world.orphans:
@@ -212,12 +209,6 @@ async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, 
 async def dry_run(wiring: Wiring, request: PreviewRequest, outputs: Outputs, *, give_up_at: float, saving: Saving | None = None) -> Exit:
     """Write the plan, save it if asked, and apply nothing. Raises `TimedOut` when the monotonic clock reaches `give_up_at`."""
     return await in_time(wiring.clock, give_up_at, lambda: diff(wiring, request, outputs, saving=saving), "the plan was made")
-
-
-def write_remarks(wiring: Wiring, report: Report) -> None:
-    """Write to stderr, before anything is applied, what speaks against the plan."""
-    for line in remark_lines(with_patterns(report), verbose=wiring.options.verbose):
-        terminal.notice(line)
 
 
 def report_objections(objections: Sequence[Objection]) -> None:

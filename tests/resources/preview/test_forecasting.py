@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.guard import Limits
 from engine.intent import Intent
@@ -58,6 +59,14 @@ def test_without_a_forecast_neither_quotas_nor_room_matter() -> None:
     needed = needs(first_pass(World(()), demo(2)))
 
     assert (needed.quotas, needed.room) == ((), None)
+
+
+def test_a_forecast_ends_when_its_work_is_used_up() -> None:
+    first = first_pass(World(()), demo(2))
+
+    ends = [made.is_finished for work in (1, first.work) if (made := forecast_of(replace(first, work=work))) is not None]
+
+    assert ends == [False, True]
 
 
 def test_an_update_counts_the_pods_that_exist_once() -> None:

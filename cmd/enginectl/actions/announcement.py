@@ -1,0 +1,58 @@
+"""Announcement: what `sync` tells before its first write of what a preview shows besides the plan. It never keeps the sync from writing."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from engine.report.model import Report
+from engine.report.text import remark_lines
+from engine.runtime.clock import cancelled_at
+from engine.runtime.passes import Engine
+from enginectl.actions.planning import write_notices
+from enginectl.actions.preview import shown_and_facts, shown_if_possible
+from enginectl.base import terminal
+from enginectl.base.runner import report_internal_error
+from enginectl.wiring.configuration import Wiring
+from resources.ports.configuration import Configuration
+from resources.preview.facts import NO_FACTS, FirstPass
+from resources.preview.forecasting import can_be_forecast, objects_of, restricted
+from resources.preview.pod_patterns import with_patterns
+
+MOST_WORK: Final = 20_000
+"""How much work, as `engine.forecast.simulation` counts it, the forecast of an announcement may be: a few seconds of it."""
+WORK_PER_SECOND: Final = 500
+"""How much of it for each second that is left to the sync."""
+WORK_OF_OBJECT: Final = 10
+"""How much of it counts as used by each object to begin with: there is no forecast for more than 2,000 objects."""
+SHARE: Final = 0.25
+"""The part of the time left after which an announcement that is not finished goes without facts and forecast."""
+TOO_LARGE: Final = "room and quotas are not checked before this sync: that would take too much of its time; see `engine diff`"
+NOT_IN_TIME: Final = "room and quotas are not checked before this sync: they could not be read in time"
+NO_ANNOUNCEMENT: Final = "what speaks against the plan is not told before it is applied"
+
+
+async def announce(wiring: Wiring, engine: Engine[Configuration], first: FirstPass, left: float, *, assume_nodes: bool) -> None:
+    """Write to stderr what a preview shows besides the plan; `engine` reads the facts. `left`: the seconds that the sync has.
+
+    Of what is large for that time nothing is forecast. What fails, or does not end in time, is noted.
+    """
+    clock, verbose = wiring.clock, wiring.options.verbose
+    first = replace(first, work=min(MOST_WORK, WORK_PER_SECOND * left))
+    is_large = can_be_forecast(first) and objects_of(restricted(first)) * WORK_OF_OBJECT > first.work
+    try:
+        async with cancelled_at(clock, clock.monotonic() + SHARE * left) as limit:
+            seen, _ = await shown_and_facts(wiring, engine, first, only_next=is_large, assume_nodes=assume_nodes)
+        if limit.cancelled_caught:
+            seen = shown_if_possible(first, None, NO_FACTS, verbose=verbose)
+    except Exception as error:
+        report_internal_error(error, verbose=verbose, about=NO_ANNOUNCEMENT)
+        return
+    write_notices(seen.notices)
+    write_notices([NOT_IN_TIME] if limit.cancelled_caught else [TOO_LARGE] if is_large else [])
+    write_remarks(wiring, seen.report)
+
+
+def write_remarks(wiring: Wiring, report: Report) -> None:
+    """Write to stderr, before anything is applied, what speaks against the plan."""
+    for line in remark_lines(with_patterns(report), verbose=wiring.options.verbose):
+        terminal.notice(line)
