@@ -1,6 +1,6 @@
 """PodCliqueSet: the blueprint of the root kind: replicas that consist of cliques and scaling groups of cliques."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from engine.blueprint import Asked, Blueprint, Desired, ScaledOut
@@ -193,15 +193,21 @@ def _template(observed: Observed, admitted: AdmittedSet, configuration: Configur
     if get(root.body, ("status", "currentGenerationHash"), template.hash) == template.hash:
         return template
     default = configuration.default_scheduler
-    others = memo.recall("other spellings", (template, default), lambda: in_other_spellings(body["spec"], default))
+
+    def others(names: tuple[str, ...]) -> Mapping[str, str]:
+        return memo.recall("other spellings", (template, names, default), lambda: in_other_spellings(body["spec"], names, default))
+
     hashes = _hashes_in_use(observed, template, others, default)
     return memo.recall("template in use", (template, hashes), lambda: with_hashes(template, dict(hashes))) if hashes else template
 
 
-def _hashes_in_use(observed: Observed, template: Template, others: Mapping[str, str], default: str) -> tuple[tuple[str, str], ...]:
+def _hashes_in_use(
+    observed: Observed, template: Template, others_of: Callable[[tuple[str, ...]], Mapping[str, str]], default: str
+) -> tuple[tuple[str, str], ...]:
     """The cliques whose objects have the hash of the other spelling of their scheduler, which is no update: each with that hash.
 
     A clique that names another scheduler than `default` has changed, unless all its pods of that hash have that scheduler.
+    `others_of`: the hashes of these cliques in the other spelling.
     """
     slices = observed.slices.values()
     in_use: dict[str, set[str]] = {}
@@ -212,12 +218,15 @@ def _hashes_in_use(observed: Observed, template: Template, others: Mapping[str, 
     def has(clique: str, hash: str) -> bool:
         return any(name.endswith(f"-{clique}") for name in in_use.get(hash, ()))
 
+    edited = [clique for clique in template.cliques if in_use and not has(clique.name, clique.hash)]
+    others = others_of(tuple(clique.name for clique in edited)) if edited else {}
+
     def moves(clique: Clique) -> bool:
         pods = (pod for slice in slices for pod in slice.index("schedulers", _schedulers)) if clique.scheduler not in ("", default) else ()
         own = (scheduler for name, hash, scheduler in pods if hash == others[clique.name] and name.endswith(f"-{clique.name}"))
         return any(scheduler != clique.scheduler for scheduler in own)
 
-    kept = (clique for clique in template.cliques if has(clique.name, others[clique.name]) and not has(clique.name, clique.hash))
+    kept = (clique for clique in edited if has(clique.name, others[clique.name]))
     return tuple((clique.name, others[clique.name]) for clique in kept if not moves(clique))
 
 

@@ -1,6 +1,6 @@
 """Template: the spec of a PodCliqueSet, parsed once per edit and shared by all its replicas."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -190,11 +190,12 @@ def read(
     )
 
 
-def in_other_spellings(spec: Body, scheduler: str) -> Mapping[str, str]:
-    """Clique of the set -> its hash where its scheduler is spelled in the other way: none, or `scheduler`, that of pods that name none."""
+def in_other_spellings(spec: Body, names: Collection[str], scheduler: str) -> Mapping[str, str]:
+    """Each of these cliques -> its hash where its scheduler is spelled in the other way: none, or `scheduler`, which pods without get."""
     inner = spec["template"]
     priority = inner.get("priorityClassName", "")
-    return {entry["name"]: _hash(hashed_content(_in_other_spelling(entry, scheduler), priority)) for entry in inner["cliques"]}
+    entries = (entry for entry in inner["cliques"] if entry["name"] in names)
+    return {entry["name"]: _hash(hashed_content(_in_other_spelling(entry, scheduler), priority)) for entry in entries}
 
 
 def _in_other_spelling(entry: Mapping[str, Any], scheduler: str) -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
 """One parse: a command reads each revision of a set or a graph once, from the file to the forecast and the last pass."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -64,8 +65,12 @@ def test_a_graph_and_its_set_are_read_once_with_their_forecast_and_while_they_ar
     assert results == [read_graph(*GRAPHS[name])] * len(commands)
 
 
-@pytest.mark.parametrize(("old", "new"), [("[--model, Qwen/Qwen3-0.6B]", "[--model, other]"), ("replicas: 2", "replicas: 3")])
-def test_an_edited_graph_is_read_once_beside_the_stored_one(engine: Engine, box: Box, tmp_path: Path, old: str, new: str) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "respelled"), [("[--model, Qwen/Qwen3-0.6B]", "[--model, other]", 1), ("replicas: 2", "replicas: 3", 0)]
+)
+def test_an_edited_graph_is_read_once_beside_the_stored_one(
+    engine: Engine, box: Box, tmp_path: Path, old: str, new: str, respelled: int
+) -> None:
     assert engine("sync", "-y", "-f", file_of("single")).code == 0
     file = edited(tmp_path, old, new, file_of("single"))
     results = []
@@ -74,7 +79,9 @@ def test_an_edited_graph_is_read_once_beside_the_stored_one(engine: Engine, box:
             assert engine(*words).code == 0
         results.append(counts)
 
-    assert results == [read_graph(*GRAPHS["single"], stored=1)] * 3
+    # Edited pods are also hashed with the other spelling of their scheduler, in the plan and in the forecast.
+    expected = Counter(read_graph(*GRAPHS["single"], stored=1)) + Counter({"hashed": 2 * respelled})
+    assert results == [expected] * 3
 
 
 @pytest.mark.parametrize("words", [*OFFLINE, ("diff",), ("sync", "-y"), ("diff", "--out", "plan")], ids=lambda words: words[0])

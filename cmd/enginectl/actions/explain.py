@@ -110,7 +110,7 @@ async def not_found(wiring: Wiring, client: Client, provider: Provider, name: st
     except UsageError:
         instead = await instead_of(name, result.world, wiring, provider)
         raise InputError(f"nothing is called {printable(name)} in {printable(namespace)}{instead}") from None
-    raise UsageError(f"{name}: expected KIND/NAME, e.g. pod/x or computedomain/x")
+    raise UsageError(f"{name}: expected KIND/NAME, e.g. pod/x or pclq/x")
 
 
 async def kinds_called(client: Client, wiring: Wiring, word: str) -> list[Kind]:

@@ -44,7 +44,7 @@ def why(
     wiring = wire(options(ctx))
     *kind, name = words if len(words) > 1 else words[0].split("/")
     if len(kind) > 1 or any(not part or "/" in part for part in (*kind, name)):
-        raise UsageError(f"{' '.join(words)}: expected KIND/NAME, e.g. pod/x or computedomain/x")
+        raise UsageError(f"{' '.join(words)}: expected KIND/NAME, e.g. pod/x or pclq/x")
     if wiring.options.all_namespaces:
         raise UsageError("why explains one object: name its namespace with -n instead of -A")
 
