@@ -194,20 +194,20 @@ def _template(observed: Observed, admitted: AdmittedSet, configuration: Configur
         return template
     default = configuration.default_scheduler
 
-    def others(names: tuple[str, ...]) -> Mapping[str, str]:
-        return memo.recall("other spellings", (template, names, default), lambda: in_other_spellings(body["spec"], names, default))
+    def others(hashes: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+        return memo.recall("other spellings", (hashes, default), lambda: in_other_spellings(body["spec"], dict(hashes), default))
 
     hashes = _hashes_in_use(observed, template, others, default)
     return memo.recall("template in use", (template, hashes), lambda: with_hashes(template, dict(hashes))) if hashes else template
 
 
 def _hashes_in_use(
-    observed: Observed, template: Template, others_of: Callable[[tuple[str, ...]], Mapping[str, str]], default: str
+    observed: Observed, template: Template, others_of: Callable[[tuple[tuple[str, str], ...]], Mapping[str, str]], default: str
 ) -> tuple[tuple[str, str], ...]:
     """The cliques whose objects have the hash of the other spelling of their scheduler, which is no update: each with that hash.
 
     A clique that names another scheduler than `default` has changed, unless all its pods of that hash have that scheduler.
-    `others_of`: the hashes of these cliques in the other spelling.
+    `others_of`: the hashes of cliques in the other spelling, given their own.
     """
     slices = observed.slices.values()
     in_use: dict[str, set[str]] = {}
@@ -219,7 +219,7 @@ def _hashes_in_use(
         return any(name.endswith(f"-{clique}") for name in in_use.get(hash, ()))
 
     edited = [clique for clique in template.cliques if in_use and not has(clique.name, clique.hash)]
-    others = others_of(tuple(clique.name for clique in edited)) if edited else {}
+    others = others_of(tuple((clique.name, clique.hash) for clique in edited)) if edited else {}
 
     def moves(clique: Clique) -> bool:
         pods = (pod for slice in slices for pod in slice.index("schedulers", _schedulers)) if clique.scheduler not in ("", default) else ()
