@@ -1,7 +1,7 @@
 """The `engine` command: parses the command line, runs the command, and returns its exit code.
 
 Nothing slow is imported here or at the top of a command's file: commands import what they need when they run, so that `engine --help`
-is fast. The file of a command is imported when the command line names it, or asks for help.
+is fast. The file of a command is imported when the command line names it.
 """
 
 import os
@@ -33,8 +33,19 @@ TAKING_FILES: Final = frozenset(
 FILES_MAY_FOLLOW, NO_FILES = 0, 4
 """The last line for kubectl: directives of Cobra."""
 
+
+class Root(TyperGroup):
+    """The root command. Its help lists the commands below it without importing them."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a line for each command."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUMMARIES.items()))
+
+
 engine = typer.Typer(
     name="engine",
+    cls=Root,
     help="Declarative desired state for AI inference workloads on Kubernetes: what `diff` shows is what `sync` and `run` do.",
     epilog="Exit codes: 0 done, 1 failed, 2 changes (--detailed-exitcode), 3 denied, 4 not as approved, 5 incomplete, 6 lease taken, "
     "7 preflight failed, 8 not settled, 9 would not settle, 64 usage error.",
@@ -196,28 +207,30 @@ def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:
     raise SignalReceived(Exit.TERMINATED)
 
 
-NAMES: Final = (
-    "diff",
-    "show",
-    "sync",
-    "delete",
-    "run",
-    "render",
-    "graph",
-    "review",
-    "status",
-    "top",
-    "why",
-    "preflight",
-    "snapshot",
-    "schema",
-    "demo",
-    "completion",
-    "sandbox",
-    "manifests",
-    "config",
-)
-"""The commands, in the order in which the help lists them. `enginectl.commands` has a module of each name, with the command in it."""
+SUMMARIES: Final[Mapping[str, str]] = {
+    "diff": "Show what a sync would do, and why.",
+    "show": "Show a saved plan as `diff` showed it when it was made.",
+    "sync": "Apply the plan until every workload is settled.",
+    "delete": "Delete workloads with everything they have.",
+    "run": "Reconcile continuously, as the holder of the lease.",
+    "render": "Print the desired objects of manifests.",
+    "graph": "Draw the desired objects of manifests and what they depend on.",
+    "review": "Answer AdmissionReviews as the webhooks would.",
+    "status": "Show the state of each workload.",
+    "top": "Show nodes with their GPUs, and who sits where.",
+    "why": "Explain the state of one object.",
+    "preflight": "Check whether the cluster has what the configuration needs.",
+    "snapshot": "Write the observed objects to a file for `diff --against`.",
+    "schema": "Print the JSON Schema of a document or of a kind.",
+    "demo": "Show preview, sync, scaling and teardown of an example.",
+    "completion": "Print the script with which a shell completes `engine` commands.",
+    "sandbox": "A Kubernetes API in memory.",
+    "manifests": "Print what must be installed in a cluster first.",
+    "config": "Check or show the operator configuration.",
+}
+"""The commands, in the order in which the help lists them, and how the help of each begins: to list them, none is imported.
+
+`enginectl.commands` has a module of each name, with the command in it."""
 SANDBOX: Final = frozenset({"demo", "sandbox"})
 """The commands that are in a distribution of their own: entry points of the group `PLUG_INS`."""
 PLUG_INS: Final = "engine.commands"
@@ -239,15 +252,15 @@ class Commands(Mapping[str, Any]):
         self._built = cache(self._build)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in NAMES:
+        if name not in SUMMARIES:
             raise KeyError(name)
         return self._built(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(NAMES)
+        return iter(SUMMARIES)
 
     def __len__(self) -> int:
-        return len(NAMES)
+        return len(SUMMARIES)
 
     def _build(self, name: str) -> Any:
         alone = typer.Typer(rich_markup_mode=None)

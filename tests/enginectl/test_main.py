@@ -19,7 +19,7 @@ from engine.version import VERSION
 from enginectl.base.exit_codes import MEANINGS, Exit, worst
 from enginectl.base.runner import run
 from enginectl.base.usage import COMMANDS, named_command
-from enginectl.main import NAMES, complete_for_kubectl, root_command
+from enginectl.main import SUMMARIES, complete_for_kubectl, root_command
 from tests.enginectl.calling import ROOT, CommandResult, Engine, finished, started
 from tests.waiting import PATIENCE
 
@@ -39,6 +39,20 @@ def test_help_imports_nothing_slow(words: tuple[str, ...]) -> None:
 
     assert {"engine", "typer"} <= modules
     assert HEAVY & modules == set()
+
+
+def test_the_list_of_commands_imports_none_of_them_and_looks_for_no_plug_in() -> None:
+    modules = modules_of("--help")
+
+    assert [name for name in modules if name.startswith(("enginectl.commands.", "grove_sandbox"))] == []
+    assert "importlib.metadata" not in modules
+
+
+@pytest.mark.parametrize("command", SUMMARIES)
+def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(command: str) -> None:
+    own = root_command().commands[command].help or ""
+
+    assert " ".join(own.split()).startswith(SUMMARIES[command].removesuffix("."))
 
 
 def test_a_preview_without_a_cluster_imports_no_client_and_nothing_of_what_it_does_not_show() -> None:
@@ -197,8 +211,8 @@ def test_a_command_that_writes_json_does_so_when_it_fails_too(engine: Engine, wo
 def test_every_command_that_is_suggested_exists() -> None:
     for suggestion in COMMANDS.values():
         program, *words = suggestion.split()
-        assert program == "kubectl" or words[0] in (*NAMES, "--version", "--help")
-    assert COMMANDS.keys().isdisjoint(NAMES)
+        assert program == "kubectl" or words[0] in (*SUMMARIES, "--version", "--help")
+    assert COMMANDS.keys().isdisjoint(SUMMARIES)
 
 
 def test_without_a_command_the_help_is_shown(engine: Engine) -> None:
