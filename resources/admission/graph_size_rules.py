@@ -7,8 +7,8 @@ from resources.admission import size_rules
 from resources.admission.cel import rule
 from resources.base.set_size import Totals, json_bytes
 from resources.dynamo.model.graph import InferenceGraph
-from resources.dynamo.objects.components import MOST_INSTANCES
-from resources.ports.configuration import SizeLimits, WorkloadLimits
+from resources.dynamo.objects.instance_limit import MOST_INSTANCES, instance_count
+from resources.ports.configuration import UNLIMITED, SizeLimits, WorkloadLimits
 from resources.ports.fabric import PolicyRule, PolicyVariable
 from resources.schema.graph_values import NODE_COUNT
 from resources.schema.issues import ErrorType, Issue
@@ -18,15 +18,11 @@ def issues(graph: InferenceGraph, spec: Any, old: InferenceGraph | None, old_spe
     """The issues of a graph and its spec as JSON, compared with the stored one. With Grove the limits of its PodCliqueSet count."""
     if graph.may_use_grove:
         return
-    count = _group_count(graph)
-    if count > MOST_INSTANCES and (old is None or count > _group_count(old)):
+    count = instance_count(graph)
+    if count > MOST_INSTANCES and limits != UNLIMITED and (old is None or count > instance_count(old)):
         message = f"{count} replicas of services on several nodes are more than {MOST_INSTANCES}, the most without Grove"
         yield Issue(("spec", "services"), ErrorType.INVALID, message)
     yield from size_rules.issues(_totals(graph, spec), _totals(old, old_spec) if old is not None else None, limits)
-
-
-def _group_count(graph: InferenceGraph) -> int:
-    return sum(service.replicas for service in graph.services if service.is_multinode)
 
 
 def _totals(graph: InferenceGraph, spec: Any) -> Totals:

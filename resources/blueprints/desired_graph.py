@@ -29,10 +29,11 @@ from resources.dynamo.objects import pvc, ssh_secret
 from resources.dynamo.objects.components import component_notes, component_resources, component_warnings
 from resources.dynamo.objects.group_scheduler import TEMPLATES, GroupSchedulers, group_schedulers, notes_on_groups
 from resources.dynamo.objects.ingress import ingress_notes, ingresses
+from resources.dynamo.objects.instance_limit import created_instances, limited_text
 from resources.dynamo.objects.obsolete_components import obsolete_components
 from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
 from resources.dynamo.objects.scaling import scale_targets
-from resources.dynamo.objects.scaling_adapter import adapter_notes, scaled, scaling_adapters
+from resources.dynamo.objects.scaling_adapter import adapter_notes, scaled, scaling_adapters, with_replicas
 from resources.dynamo.objects.service import frontend_services, service_notes
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
@@ -56,6 +57,8 @@ class GraphPlan(Struct, frozen=True, eq=False):
     notes: tuple[str, ...] = ()
     missing: str = ""
     """What does not exist although pods mount it, and by which service; empty if nothing is missing."""
+    limited: str = ""
+    """What is not created because the graph would have too many LeaderWorkerSets; empty if everything is."""
     failure: str = ""
     """Why the graph cannot be carried out at all; empty if it can."""
     gate: UpdateGate = OPEN
@@ -87,6 +90,8 @@ def graph_plan(
     configuration = _with_existing_secrets(observed, graph, configuration)
     specified, running = graph, scaled(observed, graph, choice.orchestrator)
     is_on_grove = choice.orchestrator is Orchestrator.GROVE
+    created = {} if is_on_grove else created_instances(running, observed.slice(ONLY))
+    limited, running = limited_text(running, created), with_replicas(running, created)
     states = _states(observed, running, choice.orchestrator)
     restarting = restart(observed, specified if is_on_grove else running, request, choice.orchestrator, states)
     graph = restarting.graph
@@ -105,7 +110,8 @@ def graph_plan(
     plan = replace(
         plan,
         resources=resources,
-        states=_with_blockers(plan.states, blockers),
+        states=_with_blockers(_with_limits(plan.states, created), blockers),
+        limited=limited,
         missing="; ".join(f"service {printable(service)}: {why}" for service, why in sorted(blockers.items())),
         notes=(
             *plan.notes,
@@ -372,6 +378,15 @@ def _own(observed: Observed) -> tuple[Live, ...]:
 def _kept(observed: Observed) -> tuple[Resource, ...]:
     """The graph's objects as they are, while nothing can be decided about them."""
     return tuple(map(unchanged, _own(observed)))
+
+
+def _with_limits(states: Sequence[ServiceState], created: Mapping[str, int]) -> tuple[ServiceState, ...]:
+    """The states; a service of which not all replicas are created is not ready. `created`: those services, with their replicas."""
+    why = "replicas are created, more are not allowed"
+    return tuple(
+        replace(state, reason=f"{created[state.service]} {why}") if state.is_ready and state.service in created else state
+        for state in states
+    )
 
 
 def _with_blockers(states: Sequence[ServiceState], blockers: Mapping[str, str]) -> tuple[ServiceState, ...]:

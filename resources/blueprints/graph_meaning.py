@@ -38,6 +38,7 @@ from resources.dynamo.versions.api_versions import is_beta, served_as
 from resources.dynamo.versions.paths import in_beta
 from resources.model import withdrawn
 from resources.model.epochs import allows_take_over, epoch_objection, left_alone
+from resources.model.growth_limit import LIMITED
 from resources.ports.configuration import ONLY, UNLIMITED, Configuration
 from resources.status.podcliqueset import DEPENDENCY_MISSING
 
@@ -190,6 +191,8 @@ def _alarms(planned: GraphPlan) -> Iterator[Alarm]:
         yield Alarm(_camel(FAILED), planned.failure, blocking=True, may_pass=True)
     if planned.missing:
         yield Alarm(DEPENDENCY_MISSING, f"pods are not created: {planned.missing}", blocking=True, may_pass=True)
+    if planned.limited:
+        yield Alarm(LIMITED, planned.limited, blocking=True)
     yield from alarms(planned.gate)
 
 

@@ -1,16 +1,19 @@
 """Scaled parts: what the cliques and scaling groups of a set ask for beyond its specification, because they were scaled by themselves."""
 
 from collections import Counter
+from collections.abc import Set
 from math import inf
 
 from msgspec import Struct
 
 from engine.blueprint import NOT_SCALED, Asked, ScaledOut
+from engine.conditions import is_true
 from engine.observed import Live, Observed, Slice
 from engine.paths import get
 from resources.base import kinds, labels, names
 from resources.base.fields import GROUPS, cliques_of, count, mapping, mappings, members_of
 from resources.children.podgang import MOST_PODS
+from resources.lifecycle.availability import INITIALIZED
 from resources.ports.configuration import SizeLimits
 
 
@@ -25,7 +28,7 @@ class _Numbers(Struct, frozen=True):
     """Of which replica of that it is."""
     replicas: int
     existed: int
-    """How many pods there are, or the status of the clique counts; how many replicas of the group exist."""
+    """How many pods, or replicas of the group, have existed at a time, as far as it is recorded."""
 
 
 class _ScaledParts(Struct, frozen=True):
@@ -91,12 +94,32 @@ def _scaled_parts(part: Slice) -> _ScaledParts | None:
         (live.labels.get(labels.SCALING_GROUP), live.labels.get(labels.GROUP_REPLICA_INDEX)) for live in part.of(kinds.PODCLIQUE.name)
     }
     replicas = Counter(group for group, _ in members)
+    initialized = {
+        live.id.name for live in part.of(kinds.PODGANG.name) if is_true(get(live.body, ("status", "conditions"), ()), INITIALIZED)
+    }
     return _ScaledParts(
-        tuple(_numbers(live, max(pods[live.id.name], count(get(live.body, ("status", "replicas"), 0)))) for live in cliques),
-        tuple(_numbers(live, replicas[live.id.name]) for live in groups),
+        tuple(_numbers(live, _pods_existed(live, pods[live.id.name], initialized)) for live in cliques),
+        tuple(_numbers(live, max(replicas[live.id.name], _replicas(live, "status") if _is_observed(live) else 0)) for live in groups),
     )
+
+
+def _pods_existed(clique: Live, pods: int, initialized: Set[str]) -> int:
+    """How many pods a clique has had. It had all of them when its generation was observed, or its scaled gang was `initialized`."""
+    is_scaled_gang = labels.BASE_PODGANG in clique.labels
+    if _is_observed(clique) or (clique.generation == 1 and is_scaled_gang and clique.labels.get(labels.PODGANG) in initialized):
+        return _replicas(clique, "spec")
+    return max(pods, _replicas(clique, "status"))
+
+
+def _is_observed(live: Live) -> bool:
+    """Whether everything that a clique or a scaling group asks for now has existed once."""
+    return bool(get(live.body, ("status", "observedGeneration")) == live.generation)
+
+
+def _replicas(live: Live, field: str) -> int:
+    return count(get(live.body, (field, "replicas"), 0))
 
 
 def _numbers(live: Live, existed: int) -> _Numbers:
     index = names.index_in(live.labels.get(labels.GROUP_REPLICA_INDEX, "")) or 0
-    return _Numbers(live.id.name, live.labels.get(labels.SCALING_GROUP, ""), index, count(get(live.body, ("spec", "replicas"), 0)), existed)
+    return _Numbers(live.id.name, live.labels.get(labels.SCALING_GROUP, ""), index, _replicas(live, "spec"), existed)

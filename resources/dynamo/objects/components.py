@@ -6,8 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.errors import GraphError
-from engine.observed import Live, Slice
+from engine.observed import Slice
 from engine.paths import get
 from engine.reason import Reason
 from engine.resource import Hold, Resource, Want, held
@@ -18,17 +17,14 @@ from resources.dynamo.objects.component_names import instance_name, name_fault
 from resources.dynamo.objects.component_service import component_services, service_names
 from resources.dynamo.objects.deployment import deployment
 from resources.dynamo.objects.group_scheduler import BY_VOLCANO, GroupScheduler, GroupSchedulers
+from resources.dynamo.objects.instance_limit import next_index
 from resources.dynamo.objects.labels import pod_annotations
 from resources.dynamo.objects.leader_worker_set import GroupTemplates, group_templates, leader_worker_set
 from resources.dynamo.objects.obsolete_components import is_kept_for_pods, obsolete_components
 from resources.dynamo.objects.pod_group import pod_group
-from resources.dynamo.objects.pod_template import COMPONENT, INSTANCE
 from resources.dynamo.objects.service import service_name
 from resources.dynamo.pods.builder import PodFault, built_pod
 from resources.ports.configuration import DynamoSettings
-
-MOST_INSTANCES = 10_000
-"""The highest number of LeaderWorkerSets of one graph."""
 
 AUTOMATIC_NVLINK = "grove.io/auto-mnnvl"
 VOLCANO_FOR_ALL: Final[GroupSchedulers] = MappingProxyType({})
@@ -48,12 +44,8 @@ def component_resources(
 
     `lives` are the graph's objects. `blockers`: service -> why its pods must not be created yet; a workload that exists already is
     still updated. `schedulers`: those of services on several nodes, where it is not Volcano. `was_ready`: whether the graph was ready as it
-    is specified now: then no service has been scaled since. Raises `GraphError` for more replicas of multinode services than
-    `MOST_INSTANCES`.
+    is specified now: then no service has been scaled since.
     """
-    count = sum(service.replicas for service in graph.services if service.is_multinode)
-    if count > MOST_INSTANCES:
-        raise GraphError(f"spec.services: {count} replicas of multinode services are more than {MOST_INSTANCES}")
     desired = [
         resource
         for service in graph.services
@@ -140,13 +132,8 @@ def _instance(
 
 def _why_absent(service: GraphService, index: int, lives: Slice) -> Reason | None:
     """Why a replica of a service has no objects; None if nothing explains it."""
-    instances = (live.labels.get(INSTANCE, "") for live in lives.of(kinds.LEADER_WORKER_SET.name) if _is_of(service, live))
-    indices = [int(instance) for instance in instances if instance.isascii() and instance.isdigit()]
-    return Reason.SCALED_OUT if indices and index > max(indices) else None
-
-
-def _is_of(service: GraphService, live: Live) -> bool:
-    return live.labels.get(COMPONENT) == service.name
+    next = next_index(service, lives)
+    return Reason.SCALED_OUT if next and index >= next else None
 
 
 def _name_fault(graph: InferenceGraph, name: str) -> str:

@@ -49,6 +49,11 @@ def scaled(observed: Observed, graph: InferenceGraph, orchestrator: Orchestrator
         if is_adapted(graph, service) and not (orchestrator is Orchestrator.GROVE and service.replicas <= 0)
         if (number := _number(observed, graph, service)) is not None
     }
+    return with_replicas(graph, numbers)
+
+
+def with_replicas(graph: InferenceGraph, numbers: Mapping[str, int]) -> InferenceGraph:
+    """The graph with these numbers of replicas of some services; the graph itself for none, the same object for the same numbers."""
     if not numbers:
         return graph
 

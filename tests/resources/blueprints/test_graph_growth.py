@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from engine.memo import Memo
 from resources.base import kinds
 from resources.blueprints.graph_meaning import lookups_of
+from resources.dynamo.objects import instance_limit
 from resources.ports.configuration import SET_LIMITS, WorkloadLimits
 from tests.laws.graphs import COMPONENTS, GROVE, GraphToy
 from tests.stories.graphs import graph, service
@@ -53,6 +54,12 @@ class Cluster(GraphToy):
     def stalled(self) -> str:
         """Why the graph does not become ready."""
         return "; ".join(each["message"] for each in self.objects[CHAT]["status"]["conditions"] if each["type"] == "Stalled")
+
+    def images(self) -> set[str]:
+        """The images of the leaders."""
+        sets = (body for id, body in self.objects.items() if id.kind == "LeaderWorkerSet")
+        templates = (body["spec"]["leaderWorkerTemplate"]["leaderTemplate"] for body in sets)
+        return {template["spec"]["containers"][0]["image"] for template in templates}
 
     def state(self) -> str:
         """The state in the status of the graph."""
@@ -118,3 +125,21 @@ def test_what_a_manifest_names_is_looked_up_however_large_it_is() -> None:
     manifest["spec"]["pvcs"] = [{"name": "cache"}]
 
     assert kinds.PVC.id("default", "cache") in lookups_of(CHAT, manifest, LIMITED, Memo())
+
+
+def test_a_stored_graph_with_more_replicas_than_there_may_be_leader_worker_sets_is_carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(COMPONENTS, nodes=2)
+    cluster.configuration = GraphToy.configuration
+    monkeypatch.setattr(instance_limit, "MOST_INSTANCES", 3)
+    assert cluster.count("LeaderWorkerSet") == 4
+    image = {"extraPodSpec": {"mainContainer": {"image": "example/dynamo:2", "command": ["sh", "-c"], "args": ["python3 -m dynamo.vllm"]}}}
+
+    cluster.lose("LeaderWorkerSet")
+    assert (cluster.count("LeaderWorkerSet"), cluster.state()) == (4, "successful")
+
+    cluster.pods_of_graph(HUGE, **image)
+    assert cluster.count("LeaderWorkerSet") == 4 and cluster.images() == {"example/dynamo:2"}
+    assert f"service decode asks for {HUGE // 2} replicas and gets 4" in cluster.stalled()
+
+    cluster.pods_of_graph(4, **image)
+    assert (cluster.count("LeaderWorkerSet"), cluster.state(), cluster.stalled()) == (2, "successful", "")

@@ -300,3 +300,28 @@ def test_a_set_that_is_scaled_within_the_memory_is_not_limited() -> None:
     plans = cluster.settled()
 
     assert (cluster.pods_of_sets()["web"], waits(plans["web"])) == (17, False)
+
+
+def test_what_a_scaled_out_clique_or_group_has_lost_is_replaced_although_there_is_no_memory_for_growth() -> None:
+    cluster = Limited(8 * SET_OF_TEN)
+    cluster.put(podcliqueset("web", clique("worker", 2), clique("router", 1), groups=(group("g", "worker", replicas=1),)))
+    cluster.settled()
+    scale(cluster, kinds.SCALING_GROUP, "web-0-g", 3)
+    scale(cluster, kinds.PODCLIQUE, "web-0-router", 4)
+    cluster.settled()
+    assert cluster.pods_of_sets() == {"web": 10}
+    cluster.add("new", 1000)
+    cluster.most = cluster.taken()
+    lost = [id for id in cluster.objects if id.name.startswith("web-0-g-2-worker") or id.name.startswith("web-0-router-")]
+    pods = [id for id in lost if id.kind == "Pod"]
+    assert len(pods) == 6
+
+    for id in pods:
+        del cluster.objects[id]
+    plans = cluster.settled()
+    assert (cluster.pods_of_sets(), waits(plans["web"]), waits(plans["new"])) == ({"web": 10}, False, True)
+
+    for id in [id for id in cluster.objects if id.name.startswith("web-0-g-2-worker")]:
+        del cluster.objects[id]
+    plans = cluster.settled()
+    assert (cluster.pods_of_sets(), waits(plans["web"]), waits(plans["new"])) == ({"web": 10}, False, True)

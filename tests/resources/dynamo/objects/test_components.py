@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from engine.errors import GraphError
 from engine.observed import live as observed
 from engine.observed import slice_of
 from engine.resource import Stance
@@ -291,11 +290,6 @@ def test_a_leader_worker_set_whose_headless_service_would_have_the_name_of_anoth
 
     assert list(blocked(made)) == ["PodGroup/g-a-0", "LeaderWorkerSet/g-a-0"]
     assert "the name 'g-a-0' is that of another service's Service" in blocked(made)["LeaderWorkerSet/g-a-0"]
-
-
-def test_more_replicas_than_a_graph_may_have_are_an_error() -> None:
-    with pytest.raises(GraphError, match="20000 replicas of multinode services"):
-        resources(decode(replicas=20_000))
 
 
 def test_what_only_the_grove_path_provides_is_noted() -> None:
