@@ -1,6 +1,6 @@
 """PodCliqueSet: the blueprint of the root kind: replicas that consist of cliques and scaling groups of cliques."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from engine.blueprint import Asked, Blueprint, Desired, ScaledOut
@@ -183,9 +183,10 @@ def _template(observed: Observed, admitted: AdmittedSet, configuration: Configur
     ids = memo.recall("references", (fingerprint, configuration), lambda: referenced_ids(root.id, body["spec"], configuration))
     references = template_references(observed, ids, SET, memo)
 
+    hashes = admitted.version.pods.hashes
+
     def make() -> Template:
         identity = root.uid or f"{root.id.namespace}/{root.id.name}"
-        hashes = admitted.version.pods.hashes
         return read(root.id, identity, body["metadata"], body["spec"], references, configuration, hashes, is_edited=is_edited)
 
     is_edited = bool(admitted.faults)
@@ -193,21 +194,17 @@ def _template(observed: Observed, admitted: AdmittedSet, configuration: Configur
     if get(root.body, ("status", "currentGenerationHash"), template.hash) == template.hash:
         return template
     default = configuration.default_scheduler
-
-    def others(hashes: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-        return memo.recall("other spellings", (hashes, default), lambda: in_other_spellings(body["spec"], dict(hashes), default))
-
-    hashes = _hashes_in_use(observed, template, others, default)
-    return memo.recall("template in use", (template, hashes), lambda: with_hashes(template, dict(hashes))) if hashes else template
+    in_use = _hashes_in_use(observed, template, lambda names: in_other_spellings(body["spec"], names, default, hashes), default)
+    return memo.recall("template in use", (template, in_use), lambda: with_hashes(template, dict(in_use))) if in_use else template
 
 
 def _hashes_in_use(
-    observed: Observed, template: Template, others_of: Callable[[tuple[tuple[str, str], ...]], Mapping[str, str]], default: str
+    observed: Observed, template: Template, others_of: Callable[[Collection[str]], Mapping[str, str]], default: str
 ) -> tuple[tuple[str, str], ...]:
     """The cliques whose objects have the hash of the other spelling of their scheduler, which is no update: each with that hash.
 
     A clique that names another scheduler than `default` has changed, unless all its pods of that hash have that scheduler.
-    `others_of`: the hashes of cliques in the other spelling, given their own.
+    `others_of`: the hashes of the cliques of these names in the other spelling.
     """
     slices = observed.slices.values()
     in_use: dict[str, set[str]] = {}
@@ -219,7 +216,7 @@ def _hashes_in_use(
         return any(name.endswith(f"-{clique}") for name in in_use.get(hash, ()))
 
     edited = [clique for clique in template.cliques if in_use and not has(clique.name, clique.hash)]
-    others = others_of(tuple((clique.name, clique.hash) for clique in edited)) if edited else {}
+    others = others_of({clique.name for clique in edited}) if edited else {}
 
     def moves(clique: Clique) -> bool:
         pods = (pod for slice in slices for pod in slice.index("schedulers", _schedulers)) if clique.scheduler not in ("", default) else ()

@@ -190,12 +190,15 @@ def read(
     )
 
 
-def in_other_spellings(spec: Body, names: Collection[str], scheduler: str) -> Mapping[str, str]:
-    """Each of these cliques -> its hash where its scheduler is spelled in the other way: none, or `scheduler`, which pods without get."""
+def in_other_spellings(spec: Body, names: Collection[str], scheduler: str, hashes: Memo) -> Mapping[str, str]:
+    """Each of these cliques -> its hash where its scheduler is spelled in the other way: none, or `scheduler`, which pods without get.
+
+    `hashes`: those of this revision, in either spelling.
+    """
     inner = spec["template"]
     priority = inner.get("priorityClassName", "")
     entries = (entry for entry in inner["cliques"] if entry["name"] in names)
-    return {entry["name"]: _hash(hashed_content(_in_other_spelling(entry, scheduler), priority)) for entry in entries}
+    return {entry["name"]: _hash_of(entry, priority, hashes, scheduler) for entry in entries}
 
 
 def _in_other_spelling(entry: Mapping[str, Any], scheduler: str) -> Mapping[str, Any]:
@@ -226,7 +229,6 @@ def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ..
     spec = entry["spec"]
     pod_spec = spec["podSpec"]
     own_labels, annotations = entry.get("labels") or {}, entry.get("annotations") or {}
-    facts = (entry.get("labels"), entry.get("annotations"), pod_spec, priority)
     return Clique(
         name=entry["name"],
         replicas=spec["replicas"],
@@ -235,12 +237,22 @@ def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ..
         pod_spec=pod_spec,
         labels=own_labels,
         annotations={key: value for key, value in annotations.items() if key != labels.TOPOLOGY_NAME},
-        hash=hashes.recall(entry["name"], facts, lambda: _hash(hashed_content(entry, priority))),
+        hash=_hash_of(entry, priority, hashes),
         starts_after=starts_after,
         autoscaling=spec.get("autoScalingConfig"),
         scheduler=pod_spec.get("schedulerName", ""),
         budget=_budget(entry),
     )
+
+
+def _hash_of(entry: Mapping[str, Any], priority: str, hashes: Memo, other: str | None = None) -> str:
+    """The hash of a clique, computed once; with the scheduler `other` that pods without one get, where it is spelled in the other way."""
+    facts = (entry.get("labels"), entry.get("annotations"), entry["spec"]["podSpec"], priority)
+
+    def make() -> str:
+        return _hash(hashed_content(entry if other is None else _in_other_spelling(entry, other), priority))
+
+    return hashes.recall((entry["name"], other), facts, make)
 
 
 def hashed_content(entry: Mapping[str, Any], priority: str) -> Any:
