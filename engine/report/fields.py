@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 from msgspec.structs import replace
 
-from engine.diff import keyed_entries
+from engine.diff import LABELLED, keyed_entries
 from engine.ids import ResourceId
 from engine.mask import masked_change
 from engine.operation import Change, Operation, Unknown
@@ -22,6 +22,8 @@ WIDTH = 96
 """The maximum length of one side of a change in text; JSON has the whole value."""
 LEAD = 24
 """How many characters are shown before the first difference of two long values."""
+DECIDED_ON: Final = ("image", "command", "args", "env", "envFrom", "resources", "replicas", "minAvailable")
+"""The fields that a reviewer decides on, in the order in which their changes are shown, before those of other fields."""
 WORD: Final = re.compile(r"[\w./:@=+$-]+", re.ASCII)
 """What is written without quotes in a list of names."""
 
@@ -36,12 +38,20 @@ def changed_fields(operation: Operation) -> tuple[Change, ...]:
 
 
 def shown_fields(operation: Operation) -> tuple[Change, ...]:
-    """The changed fields that tell people anything: all but hashes, which follow other changes.
+    """The changed fields that tell people anything, in the order of `rank`: all but hashes, which follow other changes.
 
     A map or a list of maps that comes or goes, and is too long for a line, is told field by field: none is cut off.
     """
-    parts = (part for change in changed_fields(operation) for part in _parts(change))
+    changes = sorted(changed_fields(operation), key=lambda change: rank(change.path))
+    parts = (part for change in changes for part in _parts(change))
     return tuple(part for part in parts if not is_hash(operation, part.path))
+
+
+def rank(path: Path) -> int:
+    """The place of a changed field among others: images, commands, resources and numbers first, labels and annotations last."""
+    if not LABELLED.isdisjoint(path):
+        return len(DECIDED_ON) + 1
+    return next((place for place, key in enumerate(DECIDED_ON) if key in path), len(DECIDED_ON))
 
 
 def _parts(change: Change) -> Iterator[Change]:

@@ -14,7 +14,7 @@ from engine.operation import Cause, Change, Create, Delete, Operation, Release, 
 from engine.plan import Wait
 from engine.reason import Reason
 from engine.report.alike import blurred, grouped, spread
-from engine.report.fields import field_text, is_hash, json_text, shown_fields
+from engine.report.fields import field_text, is_hash, json_text, rank, shown_fields
 from engine.report.model import RootReport, Step
 from engine.report.printable import clipped, counted
 from engine.verb import Verb
@@ -195,6 +195,8 @@ class _FieldChange(Struct):
     reason: Reason
     tail: tuple[str, ...]
     """What the paths of all places have in common at their end."""
+    place: int
+    """Among all changes: the highest rank of those that its operation shows up to this one."""
     objects: dict[str, list[str]] = field(default_factory=dict)
     """Kind -> the names of the objects."""
 
@@ -207,6 +209,8 @@ class _FieldChange(Struct):
 def _of_changes(steps: Sequence[Step], following: Sequence[Operation]) -> Iterator[Meaning]:
     """One meaning for each changed field, whichever objects repeat it, and one for the objects of which no field is shown.
 
+    What is replaced comes first, then fields by their place.
+
     Values that differ in numbers only share a line, in which all of them are: `cpu: {1,2} → {3,4}`.
     """
     fields: dict[tuple[object, ...], _FieldChange] = {}
@@ -216,13 +220,16 @@ def _of_changes(steps: Sequence[Step], following: Sequence[Operation]) -> Iterat
         shown = shown_fields(first)
         if not shown:
             unseen.setdefault((first.verb, first.reason, first.intended), []).extend(group)
+        place = 0
         for change in shown:
+            place = max(place, rank(change.path))
             key = (first.verb, change.cause, change.order, change.path[-2:], json_text(change.old), json_text(change.new))
-            known = fields.setdefault(key, _FieldChange(change, first.verb, first.reason, change.path))
+            known = fields.setdefault(key, _FieldChange(change, first.verb, first.reason, change.path, place))
             known.tail = _common_end(known.tail, change.path)
             known.objects.setdefault(first.id.kind, []).extend(operation.id.name for operation in group)
     successors = _Successors(following)
-    for alike in grouped(fields.values(), lambda each: (each.verb, each.change.cause, blurred(each.text))):
+    ordered = sorted(fields.values(), key=lambda each: (each.verb is not Verb.REPLACE, each.place))
+    for alike in grouped(ordered, lambda each: (each.verb, each.change.cause, blurred(each.text))):
         text = alike[0].text if len(alike) == 1 else clipped(spread(each.text for each in alike), WIDTH)
         yield Meaning(alike[0].verb, f"{alike[0].verb} {text}", _word(alike[0].change, alike[0].reason), _places(alike, successors))
     for (verb, *_), operations in unseen.items():

@@ -9,7 +9,7 @@ from engine.ids import Kind
 from engine.paths import get
 from engine.report.printable import some
 from resources.base import kinds
-from resources.base.fields import mapping, mappings
+from resources.base.fields import cliques_of, mapping, mappings
 from resources.install.permissions import Permission
 from resources.ports.checks import Check, CheckResult, Installation, Query, Severity, judged, unknown
 from resources.ports.fabric import Fabric
@@ -52,8 +52,12 @@ def checks(
     fabrics: Iterable[Fabric],
     schedulers: Iterable[Scheduler] = (),
     defined: Iterable[Kind] = kinds.DEFINED,
+    where_served: str = "",
 ) -> Iterator[Check]:
-    """Every check: those of the engine, then those of the scheduler back ends and of the fabrics. `defined`: our kinds that are managed."""
+    """Every check: those of the engine, then those of the scheduler back ends and of the fabrics.
+
+    `defined`: our kinds that are managed. `where_served`: the back end that no profile lists, and that is enabled where it is served.
+    """
     yield _server_version(installation)
     defined = tuple(defined)
     yield from _own_crds(installation, defined)
@@ -62,7 +66,11 @@ def checks(
     yield from _permissions({permission: denied for permission, denied in rights.items() if _matters(permission.kind, installation)})
     back_ends = tuple(schedulers)
     for scheduler in back_ends:
-        yield from _of_scheduler(scheduler, installation)
+        if scheduler.name == where_served and not _is_wanted(scheduler, installation):
+            finding = "the cluster does not serve its kinds; no profile lists it, and no set names it"
+            yield Check(Severity.INFO, scheduler.name, CheckResult.GOOD, finding)
+        else:
+            yield from _of_scheduler(scheduler, installation)
     yield from _gangs(back_ends, installation)
     for fabric in fabrics:
         yield from fabric.checks(installation)
@@ -134,6 +142,15 @@ def _matters(kind: Kind, installation: Installation) -> bool:
     """Whether rights on the kind are of any use: not if it belongs to an add-on that the cluster is known not to have."""
     is_addon = kind in ADDONS and not installation.apis.why_unknown(kind)
     return not is_addon or installation.apis.serves(kind)
+
+
+def _is_wanted(scheduler: Scheduler, installation: Installation) -> bool:
+    """Whether the cluster serves a kind of a back end, may serve it, or has a set that names the back end."""
+    apis = installation.apis
+    if any(apis.serves(kind) or apis.why_unknown(kind) for kind, _ in _kinds_of(scheduler)):
+        return True
+    cliques = (clique for live in installation.sets or () for clique in cliques_of(live.body))
+    return any(get(clique, ("spec", "podSpec", "schedulerName")) == scheduler.name for clique in cliques)
 
 
 def _of_scheduler(scheduler: Scheduler, installation: Installation) -> Iterator[Check]:

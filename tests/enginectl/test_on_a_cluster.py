@@ -127,18 +127,33 @@ def test_a_refusal_is_shown_whole_in_the_result(box: Box, engine: Engine, option
         ("engine top f", {"first"}),
         ("engine why frob/", set()),
         ("engine -n nowhere status ", set()),
+        ("engine status -n def", {"default"}),
+        ("engine diff --namespace kube-sys", {"kube-system"}),
+        ("engine -n kube-sys", {"kube-system"}),
+        ("engine status -n nowh", set()),
     ],
 )
 def test_a_shell_gets_the_names_of_objects(
     synced: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch, line: str, words: set[str]
 ) -> None:
+    assert completions(engine, monkeypatch, line) == (words, "")
+
+
+def test_a_shell_gets_nothing_where_namespaces_may_not_be_listed(synced: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced.deny(verb="list", resource="namespaces")
+
+    assert completions(engine, monkeypatch, "engine status -n def") == (set(), "")
+
+
+def completions(engine: Engine, monkeypatch: pytest.MonkeyPatch, line: str) -> tuple[set[str], str]:
+    """What a shell gets for a line, and what is on stderr."""
     monkeypatch.setenv("_ENGINE_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
     monkeypatch.setattr("enginectl.commands.completion.PATIENCE", PATIENCE)
     answer = engine()
 
-    assert (set(answer.out.split()), answer.err) == (words, "")
+    return set(answer.out.split()), answer.err
 
 
 def test_status_shows_what_is_pending_and_since_when(full_box: Box, engine: Engine) -> None:

@@ -3,13 +3,14 @@
 Every block of commands on these pages is run, here or by another test, or has its reason in `NOT_RUN`.
 """
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from msgspec import Struct
@@ -23,7 +24,7 @@ SHELL: Final = frozenset({"", "sh"})
 """The languages of blocks that people paste into a shell: none, or one whose commands need what a sandbox has not."""
 SHOWN: Final = frozenset({"text", "yaml", "json", "python"})
 """Those of blocks that are not commands."""
-KUBECTL: Final = shutil.which("kubectl")
+KUBECTL: Final = shutil.which("kubectl", path=os.environ.get("KUBEBUILDER_ASSETS", "")) or shutil.which("kubectl")
 REPLACED = "make() { :; }\nhelm() { :; }\n" + ("" if KUBECTL else "kubectl() { :; }\n")
 """What is not run: `make demo` makes the environment that the tests have; the chart is installed by `tests/chart`, which has Helm.
 
@@ -125,11 +126,17 @@ def with_codes(block: str, codes: dict[str, int]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+def with_marks(name: str, script: Pasted) -> Any:
+    """The script as a parameter. One that needs kubectl belongs to `make e2e`, which brings it, unless it is installed."""
+    is_e2e = script.needs_kubectl and shutil.which("kubectl") is None
+    return pytest.param(name, marks=pytest.mark.e2e) if is_e2e else name
+
+
+@pytest.mark.parametrize("name", [with_marks(*each) for each in SCRIPTS.items()])
 def test_the_commands_of_a_page_work_when_they_are_pasted(name: str, tmp_path: Path) -> None:
     script = SCRIPTS[name]
     if script.needs_kubectl and not KUBECTL:
-        pytest.skip("there is no kubectl on PATH")
+        pytest.skip("there is no kubectl in KUBEBUILDER_ASSETS, nor on PATH")
 
     said = pasted(script.before + "".join(with_codes(block, script.codes) for block in script.blocks), tmp_path)
 

@@ -58,7 +58,8 @@ async def run_checks(wiring: Wiring, format: OutputFormat) -> Exit:
         if is_reader:
             allowed = await rights(wiring, client, installation, Use.READ)
         defined = [kind for kind in kinds.DEFINED if is_managed(kind, configuration)]
-        judged = chain(own_checks, checks(installation, allowed, configuration.fabrics, configuration.schedulers.values(), defined))
+        schedulers, where_served = configuration.schedulers.values(), configuration.graph_scheduler_where_served
+        judged = chain(own_checks, checks(installation, allowed, configuration.fabrics, schedulers, defined, where_served))
         results = tuple(of_readers(judged) if is_reader else judged)
     if format is OutputFormat.JSON:
         terminal.print_json({"version": DOCUMENT_VERSION, "kind": "Preflight", "checks": [check_entry(check) for check in results]})

@@ -33,13 +33,24 @@ def objects(ctx: typer.Context, incomplete: str) -> list[str]:
     Nothing if the cluster does not say within `PATIENCE`.
     """
     word, slash, _ = incomplete.rpartition("/")
+    names = (f"{word}{slash}{name}" for name in _names_of(options(ctx), [word] if slash else WORKLOADS))
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The names of the namespaces. Nothing if the cluster does not say within `PATIENCE`, e.g. because they may not be listed."""
+    return sorted(name for name in _names_of(options(ctx), ["namespaces"]) if name.startswith(incomplete))
+
+
+def _names_of(given: Options, words: Sequence[str]) -> set[str]:
+    """The names of the objects of these kinds, as many as the cluster tells."""
     names: set[str] = set()
     # A shell shows nothing but completions.
     with suppress(Exception), redirect_stderr(StringIO()):
         import anyio
 
-        anyio.run(read_names, options(ctx), [word] if slash else WORKLOADS, names)
-    return sorted(name for name in (f"{word}{slash}{name}" for name in names) if name.startswith(incomplete))
+        anyio.run(read_names, given, words, names)
+    return names
 
 
 async def read_names(given: Options, words: Sequence[str], names: set[str]) -> None:
@@ -74,6 +85,10 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> Ex
 def answer_shell(root: Any) -> Exit:
     """Print the completions of the command line that the shell has put into the environment."""
     from typer.completion import completion_init, shell_complete  # type: ignore[attr-defined]
+    from typer.core import CompletionItem  # type: ignore[attr-defined]
 
+    for option in root.params:
+        if option.name == "namespace":
+            option.shell_complete = lambda ctx, incomplete: [CompletionItem(name) for name in namespaces(ctx, incomplete)]
     completion_init()
     return Exit(shell_complete(root, {}, PROGRAM, COMPLETE, os.environ[COMPLETE]))

@@ -1,6 +1,7 @@
 """What a person reads of a plan."""
 
 from datetime import UTC, datetime
+from html import unescape
 
 import pytest
 from msgspec.structs import replace
@@ -95,6 +96,30 @@ def test_a_change_that_many_objects_repeat_is_told_once_and_hashes_never() -> No
         "             in PodCliqueSet/simple, 3 PodCliques   TemplateChanged",
     ]
     assert "hash" not in text_of(report_of(root, *copies)) + text_of(report_of(root, *copies), verbose=True)
+
+
+def test_what_a_reviewer_decides_on_comes_first_in_every_format() -> None:
+    main = "spec.template.cliques.[a].spec.podSpec.containers.[main]"
+    order = [
+        f"{main}.image",
+        "spec.template.cliques.[a].spec.podSpec.initContainers.[prep].image",
+        f"{main}.command.[0]",
+        f"{main}.args.[0]",
+        f"{main}.env.[A].value",
+        f"{main}.resources.limits.cpu",
+        "spec.template.cliques.[a].spec.replicas",
+        "spec.template.cliques.[a].spec.minAvailable",
+        f"{main}.livenessProbe.periodSeconds",
+        "spec.template.cliques.[a].labels.image",
+    ]
+    values = [f'"v{at}"' for at in range(len(order))]
+    changes = sorted((change(path, value.strip('"'), "new") for path, value in zip(order, values, strict=True)), key=lambda each: each.path)
+    alone, many = report_of(patch(ROOT, *changes)), report_of(*(patch(pod(f"simple-{at}"), one) for at, one in enumerate(changes)))
+
+    shown = [text_of(alone), text_of(many), text_of(alone, verbose=True), markdown(alone), unescape(html(alone, AT))]
+    for each in shown:
+        named = [value for value in values if value in each]  # Those of environment variables are masked in documents.
+        assert len(named) >= len(order) - 1 and sorted(named, key=each.rindex) == named, each
 
 
 def test_what_is_added_and_too_long_for_a_line_is_told_field_by_field() -> None:

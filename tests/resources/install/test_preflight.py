@@ -20,6 +20,7 @@ from resources.ports.scheduler import Scheduler
 from resources.registry import BLUEPRINTS
 from resources.schema.crds import Conversion, crds
 from resources.settings import Network, Settings
+from tests.builders import clique, podcliqueset
 
 ALL = ServedApis(frozenset((kind.group, kind.version, kind.plural) for kind in kinds.DEFINED), version={"gitVersion": "v1.35.0"})
 FABRICS = fabrics(Settings())
@@ -139,6 +140,29 @@ def test_the_kinds_of_enabled_schedulers_are_checked_and_their_absence_is_a_warn
     assert [check.subject for check in bad] == [f"CRD {name} of {scheduler.name}" for name in missing]
     assert all(check.level is Severity.WARNING for check in bad) and not failed(less)
     assert [check.subject for check in more if check.outcome is CheckResult.BAD and check.subject != "gangs"] == []
+
+
+@pytest.mark.parametrize(
+    ("served", "named", "listed", "is_note"),
+    [
+        ((), (), False, True),
+        ((), ("kai-scheduler",), False, False),
+        ((), (), True, False),
+        ((kinds.KAI_TOPOLOGY,), (), False, False),
+    ],
+)
+def test_a_scheduler_that_is_neither_configured_nor_used_is_a_note(
+    served: tuple[Kind, ...], named: tuple[str, ...], listed: bool, is_note: bool
+) -> None:
+    apis = ServedApis(ALL.kinds.union((kind.group, kind.version, kind.plural) for kind in served))
+    sets = tuple(live(podcliqueset("web", clique("a", pod_spec={"schedulerName": name}))) for name in named)
+    where_served = "" if listed else "kai-scheduler"
+
+    found = checks(Installation(apis, QueryResults(), sets), {}, (), (KaiScheduler(),), where_served=where_served)
+    shown = [check for check in found if "kai-scheduler" in check.subject]
+
+    assert ([(check.subject, check.level, check.outcome) for check in shown] == [("kai-scheduler", Severity.INFO, CheckResult.GOOD)]) is is_note
+    assert any(check.outcome is CheckResult.BAD for check in shown) is not is_note
 
 
 ONE_BY_ONE = "default-scheduler places their pods one by one"
