@@ -158,7 +158,6 @@ def test_a_shell_gets_completions(engine: Engine, monkeypatch: pytest.MonkeyPatc
         (["sync", "--wait=false"], "--wait takes no value; the opposite is --no-wait"),
         (["diff", "web.yaml"], "engine diff does not take web.yaml; name manifests with -f web.yaml"),
         (["sync", "-f", "a.yml", "b.yml", str(EXAMPLE)], f"name manifests with -f b.yml -f {EXAMPLE}"),
-        (["status", "-w"], "engine status has no option -w; `engine top -w` shows"),
         (["apply", "-f", "x"], "engine has no command apply; use `engine sync -f FILE`"),
         (["describe", "pod", "x"], "engine has no command describe; use `engine why KIND/NAME`"),
         (["scale", "pcs/x", "--replicas=2"], "engine has no command scale; use `kubectl scale`"),

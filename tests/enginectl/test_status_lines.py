@@ -9,12 +9,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from engine.errors import Unreachable
 from engine.ids import Kind
+from enginectl.actions import status as action
+from enginectl.actions.planning import pass_and_notices
+from enginectl.base.exit_codes import Exit
+from enginectl.output import watching
 from enginectl.output.status import wait_lines
 from grove_sandbox.registry import ACTORS
 from resources.base import kinds
 from resources.reports.summary import WaitSince
 from resources.schema.crds import crds
+from tests.builders import clique, podcliqueset
 from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine
 from tests.enginectl.conftest import cluster
@@ -77,7 +83,13 @@ def test_a_long_reason_is_written_once() -> None:
 def test_what_somebody_has_to_do_follows_once() -> None:
     taken = [replace(wait(name, "taken"), advice="rename it") for name in "ab"]
 
-    assert lines(*taken, wait("c", "x")) == ["Pod/default/a, b: taken, since 0s", "do: rename it", "Pod/default/c: x, since 0s"]
+    other = replace(wait("d", "taken, too"), advice="rename it")
+    assert lines(*taken, wait("c", "x"), other) == [
+        "Pod/default/a, b: taken, since 0s",
+        "do: rename it",
+        "Pod/default/c: x, since 0s",
+        "Pod/default/d: taken, too, since 0s",
+    ]
 
 
 def test_other_kinds_and_namespaces_have_lines_of_their_own_and_verbose_has_one_for_each_object() -> None:
@@ -140,3 +152,38 @@ def test_a_domain_and_what_it_waits_for_is_one_line(tmp_path: Path, monkeypatch:
         *(line for line in out if line.startswith("  Pod/")),
     ]
     assert len([line for line in out if line.startswith("  Pod/")]) == 1
+
+
+def test_the_status_is_shown_again_when_something_else_than_an_age_has_changed(
+    box: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+
+    class Enough(Exception):
+        pass
+
+    async def observed(*given: Any) -> Any:
+        looked.append(len(looked))
+        if len(looked) == 3:
+            box.create(kinds.PODCLIQUESET, podcliqueset("second", clique("a")))
+        if len(looked) == 4:
+            raise Unreachable("no answer")
+        if len(looked) > 5:
+            raise Enough
+        return await pass_and_notices(*given)
+
+    monkeypatch.setattr(action, "pass_and_notices", observed)
+    monkeypatch.setattr(watching, "INTERVAL", 1.1)  # Ages differ from one look to the next.
+    box.create(kinds.PODCLIQUESET, podcliqueset("first", clique("a")))
+    blocks = [block.splitlines() for block in engine("status", "--watch").out.split("\n\n")]
+
+    names = [[line.split()[1] for line in block if line.startswith("default ")] for block in blocks]
+    assert [found for found in names if found] == [["first"], ["first", "second"], ["first", "second"], ["first", "second"]]
+    assert [line for block in blocks for line in block if "this was seen" in line] == ["note: this was seen last; now: no answer"]
+
+
+@pytest.mark.parametrize("other", [("-o", "json"), ("--exit-code",)])
+def test_the_status_is_watched_by_people_only(engine: Engine, other: tuple[str, ...]) -> None:
+    answer = engine("status", "--watch", *other)
+
+    assert (answer.code, "--watch is for people: leave out" in answer.errors) == (Exit.USAGE, True)

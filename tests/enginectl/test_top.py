@@ -10,6 +10,7 @@ from engine.errors import Unreachable
 from engine.report.printable import Line
 from enginectl.actions import top as action
 from enginectl.base.exit_codes import Exit
+from enginectl.output import watching
 from enginectl.output.node_table import Top
 from resources.base.kinds import NODE, TOPOLOGY_BINDING
 from resources.reports.node_table import NodeTable
@@ -155,7 +156,7 @@ def test_on_a_terminal_it_has_a_screen_of_its_own(monkeypatch: pytest.MonkeyPatc
     stream = Terminal()
     monkeypatch.setattr(sys, "stdout", stream)
     monkeypatch.setenv("TERM", "xterm-256color")
-    with action.display() as show:
+    with watching.display() as show:
         show([Line("one [bold]name[/bold]")])
         during = stream.getvalue()
 

@@ -52,10 +52,16 @@ async def planned_pass(engine: Engine[Configuration]) -> Pass[Configuration]:
 
     Of gangs that nobody schedules the command says those that it shows.
     """
+    current, notices = await pass_and_notices(engine)
+    write_notices(notices)
+    return current
+
+
+async def pass_and_notices(engine: Engine[Configuration]) -> tuple[Pass[Configuration], tuple[str, ...]]:
+    """The same pass, and what the cluster lacks."""
     current, first = await first_pass(engine)
     facts = await read_facts(engine, first)
-    write_notices(general_notices(first, first.world, facts))
-    return shown_pass(current, shown(first, None, facts))
+    return shown_pass(current, shown(first, None, facts)), tuple(general_notices(first, first.world, facts))
 
 
 def shown_pass(current: Pass[Configuration], seen: Shown) -> Pass[Configuration]:

@@ -1,16 +1,14 @@
 """`engine top`: racks, NVLink cliques, nodes and GPUs, who sits where, and which gangs wait for room."""
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Final, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from engine.errors import ClusterError, Forbidden
 from engine.forecast.simulation import existing
 from engine.observed import Observed, unlisted_texts
 from engine.report.printable import Line, printable
 from engine.runtime.passes import Engine, Pass
-from engine.runtime.provider import TRANSIENT, Provider, ScanningProvider
+from engine.runtime.provider import Provider, ScanningProvider
 from enginectl.actions.facts import FactReader, capacity_of
 from enginectl.actions.gang_room import waiting_for_room
 from enginectl.actions.node_reading import ON_NODES, nodes_of, recorded_nodes
@@ -18,7 +16,9 @@ from enginectl.actions.planning import first_pass
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
+from enginectl.output import watching
 from enginectl.output.node_table import Top, top_document, top_lines
+from enginectl.output.watching import note_line
 from enginectl.wiring.cluster import engine_of
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.connection import connect
@@ -35,8 +35,6 @@ RACK: Final = "rack"
 """The level of a topology binding that says which label of nodes names their rack."""
 READ: Final = frozenset(kind.key for kind in (kinds.PODCLIQUESET, kinds.PODGANG, kinds.POD))
 """The kinds of the pass that it shows something of: whether others could be listed changes nothing."""
-INTERVAL: Final = 5.0
-"""Seconds between two looks with `--watch`."""
 NO_NODES: Final = "racks, GPUs and free room are not known: {why}; ask for the right to list nodes"
 NO_RACKS: Final = "racks are not known: {why}; ask for the right to list ClusterTopologyBindings"
 NO_PODS: Final = "GPUs that other workloads have count as free: {why}; ask for the right to list the pods of all namespaces"
@@ -55,7 +53,13 @@ async def show_top(wiring: Wiring, names: Sequence[str], format: OutputFormat, *
         selection = select(wiring, kinds={kinds.TOPOLOGY_BINDING.name})  # They are in no namespace, and name the racks of all.
         engine = engine_of(wiring, TemplateReadingProvider(provider), selection, tries=False)
         if watch:
-            await _watch(wiring, engine, provider, names)
+
+            async def shown() -> tuple[list[Line], object]:
+                top, unknown = await look(wiring, engine, provider, names)
+                lines = [*top_lines(top, verbose=wiring.options.verbose), *map(note_line, [*top.notes, *_missing(unknown)])]
+                return lines, lines
+
+            await watching.watch(wiring.clock, shown)
         top, unknown = await look(wiring, engine, provider, names)
     if format is OutputFormat.JSON:
         terminal.print_json(top_document(top))
@@ -70,49 +74,9 @@ async def show_top(wiring: Wiring, names: Sequence[str], format: OutputFormat, *
     return Exit.INCOMPLETE if top.incomplete else Exit.DONE
 
 
-async def _watch(wiring: Wiring, engine: Engine[Configuration], provider: Provider, names: Sequence[str]) -> NoReturn:
-    """Show it every few seconds, for ever: on a terminal in place, elsewhere whenever it has changed."""
-    seen, last = list[Line](), list[Line]()
-    with display() as show:
-        while True:
-            lines = await _shown(wiring, engine, provider, names, seen)
-            if lines != last:
-                show(lines)
-                last = lines
-            await wiring.clock.sleep(INTERVAL)
-
-
-async def _shown(wiring: Wiring, engine: Engine[Configuration], provider: Provider, names: Sequence[str], seen: list[Line]) -> list[Line]:
-    """What there is now, and in `seen` too. While the server does not answer: what was seen last, and why there is nothing newer."""
-    try:
-        top, unknown = await look(wiring, engine, provider, names)
-    except TRANSIENT as error:
-        return [*seen, _note(f"this was seen last; now: {printable(str(error))}")]
-    seen[:] = [*top_lines(top, verbose=wiring.options.verbose), *map(_note, [*top.notes, *_missing(unknown)])]
-    return list(seen)
-
-
-def _note(text: str) -> Line:
-    return Line(f"note: {text}", "faint")
-
-
 def _missing(unknown: Sequence[str]) -> list[str]:
     """Which sets do not exist; nothing if all do."""
     return [f"there is no set called {', '.join(map(printable, unknown))}"] if unknown else []
-
-
-@contextmanager
-def display() -> Iterator[Callable[[Sequence[Line]], None]]:
-    """What shows lines: on a terminal on a screen of their own, which ends with the block; elsewhere one block of them after the other."""
-    if not sys.stdout.isatty():
-        yield lambda lines: terminal.print_lines([*lines, ""])
-        return
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    with Live(console=Console(file=sys.stdout), screen=True, auto_refresh=False) as live:
-        yield lambda lines: live.update(Text.from_ansi("".join(terminal.formatted(line, sys.stdout) for line in lines)), refresh=True)
 
 
 async def look(wiring: Wiring, engine: Engine[Configuration], provider: Provider, names: Sequence[str]) -> tuple[Top, list[str]]:

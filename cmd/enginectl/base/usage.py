@@ -28,11 +28,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "help": "engine --help",
 }
 """A command that kubectl and other tools have -> what does the same here."""
-OPTIONS: Final[Mapping[tuple[str, str], str]] = {
-    ("status", "--watch"): "`engine top --watch` shows nodes and waiting gangs again and again",
-    ("status", "-w"): "`engine top -w` shows nodes and waiting gangs again and again",
-}
-"""A command and an option that it does not have -> what does."""
 ALIKE: Final = len("--") + 3
 """Options with that many equal characters at the beginning are suggested alone."""
 NO_VALUES: Final[Mapping[str, str]] = {"--dry-run": "`engine diff --server-dry-run` lets the API server check what would be written"}
@@ -43,7 +38,7 @@ def usage_text(error: Any, path: str, command: Any) -> str:
     """One sentence about an error of the command-line parser in the command of that path, e.g. `engine sandbox up`."""
     match type(error).__name__:
         case "NoSuchOption":
-            return f"{path} has no option {error.option_name}{_suggestion(path, error.option_name, error.possibilities)}"
+            return f"{path} has no option {error.option_name}{_suggestion(error.option_name, error.possibilities)}"
         case "MissingParameter":
             return f"{path} needs {_name(error)}"
         case "BadParameter":
@@ -71,10 +66,8 @@ def _without_value(option: str, command: Any) -> str:
     return f"; {hint}" if hint else ""
 
 
-def _suggestion(path: str, option: str, possibilities: Any) -> str:
+def _suggestion(option: str, possibilities: Any) -> str:
     """What may have been meant: options that begin with the same letters, or else similar ones."""
-    if hint := OPTIONS.get((path.rpartition(" ")[2], option)):
-        return f"; {hint}"
     similar = list(possibilities or ())
     names = [name for name in similar if name[:ALIKE] == option[:ALIKE]] or similar
     return f"; did you mean {' or '.join(names)}?" if names else ""

@@ -11,6 +11,7 @@ from enginectl.commands.completion import objects
 EXAMPLES: Final = """
 engine status                    # the workloads of the namespace
 engine status web -n prod        # one of them
+engine status --watch            # again and again
 engine status -A --exit-code     # all; exit 0 only if all are settled
 """
 
@@ -24,6 +25,7 @@ def status(
     selectors: Selectors = None,
     excluded: Excluded = None,
     format: Format = OutputFormat.TEXT,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again whenever it changes, until Ctrl-C.")] = False,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 0 only if everything is settled: 1 faulty, 3 denied, 8 not settled.")
     ] = False,
@@ -34,17 +36,20 @@ def status(
     If the namespaces are divided into shards: also who holds which.
     """
     from enginectl.actions.status import show_status
+    from enginectl.base.exit_codes import UsageError
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.roots import NO_ROOTS
     from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import Wiring, wire
     from enginectl.wiring.published_configuration import with_configuration
 
+    if watch and (format is OutputFormat.JSON or exit_code):
+        raise UsageError("--watch is for people: leave out -o json and --exit-code, or call status again for another answer")
     wiring = wire(options(ctx))
     named = [name] if "/" in name else []
     _, focus = focus_on(NO_ROOTS, Words([*(targets or ()), *named], selectors or (), excluded or ()))
 
     async def work(known: Wiring) -> Exit:
-        return await show_status(known, "" if named else name, format, focus=focus, detailed=exit_code)
+        return await show_status(known, "" if named else name, format, focus=focus, detailed=exit_code, watch=watch)
 
     return conclude(run_cancellable(lambda: with_configuration(wiring, work)), format)

@@ -20,7 +20,7 @@ from engine.report.shapes import identity
 from engine.resource import Stance
 from enginectl.output.domains import describe, domain_entry
 from enginectl.output.graphs import graph_entry, service_lines
-from enginectl.output.status import MAX_ADVICE, MAX_NAMES, TONES, gang_lines, wait_entries, wait_lines, workload_entry
+from enginectl.output.status import MAX_ADVICE, MAX_NAMES, TONES, advice_lines, gang_lines, wait_entries, wait_lines, workload_entry
 from enginectl.output.tables import age
 from resources.domains.domain_users import DomainUser
 from resources.domains.status import DomainStatus
@@ -185,10 +185,9 @@ def workload_lines(workload: WorkloadSummary, verbose: bool) -> Iterator[Line]:
     yield Line(f"  state: {workload.state}, {workload.ready} of {workload.pods} pods ready{completed}", TONES.get(workload.state, ""))
     yield from (Line(f"  warning: {clipped(alarm.text, MAX_ADVICE)}", "bad") for alarm in workload.alarms if not alarm.fault)
     gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
-    previous, written = "", dict[str, str]()
+    advised, written = set[str](), dict[str, str]()
     for gang in gangs if verbose else gangs[:MAX_LISTED]:
-        yield from gang_lines(gang, previous, None if verbose else written)
-        previous = gang.advice
+        yield from gang_lines(gang, advised, None if verbose else written)
 
 
 def sync_lines(explanation: Explanation, verbose: bool, *, settled: bool = True) -> Iterator[Line]:
@@ -200,11 +199,11 @@ def sync_lines(explanation: Explanation, verbose: bool, *, settled: bool = True)
             yield Line(f"    {field_text(change)}")
     waits = [("blocked" if wait.blocked else "later", wait) for wait in explanation.deferred]
     waits += [("pending", wait) for wait in explanation.pending]
+    advised = set[str]()
     for word, wait in waits:
         until = f" (until {moment_text(wait.until)})" if wait.until else ""
         yield Line(f"  {word}: {clipped(wait.why, MAX_TEXT)}{until}", word)
-        if to_do := needed(wait):
-            yield Line(f"    do: {clipped(to_do, MAX_ADVICE)}", "faint")
+        yield from advice_lines(needed(wait), advised)
     if settled and explanation.live is not None and explanation.desired_by and not (explanation.operations or waits):
         yield Line("  in sync", "good")
 

@@ -86,30 +86,29 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
             continue  # It is one of the problems.
         yield Line(f"  warning: {clipped(alarm.text, MAX_ADVICE)}", "bad")
     gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
-    previous, written = "", dict[str, str]()
+    written, advised = dict[str, str](), set[str]()
     for gang in gangs if verbose else gangs[:MAX_GANGS]:
-        yield from gang_lines(gang, previous, None if verbose else written)
-        previous = gang.advice
+        yield from gang_lines(gang, advised, None if verbose else written)
     if len(gangs) > MAX_GANGS and not verbose:
         yield Line(f"  … {len(gangs) - MAX_GANGS} more gangs; -v shows all", "faint")
     yield from domain_lines(workload.domains, verbose=verbose)
     # The line of a domain says what it waits for.
     described = {(domain.id, domain.why) for domain in listed_domains(workload.domains, verbose=verbose)}
-    yield from wait_lines([wait for wait in workload.waits if (wait.id, wait.why) not in described], now, verbose, written)
+    yield from wait_lines([wait for wait in workload.waits if (wait.id, wait.why) not in described], now, verbose, written, advised)
 
 
-def gang_lines(gang: GangSummary, previous: str = "", written: dict[str, str] | None = None) -> Iterator[Line]:
-    """A gang, how many of its pods are ready, and which room it waits for. `previous`: the advice above it, which is not repeated.
+def gang_lines(gang: GangSummary, advised: set[str] | None = None, written: dict[str, str] | None = None) -> Iterator[Line]:
+    """A gang, how many of its pods are ready, and which room it waits for.
 
-    `written`: see `abridged`; None: nothing is abridged.
+    `advised`: the advice above it, which is not repeated, and to which its own is added. `written`: see `abridged`; None: nothing is
+    abridged.
     """
     completed = f", {gang.completed} completed" if gang.completed else ""
     yield Line(f"  gang {printable(gang.name)}: {printable(gang.phase)}, {gang.ready} of {gang.pods} pods ready{completed}", "faint")
     if gang.waiting:
         waiting = without_repetition(gang.waiting)
         yield Line(f"    waits for room: {clipped(waiting if written is None else abridged(waiting, written), MAX_ADVICE)}", "later")
-    if gang.advice and gang.advice != previous:
-        yield Line(f"    do: {clipped(gang.advice, MAX_ADVICE)}", "faint")
+    yield from advice_lines(gang.advice, set() if advised is None else advised)
 
 
 def binding_lines(bindings: Sequence[BindingSummary], now: datetime, *, verbose: bool) -> Iterator[Line]:
@@ -133,12 +132,14 @@ def binding_row(binding: BindingSummary, now: datetime) -> tuple[str, ...]:
     return printable(binding.id.name), binding.state, levels, printable(binding.drift) or "-", age(now, binding.created_at)
 
 
-def wait_lines(waits: Sequence[WaitSince], now: datetime, verbose: bool, written: dict[str, str] | None = None) -> Iterator[Line]:
+def wait_lines(
+    waits: Sequence[WaitSince], now: datetime, verbose: bool, written: dict[str, str] | None = None, advised: set[str] | None = None
+) -> Iterator[Line]:
     """The objects that are not settled, why, and since when. Objects of one kind with one reason share a line unless `verbose`.
 
-    `written`: the reasons above them, see `abridged`.
+    `written`: the reasons above them, see `abridged`. `advised`: the advice above them, which is not repeated.
     """
-    waits, previous, written = tuple(dict.fromkeys(waits)), "", {} if written is None else written
+    waits, written, advised = tuple(dict.fromkeys(waits)), {} if written is None else written, set() if advised is None else advised
     if not verbose:
         unlisted = [wait for wait in waits if wait.reason is Reason.NOT_LISTED]
         waits = tuple(wait for wait in waits if wait.reason is not Reason.NOT_LISTED)
@@ -149,10 +150,14 @@ def wait_lines(waits: Sequence[WaitSince], now: datetime, verbose: bool, written
         reason = spread(wait.why for wait in wait_groups[0])
         shown = reason if verbose else abridged(reason, written)
         yield Line(f"  {names_of(wait_groups)}: {clipped(shown, MAX_REASON)}{since}", "faint")
-        advice = wait_groups[0][0].advice
-        if advice and advice != previous:
-            yield Line(f"    do: {clipped(advice, MAX_ADVICE)}", "faint")
-        previous = advice
+        yield from advice_lines(wait_groups[0][0].advice, advised)
+
+
+def advice_lines(advice: str, advised: set[str]) -> Iterator[Line]:
+    """What to do, unless it is among what has been advised; it is then added."""
+    if advice and advice not in advised:
+        advised.add(advice)
+        yield Line(f"    do: {clipped(advice, MAX_ADVICE)}", "faint")
 
 
 def abridged(text: str, written: dict[str, str]) -> str:

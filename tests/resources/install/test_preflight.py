@@ -161,7 +161,9 @@ def test_a_scheduler_that_is_neither_configured_nor_used_is_a_note(
     found = checks(Installation(apis, QueryResults(), sets), {}, (), (KaiScheduler(),), where_served=where_served)
     shown = [check for check in found if "kai-scheduler" in check.subject]
 
-    assert ([(check.subject, check.level, check.outcome) for check in shown] == [("kai-scheduler", Severity.INFO, CheckResult.GOOD)]) is is_note
+    assert (
+        [(check.subject, check.level, check.outcome) for check in shown] == [("kai-scheduler", Severity.INFO, CheckResult.GOOD)]
+    ) is is_note
     assert any(check.outcome is CheckResult.BAD for check in shown) is not is_note
 
 
