@@ -143,6 +143,13 @@ def test_a_term_of_the_glossary_exists(row: dict[str, str]) -> None:
     assert defined(row["path"]), f"{row['path']} is not defined"
 
 
+@pytest.mark.parametrize("word", ["replica", "minimum", "breach", "held back", "settled", "stage", "waits for room"])
+def test_the_glossary_has_the_words_of_reports(word: str) -> None:
+    words = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", PAGE.read_text("utf-8").partition("## Words of reports")[2], re.MULTILINE)
+
+    assert any(word in listed for listed in words)
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/user-guide.md", "docs/architecture.md"])
 def test_who_starts_reading_finds_the_glossary(page: str) -> None:
     assert "glossary.md" in (ROOT / page).read_text("utf-8")
