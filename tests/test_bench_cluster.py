@@ -1,13 +1,16 @@
 """The command line and the page of the benchmarks on real control planes."""
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks.cluster.__main__ import CRDS, Contender, contenders, named
 from benchmarks.cluster.figures import Figures
+from benchmarks.cluster.requests import counted
 from benchmarks.cluster.table import BARE, ENGINE, markdown
+from tests.controlplane.cluster import AUDITED
 
 
 def figures(subject: str, seconds: float, writes: int) -> Figures:
@@ -43,3 +46,10 @@ def test_names_that_mean_nothing_or_something_else_are_refused() -> None:
         contenders([named("one=command")], [named("two=definitions")])
     with pytest.raises(SystemExit, match="the name of what is measured anyway"):
         contenders([named("engine=command")], [])
+
+
+@pytest.mark.parametrize(("group", "writes"), [(AUDITED, 1), ("system:masters", 0)])
+def test_a_kubelet_that_removes_a_pod_is_not_counted_as_the_operator(group: str, writes: int) -> None:
+    removal = {"stage": "ResponseComplete", "verb": "delete", "user": {"groups": [group]}, "objectRef": {"resource": "pods"}}
+
+    assert counted([json.dumps(removal).encode()]).writes == writes

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.controlplane.audit import is_audited
+
 WRITING: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 UNCOUNTED: Final = frozenset({"events", "leases"})
 """Resources whose writes are listed, but are not in the total: they are not part of a workload."""
@@ -49,11 +51,11 @@ class Requests:
 
 
 def counted(lines: Iterable[bytes]) -> Requests:
-    """The requests in these lines of an audit log. A request is counted when it is answered, a watch when it begins."""
+    """The requests of the audited accounts in these lines: kubelets delete pods, too. Counted when answered, a watch when it begins."""
     counts: Counter[Request] = Counter()
     for line in lines:
         entry = json.loads(line)
-        if entry["stage"] != ("ResponseStarted" if entry["verb"] == "watch" else "ResponseComplete"):
+        if entry["stage"] != ("ResponseStarted" if entry["verb"] == "watch" else "ResponseComplete") or not is_audited(entry):
             continue
         reference = entry.get("objectRef") or {}
         resource = "/".join(filter(None, (reference.get("resource", "-"), reference.get("subresource"))))
