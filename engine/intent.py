@@ -104,7 +104,7 @@ def _waiting(plan: Plan, observed: Observed) -> Plan:
     """The deletion plan of a root; if nothing is left in it, with the finalizers of others that the root waits for."""
     if plan.operations or plan.deferred or plan.pending or plan.problems or plan.error:
         return plan
-    finalizers = observed.root.body["metadata"].get("finalizers") or ()
+    finalizers = observed.root.finalizers
     why = f"is being deleted; waits for the removal of finalizer {', '.join(map(str, finalizers))}" if finalizers else "is being deleted"
     return replace(plan, pending=(Wait(observed.root.id, why),))
 

@@ -97,6 +97,7 @@ class Live(Struct, eq=False):
     deleting_since: datetime | None
     owners: tuple[OwnerRef, ...]
     labels: Mapping[str, str]
+    finalizers: tuple[str, ...]
     source: Source | Body
 
     @property
@@ -154,6 +155,7 @@ def live(body: Body, *, source: Source | None = None) -> Live:
         deleting_since=moment(deleting) if deleting else None,
         owners=tuple(owner_ref(reference) for reference in meta.get("ownerReferences") or ()),
         labels=shared_labels(meta.get("labels")),
+        finalizers=shared_finalizers(meta.get("finalizers") or ()),
         source=source if source is not None else body,
     )
 
@@ -172,6 +174,11 @@ def shared_owner(kind: str, name: str, uid: str, controller: bool) -> OwnerRef:
 def shared_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
     """Labels whose keys and values are shared with those of other objects. Empty for None."""
     return {shared(key): shared(value) for key, value in labels.items()} if labels else NO_LABELS
+
+
+def shared_finalizers(finalizers: Iterable[str]) -> tuple[str, ...]:
+    """The finalizers; objects with the same ones share the texts."""
+    return tuple(map(shared, finalizers))
 
 
 def shared(text: str) -> str:

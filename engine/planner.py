@@ -288,7 +288,7 @@ def _cleanup(orphan: Live, policy: Policy, owned: Sequence[Live], *, in_use: boo
         if live.deleting_since is None:
             why = f"its owner {orphan.id} {WHY}"
             yield Delete(live.id, why, Cause.INTENT, expect=Expect(live.uid), controller=live.controller, reason=Reason.ORPHANED)
-    finalizers = orphan.body["metadata"].get("finalizers") or ()
+    finalizers = orphan.finalizers
     own = [finalizer for finalizer in policy.finalizers if finalizer in finalizers]
     # An object that is released last waits for those that use it or may use it, and for the finalizers of others.
     is_too_early = bool(owned) or in_use or (policy.release_last and len(own) < len(finalizers))

@@ -83,11 +83,11 @@ def keepers(live: Live, policy: Policy) -> tuple[str, ...]:
 
     None where ours are released last: then it is known who removes the others. None while a pod has time left to end.
     """
-    metadata = live.body["metadata"]
-    if policy.release_last or metadata.get("deletionGracePeriodSeconds"):
+    if policy.release_last:
         return ()
-    finalizers = metadata.get("finalizers") or ()
-    return tuple(each for each in finalizers if each not in policy.finalizers and each not in COLLECTED)
+    others = tuple(each for each in live.finalizers if each not in policy.finalizers and each not in COLLECTED)
+    # Few objects have any: of all others the body is not parsed.
+    return others if others and not live.body["metadata"].get("deletionGracePeriodSeconds") else ()
 
 
 def _create(resource: Want, context: PartContext) -> tuple[Action, ...]:
@@ -315,9 +315,8 @@ def _delete(resource: Drop, live: Live, owners: tuple[BoundOwner, ...], *, is_ro
     policy = resource.policy
     if policy.release_last and live.deleting_since is None:
         return
-    finalizers = live.body["metadata"].get("finalizers") or ()
-    own = [finalizer for finalizer in policy.finalizers if finalizer in finalizers]
-    foreign = [finalizer for finalizer in finalizers if finalizer not in own]
+    own = [finalizer for finalizer in policy.finalizers if finalizer in live.finalizers]
+    foreign = [finalizer for finalizer in live.finalizers if finalizer not in own]
     if policy.release_last and foreign:
         yield Wait(live.id, f"{resource.why}; waits for the removal of finalizer {', '.join(foreign)}")
     elif own:
@@ -327,7 +326,7 @@ def _delete(resource: Drop, live: Live, owners: tuple[BoundOwner, ...], *, is_ro
             Cause.INTENT if resource.intended else Cause.DRIFT,
             expect=Expect(live.uid),
             finalizers=tuple(own),
-            existing=tuple(finalizers),
+            existing=live.finalizers,
             owners=owners,
             intended=resource.intended,
             controller=live.controller,

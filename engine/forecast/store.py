@@ -76,7 +76,7 @@ class ForecastStore:
                 self.patch(operation.id, operation.patch)
             case Release():
                 released = operation.finalizers
-                finalizers = existing.body["metadata"].get("finalizers") or ()
+                finalizers = existing.finalizers
                 self.patch(operation.id, {"metadata": {"finalizers": [each for each in finalizers if each not in released]}})
             case Delete():
                 self.delete(operation.id)
@@ -127,7 +127,7 @@ class ForecastStore:
         existing = self.lives[id]
         if existing.deleting_since is not None:
             return
-        if existing.body["metadata"].get("finalizers") or id.kind in self._graceful:
+        if existing.finalizers or id.kind in self._graceful:
             self.patch(id, {"metadata": {"deletionTimestamp": timestamp(self.now)}})
         else:
             self._remove(existing)

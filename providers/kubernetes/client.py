@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from engine.errors import Expired
 from engine.ids import Kind, ResourceId
-from engine.observed import Live, Source, moment, shared_labels
+from engine.observed import Live, Source, moment, shared_finalizers, shared_labels
 from engine.runtime.provider import Body, Listing, PatchType
 from providers.kubernetes.api import DirectApi
 from providers.kubernetes.discovery import Discovery, discover
@@ -202,6 +202,7 @@ def _live(kind: Kind, metadata: Metadata, source: Source) -> Live:
         deleting_since=moment(metadata.deletion_timestamp) if metadata.deletion_timestamp else None,
         owners=tuple(reference.owner() for reference in metadata.owner_references),
         labels=shared_labels(metadata.labels),
+        finalizers=shared_finalizers(metadata.finalizers),
         source=source,
     )
 

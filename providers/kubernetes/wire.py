@@ -119,6 +119,7 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
+    finalizers: tuple[str, ...] = ()
     owner_references: tuple[Reference, ...] = ()
 
 

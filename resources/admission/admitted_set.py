@@ -63,7 +63,7 @@ def _is_new(observed: Observed) -> bool:
     root = observed.root
     if not root.uid:
         return True
-    is_admitted = labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ())
+    is_admitted = labels.SET_FINALIZER in root.finalizers
     return not is_admitted and completed_generation(root.body) is None
 
 

@@ -203,7 +203,7 @@ def pending_deletions(lives: Iterable[Live]) -> Iterator[Wait]:
 
 def orphans_its_children(live: Live) -> bool:
     """Whether the object was deleted with `--cascade=orphan` and the garbage collector still has to release its children."""
-    return live.deleting_since is not None and "orphan" in (live.body["metadata"].get("finalizers") or ())
+    return live.deleting_since is not None and "orphan" in live.finalizers
 
 
 class _Batch(Struct, frozen=True):

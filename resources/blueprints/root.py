@@ -62,7 +62,7 @@ def root_resource(
         if observed.proposer is not None:
             return Want(root.id, _part_of(observed.proposer), (_owner(observed.proposer),), body=body, policy=policy, status=status)
         return Want(root.id, "proposed by a manifest", body=body, policy=policy, status=status)
-    if labels.SET_FINALIZER in (root.body["metadata"].get("finalizers") or ()):
+    if labels.SET_FINALIZER in root.finalizers:
         body = {**frame, "metadata": _with_keys(metadata, recorded)}
         why = "managed: records the claim specs that it is given from other namespaces" if recorded else "managed"
         return Want(root.id, why, body=body, policy=KNOWN, status=status, urgent=begins(status), status_why=summary_text(status))

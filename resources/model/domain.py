@@ -86,7 +86,7 @@ def is_foreign(live: Live, fabric: Fabric, root_uid: str, *, shared: bool) -> bo
 
 def is_managed(live: Live, fabric: Fabric) -> bool:
     """Whether the engine created this domain. A domain that a user created is used and never changed (N9)."""
-    return live.labels.get(labels.MANAGED_BY) == labels.MANAGER or fabric.finalizer in (live.body["metadata"].get("finalizers") or ())
+    return live.labels.get(labels.MANAGED_BY) == labels.MANAGER or fabric.finalizer in live.finalizers
 
 
 class DomainPlacement(StrEnum):

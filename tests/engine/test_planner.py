@@ -17,7 +17,8 @@ from engine.paths import stamp
 from engine.plan import Plan, Wait
 from engine.planner import plan, with_orphans
 from engine.reason import Reason
-from engine.resource import NOW, Drop, Policy, Resource, Want, held
+from engine.resource import NOW, PLAIN, Drop, Policy, Resource, Want, held
+from engine.resource_plan import keepers
 from engine.verb import Verb
 from resources.registry import BLUEPRINTS
 from tests.laws.toy import CONFIGURATION
@@ -286,3 +287,11 @@ def test_operations_on_orphans_with_the_name_of_an_existing_root_are_in_its_plan
     plans = with_orphans((Plan(root),), BLUEPRINTS, World((), (orphan("PodClique", "c", finalizers=[CLIQUE_FINALIZER]),)), CONFIGURATION)
 
     assert [len(plan.operations) for plan in plans] == [1]
+
+
+def test_the_body_of_an_object_without_finalizers_of_others_is_not_read_to_learn_that_none_keeps_it() -> None:
+    ours = body(THING, finalizers=["x.io/ours"], deletionTimestamp="2026-01-01T11:00:00Z")
+
+    assert keepers(live(ours, source=b"unreadable"), Policy(finalizers=("x.io/ours",))) == ()
+    assert keepers(live(ours), PLAIN) == ("x.io/ours",)
+    assert keepers(live({**ours, "metadata": {**ours["metadata"], "deletionGracePeriodSeconds": 30}}), PLAIN) == ()

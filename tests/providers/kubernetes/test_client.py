@@ -352,6 +352,7 @@ async def test_objects_of_a_raw_list_equal_those_of_a_parsed_list(tmp_path: Path
         "creationTimestamp": "2026-01-02T03:04:05Z",
         "deletionTimestamp": "2026-01-02T03:05:00Z",
         "labels": {"a": "b"},
+        "finalizers": ["kept.example/by-us"],
         "ownerReferences": [
             {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u0", "controller": True, "blockOwnerDeletion": True},
             {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u9"},
@@ -367,7 +368,7 @@ async def test_objects_of_a_raw_list_equal_those_of_a_parsed_list(tmp_path: Path
         raw, _ = await client.lives(POD, "lab", "", lambda _, content: content)
         parsed = [live(item) for item in (await client.list(POD, "lab")).items]
 
-    fields = ("id", "uid", "revision", "generation", "created_at", "deleting_since", "owners", "labels", "body")
+    fields = ("id", "uid", "revision", "generation", "created_at", "deleting_since", "owners", "labels", "finalizers", "body")
     for live_of_raw, live_of_parsed in zip(raw, parsed, strict=True):
         assert [getattr(live_of_raw, field) for field in fields] == [getattr(live_of_parsed, field) for field in fields]
     assert isinstance(raw[0].source, bytes)
