@@ -9,7 +9,7 @@ from msgspec import Struct
 from engine.errors import ClusterError, Forbidden, NotFound, RefusedBy
 from engine.ids import NAMESPACE
 from engine.namespaces import creates
-from engine.observed import Live, NamespacePhase
+from engine.observed import Live, NamespacePhase, Observed
 from engine.operation import Result
 from engine.paths import get
 from engine.runtime.provider import Provider, RecordedProvider
@@ -70,12 +70,13 @@ class Namespaces:
                 tasks.start_soon(read, name)
         return self._update()
 
-    def note(self, results: Iterable[Result], roots: Sequence[Live]) -> None:
-        """Remember the namespaces in which a create was refused because they are missing or being deleted; `roots` are those observed."""
+    def note(self, results: Iterable[Result], observed: Sequence[Observed]) -> None:
+        """Remember the namespaces in which a create was refused because they are missing or being deleted."""
         for result in results:
             phase = phase_of_refusal(result.error) if creates(result.operation) else None
             name = result.operation.id.namespace
             if phase is not None and name:
+                roots = (each.root for each in observed)
                 uids = frozenset(root.uid for root in roots if root.id.namespace == name and root.uid)
                 self._refused[name] = _Refusal(phase, uids)
         self._update()

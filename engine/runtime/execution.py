@@ -179,7 +179,7 @@ async def note_sent(
     tried = _tried(sent)
     memory.debounce.written(result.operation.key for result in results)
     memory.foreign.note(tried, results)
-    memory.namespaces.note(results, [observed.root for observed in current.world.roots])
+    memory.namespaces.note(results, current.world.roots)
     _note_failed_calls(engine, memory, current, sending, ended)
     by_root = warnings_of(current.world, current.planned.plans)
     warnings = new_warnings(by_root, memory.warnings)
