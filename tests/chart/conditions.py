@@ -1,7 +1,10 @@
 """Conditions: under which values of the chart something is part of an installation, found by trying all combinations."""
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import and_
 from typing import Final, TypeVar
 
 VARIABLES: Final[Mapping[str, str]] = {
@@ -35,39 +38,34 @@ def conditions(present: Mapping[Features, Collection[Item]], features: Sequence[
 
     `present` has the items of each combination. Raises `ValueError` if no condition of at most three features describes an item.
     """
-    items = dict.fromkeys(item for every in present.values() for item in every)
-    terms = [
-        frozenset(zip(names, signs, strict=True))
+    places = {chosen: 1 << place for place, chosen in enumerate(present)}
+    all_of_them = sum(places.values())
+    fulfilled = {(name, True): sum(place for chosen, place in places.items() if name in chosen) for name in features}
+    fulfilled |= {(name, False): all_of_them ^ found for (name, _), found in fulfilled.items()}
+    terms = {
+        frozenset(term): reduce(and_, map(fulfilled.__getitem__, term), all_of_them)
         for size in range(4)
         for names in itertools.combinations(features, size)
-        for signs in itertools.product((True, False), repeat=size)
-    ]
-    matching = {term: [chosen for chosen in present if matches(term, chosen)] for term in terms}
-    known: dict[frozenset[Features], str] = {}
-    result = {}
-    for item in items:
-        where = frozenset(chosen for chosen, every in present.items() if item in every)
-        if where not in known:
-            known[where] = helm(cover(where, matching))
-        result[item] = known[where]
-    return result
+        for term in itertools.product(*(((name, True), (name, False)) for name in names))
+    }
+    where: dict[Item, int] = defaultdict(int)
+    for chosen, items in present.items():
+        for item in items:
+            where[item] |= places[chosen]
+    known = {found: helm(cover(found, terms)) for found in dict.fromkeys(where.values())}
+    return {item: known[found] for item, found in where.items()}
 
 
-def matches(term: Term, chosen: Features) -> bool:
-    """Whether a combination fulfils a term."""
-    return all((name in chosen) is sign for name, sign in term)
-
-
-def cover(where: Collection[Features], matching: Mapping[Term, Sequence[Features]]) -> list[Term]:
-    """The fewest and shortest terms that are fulfilled in exactly these combinations."""
-    implying = [term for term, combos in matching.items() if combos and all(chosen in where for chosen in combos)]
-    left, chosen_terms = set(where), []
+def cover(where: int, terms: Mapping[Term, int]) -> list[Term]:
+    """The fewest and shortest terms that are fulfilled in exactly these combinations. Sets of combinations have a bit for each."""
+    implying = [term for term, fulfilled in terms.items() if fulfilled and not fulfilled & ~where]
+    left, chosen_terms = where, []
     while left:
-        best = max(implying, key=lambda term: (len(left.intersection(matching[term])), -len(term)), default=None)
-        if best is None or not left.intersection(matching[best]):
-            raise ValueError(f"no simple condition describes {sorted(map(sorted, where))[:3]} ...")
+        best = max(implying, key=lambda term: ((left & terms[term]).bit_count(), -len(term)), default=None)
+        if best is None or not left & terms[best]:
+            raise ValueError(f"no simple condition describes where it is: {where:b}")
         chosen_terms.append(best)
-        left -= set(matching[best])
+        left &= ~terms[best]
     return chosen_terms
 
 
