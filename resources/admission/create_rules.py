@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from engine.duration import nanoseconds
 from engine.paths import get
-from resources.admission import computable_rules, metadata_rules
+from resources.admission import computable_rules, dependency_rules, metadata_rules
 from resources.admission.cel import (
     HOLDERS,
     MINIMUM,
@@ -147,6 +147,7 @@ def new_set_issues(template: SetTemplate) -> Iterator[Issue]:
 
 def warnings(template: SetTemplate) -> Iterator[Located]:
     """Warnings about settings that are admitted but have no effect (Q6)."""
+    yield from dependency_rules.warnings(template)
     members = {name for _, name in computable_rules.members(template.pod_clique_scaling_groups)}
     for number, clique in enumerate(template.cliques):
         replaced = OF_EVERY_POD | OF_MEMBERS if clique.name in members else OF_EVERY_POD

@@ -8,7 +8,7 @@ from resources.base.fields import CLIQUES, mappings
 from resources.base.names import POD_INFO, TOKEN, WAITER
 from resources.model.template import EXPLICIT
 from resources.ports.fabric import PolicyRule
-from resources.schema.issues import ErrorType, Issue, Path, duplicates
+from resources.schema.issues import ErrorType, Issue, Located, Path, duplicates, shown, spelled
 from resources.schema.pod_checks import fault
 from resources.schema.podcliqueset import CliqueTemplate, SetTemplate
 from resources.schema.unknown_fields import instead
@@ -43,10 +43,31 @@ def _of_clique(clique: CliqueTemplate, known: frozenset[str], path: Path) -> Ite
         elif name == clique.name:
             yield Issue((*path, index), ErrorType.INVALID, ITSELF, name)
     yield from duplicates(((*path, index), name) for index, name in enumerate(after) if name)
-    if unknown := [name for name in dict.fromkeys(after) if name and name not in known]:
-        others = [name for name in sorted(known) if name != clique.name]
-        which = instead(unknown, others) if others else f"; there is no clique besides {clique.name}"
-        yield Issue(path, ErrorType.INVALID, f"{UNKNOWN}{which}", ",".join(unknown))
+    if unknown := _unknown(clique, known):
+        yield Issue(path, ErrorType.INVALID, f"{UNKNOWN}{_those_there(unknown, clique, known)}", ",".join(unknown))
+
+
+def warnings(template: SetTemplate) -> Iterator[Located]:
+    """A warning for each `startsAfter` that names unknown cliques, where the start-up type does not use it: Grove admits it."""
+    if template.clique_startup_type == EXPLICIT:
+        return
+    known = frozenset(clique.name for clique in template.cliques)
+    for number, clique in enumerate(template.cliques):
+        if unknown := _unknown(clique, known):
+            path: Path = (*CLIQUES, number, "spec", "startsAfter")
+            names = f"no clique is called {shown(', '.join(unknown))}{_those_there(unknown, clique, known)}"
+            yield Located(f"{spelled(path)}: {names}; startsAfter has no effect unless cliqueStartupType is {EXPLICIT}", path)
+
+
+def _unknown(clique: CliqueTemplate, known: frozenset[str]) -> list[str]:
+    """The names that a clique starts after and that no clique has."""
+    return [name for name in dict.fromkeys(clique.spec.starts_after) if name and name not in known]
+
+
+def _those_there(unknown: Sequence[str], clique: CliqueTemplate, known: frozenset[str]) -> str:
+    """Which names there are instead."""
+    others = [name for name in sorted(known) if name != clique.name]
+    return instead(unknown, others) if others else f"; there is no clique besides {clique.name}"
 
 
 def policy_rules() -> Iterator[PolicyRule]:

@@ -92,3 +92,15 @@ def test_circles_are_the_strongly_connected_components(leads: list[set[int]]) ->
     found = circles({name: [names[other] for other in others] for name, others in zip(names, leads, strict=True)})
 
     assert found == sorted(circle for circle in together if len(circle) > 1)
+
+
+@pytest.mark.parametrize("order", ["CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder"])
+@pytest.mark.parametrize(("after", "is_warned"), [(["aa", "x"], True), (["a"], False), ([], False)])
+def test_an_unknown_clique_is_warned_about_where_the_names_have_no_effect(order: str, after: list[str], is_warned: bool) -> None:
+    decision = created(put(small(), {**TWO, f"{T}.cliqueStartupType": order, f"{T}.cliques.1.spec.startsAfter": after}))
+
+    assert decision.allowed
+    assert [warning for warning in decision.warnings if "startsAfter" in warning] == [
+        f'{T}.cliques[1].spec.startsAfter: no clique is called "aa, x"; there is a; startsAfter has no effect unless cliqueStartupType is '
+        "CliqueStartupTypeExplicit"
+    ] * is_warned
