@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, field
 
+from engine.conditions import completed_generation
 from engine.graph import Graph
 from engine.health import Readiness
 from engine.ids import Kind, ResourceId
@@ -126,9 +127,16 @@ class Blueprint(ABC, Generic[C_contra]):
     def desire(self, observed: Observed, now: datetime, configuration: C_contra, memo: Memo) -> Desired:
         """All objects that should exist now."""
 
-    def asked(self, body: Body) -> Asked:
-        """About how many objects a root of this body asks for, nested roots not included. The body is not validated. By default none."""
+    def asked(self, observed: Observed) -> Asked:
+        """About how many objects a root asks for, as it is proposed or stored, nested roots not included. By default none.
+
+        It is not validated.
+        """
         return Asked()
+
+    def is_complete(self, observed: Observed) -> bool:
+        """Whether everything that the root specifies now has existed once. By default, its status says so."""
+        return completed_generation(observed.root.body) == observed.root.generation
 
     def scaled(self, observed: Observed, configuration: C_contra) -> ScaledOut:
         """What its live objects ask for beyond `asked`. By default nothing."""

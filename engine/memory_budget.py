@@ -8,13 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.blueprint import Asked, Blueprint, C, Desired
-from engine.conditions import completed_generation
 from engine.health import TYPES, Obstacle
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import MemoryAllowance, Observed, World, by_root
-from engine.operation import Create, Operation
+from engine.operation import Create, Operation, Unknown
+from engine.part_context import GROWTH
 from engine.plan import Alarm, Plan, Wait, without
+from engine.reason import Reason
 from engine.root_status import obstructed
 
 BYTES_PER_LIGHT: Final = 6_912
@@ -28,6 +29,8 @@ PROGRAM_BYTES: Final = 128 << 20
 """What a process takes without any object, and what is kept free."""
 REASON: Final = "EngineMemoryReached"
 """The reason of the event about a root whose growth waits, and of its conditions."""
+BEGINNINGS: Final = frozenset({*GROWTH, Reason.MANIFEST_CHANGED})
+"""Why objects are created that have not existed before."""
 TO_DO: Final = "raise the memory limit of the engine, or divide the namespaces into more shards"
 
 
@@ -68,7 +71,7 @@ class _Size(Struct, frozen=True):
 
 def _size(blueprint: Blueprint[C], observed: Observed, configuration: C) -> _Size:
     """How much memory the objects of a root take. Existing ones are taken to be as large as those that it asks for."""
-    asked = blueprint.asked(observed.proposal or observed.root.body)
+    asked = blueprint.asked(observed)
     of_light = BYTES_PER_LIGHT + (-(-asked.bytes // asked.light) if asked.light else 0)
     light = sum(len(slice.of(kind)) for slice in observed.slices.values() for kind in blueprint.light_kinds)
     existing = light * of_light + (observed.count() - light) * BYTES_PER_OTHER
@@ -76,21 +79,17 @@ def _size(blueprint: Blueprint[C], observed: Observed, configuration: C) -> _Siz
         return _Size(existing, 0, of_light)
     scaled = blueprint.scaled(observed, configuration)
     missing = max(0, _bytes(asked, of_light) + _bytes(scaled.beyond, of_light) - existing)
-    return _Size(existing, missing, of_light, scaled.is_growing or not _is_complete(observed))
+    return _Size(existing, missing, of_light, scaled.is_growing or not blueprint.is_complete(observed))
 
 
 def _bytes(asked: Asked, of_light: int) -> int:
     return asked.light * of_light + (asked.objects - asked.light) * BYTES_PER_OTHER
 
 
-def _is_complete(observed: Observed) -> bool:
-    """Whether everything that the root specifies now has existed once."""
-    return completed_generation(observed.root.body) == observed.root.generation
-
-
 def _age(observed: Observed) -> tuple[str, ResourceId]:
-    """Sorts old roots before new ones."""
-    return str(observed.root.body["metadata"].get("creationTimestamp", "")), observed.root.id
+    """Sorts old roots before new ones. One that does not exist yet is as old as the root that proposes it."""
+    body = (observed.root if observed.root.uid else observed.proposer or observed.root).body
+    return str(body["metadata"].get("creationTimestamp", "")), observed.root.id
 
 
 def _allowances(growing: Iterable[tuple[Observed, _Size]], left: int, most: int) -> Iterable[tuple[ResourceId, MemoryAllowance]]:
@@ -111,7 +110,7 @@ def _with_allowance(observed: Observed, allowances: Mapping[ResourceId, MemoryAl
 
 
 def is_waiting(observed: Observed) -> bool:
-    """Whether nothing of the root exists and nothing may be created: then it need not be computed what it would be."""
+    """Whether nothing of the root exists and nothing may be created: then it need not be computed what it would be, if it is large."""
     return observed.allowance is not None and not observed.allowance.bytes and not observed.count()
 
 
@@ -136,14 +135,25 @@ def _shortage(observed: Observed, allowance: MemoryAllowance) -> tuple[Wait, Ala
 
 
 def within_allowance(plan: Plan, allowance: MemoryAllowance, light_kinds: Set[str]) -> Plan:
-    """The plan without what would be created beyond the allowance."""
+    """The plan without growth that would be created beyond the allowance.
+
+    What holds others (a clique, a gang, a LeaderWorkerSet) waits until everything that the root asks for has room: nothing is begun that
+    cannot be completed. Objects of light kinds whose owners exist are added one by one.
+    """
     left = allowance.bytes
 
     def is_beyond(operation: Operation) -> bool:
         nonlocal left
         if not isinstance(operation, Create):
             return False
+        if operation.reason in BEGINNINGS and not (operation.id.kind in light_kinds and _has_owners(operation)):
+            return True
         left -= allowance.of_light if operation.id.kind in light_kinds else BYTES_PER_OTHER
         return left < 0
 
     return without(plan, is_beyond)
+
+
+def _has_owners(operation: Create) -> bool:
+    """Whether the owners of the object exist."""
+    return not any(isinstance(owner.uid, Unknown) for owner in operation.owners)

@@ -51,7 +51,7 @@ def tick(blueprint: Blueprint[C], observed: Observed, now: datetime, configurati
 
         allowance = observed.allowance
         assert allowance is not None
-        if is_waiting(observed):
+        if is_waiting(observed) and not blueprint.nested_kinds():  # A root that proposes others has a status of its own.
             return _nested(waiting_plan(observed, allowance, now), observed)
         full = _plan_of(blueprint, observed, now, configuration, memo, lambda desired: with_shortage(desired, observed, allowance))
         return within_allowance(full, allowance, blueprint.light_kinds)

@@ -158,4 +158,4 @@ def sizes_of_planned(
     by_kind, roots = {blueprint.kind.name: blueprint for blueprint in blueprints}, by_root(world.roots)
     planned = {*differences(by_root(memory.world.roots), roots), *due(memory.memo, now, memory.carried)}.difference(memory.carried)
     observed = {id: each for id in sorted(planned) if (each := roots.get(id)) is not None}
-    return {id: max(each.count(), by_kind[id.kind].asked(each.root.body).objects) for id, each in observed.items()}
+    return {id: max(each.count(), by_kind[id.kind].asked(each).objects) for id, each in observed.items()}

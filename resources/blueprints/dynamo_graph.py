@@ -6,7 +6,7 @@ What a graph means is imported for the first graph: it is a fifth of the engine,
 from collections.abc import Mapping
 from datetime import datetime
 
-from engine.blueprint import Blueprint, Desired, NestedRoot
+from engine.blueprint import Asked, Blueprint, Desired, NestedRoot
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed
@@ -65,6 +65,18 @@ class DynamoGraphBlueprint(Blueprint[Configuration]):
     def lookup_kinds(self, configuration: Configuration) -> tuple[Kind, ...]:
         """Secrets, claims and, if KAI is enabled, its queues."""
         return (kinds.SECRET, kinds.PVC, *((kinds.KAI_QUEUE,) if KAI_SCHEDULER in configuration.schedulers else ()))
+
+    def asked(self, observed: Observed) -> Asked:
+        """The LeaderWorkerSets, Deployments and what belongs to them, without Grove."""
+        from resources.dynamo.component_size import asked  # Only in a process that keeps running.
+
+        return asked(observed)
+
+    def is_complete(self, observed: Observed) -> bool:
+        """Whether each of them has existed, as its status or its objects tell."""
+        from resources.dynamo.component_size import have_existed
+
+        return super().is_complete(observed) or have_existed(observed)
 
     def nested_kinds(self) -> tuple[Kind, ...]:
         """PodCliqueSets."""

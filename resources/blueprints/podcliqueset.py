@@ -11,7 +11,7 @@ from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice, World
 from engine.paths import get
-from engine.resource import Body, Policy
+from engine.resource import Policy
 from resources.admission.admitted_set import AdmittedSet, admitted_set
 from resources.base import kinds, labels
 from resources.base.fields import GROUPS, cliques_of, count, mapping, mappings, members_of
@@ -96,11 +96,12 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
                         if isinstance(name := pod.get("name"), str) and pod.get("namespace") == observed.root.id.namespace:
                             yield kinds.POD.id(observed.root.id.namespace, name)
 
-    def asked(self, body: Body) -> Asked:
+    def asked(self, observed: Observed) -> Asked:
         """The pods, cliques, groups, gangs and Services that the specification names. Fields of the wrong shape count as 0.
 
         None if no PodGang can list the pods: then none are created.
         """
+        body = observed.proposal or observed.root.body
         specs = {clique.get("name"): mapping(clique.get("spec")) for clique in cliques_of(body)}
         pods_of = {name: count(spec.get("replicas")) for name, spec in specs.items()}
         beyond = {name: max(0, json_bytes(spec.get("podSpec")) - COMPRESSED) * pods_of[name] for name, spec in specs.items()}

@@ -12,7 +12,9 @@ from engine.health import TYPES
 from engine.ids import Kind
 from engine.memo import Memo
 from engine.memory_budget import BYTES_PER_LIGHT, BYTES_PER_OTHER, PROGRAM_BYTES, REASON, TO_DO, bytes_for_objects, with_allowances
+from engine.observed import Observed, live
 from engine.plan import Plan
+from engine.resource import Body
 from engine.verb import Verb
 from resources.base import kinds
 from resources.ports.configuration import SET_LIMITS, SizeLimits, WorkloadLimits
@@ -183,13 +185,18 @@ def test_a_set_that_no_gang_has_room_for_takes_no_room_from_others() -> None:
     assert cluster.pods_of_sets() == {"small": 10}
 
 
+def seen(body: Body) -> Observed:
+    """A set as it is stored, without any object."""
+    return Observed(live(body), {})
+
+
 def test_it_is_counted_what_the_specification_asks_for_whatever_its_shape() -> None:
     (blueprint,) = [each for each in Toy.blueprints if each.kind == kinds.PODCLIQUESET]
     members = podcliqueset("web", clique("a", 2), clique("b", 3), groups=(group("g", "b", replicas=4),), replicas=2)
-    malformed = {"spec": {"replicas": True, "template": {"cliques": [None, {"spec": []}], "podCliqueScalingGroups": {"a": 1}}}}
+    malformed = {**members, "spec": {"replicas": True, "template": {"cliques": [None, {"spec": []}], "podCliqueScalingGroups": {"a": 1}}}}
 
-    assert blueprint.asked(members) == Asked(2 * (1 + 1 + (1 + 2) + 1 + 4 * (1 + (1 + 3))), light=2 * (2 + 4 * 3))
-    assert blueprint.asked(malformed) == Asked()
+    assert blueprint.asked(seen(members)) == Asked(2 * (1 + 1 + (1 + 2) + 1 + 4 * (1 + (1 + 3))), light=2 * (2 + 4 * 3))
+    assert blueprint.asked(seen(malformed)) == Asked()
 
 
 def test_pods_with_large_specifications_count_with_what_exceeds_the_window_of_the_compression() -> None:
@@ -206,16 +213,23 @@ def test_pods_with_large_specifications_count_with_what_exceeds_the_window_of_th
     assert [name for name, plan in plans.items() if waits(plan)] == ["second"]
 
 
-def test_a_set_of_large_pods_that_grows_gets_as_many_as_there_is_room_for() -> None:
-    large = {"containers": [{"name": "main", "image": "app:1", "env": [{"name": "TEXT", "value": "x" * 100_000}]}]}
-    cluster = Limited(4 * SET_OF_TEN + 15 * 100_000)
-    cluster.put(podcliqueset("web", clique("worker", 10, pod_spec=large)))
+def test_a_set_that_grows_beyond_the_memory_begins_nothing_that_it_cannot_complete_and_is_repaired() -> None:
+    cluster = Limited(4 * SET_OF_TEN)
+    cluster.put(podcliqueset("web", clique("worker", 10)))
     cluster.settled()
-    cluster.write(kinds.PODCLIQUESET.id("default", "web"), {"spec": {"replicas": 3}, "metadata": {"generation": 3}})
+    before = set(cluster.objects)
+    cluster.write(kinds.PODCLIQUESET.id("default", "web"), {"spec": {"replicas": 6}, "metadata": {"generation": 3}})
 
-    cluster.settled()
+    plans = cluster.settled()
+    assert (waits(plans["web"]), set(cluster.objects)) == (True, before)
 
-    assert 10 < cluster.pods_of_sets()["web"] < 25
+    for id in [id for id in cluster.objects if id.kind in ("Service", "PodClique") or id.name.startswith("web-0-worker")]:
+        del cluster.objects[id]
+    assert waits(cluster.settled()["web"]) and {id.kind for id in cluster.objects} == {id.kind for id in before}
+    assert cluster.pods_of_sets() == {"web": 10}
+
+    cluster.most = 7 * SET_OF_TEN
+    assert not waits(cluster.settled()["web"]) and cluster.pods_of_sets() == {"web": 60}
 
 
 def test_a_gibibyte_is_enough_for_a_hundred_and_twenty_five_thousand_pods_in_gangs_of_a_hundred() -> None:
