@@ -15,10 +15,13 @@ RATE: Final = 10.0
 """How many more may be written after each second, up to `BURST`: while a fleet is deleted, its pods need the server more."""
 
 OWN: Final = 10
-"""How many Events a namespace may write at once although others have used up the burst; `BURST` in all namespaces together."""
+"""How many Events a namespace may write at once although others have used up the burst; `BURST` in all namespaces together.
+
+It has as many of the burst before it uses up its own.
+"""
 
 OWN_RATE: Final = 0.1
-"""How many more of these it may write after each second, up to `OWN`."""
+"""How many more it may write after each second, up to `OWN` of each."""
 
 MAX_NAMESPACES: Final = 1024
 """How many namespaces are remembered, those used longest ago are forgotten first: then one has all of its own again."""
@@ -27,9 +30,10 @@ Item = TypeVar("Item")
 
 
 class _Own(Struct):
-    """How many Events a namespace may write of its own, and when that was counted."""
+    """How many Events a namespace may write of its own, and of the burst without using up its own, and when that was counted."""
 
     left: float
+    of_burst: float
     at: float
 
 
@@ -57,13 +61,17 @@ class EventBudget(Struct, eq=False):
         if left < 1 and (own.left < 1 or left < 1 - BURST):
             return False
         self._left[is_apart] = left - 1
-        own.left = max(own.left - 1, 0)
+        if left >= 1 and own.of_burst >= 1:
+            own.of_burst -= 1
+        else:
+            own.left = max(own.left - 1, 0)
         return True
 
     def _own_of(self, is_apart: bool, namespace: str, at: float) -> _Own:
         key = (is_apart, namespace)
-        own = self._own.setdefault(key, _Own(OWN, at))
-        own.left, own.at = min(OWN, own.left + OWN_RATE * (at - own.at)), at
+        own = self._own.setdefault(key, _Own(OWN, OWN, at))
+        refilled = OWN_RATE * (at - own.at)
+        own.left, own.of_burst, own.at = min(OWN, own.left + refilled), min(OWN, own.of_burst + refilled), at
         self._own.move_to_end(key)
         if len(self._own) > MAX_NAMESPACES:
             self._own.popitem(last=False)

@@ -7,7 +7,7 @@ are those of a monotonic clock, in seconds.
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from itertools import product
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -34,7 +34,8 @@ SPACING: Final = 10.0
 """Seconds between two writes of one Event: what happens in between is added up."""
 
 MAX_REMEMBERED: Final = 4096
-"""How many objects, reasons and Events are remembered; those used longest ago are forgotten first."""
+"""How many objects, reasons and Events are remembered in all namespaces. Beyond it one with more than an even share of it forgets what it
+has used longest ago, so that none makes others forget theirs."""
 
 
 class EventLimits(Struct, frozen=True):
@@ -53,8 +54,43 @@ RESERVED: Final = {(True, True): 0, (True, False): 3, (False, True): 3, (False, 
 """(Warning, combined) -> how many of a burst must be left for others: Normal events cannot use up what warnings need, nor
 single ones what combined ones need to report the number."""
 
-Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
+
+
+class _Remembered(Generic[Value]):
+    """Values by namespace and key, `MAX_REMEMBERED` at most."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, OrderedDict[Hashable, Value]] = {}
+        """None of them is empty."""
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def recent(
+        self, namespace: str, key: Hashable, make: Callable[[], Value], on_forget: Callable[[Hashable], None] = lambda key: None
+    ) -> Value:
+        """The value of that key, now the most recent one of its namespace; a new one if there is none."""
+        store = self._namespaces.setdefault(namespace, OrderedDict())
+        if key not in store:
+            store[key] = make()
+            self._count += 1
+        store.move_to_end(key)
+        if self._count > MAX_REMEMBERED:
+            on_forget(self._forget(namespace))
+        return store[key]
+
+    def _forget(self, namespace: str) -> Hashable:
+        """Forget the oldest of a namespace with more than an even share, this one if it has."""
+        stores = self._namespaces
+        if len(stores[namespace]) * len(stores) <= MAX_REMEMBERED:
+            namespace = max(stores, key=lambda name: len(stores[name]))
+        key, _ = stores[namespace].popitem(last=False)
+        self._count -= 1
+        if not stores[namespace]:
+            del stores[namespace]
+        return key
 
 
 class _Similar(Struct):
@@ -89,9 +125,9 @@ class Correlator:
     """Combines the events of one process, pass by pass."""
 
     def __init__(self) -> None:
-        self._similar: OrderedDict[Hashable, _Similar] = OrderedDict()
-        self._streams: OrderedDict[Hashable, _Stream] = OrderedDict()
-        self._allowances: OrderedDict[Hashable, _Allowance] = OrderedDict()
+        self._similar = _Remembered[_Similar]()
+        self._streams = _Remembered[_Stream]()
+        self._allowances = _Remembered[_Allowance]()
         self._pending: dict[Hashable, _Stream] = {}
         self.withheld = 0
         """How many events of the last pass are not in any Event, because too many about their object have been written lately."""
@@ -117,7 +153,7 @@ class Correlator:
         """The event, or one on the root if enough other objects of the root have had such an event."""
         if not group.uid or event.about == group.root:
             return event
-        objects = self._reported(("objects", group.root, group.uid, event.warning, event.reason), at)
+        objects = self._reported(group.root.namespace, ("objects", group.root, group.uid, event.warning, event.reason), at)
         if _is_reported(objects, hash((event.about, event.uid)), _limits(event).similar):
             return event
         return _combined(event, group.root, group.uid)
@@ -125,7 +161,7 @@ class Correlator:
     def _note(self, event: Event, at: float) -> None:
         """Add the event to the Event that stands for it."""
         if not event.combined:
-            messages = self._reported(("messages", event.about, event.uid, event.warning, event.reason), at)
+            messages = self._reported(event.about.namespace, ("messages", event.about, event.uid, event.warning, event.reason), at)
             digest = hash(event.message)
             is_known = digest in messages.reported
             if not is_known and (len(messages.reported) >= _limits(event).similar or not self._take(event, at)):
@@ -138,7 +174,7 @@ class Correlator:
 
     def _add(self, event: Event, at: float) -> _Stream:
         key = (event.about, event.uid, event.warning, event.reason, event.combined or event.message)
-        stream = _recent(self._streams, key, lambda: _Stream(event), self._forget)
+        stream = self._streams.recent(event.about.namespace, key, lambda: _Stream(event), self._forget)
         stream.event, stream.noted = event, at
         stream.pending += event.count
         stream.unreported += event.count
@@ -174,16 +210,17 @@ class Correlator:
     def _take(self, event: Event, at: float) -> bool:
         """Count one write against the burst of the event's object, unless too few are left."""
         limits = _limits(event)
-        allowance = _recent(self._allowances, (event.about, event.uid, event.counted_apart), lambda: _Allowance(limits.burst, at))
+        key = (event.about, event.uid, event.counted_apart)
+        allowance = self._allowances.recent(event.about.namespace, key, lambda: _Allowance(limits.burst, at))
         allowance.left, allowance.at = min(limits.burst, allowance.left + (at - allowance.at) / limits.refill), at
         if allowance.left < RESERVED[event.warning, event.combined] + 1:
             return False
         allowance.left -= 1
         return True
 
-    def _reported(self, key: Hashable, at: float) -> _Similar:
+    def _reported(self, namespace: str, key: Hashable, at: float) -> _Similar:
         """What has been reported one by one under this key; nothing if there was no such event for `WINDOW` seconds."""
-        similar = _recent(self._similar, key, lambda: _Similar(at))
+        similar = self._similar.recent(namespace, key, lambda: _Similar(at))
         if at - similar.latest > WINDOW:
             similar.reported = set()
         similar.latest = at
@@ -204,15 +241,3 @@ def _is_reported(similar: _Similar, digest: int, limit: int) -> bool:
 def _combined(event: Event, about: ResourceId, uid: str) -> Event:
     """The combined event, on this object, to which the event belongs."""
     return replace(event, about=about, uid=uid, message=COMBINED + event.message, combined=True)
-
-
-def _recent(
-    store: OrderedDict[Key, Value], key: Key, make: Callable[[], Value], on_forget: Callable[[Key], None] = lambda key: None
-) -> Value:
-    """The value of that key, now the most recent one; a new one if there is none. Forgets the oldest beyond `MAX_REMEMBERED`."""
-    if key not in store:
-        store[key] = make()
-        if len(store) > MAX_REMEMBERED:
-            on_forget(store.popitem(last=False)[0])
-    store.move_to_end(key)
-    return store[key]

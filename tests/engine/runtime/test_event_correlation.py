@@ -149,6 +149,24 @@ def test_an_hour_of_churn_does_not_let_the_memory_grow() -> None:
     assert len(correlator._pending) == 0
 
 
+def of_namespace(namespace: str, count: int) -> list[RootEvents]:
+    """An event about each of so many roots of a namespace."""
+    abouts = [ROOT._replace(namespace=namespace, name=f"root-{number}") for number in range(count)]
+    return [RootEvents(about, "uid", (Event(about, "uid", "Refused", "quota exceeded", True),)) for about in abouts]
+
+
+def test_what_is_remembered_of_one_namespace_is_not_forgotten_because_of_another() -> None:
+    correlator = Correlator()
+    quiet = of_namespace("quiet", MAX_REMEMBERED // 3)
+    correlator.combine(quiet, 0)
+    for namespace in ("loud", "other", "loud"):
+        correlator.combine(of_namespace(namespace, 2 * MAX_REMEMBERED), 1)
+
+    assert correlator.combine(quiet, 2) == []
+    assert {event.count for event in correlator.combine([], SPACING + 1)} == {1}
+    assert {len(store) for store in (correlator._similar, correlator._streams, correlator._allowances)} == {MAX_REMEMBERED}
+
+
 def test_events_that_are_counted_apart_are_not_combined_and_pods_do_not_use_up_what_they_may_write() -> None:
     correlator = Correlator()
     apart = [replace(one, counted_apart=True) for kind in ("Created", "Deleted") for one in messages(30, kind)]

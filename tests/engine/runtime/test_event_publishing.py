@@ -166,9 +166,9 @@ async def test_events_that_are_counted_apart_are_written_after_a_burst_of_others
     assert bench.written[BURST:] == [event.message for event in events]
 
 
-def storm(namespace: str, count: int, *, apart: bool = False) -> list[RootEvents]:
+def storm(namespace: str, count: int, *, apart: bool = False, first: int = 0) -> list[RootEvents]:
     """Events about so many roots of a namespace that no limit of one object matters."""
-    abouts = [ROOT.id(namespace, f"root-{number}") for number in range(count)]
+    abouts = [ROOT.id(namespace, f"root-{number}") for number in range(first, first + count)]
     events = [Event(about, "uid", "Created", f"{namespace} {about.name}", warning=True, counted_apart=apart) for about in abouts]
     return [RootEvents(event.about, event.uid, (event,)) for event in events]
 
@@ -180,6 +180,14 @@ async def test_the_events_of_one_namespace_do_not_use_up_those_of_others(apart: 
     await bench.publisher.publish(bench.provider, bench.clock, [*storm("loud", 2 * BURST, apart=apart), *storm("quiet", OWN, apart=apart)])
 
     assert Counter(event.about.namespace for event in bench.provider.events) == {"loud": BURST, "quiet": OWN}
+
+
+async def test_what_a_namespace_has_of_its_own_is_still_there_after_a_few_events_of_the_burst() -> None:
+    bench = Bench()
+    for turn, (namespace, count) in enumerate([("quiet", OWN), ("loud", 200), ("quiet", OWN), ("loud", 200), ("quiet", OWN)]):
+        await bench.publisher.publish(bench.provider, bench.clock, storm(namespace, count, first=turn * 200))
+
+    assert Counter(event.about.namespace for event in bench.provider.events) == {"loud": BURST - OWN, "quiet": 2 * OWN}
 
 
 async def test_namespaces_share_what_may_be_written_and_all_together_have_a_limit() -> None:
