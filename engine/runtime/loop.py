@@ -26,7 +26,7 @@ from engine.runtime.lease import DISABLED, Lease
 from engine.runtime.logs import Log, tagged
 from engine.runtime.observers import JoinedPasses, LeaseObserver, LoopObserver, Observers
 from engine.runtime.passes import Engine, Pass, observe_and_plan
-from engine.runtime.portions import LARGE, Portions
+from engine.runtime.portions import LARGE, MOST, Portions
 from engine.runtime.progress import InternalErrors, LoggedProgress, Progress
 from engine.runtime.provider import DividingProvider, Provider, WatchingProvider
 from engine.runtime.refusals import FEW, Refusals, look_for_room
@@ -211,7 +211,7 @@ class _Loop(Generic[C]):
         self.observer = observer
         # Half an interval: a pass that the interval begins tries again what was rejected, and passes in quick succession do not.
         rejections, refusals = Rejections(patience=interval / 2), Refusals(FEW)
-        self.memory = WriterMemory(Memo(steps=steps), rejections=rejections, refusals=refusals, portions=Portions(LARGE))
+        self.memory = WriterMemory(Memo(steps=steps), rejections=rejections, refusals=refusals, portions=Portions(LARGE, MOST))
         self.internal_errors = InternalErrors(log)
         self.blocked: set[tuple[str, str]] = set()
         """What was logged as `blocked` and still applies: the root, or empty for all of them, and the reason."""

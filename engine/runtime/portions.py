@@ -1,7 +1,8 @@
-"""Portions: which of the large roots that are to be planned anew wait for a later pass, so that small ones do not wait for all of them."""
+"""Portions: which of the roots that are to be planned anew wait for a later pass, so that one does not wait for all the others."""
 
 import math
-from collections.abc import Mapping, Set
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 from engine.ids import ResourceId
@@ -10,20 +11,28 @@ LARGE: Final = 2_000
 """Objects from which on a root is large: planning it takes a few tenths of a second."""
 
 
+MOST: Final = 10 * LARGE
+"""Objects of roots that are not large from which on a pass plans no further one: they take it a few seconds."""
+
+
 class Portions:
     """Roots with more than `large` objects (default: there are none) are planned one in a pass, which has waited longest.
 
-    They wait until the pause after the last one is over, and let a pass with small ones go first. Times are of a monotonic clock.
+    They wait until the pause after the last one is over, and let a pass with small ones go first. Of these a pass plans the one that has
+    waited longest, then those of each namespace in turn, small ones first, as long as they have no more than `most` objects together. Times
+    are of a monotonic clock.
     """
 
-    def __init__(self, large: float = math.inf) -> None:
-        self._large = large
+    def __init__(self, large: float = math.inf, most: float = math.inf) -> None:
+        self._large, self._most = large, most
         self._waiting: dict[ResourceId, None] = {}
         """As they were put off."""
         self._has_planned = False
         """Whether this pass plans a large root."""
         self._gave_way = False
         """Whether it plans none because it plans small ones."""
+        self._held: frozenset[ResourceId] = frozenset()
+        """Those that wait and are not large."""
         self._not_before = -math.inf
         """When the next large root may be planned."""
 
@@ -39,14 +48,35 @@ class Portions:
         may_plan = bool(queue) and at >= self._not_before
         self._gave_way = may_plan and len(sizes) > len(large) and not self._gave_way
         self._has_planned = may_plan and not self._gave_way
-        self._waiting = dict.fromkeys(queue[1:] if self._has_planned else queue)
+        held = self._beyond({root: size for root, size in sizes.items() if root not in large})
+        self._held = frozenset(held)
+        self._waiting = dict.fromkeys((*(queue[1:] if self._has_planned else queue), *held))
+
+    def _beyond(self, sizes: Mapping[ResourceId, int]) -> Sequence[ResourceId]:
+        """The roots of these sizes that this pass does not plan, the longest waiting first."""
+        if sum(sizes.values()) <= self._most:
+            return ()
+        queue = [*(root for root in self._waiting if root in sizes), *(root for root in sizes if root not in self._waiting)]
+        turns, ranks = Counter[str](), dict[ResourceId, tuple[int, int]]()
+        for root in sorted(queue, key=lambda root: sizes[root]):
+            ranks[root] = (turns[root.namespace], sizes[root])
+            turns[root.namespace] += 1
+        planned, total = {queue[0]}, sizes[queue[0]]
+        for root in sorted(queue[1:], key=lambda root: ranks[root]):
+            total += sizes[root]
+            if total > self._most:
+                break
+            planned.add(root)
+        return [root for root in queue if root not in planned]
 
     def rest(self, seconds: float, at: float) -> bool:
         """Plan no large root for so long after this pass, if it has planned one. Returns whether only large ones rest so long."""
         if self._has_planned:
             self._not_before = at + seconds
-        return self._has_planned or bool(self._waiting)
+        return self._has_planned or len(self._waiting) > len(self._held)
 
     def next_due(self, at: float) -> float | None:
         """When the next root that waits may be planned, not before `at`; None if none waits."""
+        if self._held:
+            return at
         return max(self._not_before, at) if self._waiting else None

@@ -57,3 +57,22 @@ async def test_large_sets_that_are_edited_and_deleted_together_all_follow() -> N
 
         await cluster.until(lambda: available(cluster) == dict.fromkeys(NAMES[:2], REPLICAS + 5))
         await cluster.until(lambda: NAMES[2] not in pods(cluster))
+
+
+async def test_a_small_set_does_not_wait_for_many_sets_that_are_not_large_and_all_of_them_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runtime.loop.LARGE", 10 * REPLICAS)
+    monkeypatch.setattr("engine.runtime.loop.MOST", 10 * REPLICAS)
+    names = [f"crowd-{number}" for number in range(8)]
+    async with stage() as cluster, cluster.running():
+        await cluster.clock.advance(2.0)
+        for name in names:
+            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=REPLICAS))
+        await cluster.apply(podcliqueset("small", clique("w", 1)))
+
+        await cluster.until(lambda: pods(cluster)["small"] == 1)
+        assert len([name for name in names if pods(cluster)[name]]) <= 4
+
+        await cluster.until(lambda: available(cluster) == {**dict.fromkeys(names, REPLICAS), "small": 1})
+        for name in names:
+            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=REPLICAS - 5))
+        await cluster.until(lambda: available(cluster) == {**dict.fromkeys(names, REPLICAS - 5), "small": 1})

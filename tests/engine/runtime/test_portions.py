@@ -67,3 +67,32 @@ def test_what_is_not_to_be_planned_any_more_does_not_wait() -> None:
 
 def test_by_default_nothing_waits() -> None:
     assert waiting(Portions(), *SIZES) == []
+
+
+def test_a_root_of_another_namespace_does_not_wait_for_many_that_changed_at_once_and_none_waits_for_ever() -> None:
+    portions = Portions(2_000, 10_000)
+    crowd = {kinds.PODCLIQUESET.id("loud", f"set-{number}"): 1_900 for number in range(50)}
+    small = kinds.PODCLIQUESET.id("quiet", "web")
+    passes, left = 0, dict(crowd)
+
+    while left:
+        sizes = {**left, small: 20}
+        portions.begin(sizes, float(passes))
+        planned = sizes.keys() - portions.waiting
+        assert small in planned and sum(sizes[root] for root in planned) <= 10_000
+        assert (portions.next_due(float(passes)) == passes) is bool(portions.waiting)
+        assert not portions.rest(2.0, float(passes))
+        left = {root: size for root, size in left.items() if root not in planned}
+        passes += 1
+
+    assert passes == 10
+
+
+def test_the_root_that_has_waited_longest_is_planned_whatever_small_ones_change_all_the_time() -> None:
+    portions = Portions(2_000, 10_000)
+    large, steady = kinds.PODCLIQUESET.id("a", "large"), {kinds.PODCLIQUESET.id(f"ns-{number}", "web"): 1_000 for number in range(10)}
+
+    portions.begin({**steady, large: 1_900}, 0.0)
+    assert large in portions.waiting
+    portions.begin({**steady, large: 1_900}, 1.0)
+    assert large not in portions.waiting
