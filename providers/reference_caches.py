@@ -18,7 +18,7 @@ from providers.cache_state import CacheState
 from providers.informer import Informer
 from providers.listing import list_lives, typed
 from providers.snapshot import Target
-from resources.admission.look_ups import SIZE, LookUp
+from resources.admission.look_ups import GRAPHS, SETS, SIZE, LookUp
 from resources.base.set_size import SetSizes
 
 LONGEST_READ: Final = 3.0
@@ -176,12 +176,16 @@ class ReferenceCaches:
         return bool(informers) and all(current) and all(informer.store.namespace == "" or self._has_all for informer in informers)
 
     def sizes(self, namespace: str) -> SetSizes | None:
-        """The PodCliqueSets of a namespace; None unless their cache is complete and up to date."""
-        for informers in (informers for look_up, informers in self._informers.items() if look_up.sized):
-            stores = [informer.store for informer in informers if _is_current(informer) and informer.store.namespace in ("", namespace)]
-            if stores:
-                lives = tuple(stores[0].lives.values())
-                return SetSizes({live.id.name: live.body[SIZE] for live in lives if live.id.namespace == namespace})
+        """The PodCliqueSets of a namespace, and its graphs without one; None unless the cache of sets is complete and up to date."""
+        sizes = self._sizes(SETS, namespace)
+        return SetSizes(sizes, self._sizes(GRAPHS, namespace) or {}) if sizes is not None else None
+
+    def _sizes(self, look_up: LookUp, namespace: str) -> Mapping[str, Any] | None:
+        """Name -> size, of the objects of a namespace that have one; None unless their cache is complete and up to date."""
+        for informer in self._informers.get(look_up, ()):
+            if _is_current(informer) and informer.store.namespace in ("", namespace):
+                lives = (live for live in tuple(informer.store.lives.values()) if live.id.namespace == namespace)
+                return {live.id.name: size for live in lives if (size := live.body[SIZE]) is not None}
         return None
 
     def is_filled(self) -> bool:

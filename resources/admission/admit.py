@@ -279,7 +279,7 @@ def _decide_binding(request: Request, configuration: Configuration, _: Reference
     return Decision(tuple(topology_rules.binding_issues(binding, configuration)), unknown, body=request.body)
 
 
-def _decide_graph(request: Request, configuration: Configuration, _: References, memo: Memo) -> Decision:
+def _decide_graph(request: Request, configuration: Configuration, references: References, memo: Memo) -> Decision:
     """The decision on a DynamoGraphDeployment. Objects that it refers to, for example queues, may be created later: none is looked up."""
     if request.act is Act.DELETE or _is_terminating(request.old):
         return Decision(body=request.body)
@@ -290,7 +290,8 @@ def _decide_graph(request: Request, configuration: Configuration, _: References,
     def judge_set(planned: Request, of_set: Memo) -> Decision:
         return _decide_set(planned, configuration, NO_REFERENCES, of_set)
 
-    return graph_decision.decide(request, configuration, memo, judge_set)
+    namespace = request.id.namespace or str(get(cast(Body, request.body), ("metadata", "namespace")) or "")
+    return graph_decision.decide(request, configuration, memo, judge_set, references.sizes(namespace))
 
 
 BY_KIND: Final[Mapping[tuple[str, str], Decide]] = {

@@ -29,6 +29,7 @@ from resources.admission.graph_version import GraphVersion, read_deployment, rea
 from resources.admission.request import Act, Decision, Request, unknown_field
 from resources.admission.set_version import VERSION, spec_of
 from resources.base.kinds import PODCLIQUESET
+from resources.base.set_size import SetSizes
 from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.versions.api_versions import ALPHA, BETA, is_beta
@@ -51,24 +52,26 @@ class _Stored(Struct, frozen=True):
     graph: InferenceGraph
 
 
-def decide(request: Request, configuration: Configuration, memo: Memo, judge_set: JudgeSet) -> Decision:
+def decide(request: Request, configuration: Configuration, memo: Memo, judge_set: JudgeSet, sizes: SetSizes | None) -> Decision:
     """The decision on a creation or an update of a graph of either version.
 
-    The body of the request is JSON, and its `apiVersion` and `kind` are right.
+    The body of the request is JSON, and its `apiVersion` and `kind` are right. `sizes`: those of its namespace, if they are known.
     """
     body, old = cast(Body, request.body), request.old
     if is_beta(old):
         request = replace(request, old=graph_v1beta1.alpha_of(old))
     if not is_beta(body):
-        return _decide(request, configuration, memo, judge_set, ALPHA)
+        return _decide(request, configuration, memo, judge_set, sizes, ALPHA)
 
     def decide_alpha(alpha: Body) -> Decision:
-        return _decide(replace(request, body=alpha), configuration, memo, judge_set, BETA)
+        return _decide(replace(request, body=alpha), configuration, memo, judge_set, sizes, BETA)
 
     return graph_v1beta1.decided(body, decide_alpha)
 
 
-def _decide(request: Request, configuration: Configuration, memo: Memo, judge_set: JudgeSet, api_version: str) -> Decision:
+def _decide(
+    request: Request, configuration: Configuration, memo: Memo, judge_set: JudgeSet, sizes: SetSizes | None, api_version: str
+) -> Decision:
     """The decision on a graph as it is in v1alpha1; `api_version` is that of its object.
 
     All issues are reported together, with these exceptions: if the graph does not have its shape, only that is reported; pods are not
@@ -92,7 +95,7 @@ def _decide(request: Request, configuration: Configuration, memo: Memo, judge_se
     pods = _pod_findings(graph, configuration) if not malformed else NO_FINDINGS
     issues = (*malformed, *_own_issues(request.act, model, graph, configuration))
     before, stored = (old.graph, old.version.spec) if old else (None, None)
-    issues = (*issues, *graph_size_rules.issues(graph, version.spec, before, stored, configuration.limits))
+    issues = (*issues, *graph_size_rules.issues(graph, version.spec, before, stored, configuration.limits, sizes))
     issues = (*issues, *graph_objects.without_repeats(pods.issues, issues))
     warnings = (
         *warnings,

@@ -5,7 +5,7 @@ from typing import Any
 
 from resources.admission import size_rules
 from resources.admission.cel import rule
-from resources.base.set_size import Totals, json_bytes
+from resources.base.set_size import SetSizes, Totals, json_bytes
 from resources.dynamo.model.graph import InferenceGraph
 from resources.dynamo.objects.instance_limit import MOST_INSTANCES, instance_count
 from resources.ports.configuration import UNLIMITED, SizeLimits, WorkloadLimits
@@ -14,19 +14,26 @@ from resources.schema.graph_values import NODE_COUNT
 from resources.schema.issues import ErrorType, Issue
 
 
-def issues(graph: InferenceGraph, spec: Any, old: InferenceGraph | None, old_spec: Any, limits: WorkloadLimits) -> Iterator[Issue]:
-    """The issues of a graph and its spec as JSON, compared with the stored one. With Grove the limits of its PodCliqueSet count."""
+def issues(
+    graph: InferenceGraph, spec: Any, old: InferenceGraph | None, old_spec: Any, limits: WorkloadLimits, sizes: SetSizes | None
+) -> Iterator[Issue]:
+    """The issues of a graph and its spec as JSON, compared with the stored one. With Grove the limits of its PodCliqueSet count.
+
+    `sizes`: those of its namespace, if they are known.
+    """
     if graph.may_use_grove:
         return
     count = instance_count(graph)
     if count > MOST_INSTANCES and limits != UNLIMITED and (old is None or count > instance_count(old)):
         message = f"{count} replicas of services on several nodes are more than {MOST_INSTANCES}, the most without Grove"
         yield Issue(("spec", "services"), ErrorType.INVALID, message)
-    yield from size_rules.issues(_totals(graph, spec), _totals(old, old_spec) if old is not None else None, limits)
+    others = sizes.besides_graph(graph.name) if sizes is not None else None
+    yield from size_rules.issues(_totals(graph, spec), _totals(old, old_spec) if old is not None else None, limits, others)
 
 
 def _totals(graph: InferenceGraph, spec: Any) -> Totals:
-    return Totals(pods=sum(max(service.replicas, 0) * service.nodes for service in graph.services), bytes=json_bytes(spec))
+    size = json_bytes(spec)
+    return Totals(pods=sum(max(service.replicas, 0) * service.nodes for service in graph.services), bytes=size, stored=size)
 
 
 def policy_variables() -> Iterator[PolicyVariable]:

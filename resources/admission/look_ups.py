@@ -9,8 +9,8 @@ from engine.ids import Kind
 from engine.resource import Body
 from resources.admission.managed_rules import DISABLE_PROTECTION
 from resources.base.fields import annotations_of, mapping
-from resources.base.kinds import PODCLIQUESET, TOPOLOGY_BINDING
-from resources.base.set_size import size_of
+from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING
+from resources.base.set_size import SetSize, Totals, size_of
 from resources.ports.configuration import Configuration
 
 IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
@@ -18,7 +18,7 @@ IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 
 
 SIZE: Final = "engine.grove.io/size"
-"""The key of a kept set under which its `SetSize` is."""
+"""The key of a kept set under which its `SetSize` is; of a graph: what it counts in its namespace, None with Grove."""
 
 
 class LookUp(Struct, frozen=True):
@@ -40,13 +40,24 @@ class LookUp(Struct, frozen=True):
             identity["annotations"] = chosen
         kept = {key: body[key] for key in self.fields if key in body}
         if self.sized:
-            kept[SIZE] = size_of(body, str(metadata.get("namespace") or ""))
+            kept[SIZE] = _size(self.kind, body, str(metadata.get("namespace") or ""))
         return {"apiVersion": self.kind.api_version, "kind": self.kind.name, "metadata": identity, **kept}
 
 
 SETS: Final = LookUp(PODCLIQUESET, (), (DISABLE_PROTECTION,), sized=True)
 """All sets: those that managed objects belong to, and those of a namespace, whose sizes count together."""
+GRAPHS: Final = LookUp(DYNAMO_GRAPH, (), sized=True)
+"""All graphs: those without a set count in their namespace."""
 BINDINGS: Final = LookUp(TOPOLOGY_BINDING, ("spec",))
+
+
+def _size(kind: Kind, body: Body, namespace: str) -> SetSize | Totals | None:
+    """The size of a set, or what a graph counts in its namespace."""
+    if kind != DYNAMO_GRAPH:
+        return size_of(body, namespace)
+    from resources.ports.graph_services import totals  # Only where there are graphs.
+
+    return totals(body)
 
 
 def look_ups(configuration: Configuration) -> tuple[LookUp, ...]:
@@ -58,5 +69,7 @@ def _needed(configuration: Configuration) -> Iterator[LookUp]:
     if configuration.topology:
         yield BINDINGS
     yield SETS
+    if configuration.dynamo.enabled:
+        yield GRAPHS
     for scheduler in configuration.schedulers.values():
         yield from map(LookUp, scheduler.referenced_kinds)

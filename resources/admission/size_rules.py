@@ -30,7 +30,10 @@ MEASURES: Final[Mapping[str, tuple[Path, str]]] = {
     ),
 }
 """Measure of a set -> the field that is reported, and the message."""
-TOGETHER: Final = "the PodCliqueSets of the namespace must not have more than {limit} {what} together (limits.namespace.{measure})"
+TOGETHER: Final = (
+    "the PodCliqueSets of the namespace, and graphs without one, "
+    "must not have more than {limit} {what} together (limits.namespace.{measure})"
+)
 WORDS: Final[Mapping[str, str]] = {"cliques": "PodCliques", "bytes": "bytes of specs and references to pods"}
 """Measure of a namespace -> what it is called, if not by its name."""
 REPLICAS: Final[Path] = ("spec", "replicas")
@@ -40,7 +43,7 @@ WHOLE: Final[Path] = ("spec",)
 def issues(new: Totals, old: Totals | None, limits: WorkloadLimits, others: Totals | None = None) -> Iterator[Issue]:
     """An issue for each measure that exceeds its limit and has grown.
 
-    `old`: the stored version; None if the set is new. `others`: the other sets of the namespace; None if they are not known.
+    `old`: the stored version; None if the set is new. `others`: what else is in the namespace; None if that is not known.
     """
     for measure, (path, message) in MEASURES.items():
         limit, count = getattr(limits.of_set, measure), getattr(new, measure)
@@ -49,7 +52,7 @@ def issues(new: Totals, old: Totals | None, limits: WorkloadLimits, others: Tota
     for measure in MEASURES if others is not None else ():
         limit, field = getattr(limits.of_namespace, measure), "stored" if measure == "bytes" else measure
         count, total = getattr(new, field), getattr(new, field) + getattr(others, field)
-        if total > limit and (old is None or count > getattr(old, field)):
+        if total > limit and count > (getattr(old, field) if old is not None else 0):
             yield Issue(WHOLE, ErrorType.INVALID, TOGETHER.format(limit=limit, what=WORDS.get(measure, measure), measure=measure), total)
 
 

@@ -28,6 +28,9 @@ class Totals(Struct, frozen=True):
     """The bytes of the spec and of all pod references."""
 
 
+NO_GRAPHS: Final[Mapping[str, Totals]] = {}
+
+
 class ScaledPart(Struct, frozen=True):
     """A clique outside scaling groups, a scaling group, or a clique in one, as it can be scaled."""
 
@@ -82,18 +85,25 @@ class SetSize(Struct, frozen=True):
 
 
 class SetSizes(Struct, frozen=True, dict=True):
-    """The PodCliqueSets of one namespace."""
+    """The PodCliqueSets of one namespace, and the graphs that run without one."""
 
     by_name: Mapping[str, SetSize]
+    graphs: Mapping[str, Totals] = NO_GRAPHS
 
     @cached_property
     def total(self) -> Totals:
         """All of them together."""
-        return sum_of([size.totals for size in self.by_name.values()])
+        return sum_of([Totals(), *(size.totals for size in self.by_name.values()), *self.graphs.values()])
 
     def besides(self, name: str) -> Totals:
-        """All of them together without that of this name."""
-        own = self.by_name[name].totals if name in self.by_name else Totals()
+        """All of them together without the set of this name."""
+        return self._without(self.by_name[name].totals if name in self.by_name else Totals())
+
+    def besides_graph(self, name: str) -> Totals:
+        """All of them together without the graph of this name."""
+        return self._without(self.graphs.get(name, Totals()))
+
+    def _without(self, own: Totals) -> Totals:
         return Totals(*(whole - part for whole, part in zip(astuple(self.total), astuple(own), strict=True)))
 
 

@@ -3,39 +3,29 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from engine.blueprint import Asked
 from engine.observed import Observed
 from engine.paths import get
 from resources.base import kinds, names
-from resources.base.fields import annotations_of, count, mapping, mappings
-from resources.dynamo.model.graph import ENABLE_GROVE, Orchestrator
+from resources.base.fields import count, mapping
+from resources.dynamo.model.graph import Orchestrator
 from resources.dynamo.objects.instance_limit import MOST_INSTANCES
 from resources.dynamo.objects.pod_template import COMPONENT, INSTANCE
 from resources.dynamo.orchestrator import recorded_orchestrator
 from resources.ports.configuration import ONLY
-from resources.schema.graph_values import NODE_COUNT, unquoted
+from resources.ports.graph_services import WrittenService, forbids_grove, services
 
 GANGS = (kinds.LEADER_WORKER_SET.name, kinds.POD_GROUP.name)
 """The kinds of objects that each replica on several nodes has one of. All PodGroups have one name of a kind."""
-
-
-class _Service(Struct, frozen=True):
-    """A service of a graph."""
-
-    name: str
-    replicas: int
-    is_multinode: bool
 
 
 def asked(observed: Observed) -> Asked:
     """The objects of a graph that runs without Grove; none of one with Grove, whose set asks for them."""
     if not _runs_on_components(observed):
         return Asked()
-    services = tuple(_services(observed))
-    instances = sum(service.replicas for service in services if service.is_multinode)
-    return Asked(len(GANGS) * min(instances, MOST_INSTANCES) + sum(1 if service.is_multinode else 2 for service in services))
+    every = tuple(_services_of(observed))
+    instances = sum(service.replicas for service in every if service.is_multinode)
+    return Asked(len(GANGS) * min(instances, MOST_INSTANCES) + sum(1 if service.is_multinode else 2 for service in every))
 
 
 def have_existed(observed: Observed) -> bool:
@@ -51,7 +41,7 @@ def have_existed(observed: Observed) -> bool:
         max(next.get(service.name, 0), count(mapping(entries.get(service.name)).get("replicas"))) >= service.replicas
         if service.is_multinode
         else service.name in known
-        for service in _services(observed)
+        for service in _services_of(observed)
     )
 
 
@@ -62,26 +52,16 @@ def _runs_on_components(observed: Observed) -> bool:
         return recorded is Orchestrator.COMPONENTS
     if kinds.PODCLIQUESET.key in observed.unserved:
         return True
-    is_disabled = str(annotations_of(_body(observed)).get(ENABLE_GROVE, "")).lower() == "false"
-    return is_disabled and kinds.LEADER_WORKER_SET.key not in observed.unserved
+    return forbids_grove(_body(observed)) and kinds.LEADER_WORKER_SET.key not in observed.unserved
 
 
-def _services(observed: Observed) -> Iterator[_Service]:
-    """The services of a graph of either version, with the replicas of their scaling adapters."""
+def _services_of(observed: Observed) -> Iterator[WrittenService]:
+    """The services of a graph, with the replicas of their scaling adapters."""
     scaled = {
-        live.labels.get(COMPONENT): count(get(live.body, ("spec", "replicas"), 0))
+        live.labels.get(COMPONENT, ""): count(get(live.body, ("spec", "replicas"), 0))
         for live in observed.slice(ONLY).of(kinds.SCALING_ADAPTER.name)
     }
-    for name, fields in _entries(mapping(_body(observed).get("spec"))):
-        nodes = mapping(fields["multinode"]).get("nodeCount", NODE_COUNT) if isinstance(fields.get("multinode"), Mapping) else 1
-        replicas = unquoted(fields.get("replicas"))
-        yield _Service(name, scaled.get(name, 1 if replicas is None else count(replicas)), count(unquoted(nodes)) > 1)
-
-
-def _entries(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The names and fields of services."""
-    yield from ((name, mapping(fields)) for name, fields in mapping(spec.get("services")).items())
-    yield from ((str(fields.get("name")), fields) for fields in mappings(spec.get("components")))
+    return services(_body(observed), scaled)
 
 
 def _body(observed: Observed) -> Mapping[str, Any]:

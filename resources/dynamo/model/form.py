@@ -5,9 +5,10 @@ from enum import StrEnum
 from typing import Final
 
 from engine.resource import Body
+from resources.base import labels
 from resources.base.labels import GRAPH_FINALIZER, POD_FORM
 
-PROVIDER = "nvidia.com/workload-provider"
+PROVIDER = labels.PROVIDER
 """The annotation of a graph that records what runs it. It is Dynamo's own."""
 
 

@@ -10,7 +10,7 @@ from engine.ids import Owner, ResourceId
 from engine.memo import Memo
 from engine.quantity import amount
 from engine.resource import Body
-from resources.base import kinds, names
+from resources.base import kinds, labels, names
 from resources.base.fields import mapping, mappings
 from resources.base.labels import OTHER_VERSION
 from resources.dynamo.model.form import PodForm, form_of
@@ -26,7 +26,7 @@ from resources.schema.dynamo import (
 )
 from resources.schema.issues import Located
 
-ENABLE_GROVE = "nvidia.com/enable-grove"
+ENABLE_GROVE = labels.ENABLE_GROVE
 KAI_QUEUE = "nvidia.com/kai-scheduler-queue"
 VOLCANO_QUEUE = "nvidia.com/volcano-queue"
 ENABLE_METRICS = "nvidia.com/enable-metrics"

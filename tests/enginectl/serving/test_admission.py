@@ -11,6 +11,7 @@ import anyio.lowlevel
 import msgspec
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import Forbidden
 from engine.ids import Kind
@@ -29,6 +30,7 @@ from resources.admission.managed_rules import DISABLE_PROTECTION, Protection
 from resources.admission.review import MAX_BYTES, answered
 from resources.base.kinds import CRD, DYNAMO_GRAPH, NAMESPACE, PODCLIQUE, PODCLIQUESET, TOPOLOGY_BINDING
 from resources.children.table import CHILDREN
+from resources.dynamo.model.graph import ENABLE_GROVE
 from resources.install.webhooks import (
     AUTHORIZER,
     CONVERT,
@@ -39,13 +41,13 @@ from resources.install.webhooks import (
     VALIDATE_SET,
     Webhook,
 )
-from resources.ports.configuration import Configuration
+from resources.ports.configuration import NAMESPACE_LIMITS, Configuration, WorkloadLimits
 from resources.schema.crds import crds
 from tests.providers.http.talking import Events, elsewhere, read_answers, request, served
 from tests.resources.admission import test_create_rules as creation
 from tests.resources.admission import test_sharing_rules as sharing
 from tests.resources.admission import test_update_rules as update
-from tests.resources.admission.graphs import graph
+from tests.resources.admission.graphs import graph, wide
 from tests.resources.admission.requests import SETUP, TOPOLOGY, binding, put, small, whole
 from tests.resources.admission.test_managed_rules import child
 from tests.resources.admission.test_review import review
@@ -326,8 +328,32 @@ async def test_another_configuration_is_judged_by_at_once_and_its_look_ups_are_w
         cluster.caches.use(look_ups(volcano))
         await until(cluster.caches.is_filled)
         assert MISSING in await cluster.denial(VALIDATE_SET, review(object=CONSTRAINED))
-        assert {state.kind.name for state in cluster.caches.caches()} == {"ClusterTopologyBinding", "PodCliqueSet", "Queue"}
+        assert {state.kind.name for state in cluster.caches.caches()} == {
+            "ClusterTopologyBinding",
+            "DynamoGraphDeployment",
+            "PodCliqueSet",
+            "Queue",
+        }
 
         cluster.caches.use(())
         await until(lambda: not cluster.caches.caches())
+        tasks.cancel_scope.cancel()
+
+
+async def test_graphs_without_a_set_are_watched_and_count_with_the_sets_of_their_namespace(definitions: Any) -> None:
+    cluster = Cluster(replace(SETUP, limits=WorkloadLimits(of_namespace=replace(NAMESPACE_LIMITS, pods=10))))
+    await defined(cluster, definitions)
+    larger = put(small(), {"spec.replicas": 3})
+    for name, annotations in (("chat", {ENABLE_GROVE: "false"}), ("other", {})):
+        stored = put(graph({"decode": wide(replicas=3)}, annotations=annotations), {"metadata.namespace": "ml", "metadata.name": name})
+        await cluster.client.create(DYNAMO_GRAPH, "ml", stored)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cluster.caches.run)
+        await until(cluster.caches.is_filled)
+        assert "12: the PodCliqueSets of the namespace, and graphs without one," in await cluster.denial(
+            VALIDATE_SET, reviewed(larger, small())
+        )
+        await cluster.client.delete(DYNAMO_GRAPH, "ml", "chat")
+        await until(lambda: cluster.caches.find(DYNAMO_GRAPH.id("ml", "chat")) is None)
+        assert await cluster.denial(VALIDATE_SET, reviewed(larger, small())) == ""
         tasks.cancel_scope.cancel()

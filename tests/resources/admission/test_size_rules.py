@@ -69,7 +69,8 @@ def test_the_sets_of_a_namespace_count_together() -> None:
 
     assert in_namespace(web, None, other, foreign) == []
     assert in_namespace(put(web, {"spec.replicas": 4}), web, other) == [
-        "spec: Invalid value: 12: the PodCliqueSets of the namespace must not have more than 10 pods together (limits.namespace.pods)"
+        "spec: Invalid value: 12: the PodCliqueSets of the namespace, and graphs without one, must not have more than "
+        "10 pods together (limits.namespace.pods)"
     ]
     assert in_namespace(put(web, {"spec.replicas": 5}), put(web, {"spec.replicas": 6}), other) == []
 
