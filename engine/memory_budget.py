@@ -12,10 +12,8 @@ from engine.health import TYPES, Obstacle
 from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import MemoryAllowance, Observed, World, by_root
-from engine.operation import Create, Operation, Unknown
-from engine.part_context import GROWTH
+from engine.operation import Create, Operation
 from engine.plan import Alarm, Plan, Wait, without
-from engine.reason import Reason
 from engine.root_status import obstructed
 
 BYTES_PER_LIGHT: Final = 6_912
@@ -29,8 +27,6 @@ PROGRAM_BYTES: Final = 128 << 20
 """What a process takes without any object, and what is kept free."""
 REASON: Final = "EngineMemoryReached"
 """The reason of the event about a root whose growth waits, and of its conditions."""
-BEGINNINGS: Final = frozenset({*GROWTH, Reason.MANIFEST_CHANGED})
-"""Why objects are created that have not existed before."""
 TO_DO: Final = "raise the memory limit of the engine, or divide the namespaces into more shards"
 
 
@@ -135,25 +131,14 @@ def _shortage(observed: Observed, allowance: MemoryAllowance) -> tuple[Wait, Ala
 
 
 def within_allowance(plan: Plan, allowance: MemoryAllowance, light_kinds: Set[str]) -> Plan:
-    """The plan without growth that would be created beyond the allowance.
-
-    What holds others (a clique, a gang, a LeaderWorkerSet) waits until everything that the root asks for has room: nothing is begun that
-    cannot be completed. Objects of light kinds whose owners exist are added one by one.
-    """
+    """The plan without what would be created beyond the allowance."""
     left = allowance.bytes
 
     def is_beyond(operation: Operation) -> bool:
         nonlocal left
         if not isinstance(operation, Create):
             return False
-        if operation.reason in BEGINNINGS and not (operation.id.kind in light_kinds and _has_owners(operation)):
-            return True
         left -= allowance.of_light if operation.id.kind in light_kinds else BYTES_PER_OTHER
         return left < 0
 
     return without(plan, is_beyond)
-
-
-def _has_owners(operation: Create) -> bool:
-    """Whether the owners of the object exist."""
-    return not any(isinstance(owner.uid, Unknown) for owner in operation.owners)

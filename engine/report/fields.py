@@ -42,8 +42,7 @@ def shown_fields(operation: Operation) -> tuple[Change, ...]:
 
     A map or a list of maps that comes or goes, and is too long for a line, is told field by field: none is cut off.
     """
-    changes = sorted(changed_fields(operation), key=lambda change: rank(change.path))
-    parts = (part for change in changes for part in _parts(change))
+    parts = sorted((part for change in changed_fields(operation) for part in _parts(change)), key=lambda part: rank(part.path))
     return tuple(part for part in parts if not is_hash(operation, part.path))
 
 

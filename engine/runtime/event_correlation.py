@@ -82,9 +82,9 @@ class _Remembered(Generic[Value]):
         return store[key]
 
     def _forget(self, namespace: str) -> Hashable:
-        """Forget the oldest of a namespace with more than an even share, this one if it has."""
+        """Forget the oldest of a namespace with more than an even share, this one if it has; if none has, of the first one."""
         stores = self._namespaces
-        if len(stores[namespace]) * len(stores) <= MAX_REMEMBERED:
+        if len(stores[namespace]) == 1 or len(stores[namespace]) * len(stores) <= MAX_REMEMBERED:
             namespace = max(stores, key=lambda name: len(stores[name]))
         key, _ = stores[namespace].popitem(last=False)
         self._count -= 1

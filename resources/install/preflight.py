@@ -145,11 +145,11 @@ def _matters(kind: Kind, installation: Installation) -> bool:
 
 
 def _is_wanted(scheduler: Scheduler, installation: Installation) -> bool:
-    """Whether the cluster serves a kind of a back end, may serve it, or has a set that names the back end."""
+    """Whether the cluster serves a kind of a back end, has a set that names the back end, or may do either."""
     apis = installation.apis
-    if any(apis.serves(kind) or apis.why_unknown(kind) for kind, _ in _kinds_of(scheduler)):
+    if installation.sets is None or any(apis.serves(kind) or apis.why_unknown(kind) for kind, _ in _kinds_of(scheduler)):
         return True
-    cliques = (clique for live in installation.sets or () for clique in cliques_of(live.body))
+    cliques = (clique for live in installation.sets for clique in cliques_of(live.body))
     return any(get(clique, ("spec", "podSpec", "schedulerName")) == scheduler.name for clique in cliques)
 
 

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from engine.errors import Unreachable
 from engine.ids import Kind
+from engine.runtime.lease_holder import LeaseHolder
+from engine.runtime.shard_leases import ShardHolder
 from enginectl.actions import status as action
 from enginectl.actions.planning import pass_and_notices
 from enginectl.base.exit_codes import Exit
@@ -154,7 +156,7 @@ def test_a_domain_and_what_it_waits_for_is_one_line(tmp_path: Path, monkeypatch:
     assert len([line for line in out if line.startswith("  Pod/")]) == 1
 
 
-def test_the_status_is_shown_again_when_something_else_than_an_age_has_changed(
+def test_the_status_is_shown_again_when_something_else_than_time_has_changed(
     box: Box, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[int] = []
@@ -172,7 +174,11 @@ def test_the_status_is_shown_again_when_something_else_than_an_age_has_changed(
             raise Enough
         return await pass_and_notices(*given)
 
+    async def holders(*given: Any) -> list[ShardHolder]:
+        return [ShardHolder(index, f"ns/{index}", LeaseHolder(f"pod-{index}"), f"second {len(looked)}") for index in range(2)]
+
     monkeypatch.setattr(action, "pass_and_notices", observed)
+    monkeypatch.setattr(action, "holders_of_shards", holders)
     monkeypatch.setattr(watching, "INTERVAL", 1.1)  # Ages differ from one look to the next.
     box.create(kinds.PODCLIQUESET, podcliqueset("first", clique("a")))
     blocks = [block.splitlines() for block in engine("status", "--watch").out.split("\n\n")]

@@ -11,7 +11,7 @@ from engine.errors import ClusterError
 from engine.focus import EVERYTHING, Focus, within
 from engine.plan import Objection, Plan
 from engine.report.alike import unlisted_by_cause
-from engine.report.printable import Line, printable
+from engine.report.printable import Line, clipped, printable
 from engine.report.text import objection_text
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.provider import Client, Provider
@@ -43,6 +43,8 @@ VERSION = 2
 
 STATE_CODES = {"faulty": Exit.FAILED, "denied": Exit.DENIED, "completed": Exit.DONE, "settled": Exit.DONE}
 """State of a root -> the exit code with `--exit-code`. Every other state: not settled."""
+LONGEST_CAUSE: Final = 400
+"""How many characters of why something could not be listed are written."""
 EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 """A moment at which every age is zero."""
 
@@ -79,10 +81,7 @@ async def show_status(
             async def shown() -> tuple[list[Line], object]:
                 seen = await look(wiring, name, client, provider, engine, selection, focus)
                 remarks = [*map(note_line, remarks_of(seen, wiring))]
-                return [*status_lines(seen, name, wiring, seen.status.now), *remarks], (
-                    [*status_lines(seen, name, wiring, EARLIEST)],
-                    remarks,
-                )
+                return [*remarks, *status_lines(seen, name, wiring, seen.status.now)], (remarks, [*timeless_lines(seen, name, wiring)])
 
             await watching.watch(wiring.clock, shown)
         seen = await look(wiring, name, client, provider, engine, selection, focus)
@@ -165,11 +164,18 @@ def status_lines(seen: Seen, name: str, wiring: Wiring, now: datetime) -> Iterat
     return separated(lines for lines in tables if lines is not None)
 
 
+def timeless_lines(seen: Seen, name: str, wiring: Wiring) -> Iterator[Line]:
+    """The same tables without what only time changes: ages, and when holders of shards have renewed their Leases."""
+    shards = [replace(shard, renewed_at="") for shard in seen.shards] if seen.shards is not None else None
+    return status_lines(replace(seen, shards=shards), name, wiring, EARLIEST)
+
+
 def remarks_of(seen: Seen, wiring: Wiring) -> Iterator[str]:
-    """What else is written, below tables that are shown again and again."""
+    """What else is written, above tables that are shown again and again."""
     yield from (*seen.notices, *seen.gang_notices)
     yield from (
-        f"{names} objects could not be listed completely: {why}" for names, why in unlisted_by_cause(seen.status.incomplete).items()
+        f"{names} objects could not be listed completely: {printable(clipped(why, LONGEST_CAUSE))}"
+        for names, why in unlisted_by_cause(seen.status.incomplete).items()
     )
     yield from map(objection_text, seen.objections)
     yield from (f"internal error ({plan.root}): {printable(repr(plan.error))}" for plan in seen.plans if plan.error is not None)

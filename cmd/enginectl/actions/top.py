@@ -56,7 +56,7 @@ async def show_top(wiring: Wiring, names: Sequence[str], format: OutputFormat, *
 
             async def shown() -> tuple[list[Line], object]:
                 top, unknown = await look(wiring, engine, provider, names)
-                lines = [*top_lines(top, verbose=wiring.options.verbose), *map(note_line, [*top.notes, *_missing(unknown)])]
+                lines = [*map(note_line, [*top.notes, *_missing(unknown)]), *top_lines(top, verbose=wiring.options.verbose)]
                 return lines, lines
 
             await watching.watch(wiring.clock, shown)

@@ -167,9 +167,14 @@ def incomplete(kinds: Mapping[str, str]) -> None:
         error(f"{names} objects could not be listed completely: {clipped(why, 400)}")
 
 
+def is_screen(stream: TextIO) -> bool:
+    """Whether a stream is a terminal on which a text can replace an earlier one."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def has_colour(stream: TextIO) -> bool:
     """Whether a stream is a terminal that wants colour."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return is_screen(stream) and not os.environ.get("NO_COLOR")
 
 
 def encodable(text: str, stream: TextIO) -> str:

@@ -30,23 +30,23 @@ async def watch(clock: Clock, look: Look) -> NoReturn:
                 lines, content = await look()
                 seen = lines
             except TRANSIENT as error:
-                lines = [*seen, note_line(f"this was seen last; now: {printable(str(error))}")]
+                lines = [note_line(f"this was seen last; now: {printable(str(error))}"), *seen]
                 content = str(error)
-            if content != last or sys.stdout.isatty():
+            if content != last or terminal.is_screen(sys.stdout):
                 show(lines)
             last = content
             await clock.sleep(INTERVAL)
 
 
 def note_line(text: str) -> Line:
-    """A note below what is shown."""
+    """A note above what is shown: the end of what is longer than a terminal is not seen."""
     return Line(f"note: {text}", "faint")
 
 
 @contextmanager
 def display() -> Iterator[Callable[[Sequence[Line]], None]]:
     """What shows lines: on a terminal on a screen of their own, which ends with the block; elsewhere one block of them after the other."""
-    if not sys.stdout.isatty():
+    if not terminal.is_screen(sys.stdout):
         yield lambda lines: terminal.print_lines([*lines, ""])
         return
     from rich.console import Console

@@ -128,12 +128,12 @@ def test_what_is_added_and_too_long_for_a_line_is_told_field_by_field() -> None:
     lines = [line.strip().removeprefix("now      ") for line in text_of(report_of(added)).splitlines() if "~ patch" in line]
 
     assert [line.removeprefix("~ patch containers[side].").partition(": ")[0] for line in lines] == [
-        "name",
         "image",
         "env",
+        "name",
         "securityContext",
     ]
-    assert 'env: (absent) → [{"name":"Z","value":""}]' in lines[2] and '→ {"runAsUser":0,' in lines[3]
+    assert 'env: (absent) → [{"name":"Z","value":""}]' in lines[1] and '→ {"runAsUser":0,' in lines[3]
     assert "containers[side]" in markdown(report_of(added)) and "runAsUser" in html(report_of(added), AT)
 
 

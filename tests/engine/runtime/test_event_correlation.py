@@ -167,6 +167,14 @@ def test_what_is_remembered_of_one_namespace_is_not_forgotten_because_of_another
     assert {len(store) for store in (correlator._similar, correlator._streams, correlator._allowances)} == {MAX_REMEMBERED}
 
 
+def test_of_many_namespaces_with_one_event_each_the_first_are_forgotten() -> None:
+    correlator = Correlator()
+    for number in range(MAX_REMEMBERED + 100):
+        assert len(correlator.combine(of_namespace(f"pull-request-{number}", 1), number)) == 1
+
+    assert {len(store) for store in (correlator._similar, correlator._streams, correlator._allowances)} == {MAX_REMEMBERED}
+
+
 def test_events_that_are_counted_apart_are_not_combined_and_pods_do_not_use_up_what_they_may_write() -> None:
     correlator = Correlator()
     apart = [replace(one, counted_apart=True) for kind in ("Created", "Deleted") for one in messages(30, kind)]

@@ -1,4 +1,4 @@
-"""Graphs without Grove in the memory budget: what they grow by waits as a whole, and what runs is managed, repaired and scaled in."""
+"""Graphs without Grove in the memory budget: what they grow by waits, and what runs is managed, repaired and scaled in."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -81,7 +81,7 @@ def test_the_newest_graph_waits_as_a_whole_until_there_is_room() -> None:
     assert (cluster.sets("third"), cluster.health("third"), any(map(waits, plans.values()))) == (10, "Current", False)
 
 
-def test_a_graph_that_runs_grows_as_a_whole_or_not_and_is_repaired_updated_and_scaled_in_without_memory() -> None:
+def test_a_graph_that_runs_does_not_grow_and_is_repaired_updated_and_scaled_in_without_memory() -> None:
     cluster = Limited(OF_TEN)
     cluster.put_graph("chat", 10)
     cluster.settled()

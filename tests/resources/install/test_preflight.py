@@ -146,19 +146,21 @@ def test_the_kinds_of_enabled_schedulers_are_checked_and_their_absence_is_a_warn
     ("served", "named", "listed", "is_note"),
     [
         ((), (), False, True),
+        ((), None, False, False),
         ((), ("kai-scheduler",), False, False),
         ((), (), True, False),
         ((kinds.KAI_TOPOLOGY,), (), False, False),
     ],
 )
 def test_a_scheduler_that_is_neither_configured_nor_used_is_a_note(
-    served: tuple[Kind, ...], named: tuple[str, ...], listed: bool, is_note: bool
+    served: tuple[Kind, ...], named: tuple[str, ...] | None, listed: bool, is_note: bool
 ) -> None:
     apis = ServedApis(ALL.kinds.union((kind.group, kind.version, kind.plural) for kind in served))
-    sets = tuple(live(podcliqueset("web", clique("a", pod_spec={"schedulerName": name}))) for name in named)
+    sets = [podcliqueset("web", clique("a", pod_spec={"schedulerName": name})) for name in named or ()]
     where_served = "" if listed else "kai-scheduler"
 
-    found = checks(Installation(apis, QueryResults(), sets), {}, (), (KaiScheduler(),), where_served=where_served)
+    stored = tuple(map(live, sets)) if named is not None else None
+    found = checks(Installation(apis, QueryResults(), stored), {}, (), (KaiScheduler(),), where_served=where_served)
     shown = [check for check in found if "kai-scheduler" in check.subject]
 
     assert (
