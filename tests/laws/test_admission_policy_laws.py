@@ -60,7 +60,7 @@ NO_RULE: Final[Mapping[str, str]] = {
     r'.*topologyName: ClusterTopologyBinding "\w+" not found': "whether the ClusterTopologyBinding of a topology constraint exists",
     r".*: topology domain '\w+' does not exist in cluster topology": "whether the ClusterTopologyBinding of a topology constraint exists",
     r".* topology constraint domain '\w+' is narrower than": "whether the ClusterTopologyBinding of a topology constraint exists",
-    "spec: the PodCliqueSets of the namespace must not have": "the size of a spec in bytes (limits.set.bytes), the limits of namespaces",
+    "spec: the PodCliqueSets of the namespace, and graphs": "the size of a spec in bytes (limits.set.bytes), the limits of namespaces",
     r".*\.resourceClaimTemplateName: is the claim template of a ComputeDomain": "a pod that claims a second channel by the claim template",
     r".*: a ComputeDomain of this name belongs to a group": "a named ComputeDomain with the name of a group's ComputeDomain",
 }
