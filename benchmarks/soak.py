@@ -25,8 +25,9 @@ from tests.reliability.churn import BASE, PODS_OF_A_SET, Churn
 from tests.reliability.installation import engine_run, installed
 from tests.reliability.trial import until_at_rest
 from tests.stories.engine_processes import EngineProcess
-from tests.stories.pods import is_ready
+from tests.stories.pods import is_leaving, is_ready
 from tests.stories.test_control_plane import connection, define
+from tests.waiting import until_objects
 
 NAMESPACE = "soak"
 
@@ -97,7 +98,8 @@ async def disturb(churn: Churn, until: float) -> None:
 
 
 async def come_to_rest(plane: ControlPlane, admin: KubernetesClient, churn: Churn) -> None:
-    """Ask for the same as at every rest, and wait until it is there."""
+    """Ask for the same as at every rest, and wait until it is there; what is applied to a set that is being deleted goes with it."""
+    await until_objects(admin, kinds.PODCLIQUESET, NAMESPACE, lambda sets: not any(map(is_leaving, sets.values())))
     await churn.rest()
     deadline = time.monotonic() + PATIENCE
     while True:
