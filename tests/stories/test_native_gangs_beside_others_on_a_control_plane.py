@@ -1,6 +1,7 @@
 """Gangs of a real kube-scheduler beside what was there before: pods placed one by one, PodGroups of others, clusters without any."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from engine.paths import get
 from enginectl.base.exit_codes import Exit
 from resources.base import kinds
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.cluster import PARTS, ControlPlane, binary, kill, part_flags, start
 from tests.controlplane.fixtures import scheduling_gangs, started
 from tests.controlplane.gangs import FLAT_GATES
 from tests.stories.gang_cluster import (
@@ -16,6 +17,8 @@ from tests.stories.gang_cluster import (
     IN_ONE_RACK,
     NAMESPACE,
     commands,
+    empty,
+    fill,
     is_member,
     minimums,
     mode,
@@ -29,9 +32,11 @@ from tests.stories.gang_cluster import (
     written,
 )
 from tests.stories.test_control_plane import connection
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
+WITHOUT_GATE = "said nothing of the group for a minute: its feature gate GenericWorkload is off, and it places pods one by one"
 NOT_SERVED = "gangScheduling of default-scheduler is Require, and the cluster does not serve PodGroup of scheduling.k8s.io/v1beta1"
 
 
@@ -54,6 +59,53 @@ def without_topology(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contr
     """A cluster with the four nodes that schedules gangs, and whose API server drops their topology."""
     with scheduling_gangs(tmp_path_factory, ["kcm", "scheduler", "kwok"], FLAT_GATES) as plane, nodes_in_racks(plane):
         yield plane
+
+
+@pytest.fixture
+def without_gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster with the four nodes that serves PodGroups, and whose scheduler knows nothing of them."""
+    with scheduling_gangs(tmp_path_factory, ["kcm", "kwok"]) as plane, nodes_in_racks(plane):
+        start_scheduler(replace(plane, gangs=""))
+        yield plane
+
+
+def start_scheduler(plane: ControlPlane) -> None:
+    """Start the scheduler with the feature gates of the plane."""
+    start(plane.folder, binary(PARTS["scheduler"]), part_flags(plane, "scheduler"))
+
+
+async def test_preflight_says_that_the_scheduler_lacks_its_gate_until_it_has_it(without_gate: ControlPlane, tmp_path: Path) -> None:
+    run, strict = commands(without_gate, tmp_path), commands(without_gate, tmp_path, mode("Require"))
+
+    async def is_told() -> bool:
+        return WITHOUT_GATE in (await run("preflight")).out
+
+    async def is_placed() -> bool:
+        return all((await placed(admin, "half")).values())
+
+    async with connection(without_gate, "admin") as admin:
+        await prepare(admin)
+        await fill(admin, "node-c", "node-d")
+        assert (await run("sync", "-f", written(tmp_path, whole_nodes("half")), "--yes", "--timeout", "10s")).code == Exit.STUCK
+        nodes = await placed(admin, "half")
+        assert len(set(nodes.values()) - {""}) == 2 and len(nodes) == 3, "It places them one by one."
+        assert not await is_told()
+
+        await eventually(is_told)
+        checked = await strict("preflight")
+        assert checked.code == Exit.PREFLIGHT and WITHOUT_GATE in checked.out
+        assert "do: start kube-scheduler with --feature-gates=GenericWorkload=true" in checked.out
+        said = "kube-scheduler has said nothing of PodGroup half-0 for a minute: its feature gate GenericWorkload is probably off"
+        for words in (("status",), ("why", "podgang/half-0")):
+            assert (await run(*words)).out.count(said) == 1, words
+
+        kill(without_gate.folder, PARTS["scheduler"])
+        start_scheduler(without_gate)
+        await empty(admin, "node-c")
+        await eventually(is_placed)
+        checked = await strict("preflight")
+        assert WITHOUT_GATE not in checked.out and "gangs" in checked.out, checked.out
+        await removed(admin, run, "half")
 
 
 async def test_a_gang_runs_without_the_topology_that_the_server_drops_and_one_sentence_says_so(
