@@ -91,7 +91,7 @@ class KubeScheduler(Scheduler):
             yield Check(level, SUBJECT, CheckResult.GOOD, f"PodGroups are served, {trees}")
         else:
             older = {version for name in ("podgroups", "workloads") for version in installation.apis.versions(kinds.POD_GROUP.group, name)}
-            spoken = f"; {', '.join(sorted(older))} is served, which is not spoken: Kubernetes 1.37 is needed" if older else ""
+            spoken = f"; {', '.join(sorted(older))} is served, which is not spoken: v1beta1 of Kubernetes 1.37 is needed" if older else ""
             outcome = CheckResult.BAD if self.mode is GangMode.REQUIRE else CheckResult.GOOD
             yield Check(level, SUBJECT, outcome, f"{NOT_SERVED}{spoken}", INSTEAD)
 

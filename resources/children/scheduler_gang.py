@@ -147,7 +147,7 @@ def _pod_blocker(view: View, each: GangObject, resource: Want | Hold) -> Blocker
 
 def _blocker(view: View, gang: GangView, id: ResourceId, policy: Policy) -> Blocker | None:
     """Why an object of a gang is neither created nor changed now, whatever its contents."""
-    if (blocker := view.gang_blockers.of(id)) and not (policy.until_gone and _is_predecessor(view, gang, id)):
+    if (blocker := view.gang_blockers.of(id, gang.id)) and not (policy.until_gone and _is_predecessor(view, gang, id)):
         return blocker
     if gang.live is None or gang.live.deleting_since is None:
         return None

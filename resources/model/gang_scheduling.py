@@ -36,16 +36,17 @@ class GangBlockers(Struct, frozen=True):
 
     of_kinds: Mapping[tuple[str, str], Blocker] = field(default_factory=dict)
     """Group and name of a kind -> what concerns all objects of that kind."""
-    of_gangs: Mapping[ResourceId, Blocker] = field(default_factory=dict)
-    """The object of a gang -> its own blocker."""
     foreign: Mapping[ResourceId, Live] = field(default_factory=dict)
     """The foreign objects that have names of objects of gangs."""
     set_exists: bool = True
     """Whether the set exists: of one that is only proposed, everything is shown at once."""
 
-    def of(self, id: ResourceId) -> Blocker | None:
-        """Why that object cannot be created now; None if it can."""
-        return self.of_kinds.get((id.group, id.kind)) or self.of_gangs.get(id)
+    def of(self, id: ResourceId, gang: ResourceId) -> Blocker | None:
+        """Why that object of a PodGang cannot be created now; None if it can."""
+        if blocker := self.of_kinds.get((id.group, id.kind)):
+            return blocker
+        taken = self.foreign.get(id)
+        return Blocker(_name_taken(id, gang), blocked=taken.deleting_since is None) if taken is not None else None
 
 
 NO_BLOCKERS = GangBlockers()
@@ -197,9 +198,8 @@ def _blockers(observed: Observed, used: Sequence[Kind]) -> GangBlockers:
         elif kind.key in observed.incomplete:
             of_kinds[kind.group, kind.name] = Blocker(f"{kind.name} objects of {kind.api_version} could not be listed completely")
     foreign = {id: live for id, live in observed.foreign.items() if any(_is_of(id, kind) for kind in used)}
-    taken = {id: Blocker(_name_taken(id), blocked=live.deleting_since is None) for id, live in foreign.items()}
-    return GangBlockers(of_kinds, taken, foreign)
+    return GangBlockers(of_kinds, foreign)
 
 
-def _name_taken(id: ResourceId) -> str:
-    return f"{id.kind} {id.namespace}/{id.name} already exists but is not controlled by PodGang {id.namespace}/{id.name}"
+def _name_taken(id: ResourceId, gang: ResourceId) -> str:
+    return f"{id.kind} {id.namespace}/{id.name} already exists but is not controlled by PodGang {gang.namespace}/{gang.name}"

@@ -83,7 +83,7 @@ def test_only_auto_gives_up_gangs_where_pod_groups_are_not_served() -> None:
             Severity.HARD,
             CheckResult.BAD,
             "the cluster does not serve PodGroup of scheduling.k8s.io/v1beta1; v1alpha1, v1alpha2 is served, which is not spoken: "
-            "Kubernetes 1.37 is needed",
+            "v1beta1 of Kubernetes 1.37 is needed",
         ),
         (
             GangMode.AUTO,

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from engine.answer import FailedCall
 from engine.errors import Invalid
+from engine.ids import Kind
 from engine.operation import body_of, parent_of
 from engine.verb import Verb
 from providers.fabrics.nvidia.fabric import Nvidia
@@ -258,6 +259,22 @@ def test_a_hierarchy_is_deleted_from_the_pods_upwards() -> None:
 
     assert [kind for kind in dict.fromkeys(deleted) if kind in (*KINDS, "Pod")] == ["Pod", "PodGroup", "CompositePodGroup", "Workload"]
     assert [id.kind for id in cluster.objects] == ["ClusterTopologyBinding"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kinds.WORKLOAD, "web-0"), (kinds.COMPOSITE_POD_GROUP, "web-0-g-0.group"), (kinds.POD_GROUP, "web-0-a.clique")]
+)
+def test_a_foreign_object_with_the_name_of_a_part_blocks_the_gang_and_the_reason_names_its_podgang(kind: Kind, name: str) -> None:
+    cluster = cluster_with(web(of_group="rack"))
+    labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "web"}
+    metadata = {"name": name, "namespace": "default", "labels": labels}
+    cluster.put({"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata, "spec": {}})
+    for _ in range(5):
+        cluster.make_pass()
+
+    why = f"{kind.name} default/{name} already exists but is not controlled by PodGang default/web-0"
+    assert (kind.id("default", name), why, True) in [(wait.id, wait.why, wait.blocked) for wait in cluster.plan().deferred]
+    assert [pod for pod in cluster.of("Pod").values() if pod["metadata"]["labels"]["grove.io/podgang"] == "web-0"] == []
 
 
 def test_a_binding_may_name_kube_scheduler_which_reads_node_labels() -> None:
