@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import tempfile
+import termios
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +55,7 @@ def said(folder: Path) -> str:
     """What `engine diff --base old -f new` says on a terminal, with its colours."""
     edited(folder)
     controlled, terminal = os.openpty()
+    termios.tcsetwinsize(terminal, (40, WIDTH))
     with os.fdopen(controlled, "rb", buffering=0) as reading:
         words = command("diff", "--base", "old", "-f", "new")
         variables = {**environment(), "TERM": "xterm"}
@@ -74,9 +76,7 @@ def picture(text: str) -> str:
     console = Console(record=True, file=io.StringIO(), width=WIDTH, force_terminal=True, color_system="standard")
     console.print(Text("$ engine diff --base old -f new", style="bold"))
     for line in text.splitlines():
-        shown = Text.from_ansi(line)
-        shown.truncate(WIDTH, overflow="ellipsis")
-        console.print(shown)
+        console.print(Text.from_ansi(line))
     drawn = console.export_svg(title="what an edit of an image does", code_format=FORM, unique_id="diff")
     return "".join(f"{line.rstrip()}\n" for line in drawn.splitlines())
 

@@ -1,6 +1,7 @@
 """Large sets are planned one after the other, so that a small one does not wait until all of them are."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
@@ -31,14 +32,19 @@ def early_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.runtime.loop.LARGE", LARGE)
 
 
+async def apply_beside_a_small_set(cluster: Stage, names: Sequence[str]) -> None:
+    """Apply these sets and then `small`, to a running engine, until the small one has its pod."""
+    await cluster.clock.advance(2.0)
+    for name in names:
+        await cluster.apply(podcliqueset(name, clique("w", 1), replicas=REPLICAS))
+    await cluster.apply(podcliqueset("small", clique("w", 1)))
+    await cluster.until(lambda: pods(cluster)["small"] == 1)
+
+
 async def test_a_small_set_is_there_before_the_second_of_several_large_ones_is_begun() -> None:
     async with stage() as cluster, cluster.running():
-        await cluster.clock.advance(2.0)
-        for name in NAMES:
-            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=REPLICAS))
-        await cluster.apply(podcliqueset("small", clique("w", 1)))
+        await apply_beside_a_small_set(cluster, NAMES)
 
-        await cluster.until(lambda: pods(cluster)["small"] == 1)
         assert len([name for name in NAMES if pods(cluster)[name]]) <= 1
 
         await cluster.until(lambda: available(cluster) == {**dict.fromkeys(NAMES, REPLICAS), "small": 1})
@@ -64,12 +70,8 @@ async def test_a_small_set_does_not_wait_for_many_sets_that_are_not_large_and_al
     monkeypatch.setattr("engine.runtime.loop.MOST", 10 * REPLICAS)
     names = [f"crowd-{number}" for number in range(8)]
     async with stage() as cluster, cluster.running():
-        await cluster.clock.advance(2.0)
-        for name in names:
-            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=REPLICAS))
-        await cluster.apply(podcliqueset("small", clique("w", 1)))
+        await apply_beside_a_small_set(cluster, names)
 
-        await cluster.until(lambda: pods(cluster)["small"] == 1)
         assert len([name for name in names if pods(cluster)[name]]) <= 4
 
         await cluster.until(lambda: available(cluster) == {**dict.fromkeys(names, REPLICAS), "small": 1})

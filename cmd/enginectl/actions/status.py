@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from engine.errors import ClusterError
 from engine.focus import EVERYTHING, Focus, within
 from engine.plan import Objection, Plan
-from engine.report.alike import unlisted_by_cause
-from engine.report.printable import Line, clipped, printable
+from engine.report.printable import Line, printable
 from engine.report.text import objection_text
 from engine.runtime.passes import Engine, Pass
 from engine.runtime.provider import Client, Provider
@@ -43,8 +42,6 @@ VERSION = 2
 
 STATE_CODES = {"faulty": Exit.FAILED, "denied": Exit.DENIED, "completed": Exit.DONE, "settled": Exit.DONE}
 """State of a root -> the exit code with `--exit-code`. Every other state: not settled."""
-LONGEST_CAUSE: Final = 400
-"""How many characters of why something could not be listed are written."""
 EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 """A moment at which every age is zero."""
 
@@ -173,10 +170,7 @@ def timeless_lines(seen: Seen, name: str, wiring: Wiring) -> Iterator[Line]:
 def remarks_of(seen: Seen, wiring: Wiring) -> Iterator[str]:
     """What else is written, above tables that are shown again and again."""
     yield from (*seen.notices, *seen.gang_notices)
-    yield from (
-        f"{names} objects could not be listed completely: {printable(clipped(why, LONGEST_CAUSE))}"
-        for names, why in unlisted_by_cause(seen.status.incomplete).items()
-    )
+    yield from terminal.incomplete_texts(seen.status.incomplete)
     yield from map(objection_text, seen.objections)
     yield from (f"internal error ({plan.root}): {printable(repr(plan.error))}" for plan in seen.plans if plan.error is not None)
     if seen.missing or seen.is_namespace_missing:

@@ -1,6 +1,7 @@
 """The terminal: results go to stdout, everything else and questions to stderr; colour only where a person reads."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -30,6 +31,16 @@ TONES: Mapping[str, str] = {
 """Tone of a line -> ANSI colour code."""
 PLAIN = str.maketrans({"±": "*", "⊘": "x", "→": ">", "×": "x", "…": "~", "·": ".", "—": "-", "✓": "v", "✗": "x"})
 """Replacements for our own signs on a terminal that cannot show them."""
+LONGEST_CAUSE: Final = 400
+"""How many characters of why something could not be listed are written."""
+LEAST_TEXT: Final = 40
+"""Columns that are left for text where a long line goes on below the last of its columns."""
+COLUMN: Final = re.compile(r"(?:^| ) +(?=\S)")
+"""What is in front of a column of a line."""
+PADDING: Final = re.compile(" {9,}")
+"""What fills a cell of a table: it is not needed in a line that is too long."""
+COMMAND: Final = re.compile(r"`[^`]*`")
+"""A command to copy, which is not broken."""
 
 _leave_out_notes = ContextVar("_leave_out_notes", default=False)
 
@@ -161,10 +172,16 @@ def error(message: str) -> None:
 
 def incomplete(kinds: Mapping[str, str]) -> None:
     """Write to stderr which kinds could not be listed completely, and why: a line for each cause."""
+    for text in incomplete_texts(kinds):
+        error(text)
+
+
+def incomplete_texts(kinds: Mapping[str, str]) -> Iterator[str]:
+    """Which kinds could not be listed completely, and why: a text for each cause."""
     from engine.report.alike import unlisted_by_cause
 
     for names, why in unlisted_by_cause(kinds).items():
-        error(f"{names} objects could not be listed completely: {clipped(why, 400)}")
+        yield f"{names} objects could not be listed completely: {clipped(why, LONGEST_CAUSE)}"
 
 
 def is_screen(stream: TextIO) -> bool:
@@ -188,10 +205,37 @@ def encodable(text: str, stream: TextIO) -> str:
 
 
 def formatted(line: Line | str, stream: TextIO) -> str:
-    """A line as it is written to a stream, with its colour and line break."""
+    """A line as it is written to a stream, with its colour and line break; on a terminal in as many lines as its width asks for."""
     text, tone = (line.text, line.tone) if isinstance(line, Line) else (line, "")
+    shown = wrapped(encodable(text, stream), columns(stream))
     code = TONES.get(tone) if has_colour(stream) else None
-    return f"\x1b[{code}m{encodable(text, stream)}\x1b[0m\n" if code else f"{encodable(text, stream)}\n"
+    return f"\x1b[{code}m{shown}\x1b[0m\n" if code else f"{shown}\n"
+
+
+def columns(stream: TextIO) -> int:
+    """How many characters a line of the terminal takes; 0 if the stream is no terminal, or one of unknown width."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
+    except (OSError, ValueError):
+        return 0
+
+
+def wrapped(text: str, width: int) -> str:
+    """The text in lines of at most `width` characters, broken between words; longer words and commands to copy stay whole. 0: as it is.
+
+    Further lines begin below the last column of the first that leaves room for text; without columns they are indented.
+    """
+    if width <= 0 or len(text) <= width:
+        return text
+    from textwrap import wrap
+
+    margin = len(text) - len(text.lstrip())
+    starts = [match.end() for match in COLUMN.finditer(text) if margin < match.end() <= width - LEAST_TEXT]
+    begin = starts[-1] if starts else margin
+    whole = COMMAND.sub(lambda match: match[0].replace(" ", "\0"), text[:begin] + PADDING.sub("   ", text[begin:]))
+    indent = " " * (begin if starts else min(margin + 4, width // 2))
+    lines = wrap(whole, width, subsequent_indent=indent, replace_whitespace=False, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\0", " ")
 
 
 ATTENTION: Final = 0.1

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NoReturn
 
-from engine.report.printable import Line, printable
+from engine.report.printable import Line, counted, printable
 from engine.runtime.clock import Clock
 from engine.runtime.provider import TRANSIENT
 from enginectl.base import terminal
@@ -39,13 +39,16 @@ async def watch(clock: Clock, look: Look) -> NoReturn:
 
 
 def note_line(text: str) -> Line:
-    """A note above what is shown: the end of what is longer than a terminal is not seen."""
+    """A note above what is shown: what is below a screen is not seen."""
     return Line(f"note: {text}", "faint")
 
 
 @contextmanager
 def display() -> Iterator[Callable[[Sequence[Line]], None]]:
-    """What shows lines: on a terminal on a screen of their own, which ends with the block; elsewhere one block of them after the other."""
+    """What shows lines: on a terminal on a screen of their own, which ends with the block; elsewhere one block of them after the other.
+
+    A screen that is too low for all lines says how many it leaves out.
+    """
     if not terminal.is_screen(sys.stdout):
         yield lambda lines: terminal.print_lines([*lines, ""])
         return
@@ -53,5 +56,15 @@ def display() -> Iterator[Callable[[Sequence[Line]], None]]:
     from rich.live import Live
     from rich.text import Text
 
-    with Live(console=Console(file=sys.stdout), screen=True, auto_refresh=False) as live:
-        yield lambda lines: live.update(Text.from_ansi("".join(terminal.formatted(line, sys.stdout) for line in lines)), refresh=True)
+    console = Console(file=sys.stdout)
+
+    def picture(lines: Sequence[Line]) -> Text:
+        """The lines that the screen has room for, the last of which says how many there are below it."""
+        text = Text.from_ansi("".join(terminal.formatted(line, sys.stdout) for line in lines).rstrip("\n"))
+        rows, room = [*text.wrap(console, console.width)], console.height
+        if len(rows) > room:
+            rows[room - 1 :] = [Text(f"… {counted(len(rows) - room + 1, 'more line')} below", "dim")]
+        return Text("\n").join(rows)
+
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        yield lambda lines: live.update(picture(lines), refresh=True)

@@ -314,12 +314,18 @@ def test_what_is_scaled_beyond_its_limits_or_any_gang_takes_no_room_from_others(
     assert cluster.pods_of_sets()["web"] == min(limits.pods, 10 + (replicas > 90_000) * 20)
 
 
-def test_a_set_that_is_scaled_within_the_memory_is_not_limited() -> None:
-    cluster = Limited(6 * SET_OF_TEN)
-    cluster.put(podcliqueset("web", clique("worker", 4), clique("router", 1), groups=(group("g", "worker", replicas=1),)))
+def scaled_out(most: int, workers: int, routers: int) -> Limited:
+    """A cluster with the set `web`, of a group with `workers` that is scaled to 3, and a clique that is scaled to `routers`."""
+    cluster = Limited(most)
+    cluster.put(podcliqueset("web", clique("worker", workers), clique("router", 1), groups=(group("g", "worker", replicas=1),)))
     cluster.settled()
     scale(cluster, kinds.SCALING_GROUP, "web-0-g", 3)
-    scale(cluster, kinds.PODCLIQUE, "web-0-router", 5)
+    scale(cluster, kinds.PODCLIQUE, "web-0-router", routers)
+    return cluster
+
+
+def test_a_set_that_is_scaled_within_the_memory_is_not_limited() -> None:
+    cluster = scaled_out(6 * SET_OF_TEN, 4, 5)
 
     plans = cluster.settled()
 
@@ -327,11 +333,7 @@ def test_a_set_that_is_scaled_within_the_memory_is_not_limited() -> None:
 
 
 def test_what_a_scaled_out_clique_or_group_has_lost_is_replaced_although_there_is_no_memory_for_growth() -> None:
-    cluster = Limited(8 * SET_OF_TEN)
-    cluster.put(podcliqueset("web", clique("worker", 2), clique("router", 1), groups=(group("g", "worker", replicas=1),)))
-    cluster.settled()
-    scale(cluster, kinds.SCALING_GROUP, "web-0-g", 3)
-    scale(cluster, kinds.PODCLIQUE, "web-0-router", 4)
+    cluster = scaled_out(8 * SET_OF_TEN, 2, 4)
     cluster.settled()
     assert cluster.pods_of_sets() == {"web": 10}
     cluster.add("new", 1000)
