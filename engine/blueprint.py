@@ -29,7 +29,7 @@ class Desired(Struct, frozen=True, eq=False):
     problems: tuple[str, ...] = ()
     """Mistakes in what the user asked for. If there are any, only the status of the root is planned."""
     objections: tuple[Objection, ...] = ()
-    """Why the root must be left alone until somebody allows more. If there are any, nothing is planned."""
+    """Why the root must be left alone until a user allows more. If there are any, nothing is planned."""
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     """What users must know although no operation of the plan reports it."""
@@ -98,7 +98,7 @@ class Blueprint(ABC, Generic[C_contra]):
         """
 
     def references(self, configuration: C_contra) -> tuple[Kind, ...]:
-        """The kinds of which it reads all objects, whoever owns them, under this configuration. By default none."""
+        """The kinds of which it reads all objects, of any owner, under this configuration. By default none."""
         return ()
 
     def reads(self, configuration: C_contra) -> Mapping[str, frozenset[str]]:

@@ -30,7 +30,7 @@ class Difference(Struct):
     collected: list[Change] = field(default_factory=list)
 
     def intend(self, paths: Iterable[Path]) -> None:
-        """Let the changes of these fields count as intended, whoever has written the old values."""
+        """Let the changes of these fields count as intended, also where others have written the old values."""
         for path in paths:
             self.collected = [replace(change, cause=Cause.INTENT) if change.path == path else change for change in self.collected]
 
@@ -184,7 +184,7 @@ class _Comparison(Struct, eq=False):
         return self.rules.absent_label or self.rules.absent if is_labelled(path) else self.rules.absent
 
     def _changed(self, path: Path, owned: Fields) -> Cause:
-        """Why a live value differs: the desired one has changed if we have set the live one, else somebody else has."""
+        """Why a live value differs: the desired one has changed if we have set the live one, else another writer has changed it."""
         return Cause.INTENT if not self.recorded or ownership.owns(owned, path[-1]) else Cause.DRIFT
 
 

@@ -24,7 +24,7 @@ class Limits(Struct, frozen=True):
 
 
 def is_unintended(operation: Operation) -> bool:
-    """Whether the operation deletes or replaces an object although nobody asked for that."""
+    """Whether the operation deletes or replaces an object although no user asked for that."""
     return isinstance(operation, Delete | Replace) and not operation.intended
 
 

@@ -27,17 +27,17 @@ HARMLESS: Final = frozenset({Reason.NOT_LISTED, Reason.OWNER_MISSING, Reason.IN_
 PATIENCE: Final = timedelta(minutes=1)
 """For how long what another tool may still provide has to be missing before the root is stalled."""
 BLOCKED: Final = "Blocked"
-"""The reason of what waits for somebody, where there is no word for what it waits for."""
+"""The reason of what waits for a user or another controller, where there is no word for what it waits for."""
 MAX_MESSAGE: Final = 1024
 
 
 class Obstacle(Struct, frozen=True):
-    """What keeps a root from becoming ready until somebody acts."""
+    """What keeps a root from becoming ready until a user or another controller acts."""
 
     reason: str
     message: str
     may_pass: bool = False
-    """Whether it may pass soon without anybody who looks at this root: it stalls the root only after `PATIENCE`."""
+    """Whether it may pass soon without an action about this root: it stalls the root only after `PATIENCE`."""
 
 
 class Readiness(Struct, frozen=True):
@@ -64,7 +64,7 @@ class RootHealth(Struct, frozen=True):
 
 
 def obstacle_of(deferred: Iterable[Wait], alarms: Iterable[Alarm], problems: Sequence[str] = ()) -> Obstacle | None:
-    """The first thing that stays until somebody acts, what cannot pass by itself first; None if there is none.
+    """The first thing that stays until a user or another controller acts, what cannot pass by itself first; None if there is none.
 
     What is missing besides (an owner) or only until everything can be listed is none, nor what goes once the pods that use it have gone.
     """

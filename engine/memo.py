@@ -247,7 +247,7 @@ class Memo:
         return self._earlier.last(key) if self._earlier is not None else None
 
     def remember(self, key: Hashable, value: Any) -> None:
-        """Store a value under a key of its own. Whoever reads it finds out whether it still applies."""
+        """Store a value under a key of its own. Its reader finds out whether it still applies."""
         self._used.add(key)
         self._results[key] = ((), value)
 

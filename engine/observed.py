@@ -284,7 +284,7 @@ class Observed(Struct, frozen=True, eq=False):
     incomplete: frozenset[str] = frozenset()
     """Names of kinds that could not be listed completely: an object that is not listed may exist, so none is created or deleted."""
     references: Slice = EMPTY
-    """Objects that roots refer to, whoever owns them; the same for all roots of a world."""
+    """Objects that roots refer to, of any owner; the same for all roots of a world."""
     unserved: frozenset[str] = frozenset()
     """Kinds that the cluster does not serve: no object of them exists or can be created."""
     failed_calls: tuple[FailedCall, ...] | None = None
@@ -342,7 +342,7 @@ class World(Struct, frozen=True, eq=False):
     incomplete: Mapping[str, Unlisted] = NOTHING_UNLISTED
     """Key of a kind -> why its list is not complete."""
     references: Slice = EMPTY
-    """Objects that roots refer to, whoever owns them."""
+    """Objects that roots refer to, of any owner."""
     unserved: frozenset[str] = frozenset()
     """Kinds that the cluster does not serve."""
     closed_namespaces: Mapping[str, NamespacePhase] = field(default_factory=dict)

@@ -19,7 +19,7 @@ class Cause(StrEnum):
     INTENT = "intent"
     """The desired state has changed."""
     DRIFT = "drift"
-    """Somebody has changed the live state."""
+    """Another writer has changed the live state."""
     STATUS = "status"
     """What we report has changed: only statuses have it."""
 

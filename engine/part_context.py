@@ -38,7 +38,7 @@ class PartContext(Struct, frozen=True):
         return self.root if id == self.root.id else self.slice.objects.get(id) or self.elsewhere.get(id)
 
     def reason_to_create(self, resource: Want) -> Reason:
-        """Why an object of this part does not exist: the desired state has changed, or somebody has deleted it.
+        """Why an object of this part does not exist: the desired state has changed, or it was deleted.
 
         The blueprint may know better, except for a root that is carried out for the first time.
         """

@@ -21,15 +21,15 @@ class Wait(Struct, frozen=True):
     until: datetime | None = None
     """When the wait ends by itself, if that is known."""
     blocked: bool = False
-    """For a deferred operation: whether somebody else has to act first; otherwise a later pass does it."""
+    """For a deferred operation: whether a user or another controller has to act first; otherwise a later pass does it."""
     reason: Reason | None = None
     """What it waits for, as one word; None if there is no word for it."""
     to_do: str = ""
-    """What somebody has to do, where that is known better than from the reason."""
+    """What a user has to do, where that is known better than from the reason."""
 
     @property
     def remedy(self) -> str:
-        """What somebody has to do; empty if nobody has to act, if `why` says all, or if no more is known than `why` says."""
+        """What a user has to do; empty if there is nothing to do, if `why` says all, or if no more is known than `why` says."""
         if self.to_do:
             return self.to_do
         return REMEDIES.get(self.reason, "").format(name=self.id.name) if self.blocked and self.reason else ""
@@ -111,7 +111,7 @@ class Plan(Struct, frozen=True, eq=False):
 
     @property
     def blocked(self) -> tuple[Wait, ...]:
-        """What is deferred until somebody else acts."""
+        """What is deferred until a user or another controller acts."""
         return tuple(wait for wait in self.deferred if wait.blocked)
 
 
@@ -154,7 +154,7 @@ def obstacles(plan: Plan, *, is_listed: bool = True) -> tuple[Wait, ...]:
 
 
 def blocked_by(plan: Plan) -> tuple[Wait, ...]:
-    """What is deferred until somebody else acts; if nothing is, the alarms that last, each as a wait of the object that it is about.
+    """What is deferred until a user or another controller acts; else the lasting alarms, each as a wait of the object it is about.
 
     Alarms that only repeat an objection are left out.
     """
@@ -216,7 +216,7 @@ class Judgement(Struct, frozen=True):
 
     @property
     def waived(self) -> tuple[Violation, ...]:
-        """The violations that somebody waived, with the reason."""
+        """The violations that were waived, with the reason."""
         return tuple(violation for violation in self.violations if violation.waived)
 
     def _open(self, enforcement: Enforcement) -> tuple[Violation, ...]:

@@ -91,7 +91,7 @@ def _deferred(part_plans: Sequence[PartPlan], pending: Sequence[Wait], root: Liv
 
 
 def _absent_cause(observed: Observed) -> Cause:
-    """Why an object or field is missing: DRIFT (somebody removed it) if the root's current generation has been applied, else INTENT."""
+    """Why an object or field is missing: DRIFT (others removed it) if the root's current generation has been applied, else INTENT."""
     root = observed.root
     if not root.uid or (observed.proposal is not None and (observed.proposer is None or not _is_applied(observed.proposal, root))):
         return Cause.INTENT

@@ -32,7 +32,7 @@ class Policy(Struct, frozen=True):
     """How differences of one object are treated. Paths are tuples of keys, for example `("spec", "replicas")`."""
 
     seeded: tuple[Path, ...] = ()
-    """Sent on create and never compared: whoever scales the object owns these fields."""
+    """Sent on create and never compared: the autoscaler of the object owns these fields."""
     immutable: tuple[Path, ...] = ()
     """The server rejects changes of these fields: a difference means replace."""
     exact: tuple[Path, ...] = ()
@@ -58,7 +58,7 @@ class Policy(Struct, frozen=True):
     """It still has its effect while it is being deleted, and is changed until then: the cluster keeps it as long as it is used, and nothing
     waits until it is gone."""
     lifelong: frozenset[str] = frozenset()
-    """The labels that it has from its creation on, whatever is specified: one that is missing was removed by somebody else."""
+    """The labels that it has from its creation on, whatever is specified: one that is missing was removed by another writer."""
     shared: bool = False
     """Several roots use it: each adds and removes its own owner reference only, and the last one deletes the object."""
     unlabelled: bool = False

@@ -169,7 +169,7 @@ def _scale(resource: Scaled, live: Live | None, context: PartContext) -> Sequenc
 
 
 def _reason_to_scale(change: Change) -> Reason:
-    """Why the number of replicas is set: somebody else changed it, or more or fewer are specified."""
+    """Why the number of replicas is set: another writer changed it, or more or fewer are specified."""
     if change.cause is Cause.DRIFT:
         return Reason.DRIFTED
     return Reason.SCALED_OUT if (change.old or 0) < change.new else Reason.SCALED_IN

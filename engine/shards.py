@@ -58,7 +58,7 @@ class Division(Struct, frozen=True):
 
     @property
     def free(self) -> tuple[int, ...]:
-        """The shards that nobody holds."""
+        """The shards that no replica holds."""
         return tuple(shard for shard, holder in enumerate(self.holders) if not holder)
 
     @property

@@ -204,8 +204,8 @@ def executable(world: World, planned: Plans, excluded: Callable[[Operation], boo
     An object that roots share is created for one of them: the others find it in the next pass and join (N28).
     What is to be carried out before everything else (`Plans.first`) is carried out alone.
     A root that does not exist yet is created alone: its children need its uid, as it needs that of the root it is a part of.
-    When a guard objects to the pass as a whole, only plans without a root are executed: they finish deletions that somebody else
-    has started.
+    When a guard objects to the pass as a whole, only plans without a root are executed: they finish deletions that others have
+    started.
     """
     plans = [plan for plan in noteworthy(planned.plans) if plan.operations and planned.first in (None, plan.root)]
     if planned.objections and plans:

@@ -1,4 +1,4 @@
-"""ObservedChanges: observations that say what has changed since the one before, so that nobody has to look at all objects."""
+"""ObservedChanges: observations that say what has changed since the one before, so that a pass need not look at all objects."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -15,7 +15,7 @@ MOST = 1000
 
 
 class ChangedLives(Sequence[Live]):
-    """The objects of `base` with some of them changed; nothing is copied until somebody reads them."""
+    """The objects of `base` with some of them changed; nothing is copied until they are read."""
 
     def __init__(self, base: Sequence[Live], changes: tuple[LiveChange, ...], count: int) -> None:
         """`changes` are in their order, `count` objects are there after them."""

@@ -138,7 +138,7 @@ class WatchingCluster:
             await self._changed.wait()
             return
         while not any(change is None or concerns(change) for change in self._changes):
-            self._changes = []  # Until the next observation nobody asks for them again.
+            self._changes = []  # They are not used again before the next observation.
             await self._next_change.wait()
 
     def compact(self) -> None:

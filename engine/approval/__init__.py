@@ -1,1 +1,1 @@
-"""Approval: what somebody has approved of a plan and its forecast, and whether later passes stay within it. Pure."""
+"""Approval: what was approved of a plan and its forecast, and whether later passes stay within it. Pure."""

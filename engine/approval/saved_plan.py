@@ -44,7 +44,7 @@ class PlanScope(Struct, frozen=True):
 
 
 class SavedPlan(Struct, frozen=True, eq=False):
-    """A plan that somebody may approve, and that is applied as it is or not at all."""
+    """A plan that can be approved, and that is applied as it is or not at all."""
 
     circumstances: Circumstances
     created_at: datetime

@@ -97,7 +97,7 @@ class Forecast(Struct, frozen=True, eq=False):
         return any(not isinstance(operation, WriteStatus) for operation in self.operations_of(root))
 
     def is_blocked(self, root: ResourceId) -> bool:
-        """Whether something is left at the end that somebody else has to make possible."""
+        """Whether something is left at the end that a user or another controller has to make possible."""
         plan = self.plans.get(root)
         return plan is not None and bool(plan.blocked or plan.blocking_alarms)
 

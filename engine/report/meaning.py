@@ -66,7 +66,7 @@ def headline(root: RootReport, forecast: Forecast | None) -> str:
 def change_of(root: RootReport, forecast: Forecast | None) -> str:
     """What happens to the root, in words; empty if nothing but statuses is written."""
     operations = [step.operation for step in root.steps]
-    if forecast is not None:  # In which nobody else changes anything: whatever a later pass finds different, it made itself.
+    if forecast is not None:  # No other writer changes anything in it: whatever a later pass finds different, it made itself.
         operations += [operation for operation in forecast.operations_of(root.root) if operation.reason is not Reason.DRIFTED]
     return _words(root, [operation for operation in operations if not isinstance(operation, WriteStatus)])
 
@@ -322,7 +322,7 @@ def is_new(forecast: Forecast, root: ResourceId) -> bool:
 
 
 def needed(wait: Wait) -> str:
-    """What somebody has to do about one object; empty if its text says it, or if nobody has to act."""
+    """What a user has to do about one object; empty if its text says it, or if there is nothing to do."""
     return wait.remedy or (NAMED if wait.blocked and wait.reason not in SAID else "")
 
 

@@ -41,7 +41,7 @@ class RootReport(Struct, frozen=True, eq=False):
     later: tuple[Wait, ...]
     """What a later pass does."""
     blocked: tuple[Wait, ...]
-    """What is deferred until somebody else acts."""
+    """What is deferred until a user or another controller acts."""
     pending: tuple[Wait, ...]
     objections: tuple[Objection, ...]
     problems: tuple[str, ...]
@@ -96,7 +96,7 @@ class Report(Struct, frozen=True, eq=False):
 
     @property
     def blocked(self) -> int:
-        """The number of objects that are deferred until somebody else acts."""
+        """The number of objects that are deferred until a user or another controller acts."""
         return distinct(root.blocked for root in self.roots)
 
     @property

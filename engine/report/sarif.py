@@ -30,7 +30,7 @@ DESCRIPTIONS: Final[Mapping[ImpedimentKind, str]] = {
     ImpedimentKind.FAILED: "The engine has a defect: this workload could not be planned.",
     ImpedimentKind.FAULT: "What the manifest asks for is wrong.",
     ImpedimentKind.INCOMPLETE: "Not everything could be listed.",
-    ImpedimentKind.BLOCKED: "Somebody else has to act before this can be done.",
+    ImpedimentKind.BLOCKED: "A user or another controller has to act before this can be done.",
     ImpedimentKind.REPEATING: "The workload would be changed again and again, without an end.",
     ImpedimentKind.STUCK: "The workload would wait for something that never happens.",
     ImpedimentKind.BELOW_MINIMUM: "For a time, fewer members would be ready than are needed.",

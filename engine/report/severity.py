@@ -29,7 +29,7 @@ class ImpedimentKind(StrEnum):
     INCOMPLETE = "incomplete"
     """Not everything could be listed."""
     BLOCKED = "blocked"
-    """Somebody else has to act first."""
+    """A user or another controller has to act first."""
     REPEATING = "repeating"
     """It would be changed again and again, without an end."""
     STUCK = "stuck"

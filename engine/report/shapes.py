@@ -1,6 +1,6 @@
 """Shapes: the keys of the documents for programs and what they mean. Builders return them, and the published schemas are made of them.
 
-Within a version of a document, keys and values of enumerations are only added: whoever reads a document ignores those it does not know.
+Within a version of a document, keys and values of enumerations are only added: readers of a document ignore those that they do not know.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from engine.reason import Reason
 from engine.report.printable import PatternName
 from engine.verb import Verb
 
-CAUSES = "Why there is a difference: intent (what is desired has changed), drift (somebody else) or status (what is reported)."
+CAUSES = "Why there is a difference: intent (what is desired has changed), drift (another writer) or status (what is reported)."
 
 
 def one_of(values: Iterable[str], description: str) -> Meta:
@@ -56,7 +56,7 @@ class Summary(TypedDict):
     delete: int
     status: int
     later: Annotated[int, Meta(description="Objects that a later pass writes.")]
-    blocked: Annotated[int, Meta(description="Objects for which somebody else has to act first.")]
+    blocked: Annotated[int, Meta(description="Objects for which a user or another controller has to act first.")]
     pending: Annotated[int, Meta(description="Objects that the cluster has still to act on.")]
     changes: Annotated[int, Meta(description="Operations that are not status writes.")]
 

@@ -23,7 +23,7 @@ from engine.runtime.turns import Turns
 GRACE = 3.0
 """Seconds that calls in progress may take after a cancellation; less than the time between the renew deadline and the end of the lease."""
 REPORTS = 8
-"""How many statuses are written at a time: nothing waits for them but people, and whoever starts pods uses the same server."""
+"""How many statuses are written at a time: only people wait for them, and the components that start pods use the same server."""
 REPORTS_BESIDE = 1
 """How many statuses are written at a time beside other operations: those of plans of which nothing else is left to do."""
 REPORTING_TIME = 1.0

@@ -81,7 +81,7 @@ def has_unrecorded_warnings(current: Pass[object], memory: WriterMemory) -> bool
 
 
 def note_unexecuted(memory: Memory, current: Pass[object]) -> None:
-    """Take note of a pass that is not executed: calls that failed and are no longer needed, because somebody else made them, are forgotten.
+    """Take note of a pass that is not executed: calls that failed and are no longer needed, because others have made them, are forgotten.
 
     Only of roots that this process has carried out a plan for: of others it does not know which calls fail.
     """

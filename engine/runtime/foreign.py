@@ -28,7 +28,7 @@ class Candidate(NamedTuple):
     root: ResourceId
     id: ResourceId
     needed: bool
-    """Whether the root is to have an object of this name: then it matters whoever has made the existing one."""
+    """Whether the root is to have an object of this name: then the existing one matters, also if others have made it."""
 
 
 def unlisted(

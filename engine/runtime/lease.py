@@ -1,9 +1,9 @@
 """Lease: leader election with a Lease object, so that at most one process writes at a time.
 
-The leader renews the Lease while its work makes progress (`Steps`), in a place that the work does not delay (`Renewal`).
-A candidate takes it over when it has not changed for its duration, measured on the candidate's own clock:
-the clocks of two machines are never compared. A leader that cannot renew stops at its renew deadline, before anybody may take over. After a
-crash the others wait for the rest of the duration, unless the leader ran on the candidate's machine and its process has ended (`identity`).
+The leader renews the Lease while its work makes progress (`Steps`), in a place that the work does not delay (`Renewal`). A candidate takes
+it over when it has not changed for its duration, measured on the candidate's own clock: the clocks of two machines are never compared. A
+leader that cannot renew stops at its renew deadline, before a candidate may take over. After a crash the others wait for the rest of the
+duration, unless the leader ran on the candidate's machine and its process has ended (`identity`).
 """
 
 import random
@@ -75,7 +75,7 @@ class Lease(Struct, frozen=True):
     identity: str
     durations: Durations = Durations()
     purpose: str = ""
-    """What the process holds it for: its command and the namespaces; kept in the Lease for whoever waits for it."""
+    """What the process holds it for: its command and the namespaces; kept in the Lease for the processes that wait for it."""
     steps: Steps | None = None
     """What the work done under the lease counts; None: it is not judged whether that makes progress."""
     renewal: Renewal = IN_THE_SAME_LOOP
@@ -183,7 +183,7 @@ class Leadership:
             await self._renew()
 
     async def acquire(self, patience: float | None, on_wait: Callable[[LeaseHolder], None], current: CurrentHolder) -> None:
-        """Wait until the lease is ours. Raises `LeaseTaken` when somebody else holds it for longer than `patience` seconds."""
+        """Wait until the lease is ours. Raises `LeaseTaken` when another process holds it for longer than `patience` seconds."""
         clock, durations = self.lease.clock, self.lease.durations
         give_up_at = clock.monotonic() + patience if patience is not None else float("inf")
         while not await self._try_to_acquire(current):
@@ -258,9 +258,9 @@ class Leadership:
             existing = await self._get()
             holder = holder_of(existing or {})
             if existing is not None and holder.identity == self.lease.identity:
-                await self._write(existing)  # The answer to our last write was lost, or somebody has added a label.
+                await self._write(existing)  # The answer to our last write was lost, or a label was added.
             else:
-                self._lose(f"it is held by {holder}" if holder.identity else "somebody has released or deleted it")
+                self._lose(f"it is held by {holder}" if holder.identity else "it was released or deleted")
 
     async def enforce_deadline(self) -> None:
         """Give the lease up at the renew deadline, even while a renewal is in progress."""
@@ -285,7 +285,7 @@ class Leadership:
         self._record = {}
 
     async def _give_back(self) -> None:
-        """Write that nobody holds the lease. If that fails, or if we do not know whether it is ours, read it first."""
+        """Write that the lease has no holder. If that fails, or if we do not know whether it is ours, read it first."""
         if self._record:
             with suppress(ClusterError):
                 return await self._write_free(self._record)
@@ -306,7 +306,7 @@ class Leadership:
             return None
 
     async def _create(self) -> None:
-        """Create the Lease; if somebody else was faster, it stays theirs."""
+        """Create the Lease; if another process was faster, it keeps it."""
         metadata = {"name": self.lease.name, "namespace": self.lease.namespace}
         body = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": metadata}
         spec = self._spec({}, taking_over=True) | {"leaseTransitions": 0}

@@ -28,7 +28,7 @@ The second counts only while the first names the holder: other programs that tak
 SHARDS = "engine.grove.io/shards"
 """Annotation of the first shard's Lease: the number of shards that the namespaces are divided into; absent: 1."""
 MAX_IDENTITY, MAX_PURPOSE = 160, 200
-"""Characters that are shown of what is in a Lease: anybody with the permission may have written it."""
+"""Characters that are shown of what is in a Lease: every account with the permission may have written it."""
 MICRO_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00:00)")
 
 

@@ -14,7 +14,7 @@ class Log(Protocol):
     """A structured logger: an event is a word or two, and its details are keys and values."""
 
     def debug(self, event: str, **values: Any) -> None:
-        """For somebody who looks for a defect; shown only when verbose."""
+        """For developers; shown only when verbose."""
         ...
 
     def info(self, event: str, **values: Any) -> None:
@@ -95,7 +95,7 @@ _lost_lines: list[int] = [0]
 class LineWriter:
     """Writes lines to a stream. A line that cannot be written, e.g. because the disk is full or stderr is closed, is lost and counted.
 
-    What the engine does must not depend on whether somebody can read about it.
+    What the engine does must not depend on whether its log can be read.
     """
 
     def __init__(self, stream: TextIO) -> None:

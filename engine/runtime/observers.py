@@ -95,7 +95,7 @@ class JoinedPasses(Generic[C]):
         return _ShardObserver(self, shard)
 
     def forget(self, shard: Shard) -> None:
-        """Leave out the shard from now on: somebody else holds it."""
+        """Leave out the shard from now on: another replica holds it."""
         self._last.pop(shard, None)
 
     def planned(self, shard: Shard, current: Pass[C], chosen: Sequence[Plan]) -> None:
@@ -133,7 +133,7 @@ def joined(current: Pass[C], passes: Iterable[Pass[C]]) -> Pass[C]:
 
 
 class _ShardObserver(Generic[C]):
-    """The `LoopObserver` of one shard's loop. Leadership is reported for the process as a whole, by whoever holds the leases."""
+    """The `LoopObserver` of one shard's loop. Leadership is reported for the process as a whole, by the holder of its leases."""
 
     def __init__(self, passes: JoinedPasses[C], shard: Shard) -> None:
         self._passes, self._shard = passes, shard

@@ -35,8 +35,8 @@ class Scope(Struct, frozen=True):
     Cluster-scoped references are listed in any case.
     """
     finalizers: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict)
-    """Kinds of children that nobody else makes -> our finalizers: an object that has one counts although it has lost our labels. No list
-    would show it, and only we can let it go."""
+    """Kinds of children that only the engine makes -> our finalizers: an object that has one counts although it has lost our labels. No
+    list would show it, and only we can let it go."""
 
 
 class Observation(Struct, frozen=True, eq=False):
@@ -93,7 +93,7 @@ class Provider(Protocol):
         ...
 
     async def taken(self, ids: Collection[ResourceId]) -> TakenNames:
-        """Which of these objects exist, found out with few calls, whoever has made them. Raises `Unauthorized` and transient errors."""
+        """Which of these objects exist, found out with few calls, those of others too. Raises `Unauthorized` and transient errors."""
         ...
 
     async def record(self, event: Event) -> None:

@@ -16,7 +16,7 @@ FINAL = (Forbidden, Invalid, NotFound)
 """Errors that the same request would get again."""
 
 MAX_REVERTED = 5
-"""How often in a row the same change is made, because somebody reverts it, before it is suspended."""
+"""How often in a row the same change is made, because another writer reverts it, before it is suspended."""
 
 ROOM_PAUSE = 2.0
 """Seconds after which a request is sent again that a quota had no room for, where we have deleted something: what has just gone is still

@@ -76,8 +76,8 @@ async def sync(
     time or `stop` cuts a pass short, also of what was done of it.
     `before_writing` is called once, with the first pass that changes anything but statuses, before its first operation.
 
-    Raises, before the first pass, `LeaseTaken` when somebody else keeps the lease, `TimedOut`, and errors of the cluster; later ones are in
-    the report. A process that takes the lease while we wait does not end the session: it does what is to be done, and we report.
+    Raises, before the first pass, `LeaseTaken` when another process keeps the lease, `TimedOut`, and errors of the cluster; later ones are
+    in the report. A process that takes the lease while we wait does not end the session: it does what is to be done, and we report.
     """
     tune_gc()
     session = _Session(engine, lease, intent, wait, patience, lock_timeout, progress or NoProgress(), log, ledger, verdicts, observer)
@@ -157,7 +157,7 @@ class _Session(Generic[C]):
         self.lease_taken: LeaseTaken | None = None
         """Who keeps the lease from us at the moment, after it has been ours."""
         self.blocked_since: float | None = None
-        """Since when somebody has the lease although only we could do what is left; None: nobody has, or waiting is of use."""
+        """Since when another process has the lease although only we could do what is left; None: none has, or waiting is of use."""
 
     async def run(self) -> None:
         """Write while there is something to write, and observe without the lease while there is not, until the session is over."""
@@ -238,9 +238,9 @@ class _Session(Generic[C]):
         return ()
 
     async def _write_again(self, work: Sequence[Plan]) -> None:
-        """Take the lease if nobody else has it, and write. Otherwise go on waiting: whoever has it writes.
+        """Take the lease if no other process has it, and write. Otherwise go on waiting: its holder writes.
 
-        Raises `LeaseTaken` when somebody has it for longer than the lock timeout and waiting is of no use, and `EngineError` when we are
+        Raises `LeaseTaken` when another has it for longer than the lock timeout and waiting is of no use, and `EngineError` when we are
         no longer allowed to take it.
         """
         is_ours = False
@@ -262,7 +262,7 @@ class _Session(Generic[C]):
             self.transient_error = failure
 
     def _note_taken(self, taken: LeaseTaken, *, is_blocking: bool) -> None:
-        """Note that somebody else has the lease, and report it once for each holder. `is_blocking`: whether waiting is of no use."""
+        """Note that another process has the lease, and report it once for each holder. `is_blocking`: whether waiting is of no use."""
         if not is_blocking:
             self.blocked_since = None
         elif self.blocked_since is None:
@@ -296,7 +296,7 @@ class _Session(Generic[C]):
         self.progress.applied(result)
 
     async def _pause(self, current: Pass[C], *, changed: bool) -> None:
-        """Wait until the next pass; while somebody else has the lease, as long as candidates for it wait."""
+        """Wait until the next pass; while another process has the lease, as long as candidates for it wait."""
         seconds = self.backoff.pause(self.engine, self.memory, current, changed=changed)
         if self.lease is not None and (self.lease_taken or self.transient_error):
             seconds = max(seconds, self.lease.durations.retry)

@@ -1,8 +1,8 @@
 """Leases of shards: one for each shard, and the number of shards, which all writers must agree on.
 
 The Lease of shard 0 is the one that a single writer holds, and says how many shards there are: the layout. A writer counts on a layout only
-if it has read it after it acquired its own lease, and the layout is changed only by whoever holds the leases of all its shards. So nobody
-writes by one layout while somebody else writes by another.
+if it has read it after it acquired its own lease, and the layout is changed only by the process that holds the leases of all its
+shards. So no two processes write by different layouts.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -53,7 +53,7 @@ async def require_layout(first: Lease, leaderships: Mapping[int, Leadership], co
 
 
 class ShardHolder(Struct, frozen=True):
-    """Who holds a shard, as its Lease says. A holder that has died is named until somebody else takes the shard."""
+    """Who holds a shard, as its Lease says. A holder that has died is named until another replica takes the shard."""
 
     index: int
     lease: str
@@ -156,7 +156,7 @@ async def held_together(
 
 
 async def establish_layout(claim: ShardClaim, count: int, on_wait: Callable[[LeaseHolder], None]) -> None:
-    """Return when there are `count` shards. While there are more or fewer, wait until nobody holds any of them, then change the number.
+    """Return when there are `count` shards. While there are more or fewer, wait until none of them is held, then change the number.
 
     Raises the server's errors.
     """

@@ -151,7 +151,7 @@ class _Replica:
         return "" if is_free else current.holder.identity
 
     async def _hold(self, term: Term) -> None:
-        """Acquire the shard, and do its work until it is lost or given back. If somebody else is faster it is theirs."""
+        """Acquire the shard, and do its work until it is lost or given back. If another replica is faster, it holds the shard."""
         shard, lease = term.shard, replace(shard_lease(self.first, term.shard), steps=term.steps)
         try:
             async with held(lease, patience=0.0, current=self.holders[shard.index]) as leadership:
@@ -203,7 +203,7 @@ class Presence:
         self._record: Mapping[str, Any] = {}
         """The Lease object as we wrote it last; empty if it may not exist."""
         self.first_uid = ""
-        """The uid of the Lease of shard 0; empty while it is not known. It owns this one: whoever deletes it deletes all."""
+        """The uid of the Lease of shard 0; empty while it is not known. It owns this one: all are deleted with it."""
 
     async def renew(self) -> None:
         """Create the Lease, or renew it. Raises the server's errors; the next attempt reads it first."""
@@ -218,7 +218,7 @@ class Presence:
         try:
             self._record = await client.replace(LEASE, namespace, self._name, self._body(record))
         except (Conflict, NotFound):
-            return  # Somebody has deleted or labelled it: the next attempt creates or reads it.
+            return  # It was deleted or labelled: the next attempt creates or reads it.
 
     def _body(self, record: Mapping[str, Any]) -> dict[str, Any]:
         first, now = self._first, micro_time(self._first.clock.now())
@@ -276,4 +276,4 @@ class Replicas:
                 LEASE, self._first.namespace, name, uid=metadata.get("uid", ""), revision=metadata["resourceVersion"]
             )
         except ClusterError:
-            return  # Somebody else has deleted it, or it was renewed.
+            return  # Another replica has deleted it, or it was renewed.

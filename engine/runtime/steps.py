@@ -34,7 +34,7 @@ class SentPlan(Struct, eq=False):
     """How many edits of its root were recognised as its own: it adds defaults to the spec."""
 
     def note_edit(self, old: Live, new: Live) -> bool:
-        """Whether somebody else has edited its root between these two observations, or it is another object, or is being deleted now.
+        """Whether another writer has edited its root between these two observations, or it is another object, or is being deleted now.
 
         Its own patch was bound to the revision that it was planned for, so the next generation is the one that it has made.
         """

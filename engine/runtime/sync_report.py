@@ -48,7 +48,7 @@ class SyncReport(Struct, Generic[C_co], frozen=True, eq=False):
     mid_pass: bool = False
     """Whether it ended in the middle of a pass: its plans then also hold operations that were applied."""
     lease_taken: str = ""
-    """Who holds the lease that the session needed at its end to do what was left; empty if nobody kept it from writing."""
+    """Who holds the lease that the session needed at its end to do what was left; empty if it could write."""
     roots: Mapping[str, ResourceId] = field(default_factory=dict)
     """Key of each operation -> the root whose plan it was in."""
     unapproved: tuple[Excess, ...] = ()

@@ -115,7 +115,7 @@ class _Queue(Generic[T]):
 class Turns(Generic[T]):
     """Steps by namespace and root. The namespace that has had the fewest turns is next, and in it the root that has.
 
-    What comes after a while without anything to send has had one turn fewer than the others: it need not wait for them. Nobody waits while
+    What comes after a while without anything to send has had one turn fewer than the others: it need not wait for them. None waits while
     a namespace that has more to send could be served.
     """
 

@@ -160,7 +160,7 @@ def _trying(provider: Provider) -> Provider | None:
 def _stays(verdict: TrialVerdict, outcome: TrialOutcome, why: str) -> bool:
     """Whether a verdict stays what it is after the next answer.
 
-    A refusal stays while nobody answers. The words of an answer that says nothing about the object do not matter.
+    A refusal stays while no answer comes. The words of an answer that says nothing about the object do not matter.
     """
     if outcome is TrialOutcome.UNANSWERED and verdict.outcome is TrialOutcome.REFUSED:
         return True

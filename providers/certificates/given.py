@@ -1,4 +1,4 @@
-"""GivenCertificate: a certificate in files that somebody else writes and renews, e.g. cert-manager through a mounted Secret."""
+"""GivenCertificate: a certificate in files that others write and renew, e.g. cert-manager through a mounted Secret."""
 
 import ssl
 from datetime import datetime
@@ -91,7 +91,7 @@ class GivenCertificate:
         self._log.info("server certificate is in use", expires=pair.expires_at.isoformat())
 
     def _note_expiry(self, subject: str) -> None:
-        """Clients reject the certificate that is served once it has expired; whoever writes the files must know."""
+        """Clients reject the certificate that is served once it has expired; the writer of the files must know."""
         pair = self._live.pair
         fault = time_fault(pair.certificate, self._clock.now()) if pair else ""
         if fault:

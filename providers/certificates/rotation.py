@@ -19,7 +19,7 @@ from providers.certificates.judging import DAY, is_due, is_ours, is_signed_by, m
 from providers.certificates.making import SERVER_LIFE, Authority, Pair, made_at, new_authority, new_pair
 
 MOST_AUTHORITIES: Final = 16
-"""How many authorities are kept, the newest first. In a rotation there are two, and one more each time somebody deletes the Secret."""
+"""How many authorities are kept, the newest first. In a rotation there are two, and one more each time the Secret is deleted."""
 
 Trusts = Callable[[x509.Certificate], bool]
 """Whether every webhook configuration trusts an authority."""
@@ -126,7 +126,7 @@ def current_authorities(stored: Stored, now: datetime) -> tuple[x509.Certificate
 def published_authorities(stored: Stored, present: Iterable[x509.Certificate], now: datetime) -> tuple[x509.Certificate, ...]:
     """What a webhook configuration should trust that trusts `present` now: the authorities in the Secret, and older ones of ours.
 
-    The Secret lacks the latter if somebody has replaced it; a replica may still serve what they have signed.
+    The Secret lacks the latter if it was replaced; a replica may still serve what they have signed.
     """
     older = {each for each in present if is_ours(each) and is_needed(each, stored, now)} - set(stored.authorities)
     newest_first = sorted(older, key=lambda each: (each.not_valid_before_utc, each.serial_number), reverse=True)

@@ -25,7 +25,7 @@ from providers.certificates.server_certificate import Problems
 from resources.base.kinds import SECRET
 
 PERIOD: Final = 10.0
-"""Seconds between two rounds: how long a `caBundle` that somebody has overwritten, or a certificate of another replica, is not noticed."""
+"""Seconds between two rounds: how long an overwritten `caBundle`, or a certificate of another replica, is not noticed."""
 RETRY: Final = 1.0
 """Seconds after the first round that has failed; then twice as many, up to `PERIOD`."""
 MOST_DOUBLINGS: Final = 5
@@ -87,7 +87,7 @@ class SelfMadeCertificate:
     def is_ready(self) -> bool:
         """Whether a valid certificate is served that the webhook configurations have trusted.
 
-        A `caBundle` that somebody overwrites later does not make us unready: without endpoints the API server could not call us either.
+        A `caBundle` that is overwritten later does not make us unready: without endpoints the API server could not call us either.
         """
         pair = self._live.pair
         return self._is_known_to_be_trusted and pair is not None and not time_fault(pair.certificate, self._clock.now())
@@ -161,7 +161,7 @@ class SelfMadeCertificate:
         raise Conflict(f"the Secret {self._place.namespace}/{self._place.secret} changes all the time")
 
     async def _take(self, step: RotationStep, secret: dict[str, Any] | None, stored: Stored, reading: "Reading") -> None:
-        """Write the Secret as it is after the step, if nobody else has changed it since it was read."""
+        """Write the Secret as it is after the step, if it has not changed since it was read."""
         trusted = [authority for bundles in reading.bundles for authority in bundles.named()]
         wanted = after(step, stored, trusted, self._names, self._clock.now())
         namespace, name = self._place.namespace, self._place.secret

@@ -1,4 +1,4 @@
-"""ServerCertificate: the certificate of the webhook server, whoever provides it."""
+"""ServerCertificate: the certificate of the webhook server, from any source."""
 
 import ssl
 from datetime import datetime

@@ -24,7 +24,7 @@ PAUSE_AFTER_ERROR: Final = 0.1
 
 
 def _ignore() -> None:
-    """Nobody wants to know."""
+    """Do nothing."""
 
 
 async def serve(

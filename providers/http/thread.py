@@ -15,7 +15,7 @@ Work = Callable[[Started, anyio.Event], Awaitable[None]]
 
 
 class Stopped(RuntimeError):
-    """The work ended although nobody had asked it to."""
+    """The work ended although `stop` was not called."""
 
 
 @asynccontextmanager
@@ -52,7 +52,7 @@ class _Thread:
         def started() -> None:
             loop.call_soon_threadsafe(self.started.set)
 
-        # Not cancelled from outside: `stop` ends it, and whoever waits for this task waits for the end.
+        # Not cancelled from outside: `stop` ends it, and a caller that waits for this task waits for the end.
         await to_thread.run_sync(anyio.run, self._main, started, limiter=CapacityLimiter(1))
         if not self._is_stopping:
             raise Stopped("the servers have ended unexpectedly")

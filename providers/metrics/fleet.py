@@ -1,4 +1,4 @@
-"""FleetMetrics: how many roots, gangs, pods, domains and waits are in which state, counted when somebody asks."""
+"""FleetMetrics: how many roots, gangs, pods, domains and waits are in which state, counted when they are scraped."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Evaluation process: evaluates expressions where they harm nobody: one that takes too long, or too much memory, ends only that process."""
+"""Evaluation process: evaluates expressions by itself: one that takes too long, or too much memory, ends only that process."""
 
 import json
 import os

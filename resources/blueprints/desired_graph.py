@@ -319,7 +319,7 @@ def _proposed(observed: Observed, graph: InferenceGraph, configuration: Configur
 def _forbidden_changes(existing: Observed, planned: PlannedSet, configuration: Configuration) -> tuple[str, ...]:
     """The changes of the existing set that the API does not allow, each with its field.
 
-    The set counts as its objects record it: to put an annotation back that somebody has edited is no change. No set is replaced because it
+    The set counts as its objects record it: to put an edited annotation back is no change. No set is replaced because it
     grows beyond the limits.
     """
     records = records_of(existing, configuration, planned.memo)

@@ -47,7 +47,7 @@ class TopologyBindingBlueprint(Blueprint[Configuration]):
         return writes
 
     def references(self, configuration: Configuration) -> tuple[Kind, ...]:
-        """The kinds of `children`: a topology object that somebody else manages is compared as well."""
+        """The kinds of `children`: a topology object that the engine does not manage is compared as well."""
         return tuple(self.children(configuration))
 
     def reads(self, configuration: Configuration) -> Mapping[str, frozenset[str]]:

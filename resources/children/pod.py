@@ -296,7 +296,7 @@ def _deleted(pod: PodFacts, because: Because) -> Drop:
 def _spec(view: View, clique: CliqueView) -> dict[str, Any]:
     """The spec of all new pods of a clique: the clique's, with its scheduler, affinity and environment variables, without our gate.
 
-    Scheduling gates of the user stay: whoever named them removes them.
+    Scheduling gates of the user stay: the user removes them.
     """
     scheduler = view.configuration.scheduler(clique.clique.scheduler)
     address = names.service_address(view.root, view.index, view.namespace)

@@ -133,7 +133,7 @@ CHILDREN: Final = ChildTable(
             waits_for_pods=False,
             codes={kinds.PODCLIQUE: Codes("ERR_CREATE_POD", "ERR_REMOVE_POD_SCHEDULING_GATE", "ERR_DELETE_POD")},
             events=pod.EVENTS,
-            protected=frozenset({Act.UPDATE}),  # Anybody may delete a pod: it is created again.
+            protected=frozenset({Act.UPDATE}),  # Every account may delete a pod: it is created again.
         ),
         # What a replica no longer requests is released by `domains`; the finalizer and the texts are those of the fabric.
         ChildKind(

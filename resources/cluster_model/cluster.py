@@ -122,7 +122,7 @@ class ModelledCluster:
         self._ours = OUR_FINALIZERS.union(fabric.finalizer for fabric in enabled)
         self._log = WorkloadLog(frozenset(fabric.kind.key for fabric in enabled))
         self._terminating: dict[ResourceId, None] = {}
-        """Objects that are being deleted and that somebody else than the engine keeps."""
+        """Objects that are being deleted and that finalizers of other controllers keep."""
         self._without_owner: dict[ResourceId, None] = {}
         """Objects of which an owner has gone."""
         self._unclaimed: dict[ResourceId, None] = {}
@@ -316,7 +316,7 @@ class ModelledCluster:
     def _end_terminations(self, store: ForecastStore) -> None:
         """Remove the finalizers of other programs, and pods that one pass has seen terminating.
 
-        Not those of an object that was being deleted before: it is not known that anybody removes them. Claims stay while pods use them.
+        Not those of an object that was being deleted before: nothing shows that they are removed. Claims stay while pods use them.
         """
         users: _ClaimUsers | None = None
         for id in list(self._terminating):

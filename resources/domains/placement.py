@@ -19,7 +19,7 @@ from resources.model.topology import Constraint
 from resources.model.view import CliqueView, View
 
 WEIGHT = 100
-"""The weight of a preferred affinity: the largest that there is, because accelerators that cannot reach one another help nobody."""
+"""The weight of a preferred affinity: the largest that there is, because accelerators that cannot reach one another are of no use."""
 TOKEN_LENGTH = 16
 
 

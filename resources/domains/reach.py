@@ -131,7 +131,7 @@ def _alarms(
 
 
 def _are_arriving(fabric: Fabric, domain: Live, pods: Iterable[Live]) -> bool:
-    """Whether a pod of the domain is about to get a node, or is on one that has not joined. Nobody waits for pods that fit nowhere."""
+    """Whether a pod of the domain is about to get a node, or is on one that has not joined. Pods that fit nowhere do not count."""
     template = fabric.template_name(domain, domain.id.name)
     known = {node.node for node in fabric.joined_nodes(domain) or () if _is_known(node)}
     members = (pod for pod in pods if pod.deleting_since is None and uses_template(pod, template))

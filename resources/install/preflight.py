@@ -40,9 +40,9 @@ ROLES: Final = "engine manifests rbac | kubectl apply -f -"
 FEW: Final = 3
 """Permissions for which the commands that grant them are given; of more the pattern is."""
 GRANT_ALL: Final = (
-    f"for the engine's own account: {ROLES}; for anybody, with the verbs and resources above: kubectl create clusterrole NAME --verb=VERBS "
-    "--resource=RESOURCE, then kubectl create clusterrolebinding NAME --clusterrole=NAME --user=USER (where a namespace is named: role, "
-    "rolebinding and -n NAMESPACE)"
+    f"for the engine's own account: {ROLES}; for any user, with the verbs and resources above: kubectl create clusterrole NAME "
+    "--verb=VERBS --resource=RESOURCE, then kubectl create clusterrolebinding NAME --clusterrole=NAME --user=USER (where a namespace is "
+    "named: role, rolebinding and -n NAMESPACE)"
 )
 
 
@@ -220,7 +220,7 @@ def _permissions(rights: Rights) -> Iterator[Check]:
 
 
 def _grant(permission: Permission, denied: tuple[str, ...]) -> str:
-    """The commands that grant these verbs: the roles of the engine's account, or a role for anybody."""
+    """The commands that grant these verbs: the roles of the engine's account, or a role for any user."""
     kind, scope = permission.kind, f" -n {permission.namespace}" if permission.namespace else ""
     role = "role" if permission.namespace else "clusterrole"
     name = f"engine-{permission.resource.replace('/', '-')}"
@@ -230,7 +230,7 @@ def _grant(permission: Permission, denied: tuple[str, ...]) -> str:
     names = "".join(f" --resource-name={object_name}" for object_name in permission.names)
     create = f"kubectl create {role} {name}{scope} --verb={','.join(denied)} --resource={resource}{names}"
     bind = f"kubectl create {role}binding {name}{scope} --{role}={name} --user=USER (or --serviceaccount=NAMESPACE:NAME)"
-    return f"for the engine's own account: {ROLES}; for anybody: {create}, then {bind}"
+    return f"for the engine's own account: {ROLES}; for any user: {create}, then {bind}"
 
 
 def _place(permission: Permission) -> str:

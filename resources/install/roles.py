@@ -96,7 +96,7 @@ def public_objects() -> Iterator[dict[str, Any]]:
 
 
 def writer_roles(needed: Iterable[Permission], namespaces: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-    """The ClusterRole for `engine sync`, and the Role for the Leases of the installation. Nobody has them until they are bound.
+    """The ClusterRole for `engine sync`, and the Role for the Leases of the installation. No account has them until they are bound.
 
     With `namespaces` there are two ClusterRoles: one to be bound in each of these, and one with what is in no namespace.
     """
@@ -111,7 +111,7 @@ def writer_roles(needed: Iterable[Permission], namespaces: Sequence[str] = ()) -
 
 
 def reader_roles(needed: Iterable[Permission], namespaces: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-    """The ClusterRole for commands that write nothing, and for the plan and the pages of `engine run`. Nobody has it until it is bound.
+    """The ClusterRole for commands that write nothing, and for the plan and the pages of `engine run`. No account has it until it is bound.
 
     With `namespaces` there are two: one to be bound in each of these, and one with what is in no namespace.
     """

@@ -174,7 +174,7 @@ def convert_service(namespace: str, port: int) -> dict[str, Any]:
 def webhook_configurations(installation: EngineInstallation, protected: Mapping[Kind, frozenset[Act]]) -> Iterator[dict[str, Any]]:
     """The configurations; that of managed objects is asked about the `protected` operations: kind -> operations.
 
-    They have no CA: the engine adds that of its certificate, or whoever provides the certificate does.
+    They have no CA: the engine adds that of its certificate, or the provider of the certificate does.
     """
     for webhook in installed(protected, graphs=installation.graphs):
         service = {

@@ -107,8 +107,8 @@ def disruption_budget(installation: EngineInstallation) -> dict[str, Any]:
 def filled_objects(installation: EngineInstallation) -> Iterator[dict[str, Any]]:
     """The objects that the engine fills in: the Secret of its certificate, and its Leases.
 
-    They are part of the installation so that they are removed with it. They have no contents here: nobody who applies
-    them again overwrites what the engine has written.
+    They are part of the installation so that they are removed with it. They have no contents here: applying them
+    again overwrites nothing that the engine has written.
     """
     if installation.makes_certificate:
         name = _webhooks(installation)["secretName"]
@@ -142,7 +142,7 @@ DEADLINE_SECONDS: Final = 900
 
 
 def cronjob(installation: EngineInstallation) -> dict[str, Any]:
-    """The CronJob: one `sync` of all namespaces at a time. It fails only if somebody has to look at it."""
+    """The CronJob: one `sync` of all namespaces at a time. It fails only if an administrator has to look at it."""
     sync = f"engine sync --all-namespaces --quiet --timeout={installation.timeout} --config={CONFIGURATION_FILE}"
     shell = f"{sync}; code=$?; case $code in {UNFINISHED}) exit 0 ;; esac; exit $code"
     template = {

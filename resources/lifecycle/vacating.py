@@ -37,7 +37,7 @@ def vacated_domains(replicas: Iterable[ReplicaProgress]) -> Mapping[ResourceId, 
     """Domain -> why all pods of the set that are in it are deleted now.
 
     An update moves the pods of every replica that shares the domain, because it is an update of them all; a recycling only those of its
-    own replica. Nothing is moved while somebody else uses the domain: it would not help.
+    own replica. Nothing is moved while others use the domain: it would not help.
     """
     reasons: dict[ResourceId, str] = {}
     for replica in replicas:

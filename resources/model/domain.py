@@ -47,11 +47,11 @@ class Domain(Struct, frozen=True, eq=False):
     template: str
     """The name of the ResourceClaimTemplate that its pods claim."""
     resource: Resource | None
-    """The desired domain object; None for a domain that somebody else created, which pods use and the engine never changes."""
+    """The desired domain object; None for a domain that others created, which pods use and the engine never changes."""
     blocker: str = ""
     """Why no pod of the domain can be created now; empty if pods can be created."""
     blocked: bool = False
-    """Whether somebody else has to act before a pod of the domain can be created; otherwise a later pass creates it."""
+    """Whether a user or another controller has to act before a pod of the domain can be created; otherwise a later pass creates it."""
     pending: str = ""
     """What the cluster still has to do for the domain; empty if nothing."""
     alarm: Alarm | None = None
@@ -75,7 +75,7 @@ def subject_of(id: ResourceId, root: str, index: int | str) -> str:
 
 
 def is_foreign(live: Live, fabric: Fabric, root_uid: str, *, shared: bool) -> bool:
-    """Whether a domain of a requested name belongs to somebody else than the set with the uid `root_uid`.
+    """Whether a domain of a requested name belongs to another owner than the set with the uid `root_uid`.
 
     A domain for one replica must be controlled by the set. A shared one must not be a domain that the engine created for one replica.
     """

@@ -1,6 +1,6 @@
 """Epochs: PodGangs and PodGangMaps of Grove v0.1.0-alpha.12 or later, which names PodGangs after the time at which they were planned.
 
-A set that has any is left alone: by the engine's names every one of them is surplus. It is taken over only where somebody asks for it.
+A set that has any is left alone: by the engine's names every one of them is surplus. It is taken over only where a user asks for it.
 """
 
 import re
@@ -61,7 +61,7 @@ NO_PLACEMENT: Final = LabelsAndAnnotations()
 
 
 def epoch_objection(observed: Observed, configuration: Configuration, *, is_allowed: bool = False) -> Objection | None:
-    """Why nothing may be done for a set: it has PodGangs of epochs, and nobody has asked to take it over; or they are being changed now.
+    """Why nothing may be done for a set: it has PodGangs of epochs, and no user has asked to take it over; or they are being changed now.
 
     None if there is no sign of them, or if the set may be taken over. `is_allowed`: whether its graph says so.
     """

@@ -28,7 +28,7 @@ class Blocker(Struct, frozen=True):
 
     why: str
     blocked: bool = True
-    """Whether somebody else has to act first; otherwise a later pass creates it."""
+    """Whether a user or another controller has to act first; otherwise a later pass creates it."""
 
 
 class GangBlockers(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """Pod match: whether a pod or a PodClique was created from a pod spec, judged by its contents instead of its hash label.
 
-It decides about objects whose hash somebody else computed: Grove's operator, or another version of the engine.
+It decides about objects whose hash Grove's operator or another version of the engine computed.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

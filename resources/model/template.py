@@ -98,7 +98,7 @@ class Template(Struct, frozen=True, eq=False):
     termination_delay: timedelta
     """How long a gang may be below minAvailable before it is recycled."""
     on_delete: bool
-    """Whether the update strategy is OnDelete: outdated pods are replaced only after somebody deletes them."""
+    """Whether the update strategy is OnDelete: outdated pods are replaced only after they were deleted."""
     gang_labels: Mapping[str, str]
     gang_annotations: Mapping[str, str]
     sharing: Sharing

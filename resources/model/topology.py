@@ -198,7 +198,7 @@ class BackendTopology(Struct, frozen=True):
     live: Live | None = None
     """The object; None if it does not exist."""
     resource: Want | Hold | None = None
-    """The desired object; None if somebody else manages it."""
+    """The desired object; None if the engine does not manage it."""
     failed: bool = False
     """Whether the engine should manage the object and cannot."""
     due: bool = False
@@ -249,7 +249,7 @@ class _Comparison(Struct, frozen=True, eq=False):
     levels: Levels
 
     def external(self, name: str) -> BackendTopology:
-        """The object of that name, which somebody else manages."""
+        """The object of that name, which the engine does not manage."""
         live = self._find(name)
         return BackendTopology(self.scheduler, name, self.topologies.drift(name, live, self.levels), live=live)
 
@@ -269,7 +269,7 @@ class _Comparison(Struct, frozen=True, eq=False):
         return replace(topology, mismatch=mismatch, failed=failed, due=bool(mismatch) and not failed)
 
     def _conflict(self, topology: BackendTopology, live: Live) -> BackendTopology:
-        """The binding does not control the object of this name. Nobody has to act if that object is being deleted."""
+        """The binding does not control the object of this name. No action is needed if that object is being deleted."""
         id, conflict = live.id, self.topologies.conflict(live.id.name, self.levels)
         if live.deleting_since is not None:
             return _blocked(topology, conflict, blocked=False)

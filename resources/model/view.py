@@ -59,7 +59,7 @@ class CliqueView(Struct, frozen=True, eq=False):
     assignment: PodAssignment
     """Which of its pods are kept or deleted, and which are created."""
     on_delete: bool
-    """Whether the update strategy is OnDelete: outdated pods are replaced only after somebody deletes them."""
+    """Whether the update strategy is OnDelete: outdated pods are replaced only after they were deleted."""
     adopted: bool
     """Whether the template is equal although its hash label is missing or of another operator: it and its pods get new hash labels."""
     outdated_pods: tuple[PodFacts, ...]

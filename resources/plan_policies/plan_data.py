@@ -256,7 +256,7 @@ class RootFacts(Struct, frozen=True):
 
 
 GONE: Final = RootFacts({}, {}, (), exists=False, is_leaving=True, replicas_before=0, replicas_after=0)
-"""A root that does not exist and that nobody wants: objects of it are left."""
+"""A root that does not exist and that no manifest specifies: objects of it are left."""
 
 
 def root_facts(observed: Observed) -> RootFacts:

@@ -58,7 +58,7 @@ class Shown(Struct, frozen=True, eq=False, dict=True):
     incomplete: Mapping[str, Unlisted]
     """Key of a kind -> why it could not be listed completely."""
     notices: tuple[str, ...] = ()
-    """What is assumed, what is missing in the cluster or could not be read, and which gangs nobody schedules."""
+    """What is assumed, what is missing in the cluster or could not be read, and which gangs no scheduler places."""
 
     @cached_property
     def report(self) -> Report:

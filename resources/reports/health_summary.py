@@ -14,7 +14,7 @@ class HealthState(StrEnum):
     """The health of a root, the worst first."""
 
     STALLED = "Stalled"
-    """Somebody has to act."""
+    """A user or another controller has to act."""
     RECONCILING = "Reconciling"
     """It is under way, or its status is about an earlier generation."""
     NOT_READY = "not ready"

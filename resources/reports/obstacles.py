@@ -61,7 +61,7 @@ def standstill(observed: Observed, plan: Plan, id: ResourceId, now: datetime, un
 
 
 def unknown_kinds(world: World, configuration: Configuration) -> frozenset[str]:
-    """The kinds of which not all objects are observed: without fabrics, nobody's claims but those of the sets are listed."""
+    """The kinds of which not all objects are observed: without fabrics, only the claims of the sets are listed."""
     return frozenset(world.incomplete) | (frozenset() if configuration.fabrics else {kinds.RESOURCE_CLAIM.name})
 
 
@@ -74,7 +74,7 @@ def advised(waits: Iterable[WaitSince], pods: SetPods, now: datetime) -> tuple[W
 
 
 def _advice(pods: SetPods, podclique: str, now: datetime) -> str:
-    """What to do about the first pod of a PodClique, by name, whose status says why it is not ready; empty if nobody has to act."""
+    """What to do about the first pod of a PodClique, by name, whose status says why it is not ready; empty if there is nothing to do."""
     pod = next((pod for pod in pods.by_clique.get(podclique, ()) if not pod.ready and pod.reason), None)
     obstacle = pod_obstacle(pods, pod, now) if pod else None
     return obstacle.advice if obstacle else ""

@@ -39,7 +39,7 @@ def _terminating(pod: PodFacts, now: datetime) -> RunObstacle:
         return pod_obstacle_of(pod, "Terminating", "is being deleted")
     if finalizers := [str(name) for name in pod.live.body["metadata"].get("finalizers") or ()]:
         text = f"is being deleted, and its grace period is over: finalizers {', '.join(finalizers)}"
-        return pod_obstacle_of(pod, "Terminating", text, "whoever has set the finalizers has to remove them")
+        return pod_obstacle_of(pod, "Terminating", text, "remove the finalizers, or repair their controllers")
     text = f"is being deleted, and its grace period is over: node {pod.node} has not ended it"
     return pod_obstacle_of(pod, "Terminating", text, NODE_ADVICE)
 
@@ -62,7 +62,7 @@ def _gated(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
         yield pod_obstacle_of(pod, "SchedulingGated", text, explaining("podgang", base, pod.live.id.namespace))
     elif gates:
         text = f"has the scheduling gates {', '.join(gates)}, which are not ours"
-        yield pod_obstacle_of(pod, "SchedulingGated", text, "whoever has set the gates has to remove them")
+        yield pod_obstacle_of(pod, "SchedulingGated", text, "remove the gates, or repair the controllers that set them")
 
 
 def _gang_state(pods: SetPods, name: str) -> str:

@@ -22,10 +22,10 @@ STATES: Final = ("faulty", "denied", "deleting", "changing", "blocked", "later",
 """The states of a root, the most severe first.
 
 `faulty`: a user has to correct it, or an internal error prevents a plan; `denied`: a guard refuses its plan; `deleting`: it is being
-deleted; `changing`: the next pass changes objects; `blocked`: an operation is due and somebody else has to act first; `later`: an operation
-is due and a later pass does it; `pending`: the cluster has something to do; `degraded`: nothing is left to do, and an alarm says what is
-wrong all the same, or it only waits while pods are cut off from their domain; `completed`: nothing is left to do, for all its pods have
-completed; `settled`: nothing is left to do.
+deleted; `changing`: the next pass changes objects; `blocked`: an operation is due and a user or another controller has to act first;
+`later`: an operation is due and a later pass does it; `pending`: the cluster has something to do; `degraded`: nothing is left to do, and an
+alarm says what is wrong all the same, or it only waits while pods are cut off from their domain; `completed`: nothing is left to do, for
+all its pods have completed; `settled`: nothing is left to do.
 """
 
 WAITING: Final = ("later", "pending")
@@ -49,7 +49,7 @@ class GangSummary(Struct, frozen=True):
     waiting: str = ""
     """Which room it waits for; empty if it does not, or if that was not asked for."""
     advice: str = ""
-    """What somebody can do about that."""
+    """What a user can do about that."""
 
     @property
     def is_complete(self) -> bool:
@@ -65,7 +65,7 @@ class WaitSince(Struct, frozen=True):
     since: datetime | None
     until: datetime | None
     advice: str = ""
-    """What somebody has to do; empty if there is nothing to add to `why`."""
+    """What a user has to do; empty if there is nothing to add to `why`."""
     reason: Reason | None = None
     """What it waits for, as one word; None if there is no word for it."""
 

@@ -155,8 +155,8 @@ class Conversion(Struct, frozen=True):
 def crds(conversion: Conversion | None = None) -> tuple[dict[str, Any], ...]:
     """The CustomResourceDefinitions, in the order of `DEFINITIONS`, as bodies for server-side apply.
 
-    With a conversion, kinds with a newer version have both; without one, each has one. Every call returns equal bodies of its own: whoever
-    changes one changes no other.
+    With a conversion, kinds with a newer version have both; without one, each has one. Every call returns equal bodies of its own: a
+    change of one changes no other.
     """
     return tuple(_crd(definition, conversion) for definition in DEFINITIONS)
 

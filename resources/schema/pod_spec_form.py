@@ -45,7 +45,7 @@ def canonical_form(value: Any, type_: str = "PodSpec", *, scheduler: str = "") -
 def respelled(desired: Any, live: Any, type_: str = "PodSpec", *, scheduler: str = "") -> Any:
     """The desired pod spec in the spelling of the live one, wherever both mean the same."""
     if desired == live:
-        return desired  # Nearly always, and found out quickly. `True` equals 1 here: whoever compares the result tells them apart.
+        return desired  # Nearly always, and found out quickly. `True` equals 1 here: the comparison of the result tells them apart.
     return _Form(scheduler).respelled(desired, live, {"$ref": type_}, "")
 
 

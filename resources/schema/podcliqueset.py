@@ -101,7 +101,7 @@ class UpdateStrategy(Wire):
     """How pods are updated when their template changes."""
 
     type: UpdateType = "RollingRecreate"
-    """RollingRecreate replaces one replica after the other; OnDelete replaces a pod only after somebody deletes it."""
+    """RollingRecreate replaces one replica after the other; OnDelete replaces a pod only after it was deleted."""
 
 
 class RollingUpdate(Wire):

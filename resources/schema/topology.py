@@ -81,7 +81,7 @@ class TopologyLevel(Wire):
 
 
 class SchedulerTopology(Wire):
-    """A scheduler's topology object, managed by somebody else."""
+    """A scheduler's topology object, managed by others."""
 
     scheduler_name: str
     """The name of the scheduler."""
@@ -95,7 +95,7 @@ class ClusterTopologyBindingSpec(Wire):
     levels: Annotated[Seq[TopologyLevel], Field(min_length=1)]
     """The levels, from the broadest to the narrowest."""
     scheduler_topology_bindings: Seq[SchedulerTopology] = ()
-    """Topology objects that are managed by somebody else; for every other scheduler back end the operator manages one."""
+    """Topology objects that are managed by others; for every other scheduler back end the operator manages one."""
 
 
 class SchedulerTopologyStatus(Wire):

@@ -46,7 +46,7 @@ class Arrangement(Struct, frozen=True, eq=False):
 def arrange(
     wiring: Wiring, consent: Consent, format: OutputFormat, is_cancelled: Callable[[], bool], *, quiet: bool = False
 ) -> Arrangement:
-    """The gates and the ledger of a command. Without a terminal, and where the output is for programs, nobody is asked."""
+    """The gates and the ledger of a command. Without a terminal, and where the output is for programs, no question is asked."""
     if (plan := consent.plan) is not None:
         return Arrangement((staleness_gate(plan, format, quiet=quiet),), lambda seen: ledger_of(plan.approval))
     if consent.yes:

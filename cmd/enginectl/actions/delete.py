@@ -72,7 +72,7 @@ async def preview_deletion(
 
 
 def require_consent(format: ReportFormat, *, is_confirmed: bool) -> None:
-    """Raise `UsageError` if nobody has confirmed the deletion and nobody can be asked."""
+    """Raise `UsageError` if the deletion is not confirmed and no user can be asked."""
     if not is_confirmed and format is not ReportFormat.TEXT:
         raise UsageError("-o json asks no questions: confirm with --yes, or look first with --dry-run")
     if not is_confirmed and not can_ask():

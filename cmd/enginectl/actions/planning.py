@@ -50,7 +50,7 @@ def first_pass_of(current: Pass[Configuration], intent: Intent = NOTHING, limits
 async def planned_pass(engine: Engine[Configuration]) -> Pass[Configuration]:
     """One pass for a command that shows what exists, with what `diff` shows of its plans. What the cluster lacks is named on stderr.
 
-    Of gangs that nobody schedules the command says those that it shows.
+    The command itself names the gangs that no scheduler places.
     """
     current, notices = await pass_and_notices(engine)
     write_notices(notices)

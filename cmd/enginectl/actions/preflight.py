@@ -105,7 +105,7 @@ TONES = {CheckResult.GOOD: "", CheckResult.BAD: "bad", CheckResult.UNKNOWN: "lat
 MAX_CELL, MAX_FINDING = 120, 500
 """Characters of a cell, and of a finding: it may be what an API server says, with what to do at its end."""
 MAX_REMEDY = 600
-"""Characters of a remedy. It may contain several commands, and a command that is cut helps nobody."""
+"""Characters of a remedy. It may contain several commands, and a command that is cut cannot be used."""
 
 
 def check_lines(checks: Sequence[Check]) -> Iterator[Line]:

@@ -195,7 +195,7 @@ class Publisher:
         return {**{key: value for key, value in existing.items() if key != "binaryData"}, "data": data}
 
     def _log_once(self, reason: str) -> None:
-        """Log why the configuration is not published, unless that was logged last, or somebody else publishes it."""
+        """Log why the configuration is not published, unless that was logged last, or another process publishes it."""
         if not ((self._leads and self._keeps) or self._elsewhere_since is not None):
             return
         if reason != self._logged:

@@ -28,7 +28,7 @@ async def require(wiring: Wiring, provider: Provider, selection: Selection, aske
 
 
 def optional_roots(roots: Iterable[Kind]) -> list[Kind]:
-    """The kinds of roots whose absence is worth a note although nobody has asked for them: those that sets refer to.
+    """The kinds of roots whose absence is worth a note although no option names them: those that sets refer to.
 
     Sets and graphs are installed independently of each other: a cluster with one of them does not miss the other.
     """

@@ -245,7 +245,7 @@ LONGEST_ANSWER: Final = 1000
 
 
 def can_ask() -> bool:
-    """Whether somebody can read a question and answer it: standard input and stderr are terminals."""
+    """Whether a user can read a question and answer it: standard input and stderr are terminals."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 

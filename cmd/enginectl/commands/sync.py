@@ -119,7 +119,7 @@ def sync(
 
     Signs: + create, ~ patch, scale or status, - delete, ± replace, ⊘ release a finalizer, ? later, ! blocked, · pending.
 
-    Exit codes: 0 done, 1 failed, 3 denied, 4 not as approved, 5 incomplete, 6 lease taken, 7 preflight failed, 9 needs somebody to act,
+    Exit codes: 0 done, 1 failed, 3 denied, 4 not as approved, 5 incomplete, 6 lease taken, 7 preflight failed, 9 needs manual action,
     64 usage error. With --quiet, 8 instead of 1 if nothing has failed and the time is over.
     """
     import anyio

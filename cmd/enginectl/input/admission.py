@@ -47,7 +47,7 @@ NOTHING_RECORDED: Mapping[ResourceId, Body] = {}
 async def list_references(wiring: Wiring, provider: Provider, against: str, selection: Selection) -> KnownReferences:
     """The roots, and the objects that they refer to. A kind that could not be listed is unknown, and named on stderr.
 
-    Of a snapshot, a kind is known if the snapshot has at least one object of it: whoever took it may not have listed the others.
+    Of a snapshot, a kind is known if the snapshot has at least one object of it: its maker may not have listed the others.
     """
     if against == EMPTY:
         return NO_REFERENCES

@@ -259,13 +259,13 @@ def shard_row(shard: ShardHolder, count: int) -> tuple[str, ...]:
     """The cells of one shard."""
     holder = shard.holder
     if not holder.identity:
-        return (f"{shard.index} of {count}", "nobody", "", "", "")
+        return (f"{shard.index} of {count}", "none", "", "", "")
     who, purpose = clipped(readable(holder.identity), MAX_IDENTITY), clipped(holder.purpose, MAX_PURPOSE)
     return (f"{shard.index} of {count}", who, printable(holder.acquired_at), printable(shard.renewed_at), purpose)
 
 
 def shard_entry(shard: ShardHolder) -> dict[str, Any]:
-    """A shard in the JSON document; `holder` is null if nobody holds it."""
+    """A shard in the JSON document; `holder` is null if it has none."""
     holder = shard.holder
     return {
         "shard": shard.index,

@@ -24,12 +24,12 @@ from resources.install.roles import PLAN_URL
 
 LOCAL_HOST: Final = re.compile(r"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]+)?", re.IGNORECASE)
 FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
-"""Headers of proxies: behind one, the client is somebody else."""
+"""Headers of proxies: behind one, the client is another one."""
 TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]{1,16384}=*")
 KEPT_SECONDS: Final = 10.0
 KEPT_ANSWERS: Final = 500
 AT_ONCE: Final = 4
-"""Tokens that are checked at a time, so that nobody can send many requests to the API server through us."""
+"""Tokens that are checked at a time, so that no client can send many requests to the API server through us."""
 PLAN: Final = {"nonResourceAttributes": {"path": PLAN_URL, "verb": "get"}}
 GRANT: Final = f"kubectl create clusterrole engine-plan --verb=get --non-resource-url={PLAN_URL}, and bind it"
 

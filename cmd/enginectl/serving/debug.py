@@ -36,7 +36,7 @@ Foresee = Callable[[Pass[Configuration]], Awaitable[ShownPass]]
 """Returns a pass of the loop with what follows it: the cluster is read, and a forecast is made, for this call, one at a time."""
 ReadState = Callable[[], LoopState]
 WhoLeads = Callable[[], Awaitable[str]]
-"""Returns the holder of the lease as a text for people; empty if nobody holds it or that is not known."""
+"""Returns the holder of the lease as a text for people; empty if it has none or that is not known."""
 
 
 def debug_routes(read: ReadState, show: Show, foresee: Foresee, who_leads: WhoLeads) -> Routes:
@@ -73,7 +73,7 @@ async def why_no_plan(state: LoopState, who_leads: WhoLeads) -> str:
         reason = f": the last attempt failed: {state.error}" if state.error else ""
         return f"no plan has been made yet{reason}"
     holder = await who_leads()
-    return f"this process does not lead, so it makes no plan; the lease is {f'held by {holder}' if holder else 'held by nobody'}"
+    return f"this process does not lead, so it makes no plan; the lease is {f'held by {holder}' if holder else 'not held'}"
 
 
 def pass_entry(current: Pass[Configuration], state: LoopState) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""At a glance: what somebody looks at first on the page of `engine run`: the health of sets and graphs, pods, failures, old caches."""
+"""At a glance: what a user looks at first on the page of `engine run`: the health of sets and graphs, pods, failures, old caches."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

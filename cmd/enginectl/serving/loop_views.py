@@ -23,7 +23,7 @@ from resources.ports.configuration import Configuration
 class LoopViews:
     """The last pass of one loop, and the routes that show it. `with_pages`: pages for people too.
 
-    `foresee` and `see_nodes` read with a client, when somebody asks, one at a time.
+    `foresee` and `see_nodes` read with a client, when a page is requested, one at a time.
     """
 
     def __init__(

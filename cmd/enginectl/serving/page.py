@@ -104,7 +104,7 @@ def html_response(text: str) -> HttpResponse:
 
 
 def refresh_of(request: IncomingRequest) -> int:
-    """The seconds of `?refresh=`, within bounds; 0 without it, and with a forecast, which nobody makes again and again."""
+    """The seconds of `?refresh=`, within bounds; 0 without it, and with a forecast, which is expensive."""
     text = request.query.get("refresh", "") if not asks_for_forecast(request) else ""
     return min(max(int(text), REFRESH[0]), REFRESH[1]) if text.isascii() and text.isdecimal() and len(text) < 6 else 0
 
@@ -184,7 +184,7 @@ def notes(shown: ShownPass) -> Content:
 
 
 def _health_line(summary: HealthSummary | None) -> Content:
-    """The health of a set with its reason and its message; an alert if somebody has to act."""
+    """The health of a set with its reason and its message; an alert if a user or another controller has to act."""
     if summary is None:
         return None
     about = f"{summary.reason}: {clipped(summary.message, tables.MAX_TEXT)}" if summary.reason else ""

@@ -1,6 +1,6 @@
 """Other writers: Grove's own operator, which is known by the Lease that it holds.
 
-Beside it nothing may be written under another Lease. Under the same one the rules of that Lease are enough: whoever holds it writes.
+Beside it nothing may be written under another Lease. Under the same one the rules of that Lease are enough: its holder writes.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class OtherWriter(Struct, frozen=True):
     """What is known of a writer under Grove's own Lease."""
 
     holder: LeaseHolder | None = None
-    """Who holds the Lease; None: nobody does, or it has expired."""
+    """Who holds the Lease; None: it has no holder, or has expired."""
     is_engine: bool = False
     """Whether it is a process of this engine."""
     unknown: str = ""
@@ -54,7 +54,7 @@ class OtherWriter(Struct, frozen=True):
         return f"whether Grove's operator runs is not known: {self.unknown}" if self.unknown else ""
 
 
-NOBODY: Final = OtherWriter()
+NO_WRITER: Final = OtherWriter()
 
 
 async def refuse_beside_others(client: Client, clock: Clock, ours: LeasePlace | None) -> tuple[str, ...]:
@@ -74,22 +74,22 @@ async def other_writer(client: Client, clock: Clock, ours: LeasePlace | None) ->
     Raises the server's errors, except that the Lease may not be read.
     """
     if str(ours) == str(GROVE_OPERATOR):
-        return NOBODY
+        return NO_WRITER
     until, first = clock.monotonic() + LEASE_SECONDS, ""
     while True:
         try:
             lease = await client.get(LEASE, GROVE_OPERATOR.namespace, GROVE_OPERATOR.name)
         except NotFound:
-            return NOBODY
+            return NO_WRITER
         except Forbidden as error:
             return OtherWriter(unknown=clipped(str(error), 200))
         holder, spec, left = holder_of(lease), str(lease.get("spec")), _time_left(lease, clock)
         if not holder.identity or is_gone(holder.identity):
-            return NOBODY
+            return NO_WRITER
         if left > timedelta(0) or first not in ("", spec):
             return OtherWriter(holder, annotations_of(lease).get(HELD_BY) == holder.identity)
         if left < -LONG_AGO or clock.monotonic() >= until:
-            return NOBODY
+            return NO_WRITER
         first = spec
         await clock.sleep(LOOK_SECONDS)
 

@@ -168,11 +168,11 @@ def _is_write(operation: Operation) -> bool:
 
 
 def _left(report: Report) -> Content:
-    """Which workloads do not settle, and how many objects need an action of somebody else."""
+    """Which workloads do not settle, and how many objects a user or another controller has to act on."""
     unsettled = [root for root in report.roots if root.root in frozenset(report.unsettled)]
     texts = [f"{root_name(root.root)} {end_of(report, root) or End.STUCK}" for root in unsettled[:SHOWN]]
     if len(unsettled) > SHOWN:
         texts.append(f"{len(unsettled) - SHOWN} more do not settle")
     if report.blocked:
-        texts.append(f"{counted(report.blocked, 'object')} blocked: somebody else has to act first")
+        texts.append(f"{counted(report.blocked, 'object')} blocked: a user or another controller has to act first")
     return element("span", "; ".join(texts), class_="bad") if texts else _nothing()

@@ -37,7 +37,7 @@ MAX_LINES: Final = 100
 """Maximum number of lines of a manifest."""
 WAIT_TITLES: Final[Mapping[str, str]] = {
     "later": "later: a later pass does it",
-    "blocked": "blocked: somebody else has to act first",
+    "blocked": "blocked: a user or another controller has to act first",
     "pending": "pending: the cluster has to act",
 }
 REASON: Final = 400
@@ -209,7 +209,7 @@ def _operation_row(root: RootReport, group: Sequence[Step], *, with_manifest: bo
         ],
         [
             clipped(spread(step.operation.why for step in group), REASON),
-            element("span", " (drift: changed by somebody else)", class_="faint") if first.cause is Cause.DRIFT else None,
+            element("span", " (drift: changed by another writer)", class_="faint") if first.cause is Cause.DRIFT else None,
             element("strong", " unintended", class_="bad") if not first.intended else None,
             element("p", "finalizers: ", ", ".join(first.finalizers)) if isinstance(first, Release) else None,
             _fields([step.operation for step in group], values=values),

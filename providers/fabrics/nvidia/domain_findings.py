@@ -108,7 +108,9 @@ def _foreign_finalizers(evidence: Evidence) -> Iterator[Diagnosis]:
     foreign = [name for name in evidence.finalizers if name not in (FINALIZER, DRIVER_FINALIZER)]
     if evidence.is_terminating and foreign:
         observation = f"being deleted, other finalizers are left: {some(foreign)}"
-        yield Diagnosis(evidence.id, observation, "neither the engine nor the DRA driver set them", "ask whoever set them to release them")
+        yield Diagnosis(
+            evidence.id, observation, "neither the engine nor the DRA driver set them", "release them with the tool that set them"
+        )
 
 
 def _without_nvlink(evidence: Evidence) -> Iterator[Diagnosis]:

@@ -29,7 +29,7 @@ POLICY = Policy(
     exact=_TEMPLATE_AND_STRATEGY, seal=TEMPLATE_HASH, immutable=(("spec", "selector"),), omitted=omitted_fields(kinds.DEPLOYMENT)
 )
 SCALED_BY_OTHERS = replace(POLICY, seeded=(_SCALE,))
-"""The policy for a service without `replicas`, or with a scaling adapter: whoever scales the Deployment owns its number."""
+"""The policy for a service without `replicas`, or with a scaling adapter: the autoscaler of the Deployment owns its number."""
 
 
 def _rolling(surge: int | str, unavailable: int | str) -> dict[str, Any]:

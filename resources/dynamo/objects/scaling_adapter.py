@@ -147,7 +147,7 @@ def _whole(live: Live | None) -> int | None:
 
 
 def _is_foreign(observed: Observed, graph: InferenceGraph, service: GraphService) -> bool:
-    """Whether the service has an adapter that somebody else applied. It names the service."""
+    """Whether the service has an adapter that a user applied. It names the service."""
     live = observed.foreign.get(adapter_id(graph, service))
     reference = mapping(get(live.body, ("spec", "dgdRef"))) if live is not None and live.deleting_since is None else {}
     named = (reference.get(field) for field in SERVICE_FIELDS.values())

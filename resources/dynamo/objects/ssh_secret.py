@@ -64,7 +64,7 @@ def missing_secrets(graph: InferenceGraph, settings: DynamoSettings, existing: C
 def created_secrets(graph: InferenceGraph, settings: DynamoSettings, live: Mapping[str, Live]) -> Iterator[Want]:
     """The Secrets that are created for a graph, if the settings ask for it. `live` has the Secrets of its namespace by name.
 
-    A Secret that exists and that somebody else has created is used as it is. A name without `{component}` is shared by the graphs of a
+    A Secret that exists and that others have created is used as it is. A name without `{component}` is shared by the graphs of a
     namespace: each adds its own owner reference, and the Secret is deleted with the last of them.
     """
     if not settings.create_ssh_secret:

@@ -80,8 +80,8 @@ def _built_of(graph: InferenceGraph, service: GraphService, role: Role, orchestr
 
 
 def _user_container(graph: InferenceGraph, service: GraphService, role: Role, settings: DynamoSettings, path: Path) -> Body:
-    """The main container: defaults, then `mainContainer`, then the fields of the service. A worker serves nobody: the default probes are
-    none of a template for workers."""
+    """The main container: defaults, then `mainContainer`, then the fields of the service. A worker serves no requests: the default probes
+    are none of a template for workers."""
     below = (*path, "extraPodSpec", "mainContainer")
     user = service.main_container
     command, arguments, own_envs = words_at(user, below, "command"), words_at(user, below, "args"), maps_at(user, below, "env")

@@ -61,8 +61,8 @@ def saved_fault(body: Body) -> str:
 
 
 def _document_in(body: Body, api_version: str) -> tuple[Body, bool]:
-    """The document of the graph in the other version, and whether it is exactly what the graph was converted from: nobody has changed it
-    since."""
+    """The document of the graph in the other version, and whether it is exactly what the graph was converted from: it was not
+    changed since."""
     plain, kept = _plain(body, api_version), _decoded(annotations_of(body).get(EXACT)) or {}
     is_unchanged = isinstance(kept.get("difference"), Mapping) and kept.get("of") == digest(_document(body))
     return (merge_patch(plain, kept["difference"]), True) if is_unchanged else (plain, False)

@@ -131,7 +131,7 @@ def test_operations_are_grouped_by_verb_the_most_severe_first_with_mark_word_rea
         " PodCliqueSet/default/simple"
         " - delete 1 Objects to delete Object Why Pod/simple-1-a-b2b2b replica 1 replicas 2 → 1 unintended"
         " ⊘ release 1 Objects to release finalizers of Object Why PodClique/simple-1-a replica 1 its pods are gone finalizers: ours"
-        " ~ patch 1 Objects to patch Object Why Service/simple-0 replica 0 somebody edited it (drift: changed by somebody else)"
+        " ~ patch 1 Objects to patch Object Why Service/simple-0 replica 0 somebody edited it (drift: changed by another writer)"
         ' fields spec.clusterIP : "10.0.0.1" → "None"'
         " + create 1 Objects to create Object Why Pod/simple-0-a-x7k2q replica 0 pod 0 is missing manifest {}"
     )
@@ -146,7 +146,7 @@ def test_what_is_not_done_now_has_its_word_its_reason_and_its_end() -> None:
     )
 
     assert "? later 1 later: a later pass does it Object Why Pod/a replica 1 is updated first" in text
-    assert "! blocked 1 blocked: somebody else has to act first Object Why Pod/b its name is taken" in text
+    assert "! blocked 1 blocked: a user or another controller has to act first Object Why Pod/b its name is taken" in text
     assert "· pending 1 pending: the cluster has to act Object Why Pod/c not ready until 2026-01-02 03:04:05 UTC" in text
 
 

@@ -1,6 +1,6 @@
 """Claims: the ResourceClaim controller. It creates claims from templates for pods, gated or not, and releases them after the pods.
 
-Published devices are allocated by the scheduler; devices that nobody publishes are simulated, and allocated here, where the pods run.
+Published devices are allocated by the scheduler; devices that no driver publishes are simulated, and allocated here, where the pods run.
 """
 
 import hashlib

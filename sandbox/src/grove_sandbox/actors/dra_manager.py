@@ -16,7 +16,7 @@ FAILED_PREPARE: Final = "FailedPrepareDynamicResources"
 RETRY_AFTER: Final = timedelta(seconds=10)
 """The time after which a failed call is repeated."""
 REGISTRATION_TIMEOUT: Final = timedelta(seconds=5)
-"""The time after which a call that nobody answers means that no driver is registered on the node."""
+"""The time after which a call without an answer means that no driver is registered on the node."""
 
 
 class DraManager:

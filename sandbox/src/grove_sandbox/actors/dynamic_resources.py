@@ -156,7 +156,7 @@ class DynamicResources:
         return await self.claims.patch(self._client, claim, {"metadata": {"finalizers": [*finalizers, PROTECTION]}})
 
     async def post_filter(self, pods: Iterable[Body]) -> None:
-        """The pods do not fit where their devices are: deallocate claims that nobody else uses, so that others can be allocated."""
+        """The pods do not fit where their devices are: deallocate claims that no other pod uses, so that others can be allocated."""
         for pod in pods:
             for claim in self._existing_claims(pod):
                 if allocated_node(claim) and all(entry["uid"] == uid_of(pod) for entry in reservations(claim)):

@@ -43,7 +43,7 @@ class Inventory:
             self._on_change()
 
     def is_simulated(self, device_class: str) -> bool:
-        """Whether the class has as many devices as requested, because nobody publishes devices of its driver."""
+        """Whether the class has as many devices as requested, because no driver publishes such devices."""
         drivers = {test.domain if test.name else test.value for test in self._selector(device_class) or ()}
         if not drivers or DRIVER in drivers:
             return not drivers

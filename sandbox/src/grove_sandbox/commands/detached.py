@@ -21,7 +21,7 @@ PAUSE = 0.05
 
 def start(words: Sequence[str]) -> None:
     """Run `engine WORDS` until it serves, write what it writes then, and leave it running. Raises `InputError` if it ends before."""
-    # Not a pipe for stderr: the process goes on writing when nobody reads any more.
+    # Not a pipe for stderr: the process goes on writing when its reader has ended.
     with TemporaryFile() as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "enginectl", *words],

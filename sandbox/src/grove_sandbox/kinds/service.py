@@ -28,7 +28,7 @@ def _create(service: Draft, scene: Environment) -> None:
     address = spec.get("clusterIP") or f"10.0.{scene.random.randrange(256)}.{scene.random.randrange(1, 255)}"
     spec["clusterIP"] = address
     spec["clusterIPs"] = [address]
-    # Without a selector nobody knows the families of the endpoints.
+    # Without a selector the families of the endpoints are not known.
     both = address == "None" and not spec.get("selector")
     spec["ipFamilies"] = ["IPv4", "IPv6"] if both else ["IPv4"]
     spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
