@@ -179,7 +179,7 @@ def root_of(blueprints: Sequence[Blueprint[C]], child: Live) -> ResourceId | Non
 
 
 def incomplete_kinds(blueprint: Blueprint[C], incomplete: Collection[str], configuration: C) -> frozenset[str]:
-    """Of the kinds that could not be listed completely, those that roots of this kind depend on."""
+    """The incompletely listed kinds that roots of this kind depend on."""
     if not incomplete:
         return frozenset()
     kinds = (blueprint.kind, *blueprint.children(configuration), *blueprint.references(configuration))
@@ -193,7 +193,7 @@ def relevant_incomplete(
     present: Collection[str],
     configuration: C,
 ) -> dict[str, Unlisted]:
-    """Of the kinds that could not be listed completely, those that matter, with the reasons. `present` are the names of the kinds of roots
+    """The incompletely listed kinds that matter, with the reasons. `present` are the names of the kinds of roots
     that exist or are proposed.
 
     A kind does not matter if only roots depend on it that do not exist, and whose objects have no finalizers of ours.

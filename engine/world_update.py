@@ -24,7 +24,7 @@ class LiveChange(NamedTuple):
 
     @property
     def id(self) -> ResourceId:
-        """Of the object."""
+        """The identity of the object."""
         live = self.new or self.old
         assert live is not None
         return live.id
@@ -34,7 +34,7 @@ class Changes(NamedTuple):
     """What differs between two observations, in the order in which it has changed."""
 
     lives: Sequence[LiveChange] = ()
-    """Of roots and children."""
+    """The changes of roots and children."""
     references: Sequence[LiveChange] = ()
 
 

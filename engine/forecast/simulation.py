@@ -135,7 +135,7 @@ def forecast(
 
 
 class _Roles(Struct, frozen=True, eq=False):
-    """In which of the lists of an observation an object is."""
+    """The lists of an observation that have an object."""
 
     live: Live
     is_root: bool
@@ -268,7 +268,7 @@ class _Simulation(Generic[C]):
         return with_phases(replace(world, record=record) if record is not None else world, self.first.closed_namespaces, self.memo)
 
     def _roles_of(self, live: Live) -> _Roles:
-        """In which lists an object is; computed once for each of its versions."""
+        """The lists that have an object; computed once for each of its versions."""
         known = self.roles.get(live.id)
         if known is None or known.live is not live:
             keys = live.id.keys()

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -70,12 +70,7 @@ def summary_entry(report: Report) -> Summary:
     """The numbers of the next pass."""
     counts = report.counts
     return {
-        "create": counts[Verb.CREATE],
-        "patch": counts[Verb.PATCH],
-        "scale": counts[Verb.SCALE],
-        "replace": counts[Verb.REPLACE],
-        "release": counts[Verb.RELEASE],
-        "delete": counts[Verb.DELETE],
+        **counts_by_verb(counts),
         "status": counts[Verb.STATUS],
         "later": report.later,
         "blocked": report.blocked,
@@ -205,7 +200,7 @@ def forecast_document(forecast: Forecast) -> ForecastEntry:
         "assumptions": sorted(assumption.name for assumption in forecast.assumptions),
         "mayNotFit": list(forecast.doubts),
         "roomNotChecked": forecast.unchecked,
-        "operations": counts_by_verb(forecast.operations()),
+        "operations": counts_by_verb(Counter(operation.verb for operation in forecast.operations())),
         "collected": forecast.collected,
     }
 
@@ -216,16 +211,15 @@ def root_forecast(forecast: Forecast, root: ResourceId) -> RootForecast:
     return {
         "end": str(forecast.end_of(root)),
         "stages": [stage_entry(stage) for stage in stages_of(forecast, root)],
-        "operations": counts_by_verb(forecast.operations_of(root)),
+        "operations": counts_by_verb(Counter(operation.verb for operation in forecast.operations_of(root))),
         "effects": dict(effects.counts) if effects else {},
         "availability": [level_entry(level) for level in (effects.levels if effects else ())],
         "left": [left_entry(wait, advice(wait, forecast, root)) for wait in ((*plan.deferred, *plan.pending) if plan else ())],
     }
 
 
-def counts_by_verb(operations: Iterable[Operation]) -> Counts:
-    """The number of operations of every verb but status."""
-    counts = Counter[Verb](operation.verb for operation in operations)
+def counts_by_verb(counts: Mapping[Verb, int]) -> Counts:
+    """The numbers of operations without that of statuses."""
     return {
         "create": counts[Verb.CREATE],
         "patch": counts[Verb.PATCH],

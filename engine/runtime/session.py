@@ -157,7 +157,7 @@ class _Session(Generic[C]):
         self.lease_taken: LeaseTaken | None = None
         """Who keeps the lease from us at the moment, after it has been ours."""
         self.blocked_since: float | None = None
-        """Since when another process has the lease although only we could do what is left; None: none has, or waiting is of use."""
+        """The time since which another process has the lease while only we can do what is left; None: none has it, or waiting helps."""
 
     async def run(self) -> None:
         """Write while there is something to write, and observe without the lease while there is not, until the session is over."""

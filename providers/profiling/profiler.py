@@ -155,9 +155,9 @@ class Activity(StrEnum):
     OTHER = "other"
     WAITING_FOR_READS = "waiting for reads"
     WAITING_FOR_WRITES = "waiting for writes"
-    """Of the server, for creates, patches and deletes."""
+    """The server carries out creates, patches and deletes."""
     WAITING_FOR_STATE = "waiting for statuses and Events"
-    """Of the server, for writes that only report."""
+    """The server carries out writes that only report."""
     WAITING_FOR_CLUSTER = "waiting for the cluster"
     """No request is in flight: others schedule pods, start them and delete objects, or the pause between two passes is not over."""
 

@@ -70,12 +70,12 @@ POLICY: Final = Policy(
 
 
 class Form(StrEnum):
-    """By which objects a gang is scheduled."""
+    """The objects by which a gang is scheduled."""
 
     FLAT = "flat"
     HIERARCHY = "hierarchy"
     PODS = "pods"
-    """By none: its pods are placed one by one."""
+    """None: its pods are placed one by one."""
 
 
 class KubePodGroups(GangObjects):
@@ -129,7 +129,7 @@ class KubePodGroups(GangObjects):
         return refusal or (answers[0] if answers and len(answers) == len(groups) else None)
 
     def unanswered_since(self, gang: GangFacts) -> datetime | None:
-        """Since when all members exist and none of the groups has a condition; None if one has, or if a member is or was gated."""
+        """The time since which all members exist and no group has a condition; None if one has, or if a member is or was gated."""
         groups = _groups_of(gang)
         members = [pod for clique in gang.cliques for pod in clique.pods if group_of(pod)]
         exist = [group for group in groups if group is not None]
@@ -146,7 +146,7 @@ class KubePodGroups(GangObjects):
         return Form.HIERARCHY if is_tree else Form.FLAT
 
     def _notes(self, form: Form, tree: GangTree) -> Iterator[str]:
-        """What of the constraints has no effect."""
+        """The constraints that have no effect."""
         if tree.constraints.prefers:
             yield NO_PREFERENCE
         if tree.constraints.overlaps:

@@ -23,7 +23,7 @@ class Totals(Struct, frozen=True):
     pods: int = 0
     cliques: int = 0
     bytes: int = 0
-    """Of the largest object: the spec of the set, or the pod references of one PodGang."""
+    """The size of the largest object: the spec of the set, or the pod references of one PodGang."""
     stored: int = 0
     """The bytes of the spec and of all pod references."""
 

@@ -25,7 +25,7 @@ from resources.admission.request import pod_notes
 from resources.base import kinds
 from resources.blueprints import growth, update_trials
 from resources.blueprints.deletion import PartRemoval, excess_replicas
-from resources.blueprints.replica import Replica, ReplicaState, ReplicaTurn, desired_replica, observe_replica
+from resources.blueprints.replica import Replica, ReplicaFacts, ReplicaState, ReplicaTurn, desired_replica, observe_replica
 from resources.blueprints.root import SharedObjects, has_token, root_resource, shared_objects
 from resources.children import identity
 from resources.children.child_kind import ChildTable
@@ -297,10 +297,10 @@ def _desired_replica(
 ) -> Replica:
     """The replica, remembered without its resources. If it has changed, these are added to `computed`."""
     own = failed_calls.get(str(replica.stage.index), ()) if failed_calls is not None else None
-    facts = (replica, turn, state.has_token, domains, state.gang_blockers, given.observed.holds, own, given.table)
+    facts = ReplicaFacts(replica, turn, state.has_token, domains, state.gang_blockers, given.observed.holds, own, given.table)
 
     def make() -> Replica:
-        made, computed[str(replica.stage.index)] = desired_replica(*facts)
+        made, computed[str(replica.stage.index)] = desired_replica(facts)
         return made
 
     return given.memo.recall(("replica", replica.stage.index), facts, make)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -54,7 +54,7 @@ class Replica(Struct, frozen=True, eq=False):
     """The gangs that are too large for the API server, or cannot be expressed for the scheduler of the set; annotations for domains that a
     user has added to its objects."""
     notes: tuple[str, ...]
-    """What of its gangs has no effect with the scheduler of the set."""
+    """The parts of its gangs that have no effect with the scheduler of the set."""
     of_templates: tuple[Alarm, ...]
     """The templates that claims may not be made from, or that do not exist."""
 
@@ -85,10 +85,18 @@ class ReplicaTurn(Struct, frozen=True):
     """Fabric domain that is being deleted -> why the pods of the set leave it now (`vacated_domains`)."""
 
 
-ReplicaFacts = tuple[
-    ReplicaState, ReplicaTurn, bool, ReplicaDomains, GangBlockers, Mapping[str, str], tuple[FailedCall, ...] | None, ChildTable
-]
-"""Everything that the resources of a replica are computed from."""
+class ReplicaFacts(NamedTuple):
+    """Everything that the resources of a replica are computed from."""
+
+    state: ReplicaState
+    turn: ReplicaTurn
+    has_token: bool
+    """Whether its pods can watch the pods that they start after."""
+    domains: ReplicaDomains
+    gang_blockers: GangBlockers
+    holds: Mapping[str, str]
+    failed_calls: tuple[FailedCall, ...] | None
+    table: ChildTable
 
 
 def observe_replica(
@@ -125,29 +133,19 @@ def _limited(view: View) -> Iterator[str]:
             yield f"{live.id.kind} {live.id.name} asks for {wanted} replicas and gets {count}"
 
 
-def desired_replica(
-    state: ReplicaState,
-    turn: ReplicaTurn,
-    has_token: bool,
-    domains: ReplicaDomains,
-    gang_blockers: GangBlockers,
-    holds: Mapping[str, str],
-    failed_calls: tuple[FailedCall, ...] | None,
-    table: ChildTable,
-) -> tuple[Replica, Resources]:
-    """A replica, and its resources. `has_token` says whether its pods can watch the pods that they start after."""
-    facts = (state, turn, has_token, domains, gang_blockers, holds, failed_calls, table)
-    view, desired, removed = _resources(*facts)
+def desired_replica(facts: ReplicaFacts) -> tuple[Replica, Resources]:
+    """A replica, and its resources."""
+    view, desired, removed = _resources(facts)
     complete = not removed and all(resource.id in view.lives.objects for resource in desired if not isinstance(resource, Drop))
-    own_domains = (domain for domain in domains.requested if not domain.request.shared)
+    own_domains = (domain for domain in facts.domains.requested if not domain.request.shared)
     leaving = pending_deletions(view.lives.objects[resource.id] for resource in removed if resource.id in view.lives.objects)
-    pending = (*replica_domains.pending(own_domains), *_pending(view, state.terminations.until), *leaving)
+    pending = (*replica_domains.pending(own_domains), *_pending(view, facts.state.terminations.until), *leaving)
     own = part(str(view.index), [*desired, *removed])
     replica = Replica(
-        replace(own, ids=dict.fromkeys(own.ids), compute=lambda: _resources_by_id(*facts)),
+        replace(own, ids=dict.fromkeys(own.ids), compute=lambda: _resources_by_id(facts)),
         summary(view, complete),
         pending,
-        tuple(_unconfirmed_errors(view)) if failed_calls is None else (),
+        tuple(_unconfirmed_errors(view)) if facts.failed_calls is None else (),
         (*podgang.alarms(view), *scheduler_gang.alarms(view), *_added_annotations(view)),
         scheduler_gang.notes(view),
         tuple(resource_claim.template_alarms(desired, view.template)),
@@ -165,23 +163,15 @@ def _added_annotations(view: View) -> Iterator[Alarm]:
         yield from alarms(view)
 
 
-def _resources_by_id(*facts: *ReplicaFacts) -> Resources:
+def _resources_by_id(facts: ReplicaFacts) -> Resources:
     """The resources of the replica, as often as they are needed."""
-    view, desired, removed = _resources(*facts)
+    view, desired, removed = _resources(facts)
     return part(str(view.index), [*desired, *removed]).resources
 
 
-def _resources(
-    state: ReplicaState,
-    turn: ReplicaTurn,
-    has_token: bool,
-    domains: ReplicaDomains,
-    gang_blockers: GangBlockers,
-    holds: Mapping[str, str],
-    failed_calls: tuple[FailedCall, ...] | None,
-    table: ChildTable,
-) -> tuple[View, list[Resource], list[Resource]]:
+def _resources(facts: ReplicaFacts) -> tuple[View, list[Resource], list[Resource]]:
     """The replica with everything that is decided about it, the resources that it should have, and those that are removed."""
+    state, turn, has_token, domains, gang_blockers, holds, failed_calls, table = facts
     view = replace(state.view, has_token=has_token, domains=domains.by_key, gang_blockers=gang_blockers)
     view = replace(view, holds=holds, unanswered=state.unanswered.value, failed_calls=failed_calls or ())
     view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))

@@ -25,7 +25,7 @@ class _Numbers(Struct, frozen=True):
     holder: str
     """The scaling group of a clique; empty if it has none."""
     index: int
-    """Of which replica of that it is."""
+    """The index of the group's replica that the clique belongs to."""
     replicas: int
     existed: int
     """How many pods, or replicas of the group, have existed at a time, as far as it is recorded."""

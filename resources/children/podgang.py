@@ -41,7 +41,7 @@ BYTES_PER_POD: Final = len('{"namespace":"","name":""},')
 LONGEST_NAMES: Final = 63 + 63
 """Characters of a namespace and a pod's name (N1)."""
 CERTAINLY_FIT: Final = (MOST_BYTES - OTHER_BYTES) // (BYTES_PER_POD + LONGEST_NAMES)
-"""So many pods fit into a PodGang, whatever their names are."""
+"""The number of pods that fit into a PodGang, whatever their names are."""
 
 MOST_PODS: Final = MOST_BYTES // (BYTES_PER_POD + len("n") + len("s-0-c-abcde"))
 """More pods than these fit into no PodGang, however short their names are."""

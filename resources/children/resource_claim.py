@@ -25,7 +25,7 @@ from resources.status.podcliqueset import DEPENDENCY_MISSING, NOT_SHARED
 POLICY = Policy(seeded=(("spec",),), omitted=omitted_fields(kinds.RESOURCE_CLAIM))
 """The spec of a claim is sent on creation only: it is immutable."""
 MAX_USERS: Final = 5
-"""So many of the pods that keep a claim are named."""
+"""How many of the pods that keep a claim are named at most."""
 
 
 class ClaimLevel(Struct, frozen=True, eq=False):

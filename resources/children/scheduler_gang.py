@@ -73,7 +73,7 @@ def alarms(view: View) -> Iterator[Alarm]:
 
 
 def notes(view: View) -> tuple[str, ...]:
-    """What of the PodGangs of a replica has no effect with the scheduler of the set, each once."""
+    """The parts of a replica's PodGangs that have no effect with the scheduler of the set, each once."""
     return tuple(dict.fromkeys(note for gang in scheduler_gangs(view).values() for note in gang.plan.notes))
 
 

@@ -151,7 +151,7 @@ class PodRoom:
         return uids
 
     def _limits(self, waiting: Counter[PodDemand]) -> Counter[PodDemand]:
-        """Of how many pods of each demand it is not known that they have no room."""
+        """The number of pods of each demand that may have room."""
         placed = Counter(claim.demand for claim in self._placed.values())
         certain = Counter({demand: count for demand, count in placed.items() if self._room.is_certain(demand)})
         limits = Counter({demand: count for demand, count in waiting.items() if not self._room.is_certain(demand)})

@@ -23,10 +23,10 @@ from resources.model.view import MAX_REPLICAS
 from resources.status.podcliqueset import last_updated_replica
 
 FIRST, REPEATED, LAST = 2, 8, 2
-"""Of replicas that are alike: how many begin, how many have to behave alike before that is extended, and how many end."""
+"""The numbers of replicas at the beginning, of those that have to behave alike before they are extended, and of those at the end."""
 KEPT: Final = FIRST + REPEATED + LAST
 WORTHWHILE: Final = 16
-"""So many replicas that are alike are represented by a sample; fewer are not."""
+"""The least number of replicas that are alike and represented by a sample."""
 
 
 class Run(Struct, frozen=True):

@@ -32,7 +32,7 @@ class CutOff(Struct, frozen=True):
     link: str
     """What connected them, e.g. NVLink."""
     since: datetime | None
-    """Since when at the latest; None if nothing tells."""
+    """The latest time at which it began; None if that is not known."""
     remedy: str
     """What to do, with a command that can be pasted into a shell."""
 

@@ -17,9 +17,9 @@ class DomainUser(Struct, frozen=True):
 
     id: ResourceId
     pods: Mapping[str, int] = field(default_factory=dict)
-    """Of a set: clique -> how many of its pods are in the domain and have not ended; empty while it only requests the domain."""
+    """For a set: clique -> how many of its pods are in the domain and have not ended; empty while it only requests the domain."""
     owners: tuple[str, ...] = ()
-    """Of a claim: the names of the pods that it belongs to."""
+    """For a claim: the names of the pods that it belongs to."""
 
 
 def domain_users(

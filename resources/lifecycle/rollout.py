@@ -204,18 +204,16 @@ def removals(view: View, allowance: UpdateAllowance, *, is_current: bool) -> Rem
     if pods or broken:
         cliques = {clique.name: _why_replaced(unit) for unit in broken for clique in unit.cliques}
         return Removals(pods, cliques, updating=True, postponed_because="units that are not ready are replaced first")
-    if allowance is UpdateAllowance.BROKEN:
+    ready = next(_ready_units(view, allowance), None) if allowance is not UpdateAllowance.BROKEN else None
+    if ready is not None:
+        return replace(ready, updating=True, postponed_because=ready.postponed_because or "one unit is updated at a time")
+    if allowance is not UpdateAllowance.ONE:
         return Removals(updating=is_current, postponed_because="the last one replaced is not ready yet")
-    ready = next(_ready_units(view, allowance), None)
-    if ready is None and allowance is UpdateAllowance.MORE:
-        return Removals(updating=is_current, postponed_because="the last one replaced is not ready yet")
-    if ready is None and not view.has_token:
+    if not view.has_token:
         return Removals(updating=True, postponed_because="pods that start after others cannot be created again without their token")
-    if ready is None and (domain := _domain_of_others(view, filter(needs_update, view.cliques))):
+    if domain := _domain_of_others(view, filter(needs_update, view.cliques)):
         return Removals(updating=True, postponed_because=f"{domain}: pods deleted now could not be created again")
-    if ready is None:
-        return Removals(updating=True, postponed_because=CANNOT_SPARE, postponed_by=Reason.MIN_AVAILABLE)
-    return replace(ready, updating=True, postponed_because=ready.postponed_because or "one unit is updated at a time")
+    return Removals(updating=True, postponed_because=CANNOT_SPARE, postponed_by=Reason.MIN_AVAILABLE)
 
 
 class GroupReplica(Struct, frozen=True, eq=False):

@@ -20,7 +20,7 @@ class RoomNode(Struct, frozen=True, eq=False):
     name: str
     labels: Mapping[str, str]
     body: Body
-    """Of the object only its name, its labels, whether it is cordoned, its taints, and its condition Ready."""
+    """The object with only its name, its labels, whether it is cordoned, its taints, and its condition Ready."""
     allocatable: Mapping[str, int]
     """Name of a resource -> thousandths of it."""
 
@@ -52,7 +52,7 @@ class LabelledPods(Struct, frozen=True):
     node: str
     namespace: str
     labels: tuple[tuple[str, str], ...]
-    """Of their labels those with keys that were asked for."""
+    """Their labels with keys that were asked for."""
 
 
 class ClusterRoom(Struct, frozen=True, eq=False):

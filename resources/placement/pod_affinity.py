@@ -45,7 +45,7 @@ class SpreadLimit(Struct, frozen=True):
     counts: Mapping[str, int]
     """Value of the label -> the pods that are there. Values of nodes that do not count are absent."""
     most: int
-    """So many pods may be at one value before the pod itself is."""
+    """The number of pods that may be at one value before the pod itself is."""
 
     def allows(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels may have the pod."""

@@ -68,7 +68,7 @@ def _law(resource: str) -> str:
 
 
 def _too_large(demand: PodDemand, nodes: Sequence[PlacedPods]) -> str:
-    """Of which resources a pod requests more than the largest node has."""
+    """The resources of which a pod requests more than the largest node has."""
     lacking = []
     for resource, amount in demand.requests.items():
         most = max(placed.capacity.get(resource, 0) for placed in nodes)
@@ -90,7 +90,7 @@ def _scarce(demand: PodDemand, nodes: Sequence[PlacedPods]) -> str:
 
 
 def _takers(resource: str, nodes: Sequence[PlacedPods], room: Room) -> str:
-    """In which namespaces the pods are that use a resource of these nodes, those with the most first; empty if none does."""
+    """The namespaces of the pods that use a resource of these nodes, those with the most first; empty if none does."""
     names = {placed.node.name for placed in nodes}
     used: Counter[str] = Counter()
     for placed in nodes:

@@ -36,7 +36,7 @@ class RoomRefusal(Struct, frozen=True, eq=False):
     wanted: int
     """How many pods of them are to be placed."""
     fit: int
-    """So many of them fit at most. For `resource`, and in what follows, thousandths of it."""
+    """The number of them that fit at most. For `resource`, and in what follows, thousandths of it."""
     nodes: tuple[RoomNode, ...]
     """The nodes that suit them, however much room these have."""
     resource: str = ""

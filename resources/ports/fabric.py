@@ -272,7 +272,7 @@ class Fabric(PlugIn):
         return ()
 
     def group_annotations(self, annotations: Mapping[str, str]) -> Mapping[str, str]:
-        """Of the set's annotations, those that are copied to its PodCliqueScalingGroups. Annotations of the group itself win.
+        """The set's annotations that are copied to its PodCliqueScalingGroups. Annotations of the group itself win.
 
         None by default.
         """

@@ -132,7 +132,7 @@ class GangPlan(Struct, frozen=True):
     placements: Mapping[str, CliquePlacement] = field(default_factory=dict)
     """PodClique -> how its pods are connected with the gang."""
     notes: tuple[str, ...] = ()
-    """What of the PodGang cannot be expressed and has no effect, one sentence each."""
+    """The parts of the PodGang that cannot be expressed and have no effect, one sentence each."""
     unanswered: str = ""
     """That the scheduler has said nothing of it for too long, and what is probably the cause; empty if it has."""
 
@@ -179,7 +179,7 @@ class GangObjects(ABC):
         return None
 
     def unanswered_since(self, gang: GangFacts) -> datetime | None:
-        """Since when the scheduler could have said something of a gang and has not; None if it has, or if nothing is expected of it."""
+        """The time since which the scheduler could have answered for a gang and has not; None if it has, or if no answer is expected."""
         return None
 
 

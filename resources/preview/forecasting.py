@@ -196,7 +196,7 @@ def needs_room(forecast: Forecast) -> bool:
 
 
 def room_needs(first: FirstPass, forecast: Forecast) -> RoomNeeds:
-    """What of nodes and pods this forecast depends on."""
+    """The facts about nodes and pods that this forecast depends on."""
     new = (each for each in forecast.operations() if isinstance(each, Create) and each.id.kind == kinds.POD.name)
     known = frozenset(live.uid for live in existing(restricted(first).world) if live.id.kind == kinds.POD.name)
     return RoomNeeds(tuple(mapping(each.manifest.get("spec")) for each in new), known)

@@ -221,7 +221,7 @@ def _unready_since(pods: Iterable[PodFacts]) -> dict[str, datetime]:
 
 
 def unchanged_since(live: Live) -> datetime:
-    """Since when the object is in its present state: since when it is being deleted, else not ready, else exists."""
+    """The time since which the object is being deleted, else is not ready, else exists."""
     if live.deleting_since:
         return live.deleting_since
     ready = find((live.body.get("status") or {}).get("conditions") or (), "Ready") or {}

@@ -46,7 +46,7 @@ OPTIONAL_PORT: Final = between(0, 65535, "must be between 1 and 65535, inclusive
 LONGEST_DRIVER: Final = 63
 MODE: Final = between(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive")
 ID: Final = between(0, LARGEST)
-"""Of a user or group."""
+"""The id of a user or group."""
 WEIGHT: Final = between(1, 100, "must be in the range 1-100")
 PARTITION: Final = between(0, 255, "must be between 1 and 255, inclusive")
 LABEL: Final = form(label_faults)

@@ -11,7 +11,7 @@ from engine.errors import ClusterError, Expired, Forbidden, ServerFault, Throttl
 from engine.ids import Kind
 from engine.runtime.provider import Listing
 from grove_sandbox.actors.body import Body, Key, uid_of
-from grove_sandbox.actors.store import Store, run_informers
+from grove_sandbox.actors.store import InformerStore, run_informers
 from grove_sandbox.api.verbs import Api
 from grove_sandbox.clients.inprocess import InProcessClient
 from grove_sandbox.clock import VirtualClock
@@ -81,7 +81,7 @@ class Cluster:
         self.clock = VirtualClock()
         self.client = Unsteady(Api(self.clock))
         self.changes: list[tuple[str, str]] = []
-        self.store = Store(kind, self._on_change)
+        self.store = InformerStore(kind, self._on_change)
         self.internal_errors: list[Exception] = []
         self.informer = Informer(self.store, self.client, self.clock, on_internal_error=self.internal_errors.append)
 

@@ -7,7 +7,7 @@ import pytest
 from engine.ids import Kind
 from grove_sandbox.actors.body import uid_of
 from grove_sandbox.actors.pool import Pool, Shortage
-from grove_sandbox.actors.store import Store
+from grove_sandbox.actors.store import InformerStore
 from resources.base.added_to_pods import REQUIRED
 from resources.base.kinds import POD
 from resources.placement.node_fit import requirements_of
@@ -32,7 +32,7 @@ def labelled(name: str, *required: Body, preferred: tuple[Body, ...] = (), **lab
 
 def placed(*pods: Body, islands: str = "abab") -> list[str]:
     """The node of each pod, placed in this order; empty if it fits none. Node `n<i>` is in the island `islands[i]`; `-` is none."""
-    pool, store = Pool(), Store(Kind(POD.group, POD.version, POD.name, POD.plural))
+    pool, store = Pool(), InformerStore(Kind(POD.group, POD.version, POD.name, POD.plural))
     for number, island in enumerate(islands):
         body = node(f"n{number}")
         labels = {KEY: island} if island != "-" else {}

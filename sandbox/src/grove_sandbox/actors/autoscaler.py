@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 
 from grove_sandbox.actors.body import Body, Key, annotations_of, condition, conditions_of, status_of, timestamp
 from grove_sandbox.actors.options import ActorOptions
-from grove_sandbox.actors.store import Store, run_informers
+from grove_sandbox.actors.store import InformerStore, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.product import AUTOSCALER, Client, Clock, Kind, NotFound, conditions
 
@@ -30,8 +30,8 @@ class Autoscaler:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._queue: WorkQueue[Key] = WorkQueue(clock)
-        self._scalers = Store(AUTOSCALER, self._on_scaler)
-        self._targets: dict[Kind, Store] = {}
+        self._scalers = InformerStore(AUTOSCALER, self._on_scaler)
+        self._targets: dict[Kind, InformerStore] = {}
         self._scalers_of: dict[tuple[str, str, str, str], dict[Key, None]] = {}
         """HPAs by the group, kind, namespace and name of their target."""
 
@@ -81,7 +81,7 @@ class Autoscaler:
         known = next((kind for kind in self._targets if (kind.group, kind.name) == (group, name)), None)
         kind = known or next((kind for kind in await self._client.kinds() if (kind.group, kind.name) == (group, name)), None)
         if kind is not None and kind not in self._targets:
-            self._targets[kind] = Store(kind, partial(self._on_target, kind))
+            self._targets[kind] = InformerStore(kind, partial(self._on_target, kind))
             tasks.start_soon(run_informers, self._client, self._clock, self._targets[kind])
         return kind
 

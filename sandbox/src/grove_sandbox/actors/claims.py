@@ -15,7 +15,7 @@ from grove_sandbox.actors.dynamic_resources import PROTECTION
 from grove_sandbox.actors.event_recorder import record_warning
 from grove_sandbox.actors.inventory import Inventory, simulated_allocation
 from grove_sandbox.actors.options import ActorOptions
-from grove_sandbox.actors.store import Store, delete, run_informers
+from grove_sandbox.actors.store import InformerStore, delete, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.product import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, AlreadyExists, Client, Clock, ClusterError, NotFound
 
@@ -45,8 +45,8 @@ class ClaimController:
         self._client, self._clock = client, clock
         self._pod_queue: WorkQueue[Key] = WorkQueue(clock, first_retry=FIRST_RETRY, last_retry=LAST_RETRY)
         self._claim_queue: WorkQueue[Key] = WorkQueue(clock)
-        self._pods = Store(POD, self._on_pod)
-        self._claims = Store(RESOURCE_CLAIM, lambda key, old, new: self._claim_queue.add(key))
+        self._pods = InformerStore(POD, self._on_pod)
+        self._claims = InformerStore(RESOURCE_CLAIM, lambda key, old, new: self._claim_queue.add(key))
         self._inventory = Inventory(self._on_inventory)
         self._users: dict[Key, dict[Key, None]] = {}
 

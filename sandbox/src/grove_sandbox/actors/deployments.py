@@ -27,7 +27,7 @@ from grove_sandbox.actors.body import (
 from grove_sandbox.actors.lws_groups import scaled
 from grove_sandbox.actors.lws_pods import controller_of
 from grove_sandbox.actors.options import ActorOptions
-from grove_sandbox.actors.store import Store, delete, run_informers
+from grove_sandbox.actors.store import InformerStore, delete, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.installation.kinds import CONTROLLER_LABELS
 from grove_sandbox.product import DEPLOYMENT, POD, AlreadyExists, Client, Clock, NotFound, conditions
@@ -182,8 +182,8 @@ class DeploymentController:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._queue: WorkQueue[Key] = WorkQueue(clock)
-        self._deployments = Store(DEPLOYMENT, self._on_deployment)
-        self._pods = Store(POD, self._on_pod, labels=HASH)
+        self._deployments = InformerStore(DEPLOYMENT, self._on_deployment)
+        self._pods = InformerStore(POD, self._on_pod, labels=HASH)
         self._keys: dict[str, Key] = {}
         """Deployments by uid."""
         self._pods_of: dict[str, dict[Key, None]] = {}

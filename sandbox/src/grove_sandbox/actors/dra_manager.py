@@ -9,7 +9,7 @@ from grove_sandbox.actors.body import Body, Key, is_finished, key_of, status_of,
 from grove_sandbox.actors.claim_fields import claims_by_name, claims_of, is_allocated, is_reserved_for, pods_of
 from grove_sandbox.actors.event_recorder import record_warning
 from grove_sandbox.actors.prepare_calls import PrepareCall
-from grove_sandbox.actors.store import Store
+from grove_sandbox.actors.store import InformerStore
 from grove_sandbox.product import DRIVER, Client, Clock, Verdict, earliest
 
 FAILED_PREPARE: Final = "FailedPrepareDynamicResources"
@@ -22,7 +22,7 @@ REGISTRATION_TIMEOUT: Final = timedelta(seconds=5)
 class DraManager:
     """The DRA managers of all simulated kubelets. Calls and answers are kept in the claims."""
 
-    def __init__(self, client: Client, clock: Clock, pods: Store, claims: Store, termination: float) -> None:
+    def __init__(self, client: Client, clock: Clock, pods: InformerStore, claims: InformerStore, termination: float) -> None:
         self._client, self._clock, self._pods, self._claims, self._termination = client, clock, pods, claims, termination
         self._unused_since: dict[str, float] = {}
         """Since when a claim has no pod, by its uid."""

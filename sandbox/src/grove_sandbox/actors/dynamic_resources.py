@@ -21,7 +21,7 @@ from grove_sandbox.actors.claim_fields import (
 )
 from grove_sandbox.actors.inventory import Inventory
 from grove_sandbox.actors.pool import DEVICES, Pool
-from grove_sandbox.actors.store import Store
+from grove_sandbox.actors.store import InformerStore
 from grove_sandbox.product import RESOURCE_CLAIM, Client, NotFound, PodRequirements
 
 PROTECTION: Final = "resource.kubernetes.io/delete-protection"
@@ -40,7 +40,7 @@ class DynamicResources:
 
     def __init__(self, client: Client, pool: Pool, on_freed: Callable[[], None], on_claim: Callable[[Key], None]) -> None:
         self._client, self._pool, self._on_freed, self._on_claim = client, pool, on_freed, on_claim
-        self.claims = Store(RESOURCE_CLAIM, self._on_claim_event)
+        self.claims = InformerStore(RESOURCE_CLAIM, self._on_claim_event)
         self.inventory = Inventory(self._on_inventory)
         self._taken: dict[str, list[Device]] = {}
         """The devices of claims by uid."""
@@ -48,7 +48,7 @@ class DynamicResources:
         """Whether the pool has to be given the devices of the nodes before the next pod is placed."""
 
     @property
-    def stores(self) -> tuple[Store, ...]:
+    def stores(self) -> tuple[InformerStore, ...]:
         """The stores that need informers."""
         return self.claims, self.inventory.classes, self.inventory.slices
 

@@ -7,7 +7,7 @@ from grove_sandbox.actors.body import Body, Key, is_deleting, is_finished
 from grove_sandbox.actors.gang import GangPods, PodStates, SchedulingUnit, gang_pods, unit_of
 from grove_sandbox.actors.group_tree import GroupTrees
 from grove_sandbox.actors.pod_groups import kai_pods, volcano_pods
-from grove_sandbox.actors.store import Store
+from grove_sandbox.actors.store import InformerStore
 from grove_sandbox.product import (
     KAI_POD_GROUP,
     KAI_QUEUE,
@@ -30,7 +30,7 @@ class Gangs:
 
     def __init__(
         self,
-        pods: Store,
+        pods: InformerStore,
         states: PodStates,
         on_gang: Callable[[SchedulingUnit], None],
         on_admission: Callable[[], None],
@@ -43,25 +43,25 @@ class Gangs:
         """
         self._pods, self._states, self._has_trees = pods, states, has_trees
         self._members: dict[SchedulingUnit, dict[Key, None]] = {}
-        self._gangs = {kind: Store(kind, _notifies(kind, on_gang)) for kind in (PODGANG, VOLCANO_POD_GROUP, KAI_POD_GROUP)}
+        self._gangs = {kind: InformerStore(kind, _notifies(kind, on_gang)) for kind in (PODGANG, VOLCANO_POD_GROUP, KAI_POD_GROUP)}
 
         def notify(key: Key, old: Body | None, new: Body | None) -> None:
             if old is None or new is None or old.get("spec") != new.get("spec"):
                 on_admission()
 
-        self._volcano_queues, self._kai_queues = Store(VOLCANO_QUEUE, notify), Store(KAI_QUEUE, notify)
-        self._topologies = Store(KAI_TOPOLOGY, notify)
+        self._volcano_queues, self._kai_queues = InformerStore(VOLCANO_QUEUE, notify), InformerStore(KAI_QUEUE, notify)
+        self._topologies = InformerStore(KAI_TOPOLOGY, notify)
         self.trees = GroupTrees(states, self.members, on_gang)
         """Those of kube-scheduler."""
         pods.subscribe(self._on_pod)
 
     @property
-    def stores(self) -> tuple[Store, ...]:
+    def stores(self) -> tuple[InformerStore, ...]:
         """What has to be watched, besides pods."""
         trees = self.trees.stores.values() if self._has_trees else ()
         return (*self._gangs.values(), self._volcano_queues, self._kai_queues, self._topologies, *trees)
 
-    def store(self, kind: Kind) -> Store:
+    def store(self, kind: Kind) -> InformerStore:
         """The gangs of a kind."""
         return self._gangs[kind]
 
@@ -119,7 +119,7 @@ def _notifies(kind: Kind, on_gang: Callable[[SchedulingUnit], None]) -> Callable
     return lambda key, old, new: on_gang(SchedulingUnit(kind, *key))
 
 
-def _by_name(store: Store) -> dict[str, Body]:
+def _by_name(store: InformerStore) -> dict[str, Body]:
     return {name: body for (_, name), body in store.objects.items() if not is_deleting(body)}
 
 

@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 
 from grove_sandbox.actors.body import Body, Key, finalizers_of, is_deleting, key_of, owners_of, uid_of
 from grove_sandbox.actors.options import ActorOptions
-from grove_sandbox.actors.store import Store, is_established, run_informers
+from grove_sandbox.actors.store import InformerStore, is_established, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.product import CRD, Client, Clock, Kind, NotFound
 
@@ -120,8 +120,8 @@ class GarbageCollector:
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self._discovery: WorkQueue[str] = WorkQueue(clock)
         self._graph = OwnerGraph()
-        self._definitions = Store(CRD, lambda key, old, new: self._discovery.add(DISCOVER))
-        self._watched: dict[Kind, tuple[Store, anyio.CancelScope]] = {}
+        self._definitions = InformerStore(CRD, lambda key, old, new: self._discovery.add(DISCOVER))
+        self._watched: dict[Kind, tuple[InformerStore, anyio.CancelScope]] = {}
 
     async def run(self) -> None:
         """Collect until cancelled."""
@@ -139,7 +139,7 @@ class GarbageCollector:
         """Watch exactly the kinds that are served."""
         served = {kind for kind in await self._client.kinds() if kind.name not in NEVER_OWNED}
         for kind in sorted(served - self._watched.keys(), key=lambda kind: (kind.group, kind.plural)):
-            store = Store(kind, partial(self._on_object, kind))
+            store = InformerStore(kind, partial(self._on_object, kind))
             self._watched[kind] = store, anyio.CancelScope()
             tasks.start_soon(self._watch, *self._watched[kind])
         for kind in self._watched.keys() - served:
@@ -149,7 +149,7 @@ class GarbageCollector:
         established = {(spec["group"], spec["names"]["plural"]) for spec in specs}
         return None if established <= discovered else DISCOVERY_RETRY
 
-    async def _watch(self, store: Store, scope: anyio.CancelScope) -> None:
+    async def _watch(self, store: InformerStore, scope: anyio.CancelScope) -> None:
         with scope:
             await run_informers(self._client, self._clock, store)
 

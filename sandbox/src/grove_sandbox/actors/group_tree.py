@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from grove_sandbox.actors.body import Body, Key, is_finished
 from grove_sandbox.actors.gang import PodStates, SchedulingUnit
-from grove_sandbox.actors.store import Store
+from grove_sandbox.actors.store import InformerStore
 from grove_sandbox.product import COMPOSITE_POD_GROUP, POD_GROUP, get
 
 
@@ -54,7 +54,9 @@ class GroupTrees:
         self._states, self._members, self._on_change = states, members, on_change
         self._below: dict[Key, dict[SchedulingUnit, None]] = {}
         """The groups by the CompositePodGroup that they name as their parent."""
-        self.stores: Mapping[Any, Store] = {kind: Store(kind, self._listener(kind)) for kind in (POD_GROUP, COMPOSITE_POD_GROUP)}
+        self.stores: Mapping[Any, InformerStore] = {
+            kind: InformerStore(kind, self._listener(kind)) for kind in (POD_GROUP, COMPOSITE_POD_GROUP)
+        }
 
     def tree(self, unit: SchedulingUnit) -> GroupTree | None:
         """The whole tree that a group is in; None as long as it or something above it does not exist."""

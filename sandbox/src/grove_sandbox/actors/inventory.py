@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from grove_sandbox.actors.body import Body, Key
 from grove_sandbox.actors.claim_fields import Device, requested_classes, requests_of
-from grove_sandbox.actors.store import Store
+from grove_sandbox.actors.store import InformerStore
 from grove_sandbox.product import DEVICE_CLASS, DRIVER, RESOURCE_SLICE
 
 COMPARISON: Final = re.compile(
@@ -18,7 +18,7 @@ MAXIMUM: Final = 32
 """How many devices a claim can have."""
 
 
-class Comparison(NamedTuple):
+class SelectorTerm(NamedTuple):
     """One comparison of a selector: of the driver (no name), or of an attribute in a domain."""
 
     domain: str
@@ -31,9 +31,9 @@ class Inventory:
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
-        self.classes = Store(DEVICE_CLASS, self._on_object)
-        self.slices = Store(RESOURCE_SLICE, self._on_object)
-        self._selectors: dict[str, tuple[Comparison, ...] | None] = {}
+        self.classes = InformerStore(DEVICE_CLASS, self._on_object)
+        self.slices = InformerStore(RESOURCE_SLICE, self._on_object)
+        self._selectors: dict[str, tuple[SelectorTerm, ...] | None] = {}
         self._by_node: dict[str, dict[str, tuple[Device, ...]]] | None = None
 
     def _on_object(self, key: Key, old: Body | None, new: Body | None) -> None:
@@ -95,7 +95,7 @@ class Inventory:
                     classes[name] = (*classes.get(name, ()), *matches)
         return by_node
 
-    def _selector(self, device_class: str) -> tuple[Comparison, ...] | None:
+    def _selector(self, device_class: str) -> tuple[SelectorTerm, ...] | None:
         """The comparisons of the class; None if it does not exist, or uses more of CEL than is supported."""
         if device_class not in self._selectors:
             body = self.classes.get("", device_class)
@@ -119,7 +119,7 @@ def _allocation(claim: Body, devices: Iterable[tuple[str, Device]]) -> dict[str,
     return {"devices": {"results": results} | ({"config": config} if config else {})}
 
 
-def _parse_selector(device_class: Body) -> tuple[Comparison, ...] | None:
+def _parse_selector(device_class: Body) -> tuple[SelectorTerm, ...] | None:
     expressions = [
         part
         for selector in (device_class.get("spec") or {}).get("selectors") or ()
@@ -129,18 +129,18 @@ def _parse_selector(device_class: Body) -> tuple[Comparison, ...] | None:
     return tuple(_comparison(match) for match in matches if match) if all(matches) else None
 
 
-def _comparison(match: "re.Match[str]") -> Comparison:
+def _comparison(match: "re.Match[str]") -> SelectorTerm:
     text = match["single"] if match["single"] is not None else match["double"]
     value = text if text is not None else int(match["number"]) if match["number"] else match["bool"] == "true"
-    return Comparison(match["domain"] or "", match["name"] or "", value)
+    return SelectorTerm(match["domain"] or "", match["name"] or "", value)
 
 
-def _matches(selector: Iterable[Comparison], driver: str, device: Body) -> bool:
+def _matches(selector: Iterable[SelectorTerm], driver: str, device: Body) -> bool:
     attributes = device.get("attributes") or {}
     return all(test.value == (_attribute(attributes, driver, test) if test.name else driver) for test in selector)
 
 
-def _attribute(attributes: Mapping[str, Any], driver: str, test: Comparison) -> Any:
+def _attribute(attributes: Mapping[str, Any], driver: str, test: SelectorTerm) -> Any:
     """The attribute; a name without a domain belongs to the domain of the driver."""
     attribute = attributes.get(f"{test.domain}/{test.name}") or (attributes.get(test.name) if test.domain == driver else None) or {}
     return next(iter(attribute.values()), None)

@@ -28,7 +28,7 @@ from grove_sandbox.actors.nodes import is_simulated, keep_ready
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.pod_status import NodeState, desired_status, differs, stopped_status
 from grove_sandbox.actors.script import script_of
-from grove_sandbox.actors.store import Store, run_informers
+from grove_sandbox.actors.store import InformerStore, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.product import (
     NODE,
@@ -71,9 +71,9 @@ class Kubelets:
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._node_queue: WorkQueue[str] = WorkQueue(clock)
         self._claim_queue: WorkQueue[Key] = WorkQueue(clock)
-        self._pods = Store(POD, self._on_pod)
-        self._nodes = Store(NODE, self._on_node)
-        self._claims = Store(RESOURCE_CLAIM, self._on_claim)
+        self._pods = InformerStore(POD, self._on_pod)
+        self._nodes = InformerStore(NODE, self._on_node)
+        self._claims = InformerStore(RESOURCE_CLAIM, self._on_claim)
         self._dra = DraManager(client, clock, self._pods, self._claims, options.termination)
         self._addresses = Addresses()
         self._ready: Counter[GangClique] = Counter()

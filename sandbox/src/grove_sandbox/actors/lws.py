@@ -14,7 +14,7 @@ from grove_sandbox.actors import lws_pods
 from grove_sandbox.actors.body import Body, Key, conditions_of, is_deleting, is_finished, labels_of, status_of
 from grove_sandbox.actors.lws_groups import LwsGroup, groups_of, outdated, status
 from grove_sandbox.actors.options import ActorOptions
-from grove_sandbox.actors.store import Store, delete, run_informers
+from grove_sandbox.actors.store import InformerStore, delete, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.product import LEADER_WORKER_SET, POD, SERVICE, AlreadyExists, Client, Clock, NotFound, conditions
 
@@ -33,9 +33,9 @@ class LwsController:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._queue: WorkQueue[Key] = WorkQueue(clock)
-        self._sets = Store(LEADER_WORKER_SET, lambda key, old, new: self._queue.add(key))
-        self._pods = Store(POD, self._on_pod, labels=lws_pods.NAME)
-        self._services = Store(SERVICE, self._on_child, labels=lws_pods.NAME)
+        self._sets = InformerStore(LEADER_WORKER_SET, lambda key, old, new: self._queue.add(key))
+        self._pods = InformerStore(POD, self._on_pod, labels=lws_pods.NAME)
+        self._services = InformerStore(SERVICE, self._on_child, labels=lws_pods.NAME)
         self._pods_of: dict[Key, dict[Key, None]] = {}
         """Pods by the set that their label names."""
 

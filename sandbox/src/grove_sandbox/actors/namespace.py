@@ -8,7 +8,7 @@ import anyio
 
 from grove_sandbox.actors.body import Body, Key, condition, conditions_of, finalizers_of, is_deleting
 from grove_sandbox.actors.options import ActorOptions
-from grove_sandbox.actors.store import Store, delete, run_informers
+from grove_sandbox.actors.store import InformerStore, delete, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.product import NAMESPACE, POD, Client, Clock, Kind, NotFound, conditions
 
@@ -25,7 +25,7 @@ async def run(client: Client, clock: Clock, options: ActorOptions) -> None:
         if new is not None and is_deleting(new):
             queue.add(key[1])
 
-    namespaces = Store(NAMESPACE, on_namespace)
+    namespaces = InformerStore(NAMESPACE, on_namespace)
 
     async def process(name: str) -> float | None:
         namespace = namespaces.get("", name)
@@ -65,7 +65,7 @@ async def _delete_all(client: Client, kind: Kind, namespace: str) -> list[tuple[
 
 
 async def _write_conditions(
-    client: Client, clock: Clock, namespaces: Store, namespace: Body, remaining: Iterable[tuple[Kind, Body]]
+    client: Client, clock: Clock, namespaces: InformerStore, namespace: Body, remaining: Iterable[tuple[Kind, Body]]
 ) -> None:
     """Write what remains into the namespace's status, in the namespace controller's words."""
     objects = list(remaining)

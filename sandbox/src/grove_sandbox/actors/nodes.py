@@ -7,7 +7,7 @@ from typing import Any, Final
 from grove_sandbox.actors.addresses import node_address
 from grove_sandbox.actors.body import Body, conditions_of, labels_of, status_of, timestamp
 from grove_sandbox.actors.options import ActorOptions
-from grove_sandbox.actors.store import Store
+from grove_sandbox.actors.store import InformerStore
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.product import LEASE, NODE, NVLINK_CLIQUE_LABEL, AlreadyExists, Client, Clock, conditions
 
@@ -37,7 +37,7 @@ def node_names(options: ActorOptions) -> list[str]:
     return [f"node-{number:04d}" for number in range(options.nodes)]
 
 
-async def keep_ready(client: Client, clock: Clock, options: ActorOptions, nodes: Store, queue: WorkQueue[str]) -> None:
+async def keep_ready(client: Client, clock: Clock, options: ActorOptions, nodes: InformerStore, queue: WorkQueue[str]) -> None:
     """Register the nodes, once, and keep every simulated node Ready until cancelled.
 
     A node that is deleted stays deleted until the next start; one that exists before is not changed.
@@ -62,7 +62,7 @@ async def keep_ready(client: Client, clock: Clock, options: ActorOptions, nodes:
     await queue.run(process, workers=2)
 
 
-async def _make_ready(client: Client, clock: Clock, options: ActorOptions, nodes: Store, node: Body) -> None:
+async def _make_ready(client: Client, clock: Clock, options: ActorOptions, nodes: InformerStore, node: Body) -> None:
     live, name = status_of(node), node["metadata"]["name"]
     if not conditions.is_true(conditions_of(node), "Ready"):
         status = {field: value for field, value in _status(name, options).items() if not live.get(field)}

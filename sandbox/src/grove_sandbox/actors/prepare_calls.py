@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from grove_sandbox.actors.body import LONG_AGO, Body, parse_time, status_of, timestamp
 from grove_sandbox.actors.claim_fields import allocation_results
-from grove_sandbox.actors.store import Store
+from grove_sandbox.actors.store import InformerStore
 from grove_sandbox.product import DRIVER, Client, NotFound, conditions
 
 PREPARE, PREPARED, FABRIC_LOST = "Prepare", "Prepared", "FabricLost"
@@ -99,7 +99,7 @@ def _condition(type_: str, is_true: bool, reason: str, message: str, now: dateti
     return conditions.condition(type_, is_true, reason, message[:MAX_MESSAGE], generation=number or None, at=timestamp(now))
 
 
-async def set_condition(client: Client, claims: Store, claim: Body, condition: Mapping[str, Any]) -> None:
+async def set_condition(client: Client, claims: InformerStore, claim: Body, condition: Mapping[str, Any]) -> None:
     """Write the condition into the status of the claim's device."""
     result = results_of(claim)[0]
     entries = list(status_of(claim).get("devices") or ())
@@ -109,12 +109,12 @@ async def set_condition(client: Client, claims: Store, claim: Body, condition: M
     await _write(client, claims, claim, [*(other for other in entries if other is not old), entry])
 
 
-async def clear(client: Client, claims: Store, claim: Body) -> None:
+async def clear(client: Client, claims: InformerStore, claim: Body) -> None:
     """Remove the entry of the claim's device: it is not prepared, and no call is under way."""
     await _write(client, claims, claim, [entry for entry in status_of(claim).get("devices") or () if entry.get("driver") != DRIVER])
 
 
-async def _write(client: Client, claims: Store, claim: Body, devices: list[Any]) -> None:
+async def _write(client: Client, claims: InformerStore, claim: Body, devices: list[Any]) -> None:
     """Bound to the revision, because the list is replaced as a whole."""
     with suppress(NotFound):
         await claims.patch(client, claim, {"status": {"devices": devices or None}}, subresource="status")

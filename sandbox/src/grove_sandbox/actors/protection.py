@@ -5,7 +5,7 @@ import anyio
 from grove_sandbox.actors.body import Body, Key, finalizers_of, is_deleting, is_finished
 from grove_sandbox.actors.gang import unit_of
 from grove_sandbox.actors.options import ActorOptions
-from grove_sandbox.actors.store import Store, run_informers
+from grove_sandbox.actors.store import InformerStore, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.product import GROUP_PROTECTION, POD, POD_GROUP, Client, Clock
 
@@ -20,7 +20,7 @@ class _Protection:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._queue: WorkQueue[Key] = WorkQueue(clock)
-        self._groups, self._pods = Store(POD_GROUP, self._on_group), Store(POD, self._on_pod)
+        self._groups, self._pods = InformerStore(POD_GROUP, self._on_group), InformerStore(POD, self._on_pod)
         self._users: dict[Key, set[Key]] = {}
         """The pods by the PodGroup that they refer to."""
 

@@ -27,7 +27,7 @@ from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.placement import NOWHERE, Requirements, Selector, place, place_gang, selector_of
 from grove_sandbox.actors.pod_group_status import SHORT_OF_PODS, SHORT_OF_RESOURCES, Failure, PodGroupStatuses
 from grove_sandbox.actors.pool import Pool, Shortage
-from grove_sandbox.actors.store import Store, run_informers
+from grove_sandbox.actors.store import InformerStore, run_informers
 from grove_sandbox.actors.unplaced import Unplaced
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.product import (
@@ -63,8 +63,8 @@ class Scheduler:
         self._client, self._clock, self._options = client, clock, options
         self._queue: WorkQueue[SchedulingUnit | None] = WorkQueue(clock)
         self._pool = Pool()
-        self._pods = Store(POD, self._on_pod)
-        self._nodes = Store(NODE, self._on_node)
+        self._pods = InformerStore(POD, self._on_pod)
+        self._nodes = InformerStore(NODE, self._on_node)
         self._dra = DynamicResources(client, self._pool, self._retry_unschedulable, self._on_claim)
         self._pods_of_claim: dict[Key, dict[Key, None]] = {}
         """Unplaced pods by the claims that they use."""

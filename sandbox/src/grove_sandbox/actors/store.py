@@ -1,4 +1,4 @@
-"""Store: the objects of one kind as an actor knows them, kept up to date by an informer."""
+"""InformerStore: the objects of one kind as an actor knows them, kept up to date by an informer."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -14,7 +14,7 @@ Listener = Callable[[Key, Body | None, Body | None], None]
 """Called after each change with the key, the old object and the new one (None: there is none)."""
 
 
-class Store:
+class InformerStore:
     """The objects of one kind by key. Their bodies are shared: read them, never change them."""
 
     def __init__(self, kind: Kind, *listeners: Listener, namespace: str = "", labels: str = "") -> None:
@@ -91,7 +91,7 @@ class Store:
             listener(key, old, new)
 
 
-async def run_informers(client: Client, clock: Clock, *stores: Store) -> None:
+async def run_informers(client: Client, clock: Clock, *stores: InformerStore) -> None:
     """Keep the stores up to date until cancelled. A kind that is not served is listed once its definition is established."""
     async with anyio.create_task_group() as tasks:
         for store in stores:
@@ -107,7 +107,7 @@ async def _until_established(client: Client, clock: Clock, kind: Kind) -> None:
             served.set()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_informers, client, clock, Store(CRD, on_definition))
+        tasks.start_soon(run_informers, client, clock, InformerStore(CRD, on_definition))
         await served.wait()
         tasks.cancel_scope.cancel()
 

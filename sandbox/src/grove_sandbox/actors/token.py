@@ -10,7 +10,7 @@ import anyio
 
 from grove_sandbox.actors.body import Body, Key, annotations_of, is_deleting, key_of, uid_of
 from grove_sandbox.actors.options import ActorOptions
-from grove_sandbox.actors.store import Store, delete, run_informers
+from grove_sandbox.actors.store import InformerStore, delete, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.product import NAMESPACE, SECRET, SERVICE_ACCOUNT, AlreadyExists, Client, Clock, NotFound
 
@@ -20,7 +20,7 @@ ACCOUNT: Final = "kubernetes.io/service-account.name"
 ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 
 
-class Item(NamedTuple):
+class AccountItem(NamedTuple):
     """A namespace whose default account may be missing (no secret named), or a Secret whose token may be missing."""
 
     namespace: str
@@ -37,10 +37,10 @@ class TokenController:
 
     def __init__(self, client: Client, clock: Clock, options: ActorOptions) -> None:
         self._client, self._clock, self._options = client, clock, options
-        self._queue: WorkQueue[Item] = WorkQueue(clock)
-        self._namespaces = Store(NAMESPACE, lambda key, old, new: self._queue.add(Item(key[1])))
-        self._accounts = Store(SERVICE_ACCOUNT, self._on_account)
-        self._secrets = Store(SECRET, self._on_secret)
+        self._queue: WorkQueue[AccountItem] = WorkQueue(clock)
+        self._namespaces = InformerStore(NAMESPACE, lambda key, old, new: self._queue.add(AccountItem(key[1])))
+        self._accounts = InformerStore(SERVICE_ACCOUNT, self._on_account)
+        self._secrets = InformerStore(SECRET, self._on_secret)
         self._secrets_of: dict[Key, dict[Key, None]] = {}
         """Token Secrets by their account."""
 
@@ -52,19 +52,19 @@ class TokenController:
 
     def _on_account(self, key: Key, old: Body | None, new: Body | None) -> None:
         if key[1] == DEFAULT and new is None:
-            self._queue.add(Item(key[0]))
+            self._queue.add(AccountItem(key[0]))
         if old is None or new is None or uid_of(old) != uid_of(new):
             for secret in self._secrets_of.get(key, ()):
-                self._queue.add(Item(*secret))
+                self._queue.add(AccountItem(*secret))
 
     def _on_secret(self, key: Key, old: Body | None, new: Body | None) -> None:
         if old is not None and (account := _account_of(old)):
             self._secrets_of.get(account, {}).pop(key, None)
         if new is not None and (account := _account_of(new)):
             self._secrets_of.setdefault(account, {})[key] = None
-            self._queue.add(Item(*key))
+            self._queue.add(AccountItem(*key))
 
-    async def _process(self, item: Item) -> None:
+    async def _process(self, item: AccountItem) -> None:
         if not item.secret:
             return await self._ensure_default_account(item.namespace)
         secret = self._secrets.get(*item)

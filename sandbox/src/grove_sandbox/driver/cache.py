@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from grove_sandbox.actors.body import Body, Key, is_deleting, labels_of, uid_of
-from grove_sandbox.actors.store import Store, run_informers
+from grove_sandbox.actors.store import InformerStore, run_informers
 from grove_sandbox.product import (
     COMPUTE_DOMAIN,
     COMPUTE_DOMAIN_CLIQUE,
@@ -27,7 +27,7 @@ class RetryLater(ClusterError):
     """A precondition is not met; the key is retried with back-off."""
 
 
-class DomainStore(Store):
+class DomainStore(InformerStore):
     """Objects that carry the uid of a domain as a label, also by that uid."""
 
     def __init__(self, kind: Kind, *, namespace: str = "", labels: str = "") -> None:
@@ -64,15 +64,15 @@ class Cache:
     """One store for each kind. The driver's own objects are looked for in its namespace only."""
 
     def __init__(self, namespace: str) -> None:
-        self.domains = Store(COMPUTE_DOMAIN)
+        self.domains = InformerStore(COMPUTE_DOMAIN)
         self.cliques = DomainStore(COMPUTE_DOMAIN_CLIQUE, namespace=namespace)
         self.daemon_sets = DomainStore(DAEMON_SET, namespace=namespace, labels=DOMAIN_LABEL)
         self.templates = DomainStore(RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL)
         self.daemons = DomainStore(POD, namespace=namespace, labels=DOMAIN_LABEL)
         """The pods of the driver's DaemonSets."""
         self.nodes = DomainStore(NODE)
-        self.claims = Store(RESOURCE_CLAIM)
-        self.slices = Store(RESOURCE_SLICE)
+        self.claims = InformerStore(RESOURCE_CLAIM)
+        self.slices = InformerStore(RESOURCE_SLICE)
         self._stores = (
             self.domains,
             self.cliques,

@@ -24,7 +24,7 @@ RESTART: Final = 10.0
 """Seconds until a controller that has crashed runs again."""
 
 
-class Item(NamedTuple):
+class DomainItem(NamedTuple):
     """One revision of a domain. Each is processed, and retried, by itself."""
 
     key: Key
@@ -36,7 +36,7 @@ class Controller:
 
     def __init__(self, client: Client, clock: Clock, options: DriverOptions, cache: Cache) -> None:
         self._client, self._clock, self._options, self._cache = client, clock, options, cache
-        self._queue: WorkQueue[Item] = WorkQueue(clock, first_retry=FIRST_RETRY, last_retry=LAST_RETRY)
+        self._queue: WorkQueue[DomainItem] = WorkQueue(clock, first_retry=FIRST_RETRY, last_retry=LAST_RETRY)
         self._resync = PeriodicTask(clock, RESYNC, self._enqueue_all)
         self._statuses = StatusWriters(client, clock, cache)
         self._cleanup = StaleObjectCleanup(client, clock, cache)
@@ -74,13 +74,13 @@ class Controller:
             self._resync.request()
 
     def _enqueue(self, domain: Body) -> None:
-        self._queue.add_after(Item(key_of(domain), domain["metadata"]["resourceVersion"]), FIRST_RETRY)
+        self._queue.add_after(DomainItem(key_of(domain), domain["metadata"]["resourceVersion"]), FIRST_RETRY)
 
     async def _enqueue_all(self) -> None:
         for domain in self._cache.domains.objects.values():
             self._enqueue(domain)
 
-    async def _process(self, item: Item) -> float | None:
+    async def _process(self, item: DomainItem) -> float | None:
         if self._crashes():
             return RESTART
         domain = self._cache.domains.get(*item.key)

@@ -75,7 +75,7 @@ class RetryableError(Exception):
     """The claim cannot be prepared yet."""
 
 
-class Item(NamedTuple):
+class ClaimItem(NamedTuple):
     """A claim to process; a successor of the same name is another item."""
 
     key: Key
@@ -104,7 +104,7 @@ class Plugins:
 
     def __init__(self, client: Client, clock: Clock, options: ActorOptions, cache: Cache) -> None:
         self._client, self._clock, self._options, self._cache = client, clock, options, cache
-        self._queue: WorkQueue[Item] = WorkQueue(clock)
+        self._queue: WorkQueue[ClaimItem] = WorkQueue(clock)
         self._checkpoints: dict[str, Checkpoint] = {}
         self._attempts: dict[str, Attempts] = {}
         self._daemon_gone_since: dict[str, float] = {}
@@ -121,9 +121,9 @@ class Plugins:
     def _on_claim(self, key: Key, old: Body | None, new: Body | None) -> None:
         if new is not None and (prepare_calls.call_of(new) is not None or uid_of(new) in self._checkpoints):
             self._restore_checkpoint(new)
-            self._queue.add(Item(key, uid_of(new)))
+            self._queue.add(ClaimItem(key, uid_of(new)))
         if old is not None and uid_of(old) in self._checkpoints and (new is None or uid_of(new) != uid_of(old)):
-            self._queue.add(Item(key, uid_of(old)))
+            self._queue.add(ClaimItem(key, uid_of(old)))
 
     def _restore_checkpoint(self, claim: Body) -> None:
         """After a restart the claims say what is prepared."""
@@ -143,7 +143,7 @@ class Plugins:
         if changed := before ^ after:
             for uid, checkpoint in self._checkpoints.items():
                 if checkpoint.node in changed:
-                    self._queue.add(Item(checkpoint.claim, uid))
+                    self._queue.add(ClaimItem(checkpoint.claim, uid))
 
     async def _remove_unused_labels(self) -> None:
         """Remove the labels of nodes on which nothing is prepared: the claims were deleted while no plugin ran."""
@@ -154,7 +154,7 @@ class Plugins:
             if label is not None and is_simulated(node) and (name, label) not in used:
                 await remove_label(self._client, self._cache.nodes, node)
 
-    async def _process(self, item: Item) -> float | None:
+    async def _process(self, item: ClaimItem) -> float | None:
         claim = self._cache.claims.get(*item.key)
         is_current = claim is not None and uid_of(claim) == item.uid and bool(prepare_calls.results_of(claim))
         call = prepare_calls.call_of(claim) if claim is not None and is_current else None

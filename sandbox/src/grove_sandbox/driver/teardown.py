@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from grove_sandbox.actors.body import Body, finalizers_of, is_deleting, key_of, uid_of
-from grove_sandbox.actors.store import Store, delete
+from grove_sandbox.actors.store import InformerStore, delete
 from grove_sandbox.driver.cache import Cache, DomainStore, RetryLater
 from grove_sandbox.installation.kinds import DAEMON
 from grove_sandbox.product import COMPUTE_DOMAIN, DOMAIN_LABEL, WORKLOAD, Client, Kind, NotFound
@@ -69,7 +69,7 @@ async def remove_finalizer(client: Client, kind: Kind, body: Body) -> None:
         await client.replace(kind, *key_of(body), {**body, "metadata": {**body["metadata"], "finalizers": finalizers}})
 
 
-async def remove_label(client: Client, nodes: Store, node: Body) -> None:
+async def remove_label(client: Client, nodes: InformerStore, node: Body) -> None:
     """Remove the node from its domain."""
     with suppress(NotFound):
         await nodes.patch(client, node, {"metadata": {"labels": {DOMAIN_LABEL: None}}})
