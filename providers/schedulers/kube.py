@@ -1,9 +1,10 @@
 """Kube: the default scheduler of Kubernetes. Where the cluster serves PodGroups, it schedules gangs by them; otherwise single pods."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from engine.ids import Kind
+from engine.observed import Live
 from engine.report.printable import some
 from providers.schedulers.pod_groups import KubePodGroups
 from resources.base import kinds
@@ -18,10 +19,16 @@ INSTEAD: Final = (
 )
 INSTEAD_OF_OFF: Final = f"set gangScheduling of its profile to Auto (Kubernetes 1.37), {OTHERS}"
 SUBJECT: Final = f"PodGroups of {KUBE}"
+DELETED: Final = f"deleted PodGroups of {KUBE}"
 ANSWERS: Final = f"start kube-scheduler with --feature-gates=GenericWorkload=true, {OTHERS}"
 NO_ANSWER: Final = (
     "kube-scheduler has placed or refused the pods of {groups} and said nothing of the group for a minute: its feature gate "
     "GenericWorkload is off, and it places pods one by one"
+)
+RELEASED: Final = "start kube-controller-manager with --feature-gates=GenericWorkload=true"
+NOT_RELEASED: Final = (
+    "kube-controller-manager has not released {groups}, deleted and without pods: its feature gate GenericWorkload is probably off, and "
+    "namespaces with PodGroups stay Terminating"
 )
 SHOWN: Final = 2
 """How many PodGroups are named."""
@@ -71,17 +78,17 @@ class KubeScheduler(Scheduler):
         silent = unanswered_groups(installation.results, self.name, installation.now)
         if not silent:
             return None
-        groups = some((f"PodGroup {group.id.namespace}/{group.id.name}" for group in silent), SHOWN)
-        return Check(self._level(Severity.WARNING), "gangs", CheckResult.BAD, NO_ANSWER.format(groups=groups), ANSWERS)
+        return Check(self._level(Severity.WARNING), "gangs", CheckResult.BAD, NO_ANSWER.format(groups=_names(silent)), ANSWERS)
 
     def _level(self, otherwise: Severity) -> Severity:
         """How serious it is if it schedules no gangs."""
         return Severity.HARD if self.mode is GangMode.REQUIRE else otherwise
 
     def checks(self, installation: Installation) -> Iterator[Check]:
-        """Whether PodGroups are served, if gangs are not off."""
+        """Whether PodGroups are served, and released when they are deleted, if gangs are not off."""
         if self.gangs is None:
             return
+        yield from _unreleased(installation)
         level = self._level(Severity.INFO)
         if why := installation.apis.why_unknown(kinds.POD_GROUP):
             yield unknown(level, SUBJECT, why)
@@ -94,6 +101,20 @@ class KubeScheduler(Scheduler):
             spoken = f"; {', '.join(sorted(older))} is served, which is not spoken: v1beta1 of Kubernetes 1.37 is needed" if older else ""
             outcome = CheckResult.BAD if self.mode is GangMode.REQUIRE else CheckResult.GOOD
             yield Check(level, SUBJECT, outcome, f"{NOT_SERVED}{spoken}", INSTEAD)
+
+
+def _unreleased(installation: Installation) -> Iterator[Check]:
+    """That deleted PodGroups stay; nothing if none was seen."""
+    if installation.now is None:
+        return
+    from providers.schedulers.unanswered_groups import unreleased_groups  # Only the preflight asks for it.
+
+    if kept := unreleased_groups(installation.results, installation.now):
+        yield Check(Severity.WARNING, DELETED, CheckResult.BAD, NOT_RELEASED.format(groups=_names(kept)), RELEASED)
+
+
+def _names(groups: Iterable[Live]) -> str:
+    return some((f"PodGroup {group.id.namespace}/{group.id.name}" for group in groups), SHOWN)
 
 
 FLAT: Final = {mode: KubeScheduler(KubePodGroups(trees=False), mode) for mode in (GangMode.AUTO, GangMode.REQUIRE)}

@@ -1,7 +1,8 @@
-"""Unanswered groups: PodGroups whose pods kube-scheduler has placed or refused while it said nothing of the group.
+"""Unanswered groups: PodGroups that show that a component of Kubernetes has its feature gate for gangs off.
 
-No API tells the feature gates of a scheduler. With the gate for gangs it writes a condition on a PodGroup when it places or refuses its
-pods, and the condition stays. A group that lacks one although its pods were placed or refused a while ago shows that the gate is off.
+No API tells the feature gates of a component. With the gate kube-scheduler writes a condition on a PodGroup when it places or refuses its
+pods, and the condition stays. A group that lacks one although its pods were placed or refused a while ago shows that the gate is off. And
+with the gate kube-controller-manager releases a deleted group once it has no pods.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from engine.paths import get
 from providers.schedulers.pod_groups import INITIALLY_SCHEDULED, group_of, minimum_of
 from resources.base import labels
 from resources.base.fields import mapping, mappings
-from resources.base.kinds import POD, POD_GROUP
+from resources.base.kinds import POD, POD_GROUP, PODGANG
 from resources.ports.checks import Query, QueryResults
 
 PATIENCE: Final = timedelta(minutes=1)
@@ -43,6 +44,28 @@ def unanswered_groups(results: QueryResults, scheduler: str, now: datetime) -> l
         (group for group, at in judged if at is not None and now - at >= PATIENCE and (last is None or at > last)),
         key=lambda group: group.id,
     )
+
+
+def unreleased_groups(results: QueryResults, now: datetime) -> list[Live]:
+    """The PodGroups of PodGangs that were deleted a while ago, have no pods, and that Kubernetes' finalizer still keeps.
+
+    By namespace and name; none if something could not be read. Results are those of `GROUPS` and `MEMBERS`.
+    """
+    groups, pods = results.of(GROUPS), results.of(MEMBERS)
+    if not groups.known or not pods.known:
+        return []
+    used = {(pod.id.namespace, group_of(pod)) for pod in pods.objects}
+    return sorted(
+        (group for group in groups.objects if _is_kept(group, now) and (group.id.namespace, group.id.name) not in used),
+        key=lambda group: group.id,
+    )
+
+
+def _is_kept(group: Live, now: datetime) -> bool:
+    """Whether a PodGang's group was deleted a while ago and has the finalizer."""
+    is_of_podgang = group.controller is not None and group.controller.kind == PODGANG.name
+    since = group.deleting_since
+    return is_of_podgang and since is not None and now - since >= PATIENCE and labels.GROUP_PROTECTION in group.finalizers
 
 
 def _judged_at(group: Live, members: Sequence[Live]) -> datetime | None:

@@ -7,7 +7,7 @@ import pytest
 
 from engine.observed import Live, live, timestamp
 from providers.schedulers.kube import KUBE, kube_scheduler
-from providers.schedulers.unanswered_groups import GROUPS, MEMBERS, unanswered_groups
+from providers.schedulers.unanswered_groups import GROUPS, MEMBERS, unanswered_groups, unreleased_groups
 from resources.base import kinds
 from resources.install.preflight import checks
 from resources.ports.checks import CheckResult, Installation, QueryResult, QueryResults, ServedApis, Severity
@@ -123,3 +123,36 @@ def test_preflight_says_it_once_with_what_to_do(mode: GangMode, level: Severity)
 def test_without_gangs_nothing_is_read() -> None:
     assert list(kube_scheduler(GangMode.OFF).installation_queries()) == []
     assert list(kube_scheduler(GangMode.AUTO).installation_queries()) == [GROUPS, MEMBERS]
+
+
+def deleted(seconds: int = 90, owner: str = "PodGang", finalizer: str = "scheduling.k8s.io/podgroup-protection") -> Live:
+    """A PodGroup that was deleted so long ago."""
+    body = group().body
+    controller = {"apiVersion": "scheduler.grove.io/v1alpha1", "kind": owner, "name": "g", "uid": "1", "controller": True}
+    more = {"deletionTimestamp": ago(seconds), "finalizers": [finalizer], "ownerReferences": [controller]}
+    return live({**body, "metadata": {**body["metadata"], **more}})
+
+
+@pytest.mark.parametrize(
+    ("kept", "pods", "is_shown"),
+    [
+        (deleted(), (), True),
+        (deleted(), (pod(0, "n0", name="other"),), True),
+        (deleted(), (pod(0, "n0"),), False),
+        (deleted(30), (), False),
+        (deleted(owner="Job"), (), False),
+        (deleted(finalizer="example.com/kept"), (), False),
+        (group(), (), False),
+    ],
+)
+def test_a_deleted_group_without_pods_that_stays_shows_that_the_controller_manager_lacks_the_gate(
+    kept: Live, pods: tuple[Live, ...], is_shown: bool
+) -> None:
+    found = checks(Installation(SERVED, results((kept,), pods), (), NOW), {}, (), (kube_scheduler(GangMode.AUTO),))
+
+    shown = [check for check in found if check.subject == "deleted PodGroups of default-scheduler"]
+    assert [(check.outcome, check.remedy) for check in shown] == is_shown * [
+        (CheckResult.BAD, "start kube-controller-manager with --feature-gates=GenericWorkload=true")
+    ]
+    unread = QueryResults({GROUPS: QueryResult((kept,)), MEMBERS: QueryResult(error="forbidden")})
+    assert unreleased_groups(unread, NOW) == []
