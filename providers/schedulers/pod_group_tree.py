@@ -3,7 +3,7 @@
 A flat gang is one group. In a hierarchy each clique has a group, and groups that must be in one topology domain have a common parent.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.resource import Body, Policy
-from resources.base import kinds
+from resources.base import kinds, labels
 from resources.base.fields import manifest, mapping, mappings
 from resources.ports.scheduler import CliqueOfGang, GangFacts, GangObject
 
@@ -137,6 +137,28 @@ def _nested(bundles: Sequence[Bundle]) -> tuple[tuple[Bundle, ...], bool]:
 def flat(gang: GangFacts, constraints: Constraints) -> KubeGroup:
     """The one group of a flat gang."""
     return KubeGroup(kinds.POD_GROUP.id(gang.id.namespace, gang.id.name), gang.cliques, constraints.key)
+
+
+def affinity(constraints: Constraints, gang: str, clique: str) -> tuple[Body, ...]:
+    """The terms of pod affinity that keep a pod outside the groups of a gang in the domains of its pods, the widest domain first."""
+    selectors = [
+        (constraints.key, {"matchLabels": {labels.PODGANG: gang}}),
+        *((bundle.key, _selects(bundle.cliques)) for bundle in _around(clique, constraints.bundles)),
+        (constraints.of_cliques.get(clique, ""), _selects((clique,))),
+    ]
+    return tuple({"labelSelector": selector, "topologyKey": key} for key, selector in selectors if key)
+
+
+def _around(clique: str, bundles: Sequence[Bundle]) -> Iterator[Bundle]:
+    """The bundles that contain a clique, the outermost first."""
+    for bundle in bundles:
+        if clique in bundle.cliques:
+            yield bundle
+            yield from _around(clique, bundle.within)
+
+
+def _selects(cliques: Collection[str]) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": labels.PODCLIQUE, "operator": "In", "values": sorted(cliques)}]}
 
 
 class GangTree(Struct, frozen=True):

@@ -27,6 +27,7 @@ from providers.schedulers.pod_group_tree import (
     Constraints,
     GangTree,
     KubeGroup,
+    affinity,
     constraints_of,
     flat,
     group_name,
@@ -108,7 +109,12 @@ class KubePodGroups(GangObjects):
         groups = [_as_observed(group, gang) for group in (tree.groups if form is Form.HIERARCHY else (flat(gang, constraints),))]
         above = tuple(tree.objects()) if form is Form.HIERARCHY else ()
         gate = _gate(groups, gang)
-        placements = {clique.name: _placement(clique, each.group, gate) for each in groups for clique in each.group.cliques}
+        of_all = constraints if form is Form.HIERARCHY else replace(constraints, bundles=(), of_cliques={})
+        placements = {
+            clique.name: _placement(clique, each.group, gate, affinity(of_all, gang.id.name, clique.name))
+            for each in groups
+            for clique in each.group.cliques
+        }
         unanswered = UNANSWERED.format(group=groups[0].group.id.name) if gang.is_unanswered else ""
         objects = (*above, *(_pod_group(each, podgang) for each in groups))
         notes = (NO_TOPOLOGY,) if is_unsupported else (*self._notes(form, tree), *_notes_on_topology(groups))
@@ -300,8 +306,8 @@ def _key_of(live: Live) -> str:
     return next((str(entry["key"]) for entry in entries if entry.get("key")), "")
 
 
-def _placement(clique: CliqueOfGang, group: KubeGroup, gate: str) -> CliquePlacement:
-    return CliquePlacement(member={GROUP_FIELD: {"podGroupName": group.id.name}}, members=clique.minimum, gate=gate)
+def _placement(clique: CliqueOfGang, group: KubeGroup, gate: str, terms: tuple[Body, ...]) -> CliquePlacement:
+    return CliquePlacement(member={GROUP_FIELD: {"podGroupName": group.id.name}}, members=clique.minimum, gate=gate, affinity=terms)
 
 
 def group_of(pod: Live) -> str:

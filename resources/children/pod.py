@@ -26,7 +26,7 @@ from resources.domains import placement as domain_placement
 from resources.lifecycle import startup
 from resources.lifecycle.startup import Parent
 from resources.model import environment, epochs, group_index
-from resources.model.domain import Domain
+from resources.model.domain import REQUIRED_TERMS, Domain
 from resources.model.pod_facts import NewPod, PodFacts
 from resources.model.view import CliqueView, GangView, View, is_scheduled
 from resources.ports.scheduler import CliquePlacement, LabelsAndAnnotations
@@ -128,6 +128,8 @@ class _Templates:
         self._member = _template(view, clique, placement.metadata, _gated({**spec, **placement.member}, is_gated=not is_gate_open))
         self._other = self._member
         if placement.members is not None:
+            for term in placement.affinity:
+                spec = domain_placement.with_pod_affinity(spec, REQUIRED_TERMS, term)
             other = _gated(spec, is_gated=bool(placement.gate) or not is_gate_open)
             self._other = replace(self._member, spec=other, waiting_spec=_waiting(view, other, self._member.order))
 

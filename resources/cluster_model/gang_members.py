@@ -1,6 +1,6 @@
 """Gang members: how kube-scheduler places the pods of a PodGroup: so many or none, all at one value of a node label if it says so."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from engine.resource import Body
 from resources.base import kinds, labels
 from resources.base.added_to_pods import REQUIRED
 from resources.base.fields import mapping, mappings
+from resources.placement.pod_affinity import affinity_terms, topology_key
 
 Find = Callable[[ResourceId], Body | None]
 """The body of an object; None if it does not exist."""
@@ -43,22 +44,39 @@ class GangMember(Struct, frozen=True, eq=False):
 
 def gang_member(pod: Live, find: Find) -> GangMember:
     """The pod with what its PodGroup, and the groups above it, require."""
-    if not isinstance(get(pod.body, GROUP), str):
-        return GangMember(pod, None)
-    groups = list(_groups(pod, find))
+    name = get(pod.body, GROUP)
+    if not isinstance(name, str):
+        return GangMember(_beside_its_gang(pod, find), None)
+    groups = list(_groups(pod.id.namespace, name, find))
     if not groups:
         return GangMember(pod, None)
-    keys = {f"group/{id.kind}/{id.name}": str(levels[0]["key"]) for id, body in groups if (levels := _levels(body))}
+    keys = _keys(groups)
     top, body = groups[-1]
     minimum = get(body, MINIMUM) if len(groups) == 1 else _minimum_of_gang(pod, find)
     return GangMember(_together(pod, keys) if keys else pod, GangMinimum(top, minimum) if isinstance(minimum, int) else None)
 
 
-def _groups(pod: Live, find: Find) -> Iterator[tuple[ResourceId, Body]]:
-    """The PodGroup of a pod and the CompositePodGroups above it, as far as they exist."""
-    kind, name = kinds.POD_GROUP, get(pod.body, GROUP)
+def _beside_its_gang(pod: Live, find: Find) -> Live:
+    """A pod outside the one PodGroup of its gang, as one that must be where the members are if its affinity says so by the group's key."""
+    terms = affinity_terms(mapping(pod.body.get("spec")))
+    gang = pod.labels.get(labels.PODGANG)
+    if not terms or not gang:
+        return pod
+    own = {topology_key(term) for term in terms}
+    keys = {label: key for label, key in _keys(_groups(pod.id.namespace, gang, find)).items() if key in own}
+    return _together(pod, keys) if keys else pod
+
+
+def _keys(groups: Iterable[tuple[ResourceId, Body]]) -> dict[str, str]:
+    """A label for each group that has a topology constraint -> the node label of that constraint."""
+    return {f"group/{id.kind}/{id.name}": str(levels[0]["key"]) for id, body in groups if (levels := _levels(body))}
+
+
+def _groups(namespace: str, name: object, find: Find) -> Iterator[tuple[ResourceId, Body]]:
+    """The PodGroup of that name and the CompositePodGroups above it, as far as they exist."""
+    kind = kinds.POD_GROUP
     for _ in range(MAX_DEPTH):
-        if not isinstance(name, str) or (body := find(id := kind.id(pod.id.namespace, name))) is None:
+        if not isinstance(name, str) or (body := find(id := kind.id(namespace, name))) is None:
             return
         yield id, body
         kind, name = kinds.COMPOSITE_POD_GROUP, get(body, PARENT)

@@ -46,9 +46,9 @@ def with_affinity(view: View, clique: CliqueView, spec: dict[str, Any]) -> dict[
             "topologyKey": label,
         }
         if view.template.domain_placement is DomainPlacement.REQUIRED:
-            spec = _extended(spec, REQUIRED_TERMS, term)
+            spec = with_pod_affinity(spec, REQUIRED_TERMS, term)
         else:
-            spec = _extended(spec, PREFERRED_TERMS, {"weight": WEIGHT, "podAffinityTerm": term})
+            spec = with_pod_affinity(spec, PREFERRED_TERMS, {"weight": WEIGHT, "podAffinityTerm": term})
     return spec
 
 
@@ -112,7 +112,7 @@ def _packs(constraint: Constraint | None, label: str, placement: DomainPlacement
     return any(pack.get(side) == label for side in sides)
 
 
-def _extended(spec: Body, field: str, term: Body) -> dict[str, Any]:
+def with_pod_affinity(spec: Body, field: str, term: Body) -> dict[str, Any]:
     """The pod spec with one more term of pod affinity, after those that it has."""
     affinity = mapping(spec.get("affinity"))
     pod_affinity = mapping(affinity.get("podAffinity"))

@@ -107,6 +107,8 @@ class CliquePlacement(Struct, frozen=True):
     """The pods with an index below this are members, the others are not; None: all are."""
     gate: str = ""
     """Why pods that are no members must not be scheduled yet; empty if they may."""
+    affinity: tuple[Body, ...] = ()
+    """The terms of required pod affinity that keep pods that are no members in the topology domains of their gang."""
 
     def is_member(self, spec: Body) -> bool:
         """Whether an existing pod with this spec is a member."""

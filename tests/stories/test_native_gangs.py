@@ -110,6 +110,21 @@ async def test_a_gang_is_in_one_rack_or_nowhere() -> None:
         assert "0/2 placements are available" in message
 
 
+async def test_pods_beyond_a_minimum_stay_in_the_rack_of_their_gang_or_wait() -> None:
+    async with gangs() as cluster, cluster.running():
+        await cluster.apply(podcliqueset("near", clique("w", 3, minAvailable=2, pod_spec=WHOLE), topologyConstraint=IN_A_RACK))
+        await cluster.settle()
+        assert len(placed(cluster, "near-0")) == 2 and len(values(cluster, placed(cluster, "near-0").values(), RACK)) == 1
+        (waiting,) = (pod for pod in cluster.there(kinds.POD).values() if not is_bound(pod))
+        assert not waiting["spec"].get("schedulingGates"), "The scheduler itself keeps it from the other rack."
+
+        (rack,) = values(cluster, placed(cluster, "near-0").values(), RACK)
+        labels = {"sandbox.grove.io/simulated": "true", RACK: rack}
+        await cluster.kubectl.create(kinds.NODE, "", {"metadata": {"name": "new", "labels": labels}})
+        await cluster.settle()
+        assert len(placed(cluster, "near-0")) == 3 and values(cluster, placed(cluster, "near-0").values(), RACK) == {rack}
+
+
 async def test_a_hierarchy_keeps_each_replica_of_a_group_in_one_rack_and_goes_from_the_pods_upwards() -> None:
     pool = group("g", "l", "w", replicas=2, min_available=2, topologyConstraint=IN_A_RACK)
     manifest = podcliqueset("tree", clique("front"), clique("l", pod_spec=WHOLE), clique("w", pod_spec=WHOLE), groups=(pool,))

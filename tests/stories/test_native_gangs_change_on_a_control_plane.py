@@ -23,7 +23,10 @@ from tests.controlplane.cluster import ControlPlane
 from tests.mnnvl.sets import gpus
 from tests.stories.engine_processes import engine_run
 from tests.stories.gang_cluster import (
+    HALL,
+    IN_ONE_RACK,
     NAMESPACE,
+    RACKS,
     Body,
     add_node,
     commands,
@@ -162,6 +165,21 @@ async def test_pods_beyond_the_minimum_are_gated_until_it_has_nodes(four_nodes: 
         await empty(admin, "node-d")
         await eventually(partial(run_on_nodes, admin, "more", 4))
         await removed(admin, run, "more")
+
+
+async def test_pods_beyond_the_minimum_stay_in_the_rack_of_their_gang(four_nodes: ControlPlane, tmp_path: Path) -> None:
+    run = commands(four_nodes, tmp_path)
+    cliques = (clique("w", 3, minAvailable=2, pod_spec=gpus("8")),)
+    near = podcliqueset("near", *cliques, namespace=NAMESPACE, topologyConstraint=IN_ONE_RACK["topologyConstraint"])
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        await admin.create(kinds.TOPOLOGY_BINDING, "", HALL)
+        # A rack has two nodes, and the other one is empty.
+        assert (await run("sync", "-f", written(tmp_path, near), "--yes", "--timeout", "15s")).code == Exit.STUCK
+        nodes = [RACKS[node] for node in (await placed(admin, "near")).values() if node]
+        assert len(nodes) == 2 and len(set(nodes)) == 1
+        await removed(admin, run, "near")
+        await admin.delete(kinds.TOPOLOGY_BINDING, "", "hall")
 
 
 async def run_on_nodes(admin: KubernetesClient, name: str, number: int) -> bool:

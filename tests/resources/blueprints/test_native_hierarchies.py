@@ -141,6 +141,34 @@ def test_the_pods_beyond_a_minimum_wait_for_the_minimum_of_every_clique() -> Non
     assert cluster.bound() == {"web-0-a": 2, "web-0-g-0-m0": 1, "web-0-g-0-m1": 1, "web-0-g-1-m0": 1, "web-0-g-1-m1": 1}
 
 
+def terms(cluster: Native, clique_name: str) -> list[tuple[str, str]]:
+    """The node label and the selected cliques or gang of each term of pod affinity of the pods of a clique that are in no group."""
+    pods = (cluster.objects[kinds.POD.id("default", name)] for name in cluster.pods_of(clique_name))
+    (spec,) = (pod["spec"] for pod in pods if "schedulingGroup" not in pod["spec"])
+    required = spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return [(term["topologyKey"], " ".join(selected(term["labelSelector"]))) for term in required]
+
+
+def selected(selector: dict[str, Any]) -> list[str]:
+    """The values of a selector of one label."""
+    return list(selector["matchLabels"].values()) if "matchLabels" in selector else selector["matchExpressions"][0]["values"]
+
+
+@pytest.mark.parametrize("trees", [True, False])
+def test_pods_beyond_a_minimum_are_kept_in_the_domains_of_their_gang_by_affinity(trees: bool) -> None:
+    manifest = web(of_set="zone", of_group="rack", of_clique="host")
+    manifest["spec"]["template"]["cliques"][1]["spec"] |= {"replicas": 2, "minAvailable": 1}
+    manifest["spec"]["template"]["cliques"][0]["spec"] |= {"minAvailable": 1}
+    cluster = cluster_with(manifest, trees=trees)
+    cluster.settle()
+
+    assert terms(cluster, "web-0-a") == [(ZONE, "web-0")]
+    within = [(RACK, "web-0-g-0-m0 web-0-g-0-m1"), (HOST, "web-0-g-0-m0")]
+    assert terms(cluster, "web-0-g-0-m0") == [(ZONE, "web-0"), *(within if trees else ())]
+    members = [pod for pod in cluster.of("Pod").values() if "schedulingGroup" in pod["spec"]]
+    assert members and not any("affinity" in pod["spec"] for pod in members)
+
+
 def test_where_hierarchies_are_not_served_a_gang_is_flat_and_a_note_says_what_has_no_effect() -> None:
     cluster = cluster_with(web(of_set="zone", of_group="rack"), trees=False)
     cluster.settle()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
@@ -85,6 +86,23 @@ def test_a_pod_joins_the_rack_of_its_gang() -> None:
     made = room(objects, member("red-0", "red", "n0"), pod("other-0", node="n1"))
 
     assert ask(made, member("red-1", "red")) == []
+
+
+def beyond(name: str, gang: str, *keys: str) -> Live:
+    """A pod beyond the minimum of a gang, near whose pods it must be by these node labels."""
+    near = [{"labelSelector": {"matchLabels": {labels.PODGANG: gang}}, "topologyKey": key} for key in keys]
+    made = pod(name, affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": near}} if near else {})
+    own = {**made.labels, labels.PODGANG: gang}
+    return replace(made, labels=own, source={**made.body, "metadata": {**made.body["metadata"], "labels": own}})
+
+
+@pytest.mark.parametrize(("keys", "started"), [((RACK,), 0), ((), 1), (("zone",), 0)])
+def test_a_pod_beyond_the_minimum_starts_in_the_rack_of_its_gang_if_its_affinity_says_so(keys: tuple[str, ...], started: int) -> None:
+    objects = dict([group("red", 2, key=RACK)])
+    made = room(objects)
+
+    assert ask(made, member("red-0", "red"), member("red-1", "red")) == ["red-0", "red-1"]
+    assert len(ask(made, beyond("red-2", "red", *keys))) == started
 
 
 def test_in_a_hierarchy_the_minimum_is_that_of_all_cliques_and_a_level_above_holds_for_all() -> None:
