@@ -183,6 +183,15 @@ class GangTree(Struct, frozen=True):
         yield self._object(kinds.WORKLOAD.id(namespace, name), spec)
         yield from self._composites(self._root, "")
 
+    def kept(self) -> Iterator[GangObject]:
+        """The parents of groups as they were created, of constraints that are no longer required: their groups name them for ever."""
+        planned = {each.id for each in self.objects()}
+        for live in self.gang.objects.values():
+            owner = live.controller
+            is_parent = live.id.kind == kinds.COMPOSITE_POD_GROUP.name and owner is not None and owner.name == self.gang.id.name
+            if is_parent and live.deleting_since is None and live.id not in planned:
+                yield self._object(live.id, mapping(live.body.get("spec")))
+
     @property
     def fits(self) -> bool:
         """Whether no list of templates is too long."""

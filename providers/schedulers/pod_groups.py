@@ -54,6 +54,7 @@ NO_TOPOLOGY: Final = (
     "topology constraints have no effect in gangs that the API server took without them, because it does not have the feature gate "
     "TopologyAwareWorkloadScheduling; they stay so until they are created again"
 )
+PARENT_STAYS: Final = "CompositePodGroup {group} stays as it was created, although its topology constraint is no longer required"
 TERMINATING: Final = "PodGroup {group} is being deleted: it works until its last pod is gone, and is created again then"
 MINIMUM_DIFFERS: Final = "PodGroup {group} needs {minimum} of {wanted} pods: others cannot join it until they are replaced"
 FORBIDDEN: Final = "FieldValueForbidden"
@@ -107,7 +108,7 @@ class KubePodGroups(GangObjects):
             constraints = replace(constraints, key="", bundles=(), of_cliques={})
         tree = GangTree(podgang, gang, constraints)
         groups = [_as_observed(group, gang) for group in (tree.groups if form is Form.HIERARCHY else (flat(gang, constraints),))]
-        above = tuple(tree.objects()) if form is Form.HIERARCHY else ()
+        above, kept = (tuple(tree.objects()), tuple(tree.kept())) if form is Form.HIERARCHY else ((), ())
         gate = _gate(groups, gang)
         of_all = constraints if form is Form.HIERARCHY else replace(constraints, bundles=(), of_cliques={})
         placements = {
@@ -116,9 +117,9 @@ class KubePodGroups(GangObjects):
             for clique in each.group.cliques
         }
         unanswered = UNANSWERED.format(group=groups[0].group.id.name) if gang.is_unanswered else ""
-        objects = (*above, *(_pod_group(each, podgang) for each in groups))
+        objects = (*above, *kept, *(_pod_group(each, podgang) for each in groups))
         notes = (NO_TOPOLOGY,) if is_unsupported else (*self._notes(form, tree), *_notes_on_topology(groups))
-        notes = (*notes, *_notes_on_groups(groups))
+        notes = (*notes, *_notes_on_groups(groups), *(PARENT_STAYS.format(group=each.id.name) for each in kept if each.id is not None))
         return GangPlan(objects, placements, notes, unanswered)
 
     def leaves_alone(self, podgang: Live, pods: Iterable[Live]) -> bool:

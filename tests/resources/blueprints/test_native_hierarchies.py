@@ -11,7 +11,7 @@ from engine.ids import Kind
 from engine.operation import body_of, parent_of
 from engine.verb import Verb
 from providers.fabrics.nvidia.fabric import Nvidia
-from providers.schedulers.pod_groups import NO_TOPOLOGY
+from providers.schedulers.pod_groups import NO_TOPOLOGY, PARENT_STAYS
 from resources.admission.topology_rules import binding_issues
 from resources.base import kinds
 from resources.base.labels import GANG_TOPOLOGY
@@ -273,6 +273,24 @@ def test_a_topology_that_an_edit_changes_stays_as_it_was_created() -> None:
 
     assert [operation for operation in plan.operations if operation.id.kind == "PodGroup"] == []
     assert any(f"PodGroup web-0 keeps its pods to one {ZONE} although one other/zone is required" in note for note in plan.notes)
+
+
+def test_a_parent_whose_constraint_is_no_longer_required_stays_as_its_groups_name_it_and_nothing_waits_for_that() -> None:
+    cluster = cluster_with(web(of_set="zone", of_group="rack"))
+    cluster.settle()
+    before = cluster.of("CompositePodGroup")
+    cluster.configuration = replace(NATIVE, topology=False)
+    cluster.settle()
+
+    plan = cluster.plan()
+    assert cluster.of("CompositePodGroup") == before and set(before) == {"web-0", "web-0-g-0.group"}
+    assert (plan.operations, plan.deferred, plan.pending) == ((), (), ())
+    assert PARENT_STAYS.format(group="web-0-g-0.group") in plan.notes
+
+    cluster.delete(kinds.PODCLIQUESET.id("default", "web"))
+    while kinds.PODCLIQUESET.id("default", "web") in cluster.objects:
+        assert cluster.make_pass().operations
+    assert [id.kind for id in cluster.objects] == ["ClusterTopologyBinding"]
 
 
 def test_a_hierarchy_is_deleted_from_the_pods_upwards() -> None:
