@@ -26,7 +26,6 @@ REFUSED: Final = {
     "gpu_memory_service": "gpuMemoryService",
     "failover": "failover",
     "checkpoint": "checkpoint",
-    "experimental": "experimental",
 }
 """Field of the model -> the field of a service that the engine does not carry out."""
 WITHOUT_EFFECT: Final = frozenset({"kvTransferPolicy"})
@@ -41,8 +40,11 @@ def issues(graph: InferenceGraph) -> Iterator[Issue]:
     for service in graph.services:
         path, field = service_path(service.name), service_field(service.name)
         for attribute, name in REFUSED.items():
-            if getattr(service.spec, attribute):
+            value = getattr(service.spec, attribute)
+            if value or (value is not None and graph.is_written_as_v1beta1):  # There the field alone switches it on.
                 yield Issue((*path, name), ErrorType.FORBIDDEN, NOT_SUPPORTED)
+        for name in mapping(service.spec.experimental):
+            yield Issue((*path, "experimental", name), ErrorType.FORBIDDEN, NOT_SUPPORTED)
         yield from _min_available(graph, service, path, field)
         yield from _roles(service, path, field)
         yield from role_template_issues(service, graph.spec.services[service.name], path, field)

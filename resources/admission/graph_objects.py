@@ -13,7 +13,7 @@ from resources.admission.graph_version import set_version, update_memo
 from resources.admission.set_version import STORED
 from resources.base.fields import cliques_of
 from resources.base.labels import GRAPH_SCHEDULER
-from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role, about_service
 from resources.dynamo.model.names import clique_names
 from resources.dynamo.objects.component_names import instance_name, name_fault
 from resources.dynamo.objects.leader_worker_set import group_templates
@@ -24,7 +24,7 @@ from resources.dynamo.pods.builder import PodFault, built_pod
 from resources.ports.configuration import KAI_SCHEDULER, Configuration, DynamoSettings
 from resources.ports.references import NoReferences
 from resources.schema.formats import value_faults
-from resources.schema.issues import ErrorType, Issue, Path
+from resources.schema.issues import ErrorType, Issue, Located, Path
 from resources.schema.pod_spec_rules import template_findings
 
 COMPONENTS: Final = Orchestrator.COMPONENTS
@@ -52,7 +52,8 @@ def pod_findings(graph: InferenceGraph, settings: DynamoSettings) -> PodFindings
         return _built(graph, COMPONENTS, settings)
     with_grove, without = (_built(graph, orchestrator, settings) for orchestrator in (Orchestrator.GROVE, COMPONENTS))
     other = [issue for issue in without.issues if issue not in with_grove.issues and issue.path[3:] != GPUS]
-    return PodFindings(with_grove.issues, (*with_grove.warnings, *(f"without Grove the service cannot run: {issue}" for issue in other)))
+    needs_grove = (Located(f"without Grove the service cannot run: {issue}", issue.path) for issue in other)
+    return PodFindings(with_grove.issues, (*with_grove.warnings, *needs_grove))
 
 
 def _is_buildable(graph: InferenceGraph) -> bool:
@@ -65,7 +66,8 @@ def _built(graph: InferenceGraph, orchestrator: Orchestrator, settings: DynamoSe
     for service in graph.services:
         for role in service.roles:
             try:
-                warnings += built_pod(graph, service, role, orchestrator, settings).warnings
+                found = built_pod(graph, service, role, orchestrator, settings).warnings
+                warnings += (about_service(service, warning) for warning in found)
             except PodFault as fault:
                 issues.append(_issue(fault))
         if orchestrator is COMPONENTS and service.is_multinode:

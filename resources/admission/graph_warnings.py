@@ -131,12 +131,10 @@ def _runtime(graph: InferenceGraph, service: GraphService) -> Iterator[Located]:
     """That the version of a worker's runtime is assumed, because nothing says it."""
     is_worker = service.is_multinode or service.component_type in WORKERS
     if graph.knows_ranks and is_worker and (runtime := runtime_of(graph, service)).is_assumed:
-        tag = quote(runtime.image.tag)
-        yield about_service(
-            service,
-            f"{service_field(service.name)}: the tag {tag} of its image is no version, so the newest runtime is assumed; "
-            "runtimeVersionOverride can name it",
-        )
+        tag = runtime.image.tag
+        why = f"the tag {quote(tag)} of its image is no version" if tag else "its image has no tag"
+        text = f"{why}, so the newest runtime is assumed; runtimeVersionOverride can name it"
+        yield about_service(service, f"{service_field(service.name)}: {text}")
 
 
 def _scaled_down(graph: InferenceGraph) -> Iterator[Located]:

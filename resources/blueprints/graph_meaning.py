@@ -34,7 +34,7 @@ from resources.dynamo.orchestrator import recorded_orchestrator
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.restart import request_of
 from resources.dynamo.status import FAILED, INVALID, Failure, readiness_of, status_of
-from resources.dynamo.versions.api_versions import is_beta, served_as
+from resources.dynamo.versions.api_versions import served_as
 from resources.dynamo.versions.paths import in_beta
 from resources.model import withdrawn
 from resources.model.epochs import allows_take_over, epoch_objection, left_alone
@@ -179,7 +179,7 @@ def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: Gra
         pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
         deferred=deferred,
         readiness=readiness_of(planned.states, failure, observed.nested.values()),
-        notes=tuple(_in_its_words(body, note) for note in (*own_notes(observed, graph, configuration.dynamo), *planned.notes)),
+        notes=tuple(_in_its_words(graph, note) for note in (*own_notes(observed, graph, configuration.dynamo), *planned.notes)),
         alarms=tuple(_alarms(planned)),
         trials=planned.gate.trials,
     )
@@ -196,9 +196,9 @@ def _alarms(planned: GraphPlan) -> Iterator[Alarm]:
     yield from alarms(planned.gate)
 
 
-def _in_its_words(body: Body, text: str) -> str:
-    """A text about a graph in the words of its version."""
-    return in_beta(text) if is_beta(body) else text
+def _in_its_words(graph: InferenceGraph, text: str) -> str:
+    """A text about a graph in the words of the version in which it is written."""
+    return in_beta(text) if graph.is_written_as_v1beta1 else text
 
 
 def _pending(graph: InferenceGraph, planned: GraphPlan) -> Iterator[Wait]:

@@ -49,6 +49,24 @@ spec:
       modelRef: {name: m}
       autoscaling: {enabled: true, minReplicas: 1, maxReplicas: 2}
 """
+SEVERAL_NODES = """apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: plain
+spec:
+  services:
+    other:
+      componentType: worker
+      multinode: {nodeCount: 2}
+      resources: {limits: {gpu: "4"}}
+      extraPodSpec: {mainContainer: {image: "x:1", command: [/start.sh]}}
+    ranked:
+      componentType: worker
+      multinode: {nodeCount: 2}
+      resources: {limits: {gpu: "4"}}
+      envs: [{name: DYNAMO_RANK, value: "7"}]
+      extraPodSpec: {mainContainer: {image: "x:1", command: [python3, -m, dynamo.sglang], args: [--tp, "8"]}}
+"""
 
 
 def warned(engine: Engine, folder: Path, text: str) -> list[str]:
@@ -78,6 +96,14 @@ def test_warnings_about_a_graph_have_the_lines_of_its_services(engine: Engine, t
     begins = {line.split(": ")[0]: line for line in lines}
     assert "spec.services[idle].replicas" in begins["11"] and "spec.services[model].modelRef" in begins["14"]
     assert "spec.services[model].autoscaling" in begins["15"] and "1" not in begins
+
+
+def test_warnings_about_pods_of_a_graph_have_the_lines_of_its_services_too(engine: Engine, tmp_path: Path) -> None:
+    lines = warned(engine, tmp_path, SEVERAL_NODES)
+
+    texts = {line.split(": ")[0]: line for line in lines if "every node runs the same command" in line}
+    assert texts.keys() == {"7"} and "service other, worker" in texts["7"]
+    assert [line.split(": ")[0] for line in lines if "DYNAMO_RANK: the given value is replaced" in line] == ["12", "12"]
 
 
 def test_replicas_of_the_wrong_type_are_one_fault(engine: Engine, tmp_path: Path) -> None:

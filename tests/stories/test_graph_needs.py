@@ -6,6 +6,9 @@ import pytest
 
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
+from resources.dynamo.versions.api_versions import ALPHA
+from resources.dynamo.versions.converted import as_version
+from tests.resources.dynamo.versions.beta_graphs import beta, component, pods
 from tests.stories.graphs import graph, service
 from tests.stories.stage import Stage, stage
 from tests.stories.test_graph_form import uids
@@ -16,6 +19,7 @@ pytestmark = pytest.mark.anyio
 ADDONS: dict[str, tuple[str, ...]] = {"grove": (), "components": ("lws", "volcano")}
 PATHS: dict[str, dict[str, str]] = {"grove": {}, "components": NO_GROVE}
 TRTLLM = service(nodes=2, script="python3 -m dynamo.trtllm --tensor-parallel-size 8")
+CLAIM = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
 OWN, SHARED = "mpirun-ssh-key-chat-decode", "mpirun-ssh-key-chat"
 
 
@@ -83,13 +87,33 @@ async def test_a_missing_secret_and_a_missing_claim_are_named_together_in_status
         assert {kind.name: cluster.there(kind) for kind in made} == {kind.name: {} for kind in made}
 
 
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_missing_claim_of_a_volume_in_a_pod_template_of_v1beta1_is_told_too(path: str) -> None:
+    template = pods("--tensor-parallel-size", "8", gpus=4)
+    template["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "models"}}]
+    decode = beta(component("decode", template=template, multinode={"nodeCount": 2}), annotations=PATHS[path])
+    decode["metadata"]["namespace"] = "default"
+    async with stage(addons=ADDONS[path]) as cluster:
+        await cluster.sync(manifests=[as_version(decode, ALPHA)], wait=False)
+        await cluster.sync(wait=False)
+
+        assert missing(cluster) == ["pods are not created: service decode: PersistentVolumeClaim models does not exist; create it"]
+        made = (kinds.POD, *((kinds.LEADER_WORKER_SET, kinds.VOLCANO_POD_GROUP) if ADDONS[path] else ()))
+        assert {kind.name: cluster.there(kind) for kind in made} == {kind.name: {} for kind in made}
+
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models", "namespace": "default"}, "spec": CLAIM}
+        await cluster.kubectl.create(kinds.PVC, "default", claim)
+        report = await cluster.sync()
+
+        assert (report.ending, len(cluster.there(kinds.POD))) == (Ending.DONE, 2)
+
+
 async def test_a_missing_claim_stops_being_told_when_it_exists() -> None:
     decode = service(volumeMounts=[{"name": "models", "mountPoint": "/models"}])
     async with stage() as cluster:
         await cluster.sync(manifests=[graph(decode=decode)], wait=False)
         assert len(missing(cluster)) == 1
-        spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
-        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models", "namespace": "default"}, "spec": spec}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models", "namespace": "default"}, "spec": CLAIM}
         await cluster.kubectl.create(kinds.PVC, "default", claim)
 
         report = await cluster.sync()

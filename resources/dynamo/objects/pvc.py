@@ -1,11 +1,11 @@
-"""PersistentVolumeClaims: those that a graph creates, and those that its services mount and that do not exist."""
+"""PersistentVolumeClaims: those that a graph creates, and those that the pods of its services have as volumes and that do not exist."""
 
 from collections.abc import Collection, Iterator
 from typing import Final
 
 from engine.resource import Policy, Want
 from resources.base import kinds
-from resources.base.fields import manifest, omitted_fields
+from resources.base.fields import manifest, mapping, mappings, omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.objects.labels import own_labels
 
@@ -29,21 +29,27 @@ def created_claims(graph: InferenceGraph, foreign: Collection[str]) -> Iterator[
 
 
 def missing_claims(graph: InferenceGraph, existing: Collection[str]) -> dict[str, str]:
-    """Service -> why its pods cannot start: it mounts claims that do not exist and that the graph does not create.
+    """Service -> why its pods cannot start: they have claims as volumes that do not exist and that the graph does not create.
 
     `existing` has the names of all claims in the graph's namespace, whoever owns them. Services without such a problem are left out.
     """
     available = {*existing, *(entry.name for entry in graph.pvcs if entry.create)}
     missing = {service.name: [name for name in mounted_claims(service) if name not in available] for service in graph.services}
-    return {service: _reason(names) for service, names in missing.items() if names}
+    return {service: _reason(names, graph) for service, names in missing.items() if names}
 
 
 def mounted_claims(service: GraphService) -> tuple[str, ...]:
-    """The names of the claims that a service mounts, each once."""
-    return tuple(dict.fromkeys(mount.name for mount in service.spec.volume_mounts if mount.name))
+    """The names of the claims that the pods of a service have as volumes, each once: those of `volumeMounts`, then those of pod specs."""
+    mounts = (mount.name for mount in service.spec.volume_mounts)
+    specs = (service.of(role).extra_pod_spec for role in service.roles)
+    volumes = (mapping(volume.get("persistentVolumeClaim")).get("claimName") for spec in specs for volume in mappings(spec.get("volumes")))
+    return tuple(dict.fromkeys(name for name in (*mounts, *volumes) if name and isinstance(name, str)))
 
 
-def _reason(names: list[str]) -> str:
-    if len(names) == 1:
-        return f"PersistentVolumeClaim {names[0]} does not exist, and spec.pvcs does not create it; create it, or add it there"
-    return f"PersistentVolumeClaims {', '.join(names)} do not exist, and spec.pvcs does not create them; create them, or add them there"
+def _reason(names: list[str], graph: InferenceGraph) -> str:
+    """The reason. A graph of v1beta1 has no `spec.pvcs`."""
+    subject, it = (f"PersistentVolumeClaim {names[0]}", "it") if len(names) == 1 else (f"PersistentVolumeClaims {', '.join(names)}", "them")
+    verb = "does" if len(names) == 1 else "do"
+    if graph.is_written_as_v1beta1:
+        return f"{subject} {verb} not exist; create {it}"
+    return f"{subject} {verb} not exist, and spec.pvcs does not create {it}; create {it}, or add {it} there"

@@ -83,7 +83,8 @@ def test_an_annotation_that_cannot_be_read_is_refused() -> None:
         ((component("A", experimental={"gpuMemoryService": {"mode": "x"}}),), "[0].experimental.gpuMemoryService: Forbidden"),
         ((component("A", experimental={"failover": {"mode": "x"}}),), "spec.components[0].experimental.failover: Forbidden"),
         ((component("A", experimental={"checkpoint": {"mode": "x"}}),), "spec.components[0].experimental.checkpoint: Forbidden"),
-        ((component("A", experimental={"grove": {"forceScalingGroup": True}}),), "spec.components[0].experimental: Forbidden"),
+        ((component("A", experimental={"failover": {}}),), "spec.components[0].experimental.failover: Forbidden"),
+        ((component("A", experimental={"grove": {"forceScalingGroup": True}}),), "spec.components[0].experimental.grove: Forbidden"),
         (
             (component("A", template=pods("--enable-elastic-ep"), multinode={"nodeCount": 2}),),
             "spec.components[A]: --enable-elastic-ep is not supported",

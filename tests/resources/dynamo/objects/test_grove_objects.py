@@ -300,6 +300,20 @@ def test_services_that_mount_missing_claims_are_named_with_the_reason() -> None:
     assert missing_claims(graph(services, pvcs=claims), {"models", "data", "other"}) == {}
 
 
+def test_claims_of_volumes_in_pod_specs_count_as_well_each_once() -> None:
+    def having(*names: str) -> list[dict[str, Any]]:
+        return [{"name": f"v{n}", "persistentVolumeClaim": {"claimName": name}} for n, name in enumerate(names)]
+
+    other = [{"name": "e", "ephemeral": {"volumeClaimTemplate": {}}}, {"name": "s", "secret": {"secretName": "s"}}, {"name": "x"}]
+    mixed = mounting("models")
+    mixed["extraPodSpec"] = {**mixed.get("extraPodSpec", {}), "volumes": [*having("models", "data"), *other]}
+
+    assert missing_claims(graph({"a": mixed}), {"models"}) == {
+        "a": "PersistentVolumeClaim data does not exist, and spec.pvcs does not create it; create it, or add it there"
+    }
+    assert missing_claims(graph({"a": mixed}, pvcs=[{**NEW, "name": "data"}]), {"models"}) == {}
+
+
 # SSH Secrets
 
 
