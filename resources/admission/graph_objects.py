@@ -66,8 +66,8 @@ def _built(graph: InferenceGraph, orchestrator: Orchestrator, settings: DynamoSe
     for service in graph.services:
         for role in service.roles:
             try:
-                found = built_pod(graph, service, role, orchestrator, settings).warnings
-                warnings += (about_service(service, warning) for warning in found)
+                pod = built_pod(graph, service, role, orchestrator, settings)
+                warnings += (about_service(service, warning) for warning in pod.warnings)
             except PodFault as fault:
                 issues.append(_issue(fault))
         if orchestrator is COMPONENTS and service.is_multinode:

@@ -112,7 +112,7 @@ def desire(observed: Observed, configuration: Configuration, memo: Memo) -> Desi
     try:
         planned = _planned(observed, graph, configuration, memo)
     except (PodFault, GraphError) as error:
-        return _invalid(observed, body, (_in_its_words(body, str(error)),))
+        return _invalid(observed, body, (_in_its_words(graph, str(error)),))
     return _desired(observed, body, graph, planned, configuration)
 
 

@@ -231,20 +231,21 @@ def _ready_units(view: View, allowance: UpdateAllowance) -> Iterator[Removals]:
         pods = [pod for pod in clique.outdated_pods if pod.ready and _can_be_created_again(view, clique)]
         if pods and (not is_more or is_in_transition(clique)) and (spared := _spared_pods(clique)):
             oldest = sorted(pods, key=lambda pod: (pod.live.created_at, pod.name))[:spared]
-            because = _because("the template has changed")
-            yield Removals(pods=dict.fromkeys((pod.name for pod in oldest), because), postponed_because=_limit(clique.clique.budget))
+            because = dict.fromkeys((pod.name for pod in oldest), _because("the template has changed"))
+            yield Removals(pods=because, postponed_because=_limit(clique.clique.budget, clique.name))
     for units in _group_replicas(view):
         if is_more and not any(map(_is_unit_in_transition, units)):
             continue
         outdated = [unit for unit in units if _is_outdated_unit(unit) and _unit_can_be_created_again(view, unit)]
         if outdated and (spared := _spared_replicas(units)):
             cliques = {clique.name: _why_replaced(unit) for unit in outdated[:spared] for clique in unit.cliques}
-            yield Removals(cliques=cliques, postponed_because=_limit(units[0].group.group.budget))
+            group = units[0].group
+            yield Removals(cliques=cliques, postponed_because=_limit(group.group.budget, group.name))
 
 
-def _limit(budget: UpdateBudget) -> str:
-    """Why units stay that are next; empty where the rule is that of all."""
-    return f"maxUnavailable: {budget.max_unavailable} are updated at a time" if budget.max_unavailable > 1 else ""
+def _limit(budget: UpdateBudget, name: str) -> str:
+    """Why units stay that are next, also those of other cliques and groups; empty where the rule is that of all."""
+    return f"{name} is updated now, maxUnavailable: {budget.max_unavailable} at a time" if budget.max_unavailable > 1 else ""
 
 
 def _spared_pods(clique: CliqueView) -> int:

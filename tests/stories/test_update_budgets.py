@@ -202,3 +202,20 @@ async def test_a_budget_is_no_change_of_pods() -> None:
 
         assert {name: (pod["metadata"]["uid"], pod["metadata"]["labels"]) for name, pod in cluster.there(kinds.POD).items()} == before
         assert not any(map(is_leaving, cluster.there(kinds.POD).values()))
+
+
+async def test_what_waits_is_told_whose_turn_it_is_with_that_one_s_budget() -> None:
+    def both(version: int) -> Body:
+        body = grouped(version, rolling={"maxUnavailable": 2})
+        (router,) = (each for each in body["spec"]["template"]["cliques"] if each["name"] == "router")
+        router["rollingUpdate"] = {"maxUnavailable": 3}
+        return body
+
+    async with stage() as cluster:
+        await cluster.apply(both(1))
+        await cluster.sync()
+
+        plans = (await cluster.look([both(2)])).planned.plans
+
+        whys = {wait.id.name: wait.why for plan in plans for wait in plan.pending}
+        assert whys["llm-0-pool-0-worker"] == "2 of 2 pods are outdated: llm-0-router is updated now, maxUnavailable: 3 at a time"
