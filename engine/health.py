@@ -51,7 +51,7 @@ class Readiness(Struct, frozen=True):
     """Whether only ready pods are missing: a root that was ready in this generation has lost them."""
     obstacle: Obstacle | None = None
     has_own_ready: bool = False
-    """Whether the blueprint writes the condition `Ready` itself, with reasons of its own."""
+    """Whether the blueprint writes the condition `Ready` itself, with reasons of its own: they stay unless an obstacle denies them."""
 
 
 class RootHealth(Struct, frozen=True):
@@ -103,7 +103,9 @@ def health(readiness: Readiness, deferred: Sequence[Wait], alarms: Sequence[Alar
         reason, message = BREACHED if is_loss else readiness.reason, readiness.message
     wanted = {READY: ready} if ready else {READY: ready, second: True}
     types = TYPES[1:] if readiness.has_own_ready else TYPES
-    conditions = (_condition(type, status, reason, message, root.generation, old) for type, status in wanted.items() if type in types)
+    if readiness.has_own_ready and (ready or not readiness.ready):
+        del wanted[READY]
+    conditions = (_condition(type, status, reason, message, root.generation, old) for type, status in wanted.items())
     return RootHealth(tuple(conditions), types, until)
 
 
@@ -111,7 +113,8 @@ def with_health(status: Body, health: RootHealth, root: Live) -> Body:
     """The desired status with these conditions: where the root has them, else before all others."""
     types = [each.get("type") for each in _conditions(root)]
     place = {type: number for number, type in enumerate(types)}
-    others = [each for each in status.get("conditions") or () if each.get("type") not in health.types]
+    written = {*health.types, *(each["type"] for each in health.conditions)}
+    others = [each for each in status.get("conditions") or () if each.get("type") not in written]
     wanted = sorted(
         (*health.conditions, *others), key=lambda each: place.get(each.get("type"), -1 if each.get("type") in TYPES else len(types))
     )

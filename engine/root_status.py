@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.conditions import APPLIED, READY, applied, completed_generation, find
+from engine.conditions import APPLIED, READY, applied, completed_generation, find, is_true
 from engine.health import TYPES, Obstacle, Readiness, health, with_health
 from engine.observed import Live, Observed, World, by_root
 from engine.operation import WriteStatus
@@ -46,8 +46,9 @@ def obstructed(
     out completely stays known.
     """
     old = root.body.get("status") or {}
-    readiness = Readiness(False, obstacle.reason, obstacle.message, obstacle=obstacle, has_own_ready=READY not in types)
     status = {"conditions": old.get("conditions") or [], **planned}
+    own_ready = READY not in types and is_true(status["conditions"], READY)
+    readiness = Readiness(own_ready, obstacle.reason, obstacle.message, obstacle=obstacle, has_own_ready=READY not in types)
     if READY in types or "observedGeneration" in old:
         status["observedGeneration"] = root.generation
     completed = completed_generation(root.body)

@@ -1,5 +1,6 @@
 """What Argo CD and Flux conclude from an object, with the checks of `deploy/gitops`."""
 
+from functools import cache
 from typing import Any, Final
 
 import yaml
@@ -9,6 +10,8 @@ from lupa import LuaRuntime, lua_type
 from tests.test_layout import ROOT
 
 FOLDER: Final = ROOT / "deploy" / "gitops"
+PARTS: Final = ("metadata", "spec", "status")
+"""What an expression of Flux reads of an object."""
 
 
 def argo_cd(body: dict[str, Any]) -> str:
@@ -52,12 +55,14 @@ def _plain(value: Any) -> Any:
 
 def flux(body: dict[str, Any]) -> str:
     """The first expression of Flux that is true, in the order in which it asks; `inProgress` if none is."""
-    (checks,) = [
-        each for each in yaml.load((FOLDER / "flux.yaml").read_text(), yaml.CSafeLoader)["healthCheckExprs"] if each["kind"] == body["kind"]
-    ]
-    variables = {name: body[name] for name in ("metadata", "spec", "status")}
-    environment = cel.NewEnv(variables=dict.fromkeys(variables, cel.Type.DYN))
-    asked = [name for name in ("inProgress", "failed", "current") if name in checks]
-    results = {name: environment.compile(checks[name]).eval(data=variables) for name in asked}
+    results = {name: check.eval(data={part: body[part] for part in PARTS}) for name, check in _flux_checks(body["kind"]).items()}
     assert all(result.type() != cel.Type.ERROR for result in results.values())
     return next((name for name, result in results.items() if result.value() is True), "inProgress")
+
+
+@cache
+def _flux_checks(kind: str) -> dict[str, Any]:
+    read = yaml.load((FOLDER / "flux.yaml").read_text(), yaml.CSafeLoader)["healthCheckExprs"]
+    (checks,) = [each for each in read if each["kind"] == kind]
+    environment = cel.NewEnv(variables=dict.fromkeys(PARTS, cel.Type.DYN))
+    return {name: environment.compile(checks[name]) for name in ("inProgress", "failed", "current") if name in checks}

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from engine.health import PATIENCE, Obstacle, Readiness, RootHealth, health, obstacle_of, with_health
+from engine.health import PATIENCE, TYPES, Obstacle, Readiness, RootHealth, health, obstacle_of, with_health
 from engine.ids import ResourceId
 from engine.observed import Live, live, timestamp
 from engine.plan import Alarm, Wait
 from engine.reason import Reason
 from engine.resource import NOW
+from engine.root_status import obstructed
 from tests.kstatus import kstatus
 
 AT = datetime(2026, 11, 28, 12, tzinfo=UTC)
@@ -126,6 +127,29 @@ def test_a_blueprint_may_write_ready_itself() -> None:
     written = with_health({"state": "pending", "conditions": [theirs, old]}, health(own, (), (), stored, AT), stored)["conditions"]
 
     assert [each["type"] for each in written] == ["Reconciling", "Ready"] and written[1] is theirs
+
+
+@pytest.mark.parametrize(("deferred", "status", "reason"), [(MISSING, "False", "ReferenceMissing"), (UNLISTED, "Unknown", "NotListed")])
+def test_a_root_that_is_ready_by_its_own_words_is_not_while_its_edit_is_not_carried_out(deferred: Wait, status: str, reason: str) -> None:
+    own, theirs = Readiness(True, "some", "text", has_own_ready=True), known("Ready", "True", "some", generation=1)
+    stored = root(theirs)
+
+    written = with_health({"conditions": [theirs | {"observedGeneration": 2}]}, health(own, (deferred,), (), stored, AT), stored)
+
+    assert {each["type"]: (each["status"], each["reason"]) for each in written["conditions"]} == {
+        "Ready": (status, reason),
+        "Reconciling": ("True", reason),
+    }
+
+
+def test_a_root_that_is_ready_by_its_own_words_is_not_while_its_plan_is_denied() -> None:
+    stored = root(known("Ready", "True", "some"))
+
+    write = obstructed(stored, Obstacle("PlanDenied", "no"), AT, TYPES[1:])
+
+    assert write is not None
+    found = {each["type"]: (each["status"], each["reason"]) for each in write.patch["status"]["conditions"]}
+    assert found == {"Ready": ("False", "PlanDenied"), "Stalled": ("True", "PlanDenied")}
 
 
 def test_conditions_of_others_stay_where_they_are() -> None:

@@ -49,6 +49,8 @@ class Process:
         self.dies_before = self.dies_after = 0
         """The number of the write, counted from one, before or after which the process is killed."""
         self.on_write: Callable[[], None] = lambda: None
+        self.on_status: Callable[[dict[str, Any]], None] = lambda body: None
+        """Called with each object whose status was written."""
         self.on_look: Callable[[], None] = lambda: None
         """Called after each observation of the cluster."""
         self.dead = False
@@ -101,6 +103,8 @@ class Process:
             answer = await self._attempt(call, namespace, rest, options)
             if counts:
                 self._note(call, options)
+                if options.get("subresource") == "status":
+                    self.on_status(answer)
                 self._live_or_die(self.count == self.dies_after)
                 self.on_write()
             if verb in WRITES and (lost := self.loses(call)):

@@ -44,6 +44,7 @@ from resources.registry import BLUEPRINTS
 from resources.reports.events import event_builder
 from resources.schema.crds import crds
 from tests.builders import applying
+from tests.stories.healths import Healths
 from tests.stories.process import Process
 
 definitions = cache(crds)
@@ -97,6 +98,8 @@ class Stage:
         """Whether they read namespaces, as commands do."""
         self.process = Process(InProcessClient(self.api))
         """The last process of ours that was started."""
+        self.healths = Healths()
+        """The statuses that the processes which a story starts have written."""
         self._started = 0
         self.busy = False
         """Whether an engine or an actor that a story has started is at work."""
@@ -128,6 +131,7 @@ class Stage:
     def start(self) -> Process:
         """A process of ours: a new one, that knows nothing of those before it."""
         self.process = Process(InProcessClient(self.api))
+        self.process.on_status = self.healths.note
         self._started += 1
         return self.process
 
@@ -339,3 +343,4 @@ async def _running(cluster: Stage) -> AsyncIterator[Stage]:
         await cluster.clock.advance(0)
         yield cluster
         group.cancel_scope.cancel()
+    cluster.healths.check()
