@@ -24,20 +24,25 @@ import anyio
 
 from benchmarks.charts import Chart, Line
 from benchmarks.client import client_for
-from benchmarks.plan import CONFIGURATION
+from benchmarks.fleet import MIXED, PLAIN
 from benchmarks.recorded_server import ServerProcess, serving
 from benchmarks.sections import between_markers
+from engine.operation import Result
 from engine.runtime.clock import SystemClock
 from engine.runtime.execution import WriterMemory
 from engine.runtime.garbage_collection import tune_gc
+from engine.runtime.logs import logger
+from engine.runtime.loop import run
+from engine.runtime.observers import Observers
 from engine.runtime.passes import Engine, Pass, observe_and_plan
+from engine.runtime.provider import Client
 from enginectl.wiring.scope import scope_of
 from providers.watching import WatchingCluster
 from resources.ports.configuration import Configuration
 from resources.registry import BLUEPRINTS
 
-SIZES: Final = (1_000, 5_000, 20_000)
-"""Pods."""
+SIZES: Final = (1_000, 10_000, 50_000, 150_000)
+"""Pods. Kubernetes supports no cluster with more, nor with more nodes than they are on: 5,000."""
 CHANGES: Final = 5
 """How often one pod is changed; the fastest counts."""
 MINUTES, STEP = 60, 5
@@ -52,6 +57,8 @@ class Size:
     """What so many pods cost. Seconds are CPU seconds."""
 
     pods: int
+    mixed: bool
+    """With Dynamo graphs, ComputeDomains and native gangs."""
     objects: int
     list_seconds: float
     """The first list of everything."""
@@ -61,6 +68,8 @@ class Size:
     """Observing and planning after one pod has changed."""
     unchanged_ms: float
     """The same when nothing has changed."""
+    minute_seconds: float
+    """`engine run` in a minute in which nothing changes."""
     listed_mib: float
     """Memory that is resident after the first plan."""
     watched_mib: float
@@ -121,20 +130,26 @@ class Workload:
 
 
 @asynccontextmanager
-async def workload(server: ServerProcess, folder: Path) -> AsyncIterator[Workload]:
+async def workload(server: ServerProcess, folder: Path, *, mixed: bool = False) -> AsyncIterator[Workload]:
     """The workload of that server, watched."""
-    clock, scope = SystemClock(), scope_of(CONFIGURATION)
     async with client_for(server.url, folder) as client:
-        provider = WatchingCluster(client, clock)
-        async with provider.watching(scope):
-            yield Workload(Engine(provider, clock, scope, BLUEPRINTS, CONFIGURATION), provider, server)
+        engine, provider = engine_with(client, mixed=mixed)
+        async with provider.watching(engine.scope):
+            yield Workload(engine, provider, server)
 
 
-async def listed(pods: int, folder: Path) -> dict[str, float]:
+def engine_with(client: Client, *, mixed: bool) -> tuple[Engine[Configuration], WatchingCluster]:
+    """The engine of `engine run`, and its provider."""
+    clock, configuration = SystemClock(), MIXED if mixed else PLAIN
+    provider = WatchingCluster(client, clock)
+    return Engine(provider, clock, scope_of(configuration), BLUEPRINTS, configuration), provider
+
+
+async def listed(pods: int, mixed: int, folder: Path) -> dict[str, float]:
     """The figures of a process that lists everything first."""
-    with serving(pods) as server:
+    with serving(pods, mixed=bool(mixed)) as server:
         before = time.process_time()
-        async with workload(server, folder) as work:
+        async with workload(server, folder, mixed=bool(mixed)) as work:
             current, _ = await work.plan()
             both = time.process_time() - before
             share = current.observing / current.took
@@ -157,10 +172,37 @@ async def listed(pods: int, folder: Path) -> dict[str, float]:
             }
 
 
-async def watched(pods: int, objects: int, folder: Path) -> dict[str, float]:
+async def idle(pods: int, mixed: int, folder: Path) -> dict[str, float]:
+    """The CPU seconds of `engine run` in a minute in which nothing changes, once it has made a pass and compressed what it holds."""
+    with serving(pods, mixed=bool(mixed)) as server:
+        async with client_for(server.url, folder) as client, anyio.create_task_group() as tasks:
+            passed = FirstPass()
+            tasks.start_soon(partial(run, engine_with(client, mixed=bool(mixed))[0], None, logger(sys.stderr), observer=passed))
+            await passed.noticed.wait()
+            await anyio.sleep(10)
+            before = time.process_time()
+            await anyio.sleep(60)
+            seconds = time.process_time() - before
+            tasks.cancel_scope.cancel()
+    return {"minute_seconds": round(seconds, 3)}
+
+
+class FirstPass(Observers[Configuration]):
+    """Notices the first pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noticed = anyio.Event()
+
+    def passed(self, current: Pass[Configuration], results: Sequence[Result]) -> None:
+        """There has been a pass."""
+        self.noticed.set()
+
+
+async def watched(pods: int, mixed: int, objects: int, folder: Path) -> dict[str, float]:
     """The memory of a process to which every object arrives on a watch."""
-    with serving(pods, is_streamed=True) as server:
-        async with workload(server, folder) as work:
+    with serving(pods, mixed=bool(mixed), is_streamed=True) as server:
+        async with workload(server, folder, mixed=bool(mixed)) as work:
             await work.settle(objects)
             return {"watched_mib": resident(), "watched_peak_mib": resident("VmHWM")}
 
@@ -187,23 +229,24 @@ def resident(field: str = "VmRSS") -> float:
 
 def in_process(what: str, *numbers: int) -> str:
     """The output of this program doing one thing in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.growth", "--only", what, *map(str, numbers)]
+    command = [sys.executable, "-m", "benchmarks.growth", "--only", what, *(str(int(number)) for number in numbers)]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def size(pods: int) -> Size:
+def size(pods: int, *, mixed: bool) -> Size:
     """The figures of one size."""
-    first = json.loads(in_process("listed", pods))
-    second = json.loads(in_process("watched", pods, first["objects"]))
+    first = json.loads(in_process("listed", pods, mixed))
+    second = json.loads(in_process("watched", pods, mixed, first["objects"]))
+    third = json.loads(in_process("idle", pods, mixed))
     peak = max(first.pop("listed_peak_mib"), second["watched_peak_mib"])
-    return Size(pods, **first, watched_mib=second["watched_mib"], peak_mib=peak)
+    return Size(pods, mixed, **first, **third, watched_mib=second["watched_mib"], peak_mib=peak)
 
 
 def charts(sizes: Sequence[Size], rests: Sequence[Rest], churning: int) -> dict[str, Chart]:
     """File name -> curve."""
 
     def line(name: str, field: str) -> Line:
-        return Line(name, [(each.pods, getattr(each, field)) for each in sizes])
+        return Line(name, [(each.pods, getattr(each, field)) for each in sizes if not each.mixed])
 
     found = {
         "growth-restart": Chart(
@@ -231,18 +274,20 @@ def table(sizes: Sequence[Size]) -> str:
         "first plan",
         "one changed pod",
         "nothing changed",
+        "unchanged minute",
         "memory, listed",
         "memory, watched",
         "peak",
     )
     rows = [
         (
-            f"{each.pods:,}",
+            f"{each.pods:,}{' mixed' * each.mixed}",
             f"{each.objects:,}",
             f"{each.list_seconds:.2f} s",
             f"{each.plan_seconds:.2f} s",
             f"{each.change_ms:.1f} ms",
             f"{each.unchanged_ms:.1f} ms",
+            f"{each.minute_seconds:.2f} s",
             f"{each.listed_mib:.0f} MiB",
             f"{each.watched_mib:.0f} MiB",
             f"{each.peak_mib:.0f} MiB",
@@ -265,6 +310,9 @@ def main() -> None:
     """Run the command line."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), metavar="PODS")
+    options.add_argument(
+        "--mixed", type=int, nargs="*", default=list(SIZES[-1:]), metavar="PODS", help="these with graphs and domains, too"
+    )
     options.add_argument("--churning", type=int, default=5_000, metavar="PODS", help="pods during the hour of churn; 0: no churn")
     options.add_argument("--document", action="store_true", help="write the curves and the table to docs/")
     options.add_argument("--only", nargs="+", help=argparse.SUPPRESS)
@@ -272,8 +320,8 @@ def main() -> None:
     if given.only:
         return measure(given.only[0], *map(int, given.only[1:]))
     sizes, rests = [], list[Rest]()
-    for pods in given.sizes:
-        sizes.append(size(pods))
+    for pods, mixed in (*((pods, False) for pods in given.sizes), *((pods, True) for pods in given.mixed)):
+        sizes.append(size(pods, mixed=mixed))
         print(json.dumps(asdict(sizes[-1]) | {"restart_seconds": round(sizes[-1].restart_seconds, 3)}), flush=True)
     if given.churning:
         rests = [Rest(**each) for each in json.loads(in_process("churned", given.churning))]
@@ -290,8 +338,8 @@ def measure(what: str, *numbers: int) -> None:
         if what == "churned":
             print(json.dumps([asdict(each) for each in anyio.run(churned, numbers[0], Path(folder))]))
         else:
-            figures: Callable[..., Awaitable[dict[str, float]]] = listed if what == "listed" else watched
-            print(json.dumps(anyio.run(partial(figures, *numbers, Path(folder)))))
+            figures: dict[str, Callable[..., Awaitable[dict[str, float]]]] = {"listed": listed, "watched": watched, "idle": idle}
+            print(json.dumps(anyio.run(partial(figures[what], *numbers, Path(folder)))))
 
 
 if __name__ == "__main__":

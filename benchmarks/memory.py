@@ -208,7 +208,7 @@ class GeneratedCluster:
     def _stored(self, body: Body, manager: str) -> dict[str, Any]:
         """A new object as the server stores it."""
         self._revision += 1
-        fields = {"f:metadata": _fields(body["metadata"]), "f:spec": _fields(body.get("spec", {}))}
+        fields = {"f:metadata": fields_of(body["metadata"]), "f:spec": fields_of(body.get("spec", {}))}
         managed = {
             "manager": manager,
             "operation": "Update",
@@ -244,7 +244,7 @@ class GeneratedCluster:
         if isinstance(operation, Create):
             metadata = {**operation.manifest["metadata"], "ownerReferences": [owner_reference(owner, uids) for owner in operation.owners]}
             body = {**operation.manifest, "metadata": metadata}
-            return _as_pod_is_stored(self._stored(body, MANAGER)) if operation.id.kind == "Pod" else self._stored(body, MANAGER)
+            return as_pod_is_stored(self._stored(body, MANAGER)) if operation.id.kind == "Pod" else self._stored(body, MANAGER)
         if not isinstance(operation, Patch | WriteStatus):
             raise NotImplementedError(operation.verb)
         self._revision += 1
@@ -321,7 +321,7 @@ def _condition(kind: str, status: str = "True") -> dict[str, Any]:
     return {"type": kind, "status": status, "lastProbeTime": None, "lastTransitionTime": MOMENT, "observedGeneration": 1}
 
 
-_RUNNING = {
+RUNNING = {
     "phase": "Running",
     "hostIP": "10.0.0.7",
     "podIP": "10.1.0.7",
@@ -346,13 +346,13 @@ _RUNNING = {
 STEPS: Sequence[dict[str, Any]] = (
     {"spec": {"nodeName": "node-17"}},
     {"status": {"phase": "Pending", "conditions": [_condition("PodScheduled")], "qosClass": "BestEffort"}},
-    {"status": {**_RUNNING, "conditions": [_condition("PodScheduled"), _condition("Ready", "False")]}},
-    {"status": _RUNNING},
+    {"status": {**RUNNING, "conditions": [_condition("PodScheduled"), _condition("Ready", "False")]}},
+    {"status": RUNNING},
 )
 """What happens to a pod after its creation, one event each."""
 
 
-def _as_pod_is_stored(body: dict[str, Any]) -> dict[str, Any]:
+def as_pod_is_stored(body: dict[str, Any]) -> dict[str, Any]:
     """A pod with the defaults that the server and its admission plug-ins fill in."""
     token = {"name": "kube-api-access-abcde", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
     container = {
@@ -398,16 +398,16 @@ def _changed(body: dict[str, Any], revision: int, manager: str, fields: Body) ->
         "apiVersion": body["apiVersion"],
         "time": MOMENT,
         "fieldsType": "FieldsV1",
-        "fieldsV1": {"f:status": _fields(fields.get("status", {}))},
+        "fieldsV1": {"f:status": fields_of(fields.get("status", {}))},
         "subresource": "status",
     }
     return {**body, "metadata": {**metadata, "resourceVersion": str(revision), "managedFields": [*others, managed]}}
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def fields_of(value: Any) -> dict[str, Any]:
     """The fields of a value as `managedFields` lists them: lists of named entries by name."""
     if isinstance(value, Mapping):
-        return {f"f:{key}": _fields(inner) for key, inner in value.items()}
+        return {f"f:{key}": fields_of(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return dict(_entries(value))
     return {}
@@ -417,7 +417,7 @@ def _entries(values: list[Any]) -> Iterator[tuple[str, Any]]:
     for value in values:
         key = next((key for key in ("name", "type", "uid", "ip") if isinstance(value, Mapping) and key in value), None)
         if key is not None:
-            yield f'k:{{"{key}":"{value[key]}"}}', {".": {}, **_fields(value)}
+            yield f'k:{{"{key}":"{value[key]}"}}', {".": {}, **fields_of(value)}
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 import anyio
+import anyio.lowlevel
 
 from engine.errors import AlreadyExists, ClusterError, Conflict, NotFound, ServerFault, Unreachable
 from engine.event import Event
@@ -26,6 +27,10 @@ from resources.base import kinds
 
 DOUBTFUL = (Unreachable, ServerFault, Conflict, AlreadyExists, NotFound)
 """Errors of writes after which a store may be wrong: the write may have been done, or was planned from outdated objects."""
+
+DELIVERY = 4
+"""How many turns of the event loop an observation lets pass, so that the watches deliver what has arrived and nothing is planned from older
+news: a connection reads in the first one, a watch stores in the next."""
 
 CONCURRENCY = 8
 """How many doubtful objects are read at a time."""
@@ -181,8 +186,10 @@ class WatchingCluster:
             return await self._cluster.observe(scope)
         await self._read_doubtful()
         for feed in self._feeds:
-            # Also where it is set: each wait lets the watches deliver what has arrived, so that nothing is planned from older news.
-            await feed.synced.wait()
+            if not feed.synced.is_set():
+                await feed.synced.wait()
+        for _ in range(DELIVERY):
+            await anyio.lowlevel.checkpoint()
         errors = {feed.store.target.kind.key: error for feed in self._feeds if (error := feed.error) is not None}
         raise_if_nothing_observed(errors.values(), anything=any(feed.served and feed.error is None for feed in self._feeds))
         if self._last is None or errors or self._last.incomplete:

@@ -213,6 +213,8 @@ async def _read(
     Raises `Unauthorized` and errors that are transient.
     """
     read: dict[ResourceId, Live] = {}
+    if not ids:
+        return read
     errors: list[ClusterError] = []
     limit = anyio.CapacityLimiter(CONCURRENCY)
 
