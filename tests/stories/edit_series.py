@@ -1,8 +1,11 @@
 """The edits that are compared on a real API server: of updates, deletions, labels, drift, graphs, domains, and of what goes wrong."""
 
+from datetime import timedelta
 from typing import Any
 
+from engine.ids import Kind
 from engine.resource import Body
+from engine.runtime.settling import RELEASED_WITHIN
 from engine.runtime.sync_report import Ending
 from providers.fabrics.nvidia.names import NAMED
 from resources.base import kinds, labels
@@ -212,18 +215,6 @@ TROUBLE = EditSeries(
         ),
         Edit("the name is free again, and a replica less", scaled(SET, "one", 1)),
         Edit(
-            "a deleted Service is kept by another program",
-            held(kinds.SERVICE, "one-0"),
-            ending=Ending.STUCK,
-            undo=released(kinds.SERVICE, "one-0"),
-        ),
-        Edit(
-            "a deleted clique is kept by another program",
-            held(kinds.PODCLIQUE, "one-0-a"),
-            ending=Ending.STUCK,
-            undo=released(kinds.PODCLIQUE, "one-0-a"),
-        ),
-        Edit(
             "a quota that the new pods exceed",
             together(limited("few", pods=4, used=2), scaled(SET, "one", 3)),
             ending=Ending.STUCK,
@@ -232,15 +223,20 @@ TROUBLE = EditSeries(
         ),
         Edit("pods that the API server refuses", applied(of_pod(BAD_PORT)), ending=Ending.STUCK, undo=applied(small())),
         Edit("pods that no node can take", applied(of_pod(GIANT)), ending=Ending.TIMED_OUT, undo=applied(small())),
-        # Last: the PodGroup of that PodGang goes with its last pod, which no forecast of a later edit knows.
-        Edit(
-            "a deleted PodGang is kept by another program",
-            held(kinds.PODGANG, "one-0"),
-            ending=Ending.STUCK,
-            undo=released(kinds.PODGANG, "one-0"),
-        ),
     ],
 )
+
+
+def kept(what: str, kind: Kind, name: str) -> EditSeries:
+    """An object of a set is deleted, and kept by another program. Each has a series of its own, since a sync waits for minutes.
+
+    They are single also because the PodGroup of a PodGang goes with its last pod, which no forecast of a later edit knows.
+    """
+    act = Edit(f"a deleted {what} is kept by another program", held(kind, name), ending=Ending.STUCK, undo=released(kind, name))
+    return EditSeries(f"kept-{kind.name.lower()}", [small()], [act], ahead=RELEASED_WITHIN - timedelta(seconds=20))
+
+
+KEPT = (kept("Service", kinds.SERVICE, "one-0"), kept("clique", kinds.PODCLIQUE, "one-0-a"), kept("PodGang", kinds.PODGANG, "one-0"))
 
 REFUSED = EditSeries(
     "refused",
@@ -319,4 +315,4 @@ NODES = EditSeries(
     ],
 )
 
-ALL_SERIES = (UPDATES, DELETIONS, WITHOUT_LABELS, DRIFT, GRAPHS, TROUBLE, REFUSED, DOMAINS, ACCOUNTS, NODES)
+ALL_SERIES = (UPDATES, DELETIONS, WITHOUT_LABELS, DRIFT, GRAPHS, TROUBLE, *KEPT, REFUSED, DOMAINS, ACCOUNTS, NODES)

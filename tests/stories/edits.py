@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from engine.errors import NotFound
@@ -96,6 +97,8 @@ class EditSeries:
     namespace: str
     workloads: Sequence[Body]
     edits: Sequence[Edit]
+    ahead: timedelta = timedelta(0)
+    """How far the engine's clock is ahead of the server's: what it waits for by the server's times lasts so much less."""
 
 
 def kind_of(body: Body) -> Kind:
