@@ -118,6 +118,8 @@ class Memory(Struct, eq=False):
     memo: Memo = field(default_factory=Memo)
     world: World | None = None
     """The world of the last pass, without proposed manifests; None before the first pass."""
+    proposed: frozenset[ResourceId] = frozenset()
+    """The roots that only manifests, or other roots, proposed in the last pass."""
     observed: object = None
     """The token of the observation that `world` was made from."""
     failures: int = 0

@@ -228,7 +228,10 @@ def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: Wo
         record=intent.record,
         carried={**memory.carried, **put_off} if put_off else memory.carried,
     )
-    return Pass(now, 0.0, world, planned, _changed(world, memory.world, previous), engine.configuration, memory.memo)
+    proposed = _proposed(world, memory.world)
+    changed = _changed(memory.world, previous) | (proposed - memory.proposed)
+    memory.proposed = proposed
+    return Pass(now, 0.0, world, planned, changed, engine.configuration, memory.memo)
 
 
 def _updated(engine: Engine[C], memory: Memory, observation: Observation, intent: Intent) -> World | None:
@@ -257,14 +260,18 @@ def _assembled(engine: Engine[C], memory: Memory, observation: Observation, inte
     )
 
 
-def _changed(world: World, observed: World, previous: World | None) -> frozenset[ResourceId]:
-    """The roots for which something has changed since the previous observed world, and those of `world` that only manifests propose."""
+def _changed(observed: World, previous: World | None) -> frozenset[ResourceId]:
+    """The roots for which something has changed since the previous observed world."""
     before, now = by_root(previous.roots if previous is not None else ()), by_root(observed.roots)
     different = {id: each for id in differences(before, now) if (each := now.get(id)) is not None}
-    changed = frozenset(id for id, each in different.items() if not _is_unchanged(each, before.get(id)))
+    return frozenset(id for id, each in different.items() if not _is_unchanged(each, before.get(id)))
+
+
+def _proposed(world: World, observed: World) -> frozenset[ResourceId]:
+    """The roots that do not exist: manifests alone propose them, or other roots, whose changes are theirs."""
     if len(world.roots) == len(observed.roots):
-        return changed
-    return changed.union(set(by_root(world.roots).roots).difference(now.roots))
+        return frozenset()
+    return frozenset(set(by_root(world.roots).roots).difference(by_root(observed.roots).roots))
 
 
 def _incomplete(engine: Engine[C], observation: Observation, manifests: Sequence[Body]) -> Mapping[str, Unlisted]:

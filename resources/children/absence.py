@@ -9,7 +9,7 @@ from typing import Any
 from engine.conditions import is_true
 from engine.observed import Live
 from engine.reason import Reason
-from resources.base import kinds, labels
+from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of
 from resources.lifecycle.availability import INITIALIZED
 from resources.model.domain import Domain
@@ -70,14 +70,16 @@ def is_terminated(gang: Live | None) -> bool:
 
 
 def _gang_of(view: View, clique: CliqueView) -> Live | None:
-    return next((gang.live for gang in view.gangs if gang.id.name == clique.gang), None)
+    return view.lives.objects.get(kinds.PODGANG.id(view.namespace, clique.gang))
 
 
 def _is_of_new_gang(view: View, group: GroupView, index: int) -> bool:
     """Whether the replica of a group has a gang of its own that has never had all its pods."""
-    cliques = {clique.id for clique in view.members(group, index)}
-    gangs = (gang for gang in view.gangs if not gang.is_base and any(clique.id in cliques for clique in gang.cliques))
-    return any(gang.live is None or not _is_initialized(gang.live) for gang in gangs)
+    minimum = group.group.min_available
+    if not minimum <= index < group.replicas:
+        return False
+    gang = view.lives.objects.get(kinds.PODGANG.id(view.namespace, names.scaled_gang(group.name, index, minimum)))
+    return gang is None or not _is_initialized(gang)
 
 
 def of_pod(view: View, clique: CliqueView, index: int) -> Reason | None:

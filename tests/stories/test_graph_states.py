@@ -1,5 +1,6 @@
 """What a new graph says of itself until it serves, and what a topology that cannot be keeps from being made."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -7,6 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from engine.conditions import find
+from engine.plan import Plan
+from engine.runtime.progress import NoProgress
+from engine.runtime.session import LONGEST_PAUSE
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.stories.graphs import graph, service
@@ -41,6 +45,30 @@ async def test_a_new_graph_is_initializing_then_pending_then_successful(path: st
         assert states[-1] == "successful" and seen[-1][1] == "all_resources_are_ready"
         assert "pending" in states and "failed" not in states
         assert all(ORDER.index(before) <= ORDER.index(after) for before, after in pairwise(states)), seen
+
+
+class Pauses(NoProgress):
+    """How long a session pauses after each pass."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def idle(self, plans: Sequence[Plan], seconds: float) -> None:
+        """Note the pause."""
+        self.seconds.append(seconds)
+
+
+async def test_a_sync_that_waits_for_a_set_that_cannot_be_made_looks_at_the_cluster_every_two_seconds() -> None:
+    made = graph(decode=service(nodes=2, topologyConstraint={"packDomain": "zone"}))
+    made["spec"]["topologyConstraint"] = {"clusterTopologyName": "hall", "packDomain": "rack"}
+    pauses = Pauses()
+    async with stage() as cluster:
+        cluster.setup = replace(cluster.setup, topology=True)
+        await cluster.kubectl.create(kinds.TOPOLOGY_BINDING, "", binding(LEVELS))
+
+        report = await cluster.sync(manifests=[made], patience=30, progress=pauses)
+
+        assert report.timed_out and pauses.seconds[-5:] == [LONGEST_PAUSE] * 5 and len(pauses.seconds) < 30
 
 
 @pytest.mark.parametrize(("whole", "part", "fits"), [("zone", "rack", True), ("rack", "zone", False)])

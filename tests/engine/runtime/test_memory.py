@@ -6,7 +6,7 @@ from pathlib import Path
 from engine.runtime.execution import WriterMemory
 
 PAGE = Path(__file__).parents[3] / "docs" / "architecture.md"
-DERIVED = {"memo", "world", "observed", "failures", "record", "unpublished"}
+DERIVED = {"memo", "world", "proposed", "observed", "failures", "record", "unpublished"}
 """What a process that starts computes again from what it lists, or what it has still to publish."""
 
 
