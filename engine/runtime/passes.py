@@ -228,9 +228,9 @@ def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: Wo
         record=intent.record,
         carried={**memory.carried, **put_off} if put_off else memory.carried,
     )
-    proposed = _proposed(world, memory.world)
-    changed = _changed(memory.world, previous) | (proposed - memory.proposed)
-    memory.proposed = proposed
+    only_proposed = _proposed(world, memory.world)
+    changed = _changed(memory.world, previous) | (only_proposed - memory.proposed)
+    memory.proposed = only_proposed
     return Pass(now, 0.0, world, planned, changed, engine.configuration, memory.memo)
 
 

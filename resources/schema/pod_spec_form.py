@@ -58,6 +58,8 @@ class _Form(Struct, frozen=True):
         """The canonical form of the value of a field."""
         if schema.get("$ref") == QUANTITY:
             return _amount(value)
+        if isinstance(value, str):  # Most values are text, and found out quickly.
+            return value
         if isinstance(value, Mapping):
             return self._of_map(value, schema)
         if isinstance(value, list | tuple):
@@ -67,10 +69,17 @@ class _Form(Struct, frozen=True):
 
     def _of_map(self, value: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
         """An object without what a server treats as absent; a map, whose keys are the user's, with all of them."""
-        if not _has_fields(schema):
-            return {key: self.of(inner, _field(schema, key), "") for key, inner in value.items()}
-        entries = ((key, self.of(inner, _field(schema, key), key)) for key, inner in value.items())
-        return {key: inner for key, inner in entries if not self._is_absent(schema["$ref"], key, inner, value)}
+        fields = _fields(schema)
+        if fields is None:
+            of_values = schema.get("additionalProperties", NOTHING_KNOWN)
+            return {key: self.of(inner, of_values, "") for key, inner in value.items()}
+        type_: str = schema["$ref"]
+        kept: dict[str, Any] = {}
+        for key, inner in value.items():
+            form = self.of(inner, fields.get(key, NOTHING_KNOWN), key)
+            if not self._is_absent(type_, key, form, value):
+                kept[key] = form
+        return kept
 
     def _is_absent(self, type_: str, field: str, value: Any, holder: Mapping[str, Any]) -> bool:
         """Whether a field with this value, in canonical form, means the same as none. `holder` is the object that it is in."""
@@ -100,24 +109,23 @@ class _Form(Struct, frozen=True):
                 spelled[key] = self.respelled(desired[key], live[key], inner, key)
                 continue
             value = desired[key] if key in desired else live[key]
-            is_absent = _has_fields(schema) and self._is_absent(schema["$ref"], key, self.of(value, inner, key), desired)
+            is_absent = _fields(schema) is not None and self._is_absent(schema["$ref"], key, self.of(value, inner, key), desired)
             if is_absent == (key in live):
                 spelled[key] = value
         return spelled
 
 
-def _has_fields(schema: Schema) -> bool:
-    """Whether the schema is that of an object with known fields."""
-    return "properties" in definitions().get(schema.get("$ref", ""), NOTHING_KNOWN)
+def _fields(schema: Schema) -> Mapping[str, Schema] | None:
+    """The schemas of the known fields of an object; None of a map, whose keys are the user's, and of what is no object."""
+    fields: Mapping[str, Schema] | None = definitions().get(schema.get("$ref", ""), NOTHING_KNOWN).get("properties")
+    return fields
 
 
 def _field(schema: Schema, key: str) -> Schema:
     """The schema of a field of an object, or of a value of a map."""
-    if not _has_fields(schema):
-        inner: Schema = schema.get("additionalProperties", NOTHING_KNOWN)
-        return inner
-    field: Schema = definitions()[schema["$ref"]]["properties"].get(key, NOTHING_KNOWN)
-    return field
+    fields = _fields(schema)
+    of_values: Schema = schema.get("additionalProperties", NOTHING_KNOWN)
+    return of_values if fields is None else fields.get(key, NOTHING_KNOWN)
 
 
 def _amount(value: Any) -> Any:
