@@ -3,13 +3,15 @@
 A flat gang is one group. In a hierarchy each clique has a group, and groups that must be in one topology domain have a common parent.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
+from engine.observed import Live
+from engine.paths import get
 from engine.resource import Body, Policy
 from resources.base import kinds, labels
 from resources.base.fields import manifest, mapping, mappings
@@ -19,6 +21,8 @@ MOST_CHILDREN: Final = 8
 """How many templates a list of a Workload may have."""
 MOST_LEVELS: Final = 2
 """How many parents may be above each other below the root: a Workload is four levels deep."""
+PARENT: Final = ("spec", "parentCompositePodGroupName")
+"""The field of a group with the name of its parent."""
 CREATED_ONCE: Final = Policy(seeded=(("spec",),))
 """All of it is immutable: it is what it was when the object was created."""
 NO_PREFERENCE: Final = "kube-scheduler keeps gangs to required topology levels only: preferred levels have no effect"
@@ -139,14 +143,52 @@ def flat(gang: GangFacts, constraints: Constraints) -> KubeGroup:
     return KubeGroup(kinds.POD_GROUP.id(gang.id.namespace, gang.id.name), gang.cliques, constraints.key)
 
 
-def affinity(constraints: Constraints, gang: str, clique: str) -> tuple[Body, ...]:
-    """The terms of pod affinity that keep a pod outside the groups of a gang in the domains of its pods, the widest domain first."""
-    selectors = [
-        (constraints.key, {"matchLabels": {labels.PODGANG: gang}}),
-        *((bundle.key, _selects(bundle.cliques)) for bundle in _around(clique, constraints.bundles)),
-        (constraints.of_cliques.get(clique, ""), _selects((clique,))),
-    ]
-    return tuple({"labelSelector": selector, "topologyKey": key} for key, selector in selectors if key)
+def affinity(gang: GangFacts, constraints: Constraints, *, is_tree: bool) -> Mapping[str, tuple[Body, ...]]:
+    """PodClique -> the terms of pod affinity that keep its pods outside groups beside other pods of the gang, the widest domain first.
+
+    The domains are those that existing groups were created with, which is what kube-scheduler keeps their members to.
+    """
+    of_gang = {"matchLabels": {labels.PODGANG: gang.id.name}}
+    if not is_tree:
+        live = gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, gang.id.name))
+        term = _terms([(constraints.key if live is None else key_of(live), of_gang)])
+        return {clique.name: term for clique in gang.cliques}
+    chains = {clique.name: created(gang, clique.name) for clique in gang.cliques}
+    return {
+        name: _terms(_as_created(name, chains, of_gang) if chain else _as_planned(name, constraints, of_gang))
+        for name, chain in chains.items()
+    }
+
+
+def created(gang: GangFacts, clique: str) -> Sequence[Live]:
+    """The PodGroup of a clique in a hierarchy and the parents above it as they exist, the innermost first; empty if it has none."""
+    chain: list[Live] = []
+    live = gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, group_name(clique)))
+    while live is not None and len(chain) < MOST_LEVELS + 2:  # No cycle of edited groups is followed.
+        chain.append(live)
+        live = gang.objects.get(kinds.COMPOSITE_POD_GROUP.id(gang.id.namespace, str(get(live.body, PARENT))))
+    return chain
+
+
+def _as_created(clique: str, chains: Mapping[str, Sequence[Live]], of_gang: Body) -> Iterator[tuple[str, Body]]:
+    """The node label of each existing group around a clique, and what selects the pods of that group, the outermost first."""
+    group, *parents = chains[clique]
+    for parent in reversed(parents):
+        within = [name for name, chain in chains.items() if any(live.id == parent.id for live in chain)]
+        yield key_of(parent), of_gang if len(within) == len(chains) else _selects(within)
+    yield key_of(group), _selects([clique])
+
+
+def _as_planned(clique: str, constraints: Constraints, of_gang: Body) -> Iterator[tuple[str, Body]]:
+    """The same of groups that do not exist yet."""
+    yield constraints.key, of_gang
+    for bundle in _around(clique, constraints.bundles):
+        yield bundle.key, _selects(bundle.cliques)
+    yield constraints.of_cliques.get(clique, ""), _selects([clique])
+
+
+def _terms(levels: Iterable[tuple[str, Body]]) -> tuple[Body, ...]:
+    return tuple({"labelSelector": selector, "topologyKey": key} for key, selector in levels if key)
 
 
 def _around(clique: str, bundles: Sequence[Bundle]) -> Iterator[Bundle]:
@@ -157,7 +199,7 @@ def _around(clique: str, bundles: Sequence[Bundle]) -> Iterator[Bundle]:
             yield from _around(clique, bundle.within)
 
 
-def _selects(cliques: Collection[str]) -> dict[str, Any]:
+def _selects(cliques: Collection[str]) -> Body:
     return {"matchExpressions": [{"key": labels.PODCLIQUE, "operator": "In", "values": sorted(cliques)}]}
 
 
@@ -186,11 +228,11 @@ class GangTree(Struct, frozen=True):
     def kept(self) -> Iterator[GangObject]:
         """The parents of groups as they were created, of constraints that are no longer required: their groups name them for ever."""
         planned = {each.id for each in self.objects()}
-        for live in self.gang.objects.values():
+        parents = {live.id: live for clique in self.gang.cliques for live in created(self.gang, clique.name)[1:]}
+        for id, live in parents.items():
             owner = live.controller
-            is_parent = live.id.kind == kinds.COMPOSITE_POD_GROUP.name and owner is not None and owner.name == self.gang.id.name
-            if is_parent and live.deleting_since is None and live.id not in planned:
-                yield self._object(live.id, mapping(live.body.get("spec")))
+            if owner is not None and owner.name == self.gang.id.name and live.deleting_since is None and id not in planned:
+                yield self._object(id, mapping(live.body.get("spec")))
 
     @property
     def fits(self) -> bool:
@@ -271,6 +313,12 @@ class GangTree(Struct, frozen=True):
 def group_name(podclique: str) -> str:
     """The PodGroup of a clique in a hierarchy. No other gang's group has such a name: names of cliques and gangs have no dots."""
     return f"{podclique}.clique"
+
+
+def key_of(live: Live) -> str:
+    """The node label of which all pods of an existing group must be in one value; empty if there is none."""
+    entries = mappings(get(live.body, ("spec", "schedulingConstraints", "topology")))
+    return next((str(entry["key"]) for entry in entries if entry.get("key")), "")
 
 
 def topology(key: str) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from providers.schedulers.pod_group_tree import (
     constraints_of,
     flat,
     group_name,
+    key_of,
     priority,
     topology,
 )
@@ -110,11 +111,9 @@ class KubePodGroups(GangObjects):
         groups = [_as_observed(group, gang) for group in (tree.groups if form is Form.HIERARCHY else (flat(gang, constraints),))]
         above, kept = (tuple(tree.objects()), tuple(tree.kept())) if form is Form.HIERARCHY else ((), ())
         gate = _gate(groups, gang)
-        of_all = constraints if form is Form.HIERARCHY else replace(constraints, bundles=(), of_cliques={})
+        terms = affinity(gang, constraints, is_tree=form is Form.HIERARCHY)
         placements = {
-            clique.name: _placement(clique, each.group, gate, affinity(of_all, gang.id.name, clique.name))
-            for each in groups
-            for clique in each.group.cliques
+            clique.name: _placement(clique, each.group, gate, terms[clique.name]) for each in groups for clique in each.group.cliques
         }
         unanswered = UNANSWERED.format(group=groups[0].group.id.name) if gang.is_unanswered else ""
         objects = (*above, *kept, *(_pod_group(each, podgang) for each in groups))
@@ -186,7 +185,7 @@ def lacks_topology(gang: GangFacts) -> bool:
 def _is_topology_dropped(gang: GangFacts) -> bool:
     """Whether the group has been created without the constraint that the PodGang, which has never changed, requires of it."""
     group = gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, gang.id.name))
-    if gang.live is None or group is None or get(gang.live.body, ("metadata", "generation")) != 1 or _key_of(group):
+    if gang.live is None or group is None or get(gang.live.body, ("metadata", "generation")) != 1 or key_of(group):
         return False
     return bool(constraints_of(mapping(gang.live.body.get("spec")), replace(gang, islands=())).key)
 
@@ -283,7 +282,7 @@ def _notes_on_topology(groups: Sequence[_ObservedGroup]) -> Iterator[str]:
     """Where groups that exist have another topology than the PodGang, which cannot change."""
     for observed in groups:
         group, live = observed.group, observed.live
-        if live is not None and (key := _key_of(live)) != group.key:
+        if live is not None and (key := key_of(live)) != group.key:
             has = f"keeps its pods to one {key}" if key else "has no topology constraint"
             wanted = f"one {group.key} is" if group.key else "none is"
             yield TOPOLOGY_DIFFERS.format(group=group.id.name, has=has, wanted=wanted)
@@ -299,12 +298,6 @@ def _notes_on_groups(groups: Sequence[_ObservedGroup]) -> Iterator[str]:
             yield TERMINATING.format(group=group.id.name)
         if observed.minimum < wanted:
             yield MINIMUM_DIFFERS.format(group=group.id.name, minimum=observed.minimum, wanted=wanted)
-
-
-def _key_of(live: Live) -> str:
-    """The node label of which all pods of an existing PodGroup must be in one value; empty if there is none."""
-    entries = mappings(get(live.body, ("spec", "schedulingConstraints", "topology")))
-    return next((str(entry["key"]) for entry in entries if entry.get("key")), "")
 
 
 def _placement(clique: CliqueOfGang, group: KubeGroup, gate: str, terms: tuple[Body, ...]) -> CliquePlacement:

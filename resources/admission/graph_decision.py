@@ -167,6 +167,7 @@ def _own_issues(act: Act, model: DynamoGraphDeployment, graph: InferenceGraph, c
     yield from graph_provider_rules.issues(graph, model.metadata.annotations or {})
     if act is Act.CREATE:
         yield from graph_objects.name_issues(graph)
+        yield from graph_field_rules.new_issues(graph)
 
 
 def _graph_issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:

@@ -40,8 +40,7 @@ def issues(graph: InferenceGraph) -> Iterator[Issue]:
     for service in graph.services:
         path, field = service_path(service.name), service_field(service.name)
         for attribute, name in REFUSED.items():
-            value = getattr(service.spec, attribute)
-            if value or (value is not None and graph.is_written_as_v1beta1):  # There the field alone switches it on.
+            if getattr(service.spec, attribute):
                 yield Issue((*path, name), ErrorType.FORBIDDEN, NOT_SUPPORTED)
         for name in mapping(service.spec.experimental):
             yield Issue((*path, "experimental", name), ErrorType.FORBIDDEN, NOT_SUPPORTED)
@@ -50,6 +49,14 @@ def issues(graph: InferenceGraph) -> Iterator[Issue]:
         yield from role_template_issues(service, graph.spec.services[service.name], path, field)
         yield from _override(service.spec.provider_override, *override_of(service), (*path, "providerOverride"))
         yield from _topology(graph, service, path)
+
+
+def new_issues(graph: InferenceGraph) -> Iterator[Issue]:
+    """The issues of a graph that is created: in v1beta1 an empty field switches on what the engine does not carry out, too."""
+    for service in graph.services if graph.is_written_as_v1beta1 else ():
+        for attribute, name in REFUSED.items():
+            if getattr(service.spec, attribute) == {}:
+                yield Issue((*service_path(service.name), name), ErrorType.FORBIDDEN, NOT_SUPPORTED)
 
 
 def warnings(graph: InferenceGraph) -> Iterator[str]:

@@ -112,6 +112,11 @@ def _packs(constraint: Constraint | None, label: str, placement: DomainPlacement
     return any(pack.get(side) == label for side in sides)
 
 
+def requires_pods_near(spec: Body) -> bool:
+    """Whether the pod spec has a required term of pod affinity."""
+    return bool(mapping(mapping(spec.get("affinity")).get("podAffinity")).get(REQUIRED_TERMS))
+
+
 def with_pod_affinity(spec: Body, field: str, term: Body) -> dict[str, Any]:
     """The pod spec with one more term of pod affinity, after those that it has."""
     affinity = mapping(spec.get("affinity"))

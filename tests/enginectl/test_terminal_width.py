@@ -55,6 +55,8 @@ def test_a_terminal_gets_no_line_that_is_wider_and_a_pipe_the_lines_as_they_are(
         ("  ! blocked  " + "word " * 8 + "end", "  ! blocked  word word word word word word word\n      word end"),
         ("info   ok   " + "driver" + " " * 40 + "is there", "info   ok   driver   is there"),
         ("do: first `kubectl label node one two three=four five`", "do: first\n    `kubectl label node one two three=four five`"),
+        ("do: engine manifests rbac | kubectl apply -f - | cat", "do: engine manifests rbac | kubectl apply -f - | cat"),
+        ("the engine manages no object that others have made here", "the engine manages no object that others have made\n    here"),
         ("no-break" * 8, "no-break" * 8),
     ],
 )

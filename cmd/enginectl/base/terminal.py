@@ -41,6 +41,8 @@ PADDING: Final = re.compile(" {9,}")
 """What fills a cell of a table: it is not needed in a line that is too long."""
 COMMAND: Final = re.compile(r"`[^`]*`")
 """A command to copy, which is not broken."""
+BARE_COMMAND: Final = re.compile(r"\b(?:(?:kubectl|helm) [a-z]|engine (?:config|delete|diff|manifests|preflight|run|status|sync|why)\b)")
+"""A command without backticks: where it ends is unknown, so its line is left to the terminal."""
 
 _leave_out_notes = ContextVar("_leave_out_notes", default=False)
 
@@ -225,7 +227,7 @@ def wrapped(text: str, width: int) -> str:
 
     Further lines begin below the last column of the first that leaves room for text; without columns they are indented.
     """
-    if width <= 0 or len(text) <= width:
+    if width <= 0 or len(text) <= width or BARE_COMMAND.search(COMMAND.sub("", text)):
         return text
     from textwrap import wrap
 

@@ -102,6 +102,13 @@ def test_what_is_refused(components: tuple[Body, ...], expected: str) -> None:
     assert any(expected in issue for issue in refused(*components)), refused(*components)
 
 
+def test_a_stored_graph_with_an_empty_field_that_is_not_carried_out_stays_valid() -> None:
+    stored, edited = (beta(component("A", experimental={"failover": {}}, replicas=number)) for number in (1, 2))
+
+    assert len(issues_of(created_graph(stored))) == 1
+    assert issues_of(updated_graph(stored, edited)) == []
+
+
 def test_a_native_sidecar_is_refused_on_several_nodes_only() -> None:
     sidecar = {"initContainers": [{"name": "runtime", "image": "i", "restartPolicy": "Always"}]}
     for body, count in ((wide("A"), 1), (component("A"), 0)):

@@ -169,6 +169,53 @@ def test_pods_beyond_a_minimum_are_kept_in_the_domains_of_their_gang_by_affinity
     assert members and not any("affinity" in pod["spec"] for pod in members)
 
 
+@pytest.mark.parametrize("trees", [True, False])
+@pytest.mark.parametrize("topology", [True, False])
+def test_pods_beyond_a_minimum_are_kept_in_the_domains_that_their_gang_was_created_with(topology: bool, trees: bool) -> None:
+    manifest = web(of_set="zone", of_group="rack", of_clique="host")
+    manifest["spec"]["template"]["cliques"][1]["spec"] |= {"replicas": 2, "minAvailable": 1}
+    cluster = cluster_with(manifest, trees=trees)
+    cluster.settle()
+    before = terms(cluster, "web-0-g-0-m0")
+    levels = [{"domain": domain, "key": f"other/{domain}"} for domain in ("zone", "rack", "host")]
+    cluster.write(kinds.TOPOLOGY_BINDING.id("", "hall"), {"spec": {"levels": levels}})
+    cluster.configuration = replace(NATIVE, topology=topology)
+    cluster.delete(kinds.POD.id("default", next(name for name in cluster.pods_of("web-0-g-0-m0") if is_beyond(cluster, name))))
+    cluster.settle()
+
+    assert terms(cluster, "web-0-g-0-m0") == before and (ZONE, "web-0") in before
+
+
+def is_beyond(cluster: Native, pod: str) -> bool:
+    """Whether a pod is in no group."""
+    return "schedulingGroup" not in cluster.objects[kinds.POD.id("default", pod)]["spec"]
+
+
+def test_a_pod_beyond_a_minimum_whose_spec_requires_other_pods_near_has_no_other_such_term() -> None:
+    near = [{"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": RACK}]
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": near}}
+    manifest = web(of_set="zone")
+    manifest["spec"]["template"]["cliques"][0]["spec"]["minAvailable"] = 1
+    manifest["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["affinity"] = affinity
+    cluster = cluster_with(manifest)
+    cluster.settle()
+
+    pods = [cluster.objects[kinds.POD.id("default", name)]["spec"] for name in cluster.pods_of("web-0-a")]
+    assert [pod["affinity"] for pod in pods] == [affinity, affinity]
+
+
+def test_nothing_is_said_of_the_parent_of_a_replica_that_is_scaled_in() -> None:
+    manifest = web(of_set="zone", of_group="rack")
+    manifest["spec"]["template"]["podCliqueScalingGroups"][0]["minAvailable"] = 2
+    cluster = cluster_with(manifest)
+    cluster.settle()
+    assert set(cluster.of("CompositePodGroup")) == {"web-0", "web-0-g-0.group", "web-0-g-1.group"}
+    cluster.write(kinds.SCALING_GROUP.id("default", "web-0-g"), {"spec": {"replicas": 1}})
+    cluster.settle()
+
+    assert len(cluster.of("Pod")) == 4 and cluster.plan().notes == ()
+
+
 def test_where_hierarchies_are_not_served_a_gang_is_flat_and_a_note_says_what_has_no_effect() -> None:
     cluster = cluster_with(web(of_set="zone", of_group="rack"), trees=False)
     cluster.settle()
