@@ -128,9 +128,8 @@ class _Templates:
         self._member = _template(view, clique, placement.metadata, _gated({**spec, **placement.member}, is_gated=not is_gate_open))
         self._other = self._member
         if placement.members is not None:
-            if not domain_placement.requires_pods_near(
-                spec
-            ):  # One pod has to match all required terms, and no pod matches ours and those of a user.
+            # One pod has to match all required terms, and no pod matches ours and those of a user.
+            if not domain_placement.requires_pods_near(spec):
                 for term in placement.affinity:
                     spec = domain_placement.with_pod_affinity(spec, REQUIRED_TERMS, term)
             other = _gated(spec, is_gated=bool(placement.gate) or not is_gate_open)
