@@ -81,6 +81,9 @@ OTHER_VERSION = f"{ENGINE_PREFIX}other-version"
 VLLM_EXECUTORS = f"{ENGINE_PREFIX}vllm-executors"
 """The annotation of a graph that records by which executor the nodes of each vLLM service on several nodes join: `decode=mp,prefill=ray`
 (`resources.dynamo.backends.executor`)."""
+WRITTEN_AS = f"{ENGINE_PREFIX}written-as"
+"""The annotation of a graph that records the version in which it was first written, where its pods depend on it: `v1alpha1`
+(`resources.dynamo.model.runtime`)."""
 WORKER_SUFFIX = f"{ENGINE_PREFIX}worker-suffix"
 """The annotation of a graph whose workers of one generation do not talk to those of another during an update: `enabled`
 (`resources.dynamo.model.generation`)."""

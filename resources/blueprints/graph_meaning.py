@@ -24,7 +24,7 @@ from resources.base import kinds, labels
 from resources.base.fields import annotations_of
 from resources.blueprints.deletion import orphans_its_children
 from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups
-from resources.blueprints.graph_records import own_notes, records, running_executors, unrecorded_form
+from resources.blueprints.graph_records import own_notes, records, running_executors, unrecorded_form, with_first_version
 from resources.blueprints.replacement_trials import alarms
 from resources.dynamo.graph_scheduler import recorded_scheduler
 from resources.dynamo.model.form import PodForm, form_of, is_new, with_form
@@ -154,7 +154,8 @@ def _body(observed: Observed) -> Body:
     body, metadata = observed.root.body, observed.root.body["metadata"]
     if observed.proposal is not None:
         body, metadata = observed.proposal, withdrawn.proposed_metadata(body, observed.proposal, labels.STEERING_GRAPHS)
-    return {**body, "metadata": {**metadata, "annotations": with_form(metadata.get("annotations") or {}, unrecorded_form(observed))}}
+    annotations = with_form(metadata.get("annotations") or {}, unrecorded_form(observed))
+    return {**body, "metadata": {**metadata, "annotations": with_first_version(annotations, observed)}}
 
 
 def _planned(observed: Observed, graph: InferenceGraph, configuration: Configuration, memo: Memo) -> GraphPlan:

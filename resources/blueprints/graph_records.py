@@ -22,12 +22,14 @@ from resources.dynamo.backends.executor import (
 )
 from resources.dynamo.model.form import PROVIDER, PodForm, form_of, is_new
 from resources.dynamo.model.framework import Framework
-from resources.dynamo.model.graph import ENABLE_GROVE, GraphService, InferenceGraph, Orchestrator, Role
+from resources.dynamo.model.graph import ENABLE_GROVE, VERSIONS, GraphService, InferenceGraph, Orchestrator, Role, is_beta_as_written
 from resources.dynamo.model.names import SUFFIXES
+from resources.dynamo.model.runtime import depends_on_its_version
 from resources.dynamo.objects.pod_template import COMPONENT
 from resources.dynamo.objects.spread import spread_notes
 from resources.dynamo.orchestrator import PROVIDERS
 from resources.dynamo.pods.defaults import standard_variables
+from resources.dynamo.versions.api_versions import served_as
 from resources.model import withdrawn
 from resources.ports.configuration import ONLY, DynamoSettings
 
@@ -49,6 +51,18 @@ def unrecorded_form(observed: Observed) -> PodForm:
     if not observed.root.uid or is_new(observed.root.body):
         return PodForm.CURRENT
     return next((form for form in map(form_of, map(annotations_of, _runners(observed))) if form is not PodForm.FIRST), PodForm.FIRST)
+
+
+def with_first_version(annotations: Mapping[str, str], observed: Observed) -> Mapping[str, str]:
+    """The annotations of a proposed graph with the version in which the stored one is written, unless they record the first one."""
+    stored = observed.root
+    if observed.proposal is None or not stored.uid or is_new(stored.body) or annotations.get(labels.WRITTEN_AS):
+        return annotations
+    if not form_of(annotations).includes(PodForm.THIRD):
+        return annotations
+    was_beta = is_beta_as_written(served_as(stored.body), annotations_of(stored.body))
+    proposed = is_beta_as_written(served_as(observed.proposal), annotations)
+    return annotations if was_beta is proposed else {**annotations, labels.WRITTEN_AS: VERSIONS[was_beta]}
 
 
 def running_executors(observed: Observed) -> str:
@@ -91,7 +105,8 @@ def records(graph: InferenceGraph, orchestrator: Orchestrator | None, scheduler:
         return {}
     provider = next((name for name, each in PROVIDERS.items() if each is orchestrator), "")
     executors = executor_record(graph) if graph.knows_ranks else ""
-    own = {PROVIDER: provider, labels.VLLM_EXECUTORS: executors, labels.GRAPH_SCHEDULER: scheduler}
+    version = VERSIONS[graph.began_as_v1beta1] if depends_on_its_version(graph) else ""
+    own = {PROVIDER: provider, labels.VLLM_EXECUTORS: executors, labels.GRAPH_SCHEDULER: scheduler, labels.WRITTEN_AS: version}
     return {labels.POD_FORM: graph.form.value, **{key: value for key, value in own.items() if value}}
 
 

@@ -12,7 +12,10 @@ from resources.base.fields import annotations_of, mapping
 Prefixes = tuple[str, ...]
 """The beginnings of annotations that steer a kind of root."""
 ANNOTATIONS: Final[Path] = ("metadata", "annotations")
-RECORDS: Final = frozenset({labels.POD_FORM, labels.GRAPH_SCHEDULER, labels.VLLM_EXECUTORS, labels.COPIED_CLAIMS, labels.OTHER_VERSION})
+RECORDS: Final = frozenset((
+    *(labels.POD_FORM, labels.GRAPH_SCHEDULER, labels.VLLM_EXECUTORS, labels.WRITTEN_AS, labels.COPIED_CLAIMS),
+    labels.OTHER_VERSION,
+))  # fmt: skip
 """Annotations that the engine writes by itself: no manifest has to have them."""
 
 

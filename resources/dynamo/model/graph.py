@@ -12,7 +12,7 @@ from engine.quantity import amount
 from engine.resource import Body
 from resources.base import kinds, labels, names
 from resources.base.fields import mapping, mappings
-from resources.base.labels import OTHER_VERSION
+from resources.base.labels import OTHER_VERSION, WRITTEN_AS
 from resources.dynamo.model.form import PodForm, form_of
 from resources.dynamo.model.framework import Framework, FrameworkError, distributed_framework_of, framework_of
 from resources.dynamo.model.pod_template import mounts_shared_memory, service_fields
@@ -30,6 +30,8 @@ ENABLE_GROVE = labels.ENABLE_GROVE
 KAI_QUEUE = "nvidia.com/kai-scheduler-queue"
 VOLCANO_QUEUE = "nvidia.com/volcano-queue"
 ENABLE_METRICS = "nvidia.com/enable-metrics"
+VERSIONS = ("v1alpha1", "v1beta1")
+"""The values of `WRITTEN_AS`: that of a graph which was not written as v1beta1, and that of one which was."""
 GPU_BOUND = 10**18
 """The smallest number that is too large for a number of GPUs."""
 
@@ -228,7 +230,13 @@ class InferenceGraph:
     @property
     def is_written_as_v1beta1(self) -> bool:
         """Whether its author wrote it as v1beta1, in whichever version it is read: a converted graph has an annotation."""
-        return (self.api_version == kinds.DYNAMO_GRAPH_V1BETA1.api_version) is not (OTHER_VERSION in self.annotations)
+        return is_beta_as_written(self.api_version, self.annotations)
+
+    @property
+    def began_as_v1beta1(self) -> bool:
+        """Whether it was first written as v1beta1, as it records it; without a record, whether it is written so."""
+        recorded = self.annotations.get(WRITTEN_AS)
+        return self.is_written_as_v1beta1 if recorded not in VERSIONS else recorded == VERSIONS[True]
 
     @property
     def pvcs(self) -> Sequence[GraphVolumeClaim]:
@@ -255,6 +263,11 @@ class InferenceGraph:
     def is_multinode(self) -> bool:
         """Whether any service needs several nodes."""
         return any(service.is_multinode for service in self.services)
+
+
+def is_beta_as_written(api_version: str, annotations: Mapping[str, str]) -> bool:
+    """Whether a graph that is read in this version was written as v1beta1: a converted one has an annotation."""
+    return (api_version == kinds.DYNAMO_GRAPH_V1BETA1.api_version) is not (OTHER_VERSION in annotations)
 
 
 def read_graph(

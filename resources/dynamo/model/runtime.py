@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from resources.dynamo.model.framework import WORKERS
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 
 Version = tuple[int, int, int]
@@ -65,9 +66,16 @@ def image_of(service: GraphService) -> ImageName:
 def runtime_of(graph: InferenceGraph, service: GraphService) -> Runtime:
     """The runtime of a service: its `runtimeVersionOverride`, else the tag of its image.
 
-    Dynamo's own images, and all images of a graph that is written as v1beta1, have a version: it is the newest where the tag is none.
+    Dynamo's own images, and all images of a graph that was first written as v1beta1, have a version: it is the newest where the tag is
+    none. A graph that is rewritten in the other version keeps its runtime, and with it its pods.
     """
     image = image_of(service)
     version = version_of(service.spec.runtime_version_override or image.tag)
-    must_have = image.is_official or graph.is_written_as_v1beta1
+    must_have = image.is_official or graph.began_as_v1beta1
     return Runtime(image, NEWEST if version is None and must_have else version)
+
+
+def depends_on_its_version(graph: InferenceGraph) -> bool:
+    """Whether the runtime of a worker depends on the version in which the graph was first written: from the third form of pods on."""
+    workers = (service for service in graph.services if service.component_type in WORKERS) if graph.knows_ranks else ()
+    return any(not image_of(service).is_official and runtime_of(graph, service).version in (None, NEWEST) for service in workers)

@@ -1,0 +1,50 @@
+"""A graph that is rewritten in the other API version keeps its pods, also where its runtime depends on the version."""
+
+from typing import Any
+
+import pytest
+
+from engine.runtime.sync_report import Ending
+from resources.base import kinds
+from resources.base.labels import WRITTEN_AS
+from resources.dynamo.versions.api_versions import ALPHA, BETA, EXACT
+from resources.dynamo.versions.converted import as_version
+from tests.stories.graphs import graph, service
+from tests.stories.stage import Stage, stage
+from tests.stories.test_graph_form import ADDONS, PATHS, annotations, uids
+
+pytestmark = pytest.mark.anyio
+
+
+def written(path: str, version: str) -> dict[str, Any]:
+    """A graph whose worker has an image without a version, as a user writes it in that API version and as the cluster, which serves
+    v1alpha1 only, is sent it."""
+    decode = service(2, script="python3 -m dynamo.sglang --model-path m")
+    decode["extraPodSpec"]["mainContainer"]["image"] = "example/own:nightly"
+    found = dict(as_version(graph(annotations={**PATHS[path]}, decode=decode), version))
+    own = {key: value for key, value in (found["metadata"].get("annotations") or {}).items() if key != EXACT}
+    return dict(as_version({**found, "metadata": {**found["metadata"], "annotations": own}}, ALPHA))
+
+
+def failures(cluster: Stage) -> set[int]:
+    """How often the probes of the pods may fail."""
+    return {pod["spec"]["containers"][0]["livenessProbe"]["failureThreshold"] for pod in cluster.there(kinds.POD).values()}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("is_recorded", [True, False])
+@pytest.mark.parametrize(("before", "after", "threshold"), [(ALPHA, BETA, 1), (BETA, ALPHA, 3)])
+async def test_a_settled_graph_that_is_rewritten_restarts_nothing(
+    path: str, before: str, after: str, threshold: int, is_recorded: bool
+) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        assert (await cluster.sync(manifests=[written(path, before)])).ending is Ending.DONE
+        assert annotations(cluster)[WRITTEN_AS] == before.rpartition("/")[2]
+        if not is_recorded:  # As the version before left it.
+            await cluster.kubectl.patch(kinds.DYNAMO_GRAPH, "default", "chat", {"metadata": {"annotations": {WRITTEN_AS: None}}})
+        pods = uids(cluster)
+
+        for _ in range(2):  # The second time nothing but the record tells what it was.
+            assert (await cluster.sync(manifests=[written(path, after)])).ending is Ending.DONE
+            assert (uids(cluster), failures(cluster)) == (pods, {threshold})
+            assert annotations(cluster)[WRITTEN_AS] == before.rpartition("/")[2]
