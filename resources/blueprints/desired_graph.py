@@ -1,6 +1,6 @@
 """Desired graph: what a valid DynamoGraphDeployment consists of: a PodCliqueSet or components, and the objects that both need."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -56,7 +56,9 @@ class GraphPlan(Struct, frozen=True, eq=False):
     deferred: tuple[Wait, ...] = ()
     notes: tuple[str, ...] = ()
     missing: str = ""
-    """What does not exist although pods mount it, and by which service; empty if nothing is missing."""
+    """What does not exist although pods that are needed mount it, and by which service; empty if nothing is missing."""
+    lost: str = ""
+    """What does not exist any more although pods that run mount it, and by which service; empty if nothing is."""
     limited: str = ""
     """What is not created because the graph would have too many LeaderWorkerSets; empty if everything is."""
     failure: str = ""
@@ -112,7 +114,8 @@ def graph_plan(
         resources=resources,
         states=_with_blockers(_with_limits(plan.states, created), blockers),
         limited=limited,
-        missing="; ".join(f"service {printable(service)}: {why}" for service, why in sorted(blockers.items())),
+        missing=_listed(blockers, (service for service in blockers if not by_service[service].is_ready)),
+        lost=_listed(blockers, (service for service in blockers if by_service[service].is_ready)),
         notes=(
             *plan.notes,
             *plan.gate.notes,
@@ -378,6 +381,11 @@ def _own(observed: Observed) -> tuple[Live, ...]:
 def _kept(observed: Observed) -> tuple[Resource, ...]:
     """The graph's objects as they are, while nothing can be decided about them."""
     return tuple(map(unchanged, _own(observed)))
+
+
+def _listed(blockers: Mapping[str, str], services: Iterable[str]) -> str:
+    """What these services lack, as a text."""
+    return "; ".join(f"service {printable(service)}: {blockers[service]}" for service in sorted(services))
 
 
 def _with_limits(states: Sequence[ServiceState], created: Mapping[str, int]) -> tuple[ServiceState, ...]:

@@ -122,6 +122,33 @@ async def test_a_missing_claim_stops_being_told_when_it_exists() -> None:
         assert not any(alarm.reason == "DependencyMissing" for plan in report.plans for alarm in plan.alarms)
 
 
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_graph_whose_claim_goes_away_while_its_pods_run_stays_ready_and_says_what_is_lost(path: str) -> None:
+    decode = service(nodes=2, volumeMounts=[{"name": "models", "mountPoint": "/models"}])
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models", "namespace": "default"}, "spec": CLAIM}
+    why = "service decode: PersistentVolumeClaim models does not exist"
+    async with stage(addons=ADDONS[path]) as cluster:
+        await cluster.kubectl.create(kinds.PVC, "default", claim)
+        assert (await cluster.sync(manifests=[graph(annotations=PATHS[path], decode=decode)])).ending is Ending.DONE
+        before = uids(cluster)
+
+        await cluster.kubectl.delete(kinds.PVC, "default", "models", propagation="Background")
+        report = await cluster.sync()
+
+        assert (report.ending, uids(cluster)) == (Ending.DONE, before)
+        assert [each.partition(", and ")[0] for each in missing(cluster)] == [f"what runs stays, but no new pod of it can start: {why}"]
+        assert ready(cluster)[0] == "successful"
+        conditions = cluster.there(kinds.DYNAMO_GRAPH)["chat"]["status"]["conditions"]
+        assert not [each for each in conditions if each["type"] in ("Stalled", "Reconciling")]
+
+        if path == "grove":  # Without pods it does not serve. LeaderWorkerSets have their pods made by their controller.
+            for name in list(cluster.there(kinds.POD)):
+                await cluster.kubectl.delete(kinds.POD, "default", name, propagation="Background")
+            await cluster.sync(wait=False)
+            assert ready(cluster)[0] != "successful"
+            assert any(each.startswith(f"pods are not created: {why}") for each in missing(cluster))
+
+
 async def test_without_grove_a_service_keeps_its_own_scheduler_and_account() -> None:
     own: dict[str, Any] = {"schedulerName": "default-scheduler", "serviceAccountName": "mine"}
     decode = service(nodes=2, script="python3 -m dynamo.vllm --tensor-parallel-size 8")
