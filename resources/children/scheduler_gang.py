@@ -165,6 +165,8 @@ def obsolete(view: View, live: Live) -> DeletionGroup | str:
     gang = gang_of(live)
     if not any(each.id.name == gang for each in view.gangs):
         return podgang.obsolete(view, live)
-    if is_needed_by_pods(live, view.lives, view.configuration):
+    gangs = gang_objects(view.template, view.configuration)
+    is_of_scheduler = gangs is not None and any((kind.group, kind.name) == (live.id.group, live.id.kind) for kind in gangs.kinds)
+    if not is_of_scheduler and is_needed_by_pods(live, view.lives, view.configuration):
         return f"the set has another scheduler now; pods of {gang} still need it"
     return unexpected(f"the scheduler of {view.root} needs no {live.id.kind} {live.id.name}")

@@ -139,6 +139,16 @@ async def test_a_hierarchy_keeps_each_replica_of_a_group_in_one_rack_and_goes_fr
         assert left(cluster) == []
 
 
+async def test_the_groups_of_a_replica_scaled_in_below_the_minimum_of_a_hierarchy_go_with_it() -> None:
+    pool = group("g", "l", "w", replicas=2, min_available=2, topologyConstraint=IN_A_RACK)
+    manifest = podcliqueset("tree", clique("front"), clique("l", pod_spec=WHOLE), clique("w", pod_spec=WHOLE), groups=(pool,))
+    async with gangs() as cluster:
+        await cluster.sync(manifests=[manifest])
+        await cluster.kubectl.patch(kinds.SCALING_GROUP, "default", "tree-0-g", {"spec": {"replicas": 1}})
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert [len(cluster.there(kind)) for kind in GROUPS] == [3, 2, 1]
+
+
 async def test_a_domain_that_asks_for_it_is_in_one_nvlink_clique() -> None:
     workers = gpu("w", 3, minAvailable=3, annotations={NAMED: "team"})
     manifest = said(podcliqueset("llm", workers), {**OPTED_OUT, DOMAIN_PLACEMENT: "required"})

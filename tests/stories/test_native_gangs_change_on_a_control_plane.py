@@ -23,6 +23,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.mnnvl.sets import gpus
 from tests.stories.engine_processes import engine_run
 from tests.stories.gang_cluster import (
+    GROUPS,
     HALL,
     IN_ONE_RACK,
     NAMESPACE,
@@ -179,6 +180,31 @@ async def test_pods_beyond_the_minimum_stay_in_the_rack_of_their_gang(four_nodes
         nodes = [RACKS[node] for node in (await placed(admin, "near")).values() if node]
         assert len(nodes) == 2 and len(set(nodes)) == 1
         await removed(admin, run, "near")
+        await admin.delete(kinds.TOPOLOGY_BINDING, "", "hall")
+
+
+async def test_the_groups_of_a_replica_scaled_in_below_the_minimum_of_a_hierarchy_go_and_come_back(
+    four_nodes: ControlPlane, tmp_path: Path
+) -> None:
+    run = commands(four_nodes, tmp_path)
+    cliques = (clique("front", pod_spec=SMALL), clique("l", pod_spec=gpus("8")), clique("w", pod_spec=gpus("8")))
+    pools = (group("g", "l", "w", replicas=2, min_available=2) | IN_ONE_RACK,)
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        await admin.create(kinds.TOPOLOGY_BINDING, "", HALL)
+        tree = written(tmp_path, podcliqueset("tree", *cliques, groups=pools, namespace=NAMESPACE))
+        assert (await run("sync", "-f", tree, "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert [len(await uids(admin, kind)) for kind in GROUPS] == [5, 3, 1]
+
+        await scale(admin, kinds.SCALING_GROUP, "tree-0-g", 1)
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert [len(await uids(admin, kind)) for kind in GROUPS] == [3, 2, 1]
+
+        await scale(admin, kinds.SCALING_GROUP, "tree-0-g", 2)
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert [len(await uids(admin, kind)) for kind in GROUPS] == [5, 3, 1]
+        assert [bool(node) for node in (await placed(admin, "tree")).values()] == [True] * 5
+        await removed(admin, run, "tree")
         await admin.delete(kinds.TOPOLOGY_BINDING, "", "hall")
 
 

@@ -204,7 +204,7 @@ def test_a_pod_beyond_a_minimum_whose_spec_requires_other_pods_near_has_no_other
     assert [pod["affinity"] for pod in pods] == [affinity, affinity]
 
 
-def test_nothing_is_said_of_the_parent_of_a_replica_that_is_scaled_in() -> None:
+def test_the_groups_of_a_replica_that_is_scaled_in_below_the_minimum_go_with_it_and_nothing_is_said_of_them() -> None:
     manifest = web(of_set="zone", of_group="rack")
     manifest["spec"]["template"]["podCliqueScalingGroups"][0]["minAvailable"] = 2
     cluster = cluster_with(manifest)
@@ -214,6 +214,13 @@ def test_nothing_is_said_of_the_parent_of_a_replica_that_is_scaled_in() -> None:
     cluster.settle()
 
     assert len(cluster.of("Pod")) == 4 and cluster.plan().notes == ()
+    assert set(cluster.of("CompositePodGroup")) == {"web-0", "web-0-g-0.group"}
+    assert set(cluster.of("PodGroup")) == {"web-0-a.clique", "web-0-g-0-m0.clique", "web-0-g-0-m1.clique"}
+    assert cluster.plan().operations == () and cluster.plan().later == ()
+    cluster.write(kinds.SCALING_GROUP.id("default", "web-0-g"), {"spec": {"replicas": 2}})
+    cluster.settle()
+
+    assert cluster.members()["web-0-g-1-m0.clique"] == 1 and "web-0-g-1.group" in cluster.of("CompositePodGroup")
 
 
 def test_where_hierarchies_are_not_served_a_gang_is_flat_and_a_note_says_what_has_no_effect() -> None:
