@@ -135,14 +135,25 @@ def decoded(decoder: json.JSONDecoder, text: str, begin: int, source: str) -> tu
         value, end = decoder.raw_decode(text, begin)
     except json.JSONDecodeError as error:
         raise DocumentError(source, error.lineno, f"not JSON: {error.msg}") from None
+    except DocumentError as error:
+        raise DocumentError(source, line_of_fault(text, begin), error.why) from None
     except ValueError:
         # An infinite float, or an integer with more digits than Python converts.
-        raise DocumentError(source, 0, "the number is too large") from None
+        raise DocumentError(source, line_of_fault(text, begin), "the number is too large") from None
     except RecursionError:
         value, end = None, begin
     if value is None or is_deeper(value, MAX_DEPTH):
-        raise DocumentError(source, 0, f"nested deeper than {MAX_DEPTH} levels")
+        raise DocumentError(source, line_of_fault(text, begin), f"nested deeper than {MAX_DEPTH} levels")
     return value, end
+
+
+def line_of_fault(text: str, begin: int) -> int:
+    """The line of what is wrong with the JSON that begins at a position of the text, where reading it as YAML finds it; else 0."""
+    try:
+        next(yaml_documents(text[begin:].replace("\t", " "), "", first_line=text.count("\n", 0, begin) + 1), None)
+    except DocumentError as error:
+        return error.line
+    return 0
 
 
 def lines_of_json(text: str, source: str, first_line: int) -> Mapping[Path, int]:

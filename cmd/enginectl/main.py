@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from types import FrameType
 from typing import Any, Final, NoReturn
 
@@ -20,7 +21,7 @@ from typer.main import get_group
 
 from engine.errors import InputError
 from engine.runtime.garbage_collection import leave_to_exit, pause_gc
-from enginectl.base.exit_codes import Exit, SignalReceived, meaning
+from enginectl.base.exit_codes import Exit, SignalReceived, UsageError, meaning
 from enginectl.base.options import COMPLETE, declare, share_options, shared_options
 
 DOCUMENTING = frozenset({"diff", "sync", "delete", "show", "status", "top", "why", "preflight"})
@@ -30,6 +31,8 @@ TAKING_FILES: Final = frozenset(
     {"-f", "--filename", "-k", "--kustomize", "--base", "--policy", "--plan", "--out", "--config", "--kubeconfig"}
 )
 """Options before a word that names a file."""
+MAY_BE_EMPTY: Final = frozenset({"--kubeconfig"})
+"""Those whose empty value is the default, as for kubectl."""
 FILES_MAY_FOLLOW, NO_FILES = 0, 4
 """The last line for kubectl: directives of Cobra."""
 
@@ -133,6 +136,7 @@ def _run(words: Sequence[str]) -> Exit:
     from enginectl.base import terminal
 
     terminal.begin()
+    refuse_nameless(words)
     try:
         with root.make_context("engine", list(words)) as context:
             code = Exit(root.invoke(context) or 0)
@@ -140,6 +144,14 @@ def _run(words: Sequence[str]) -> Exit:
         code = Exit(end.exit_code)
     terminal.flush()
     return code
+
+
+def refuse_nameless(words: Sequence[str]) -> None:
+    """Raise `UsageError` for an option whose file has an empty name, as of a variable that is not set: it would be the current directory,
+    or no file at all."""
+    for option, value in pairwise([part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]):
+        if value == "" and option in TAKING_FILES - MAY_BE_EMPTY:
+            raise UsageError(f"{option} needs the name of a file")
 
 
 @cache

@@ -103,6 +103,33 @@ def test_every_fault_is_reported_with_the_line_of_its_field(tmp_path: Path) -> N
     ]
 
 
+def test_files_that_cannot_be_read_are_reported_together_after_the_objects_of_the_others(tmp_path: Path) -> None:
+    a, c = write(tmp_path, "a.yaml", "a: ]"), write(tmp_path, "c.yaml", "a: 1\na: 2")
+    write(tmp_path, "b.yaml", SET.format("b"))
+    read: list[str] = []
+
+    with pytest.raises(InputError) as error:
+        read.extend(each.body["metadata"]["name"] for each in read_manifests([tmp_path]))
+
+    assert read == ["b"]
+    assert [line.partition(": ")[0] for line in str(error.value).splitlines()] == [f"{a}:1", f"{c}:2"]
+
+
+def test_a_link_that_leads_nowhere_is_no_file_to_leave_out(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", SET.format("a"))
+    (tmp_path / "b.yaml").symlink_to("gone")
+
+    with pytest.raises(UsageError, match=r"b\.yaml: no such file or directory$"):
+        load(tmp_path)
+
+
+def test_the_items_of_a_list_are_a_list(tmp_path: Path) -> None:
+    file = write(tmp_path, "l.yaml", "apiVersion: v1\nkind: List\nitems: {a: b}\n")
+
+    with pytest.raises(InputError, match=f"^{file}:3: items: must be a list$"):
+        load(file)
+
+
 def test_two_manifests_of_one_name_are_refused_with_both_places(tmp_path: Path) -> None:
     one, two = write(tmp_path, "1.yaml", SET.format("a")), write(tmp_path, "2.yaml", f"# again\n---\n{SET.format('a')}")
 

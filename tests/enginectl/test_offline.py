@@ -45,6 +45,25 @@ def names(document: dict[str, list[dict[str, dict[str, str]]]], kind: str) -> li
     return [str(body["metadata"]["name"]) for body in document["objects"] if str(body["kind"]) == kind]
 
 
+def test_faults_of_files_that_cannot_be_read_and_of_manifests_are_reported_together(engine: Engine, file: Path) -> None:
+    file.write_text(SET.replace("roleName", "rolename"))
+    (file.parent / "y.yaml").write_text("a: ]")
+    (file.parent / "z.yaml").write_bytes(SET.encode("utf-16"))
+
+    answer = engine("diff", "-f", file.parent, "--against", "empty")
+
+    assert answer.code == Exit.FAILED
+    for fault in ("x.yaml:10: spec.template.cliques[0].spec.rolename: unknown field", "y.yaml:1: not YAML", "z.yaml:1: not UTF-8 text"):
+        assert fault in answer.err
+
+
+@pytest.mark.parametrize("words", [("-f", ""), ("--filename=",), ("-f", SIMPLE, "--out", ""), ("-f", SIMPLE, "--config", "")])
+def test_the_empty_name_of_a_variable_that_is_not_set_names_no_file(engine: Engine, words: tuple[str, ...]) -> None:
+    answer = engine("diff", *words, "--against", "empty")
+
+    assert (answer.code, answer.messages[0]) == (Exit.USAGE, f"engine: {words[-2:][0].rstrip('=')} needs the name of a file")
+
+
 def test_the_simple_example_renders_to_every_kind_of_object(engine: Engine) -> None:
     answer = engine("render", "-f", SIMPLE, "-o", "json")
     document = answer.document

@@ -93,7 +93,7 @@ def test_status_shows_the_state_of_a_workload(synced: Box, engine: Engine) -> No
 def test_status_takes_the_kind_with_a_name_and_says_which_namespace_is_missing(synced: Box, engine: Engine) -> None:
     assert engine("status", "pcs/first").out.splitlines()[1].split()[:3] == ["default", "first", "settled"]
     nowhere, missing = engine("status", "-n", "nowhere"), engine("status", "first", "-n", "nowhere")
-    assert (nowhere.code, nowhere.out.splitlines()[0]) == (Exit.DONE, "no workloads")
+    assert (nowhere.code, nowhere.out.splitlines()[0]) == (Exit.DONE, "no workloads in nowhere")
     assert "note: nowhere: the namespace does not exist" in nowhere.messages
     assert missing.messages[-1] == "engine: no workload is called first in nowhere: the namespace does not exist"
 

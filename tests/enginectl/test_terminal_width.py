@@ -68,6 +68,14 @@ def test_further_lines_begin_below_the_last_column_that_leaves_room() -> None:
     assert wrapped("  ! blocked  " + "word " * 12 + "end", 60).splitlines()[1:] == [f"{'':<13}word word word end"]
 
 
+def test_a_character_of_two_columns_counts_twice() -> None:
+    text = "note: 模型服务器 " + "模型 " * 10 + "end"
+
+    assert wrapped(text, 50) == "note: 模型服务器 模型 模型 模型 模型 模型 模型\n    模型 模型 模型 模型 end"
+    assert wrapped(text, len(text) + 26) == wrapped(text, 0) == text
+    assert wrapped("→ " * 25, 50) == "→ " * 25
+
+
 def test_a_screen_that_is_too_low_says_how_many_lines_are_below_it() -> None:
     watching = (
         "from engine.report.printable import Line; from enginectl.output import watching\n"

@@ -231,12 +231,13 @@ def test_json_is_parsed_as_json_and_its_fields_have_lines() -> None:
     ("text", "message"),
     [
         ('{\n"a": }', "f.json:2: not JSON: Expecting value"),
-        ('{"a": 1, "a": 2}', "f.json: the key a appears twice in one object"),
+        ('{"a": 1, "a": 2}', "f.json:1: the key a appears twice in one object"),
         ('{"a": NaN}', "f.json: NaN is not a JSON number"),
-        ('{"a": 1e999}', "f.json: the number is too large"),
+        ('{"a": 1e999}', "f.json:1: the number is too large"),
+        ('{"b": 1}\n{\n\t"a": 1,\n\t"a": 2}', "f.json:4: the key a appears twice in one object"),
         ('{"a": ' + "1" * 5000 + "}", "f.json: the number is too large"),
-        ("[" * 100_000, "f.json: nested deeper than 100 levels"),
-        ("[" * 200 + "]" * 200, "f.json: nested deeper than 100 levels"),
+        ("[" * 100_000, "f.json:1: nested deeper than 100 levels"),
+        ("[" * 200 + "]" * 200, "f.json:1: nested deeper than 100 levels"),
     ],
 )
 def test_broken_json_is_reported_as_json(text: str, message: str) -> None:

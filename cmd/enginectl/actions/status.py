@@ -56,6 +56,8 @@ class Seen(Struct, frozen=True):
     notices: tuple[str, ...]
     """What the cluster lacks."""
     gang_notices: tuple[str, ...]
+    where: str
+    """Where roots were looked for."""
     missing: str = ""
     """Why there is no root of the name that was asked for; empty if there is."""
     is_namespace_missing: bool = False
@@ -143,6 +145,7 @@ async def look(
         await holders_of_shards(wiring, client),
         notices,
         tuple(gang_notices(result.world, shown, wiring.configuration)),
+        where_of(selection),
         f"no workload is called {printable(name)} {where_of(selection)}{instead}" if is_missing else "",
         instead == NO_NAMESPACE,
     )
@@ -154,7 +157,7 @@ def status_lines(seen: Seen, name: str, wiring: Wiring, now: datetime) -> Iterat
     graphs, workloads, bindings = status.graphs, status.workloads, status.bindings
     tables = [
         graph_lines(graphs, now, verbose=verbose) if graphs else None,
-        workload_lines(workloads, now, verbose=verbose) if workloads or not (graphs or bindings) else None,
+        workload_lines(workloads, now, where=seen.where, verbose=verbose) if workloads or not (graphs or bindings) else None,
         binding_lines(bindings, now, verbose=verbose) if bindings else None,
         shard_lines(shards) if shards is not None and len(shards) > 1 and not name else None,
     ]

@@ -41,6 +41,10 @@ PADDING: Final = re.compile(" {9,}")
 """What fills a cell of a table: it is not needed in a line that is too long."""
 COMMAND: Final = re.compile(r"`[^`]*`")
 """A command to copy, which is not broken."""
+WIDE: Final = ("W", "F")
+"""The widths of Unicode that are two columns of a terminal."""
+FILLER: Final = "\1"
+"""Stands for the second column of a character while lines are broken. It is in no text that is written."""
 BARE_COMMAND: Final = re.compile(r"\b(?:(?:kubectl|helm) [a-z]|engine (?:config|delete|diff|manifests|preflight|run|status|sync|why)\b)")
 """A command without backticks: where it ends is unknown, so its line is left to the terminal."""
 
@@ -223,12 +227,15 @@ def columns(stream: TextIO) -> int:
 
 
 def wrapped(text: str, width: int) -> str:
-    """The text in lines of at most `width` characters, broken between words; longer words and commands to copy stay whole. 0: as it is.
+    """The text in lines of at most `width` columns, broken between words; longer words and commands to copy stay whole. 0: as it is.
 
     Further lines begin below the last column of the first that leaves room for text; without columns they are indented.
     """
-    if width <= 0 or len(text) <= width or BARE_COMMAND.search(COMMAND.sub("", text)):
+    if width <= 0 or (len(text) <= width and text.isascii()):
         return text
+    shown, text = text, filled(text)
+    if len(text) <= width or BARE_COMMAND.search(COMMAND.sub("", shown)):
+        return shown
     from textwrap import wrap
 
     margin = len(text) - len(text.lstrip())
@@ -237,7 +244,16 @@ def wrapped(text: str, width: int) -> str:
     whole = COMMAND.sub(lambda match: match[0].replace(" ", "\0"), text[:begin] + PADDING.sub("   ", text[begin:]))
     indent = " " * (begin if starts else min(margin + 4, width // 2))
     lines = wrap(whole, width, subsequent_indent=indent, replace_whitespace=False, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(lines).replace("\0", " ")
+    return "\n".join(lines).replace("\0", " ").replace(FILLER, "")
+
+
+def filled(text: str) -> str:
+    """The text with a filler after each character that takes two columns, so that its length is its width on a terminal."""
+    if text.isascii():
+        return text
+    from unicodedata import east_asian_width
+
+    return "".join(f"{each}{FILLER}" if east_asian_width(each) in WIDE else each for each in text)
 
 
 ATTENTION: Final = 0.1

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -56,18 +57,27 @@ def read_manifests(
     kustomizations: Iterable[Path] = (),
     may_be_empty: bool = False,
     remote: bool = False,
+    faults: list[str] | None = None,
 ) -> Iterator[Manifest]:
     """Every object in the files, in the order of the paths, then those that kustomize builds from the other directories.
 
     Files of a directory come in the order of their names; a directory with a kustomization is built instead. `recursive`: also those
-    of the directories in it. Raises `UsageError` for a file that does not exist, and `InputError` for one that is no manifest.
-    `may_be_empty`: a directory without manifest files is no error. `remote`: kustomize may use the network.
+    of the directories in it. Raises `UsageError` for a file that does not exist, and `InputError` with what is wrong with those that are
+    no manifests, after the objects of all others; with `faults` it is added there instead. `may_be_empty`: a directory without manifest
+    files is no error. `remote`: kustomize may use the network.
     """
-    for path in paths:
-        for file in manifest_files(path, recursive=recursive, may_be_empty=may_be_empty):
-            yield from built_manifests(file, remote=remote) if is_kustomization(file) else file_manifests(file)
-    for directory in kustomizations:
-        yield from built_manifests(directory, remote=remote)
+    unread: list[str] = [] if faults is None else faults
+    files = (file for path in paths for file in manifest_files(path, recursive=recursive, may_be_empty=may_be_empty))
+    sources = ((file, is_kustomization(file)) for file in files)
+    for source, is_built in chain(sources, ((directory, True) for directory in kustomizations)):
+        try:
+            yield from built_manifests(source, remote=remote) if is_built else file_manifests(source)
+        except UsageError:
+            raise
+        except InputError as error:
+            unread += str(error).splitlines()
+    if faults is None:
+        refuse(unread)
 
 
 def file_manifests(file: Path) -> Iterator[Manifest]:
@@ -123,14 +133,20 @@ def manifest_files(path: Path, *, recursive: bool = False, may_be_empty: bool = 
 
 
 def files_in(directory: Path, recursive: bool) -> Iterator[Path]:
-    """The manifest files of a directory, those of its directories after its own. Links to directories are not followed."""
+    """The manifest files of a directory, those of its directories after its own. Links to directories are not followed; one that leads
+    nowhere is a file that cannot be read."""
     if (directory / CHART).is_file():
         raise UsageError(f"{printable(str(directory))}: this is a Helm chart: {RENDER_FIRST}")
     entries = sorted(directory.iterdir())
-    yield from (entry for entry in entries if entry.suffix in SUFFIXES and entry.is_file())
+    yield from (entry for entry in entries if entry.suffix in SUFFIXES and (entry.is_file() or is_broken_link(entry)))
     for entry in entries:
         if recursive and entry.is_dir() and not entry.is_symlink() and not entry.name.startswith("."):
             yield from [entry] if is_kustomization(entry) else files_in(entry, recursive)
+
+
+def is_broken_link(path: Path) -> bool:
+    """Whether a path is a link to something that does not exist."""
+    return path.is_symlink() and not path.exists()
 
 
 def flatten(document: Document, value: Any, base: tuple[str, ...]) -> Iterator[Manifest]:
@@ -141,6 +157,8 @@ def flatten(document: Document, value: Any, base: tuple[str, ...]) -> Iterator[M
     for key in ("apiVersion", "kind"):
         if not isinstance(value.get(key), str) or not value[key]:
             raise InputError(missing(manifest, value, (key,), "is missing or not a string"))
+    if value["kind"] == "List" and not isinstance(value.get("items"), list | None):
+        raise InputError(f"{manifest.place('items')}: items: must be a list")
     if value["kind"].endswith("List") and isinstance(value.get("items"), list):
         for index, item in enumerate(value["items"]):
             yield from flatten(document, item, (*base, "items", str(index)))

@@ -185,12 +185,20 @@ def load_roots(
     Raises `InputError` with every fault, also if files are given and have no root, unless `allow_empty`; and `UsageError`.
     """
     options = wiring.options
-    read = read_manifests(files, recursive=recursive, kustomizations=kustomizations, may_be_empty=allow_empty, remote=remote)
+    unread: list[str] = []
+    read = read_manifests(files, recursive=recursive, kustomizations=kustomizations, may_be_empty=allow_empty, remote=remote, faults=unread)
     manifests = list(read)
     namespace = options.namespace or (default_namespace(wiring) if against == LIVE and manifests else DEFAULT_NAMESPACE)
     further = partial(further_faults, wiring=wiring, is_creation=against == EMPTY)
     roots = select_roots(
-        manifests, ROOTS, manifest_faults, further, namespace=namespace, forced=bool(options.namespace), refused=adapter_fault
+        manifests,
+        ROOTS,
+        manifest_faults,
+        further,
+        namespace=namespace,
+        forced=bool(options.namespace),
+        refused=adapter_fault,
+        unread=unread,
     )
     for note in roots.notes:
         terminal.note(note)
@@ -240,18 +248,19 @@ def select_roots(
     namespace: str,
     forced: bool = False,
     refused: Callable[[Manifest], str] = lambda manifest: "",
+    unread: Sequence[str] = (),
 ) -> Roots:
     """The manifests of these kinds. One without a namespace gets `namespace`, if its kind is namespaced; `forced` allows no other.
 
     Raises `InputError` with a line for every fault; then with those that `further` finds in the same manifests, too. `refused`: why a
-    manifest of another kind is a fault, and not ignored; empty if it is ignored.
+    manifest of another kind is a fault, and not ignored; empty if it is ignored. `unread`: what is wrong with files that are no manifests.
     """
     handled = {(kind.group, kind.name): kind for kind in kinds}
     *others, last = (f"{kind.name}s" for kind in kinds)
     taken = f"{', '.join(others)} and {last}" if others else last
     selected: list[tuple[Manifest, Body]] = []
     notes: list[str] = []
-    results: list[str | _Checked] = []
+    results: list[str | _Checked] = [*unread]
     memo = Memo()
     for manifest in manifests:
         kind = handled.get(manifest.group_kind)

@@ -45,10 +45,10 @@ MAX_ADVICE = 2000
 """For texts that may end with a command: one for eight pods with long names is not cut."""
 
 
-def workload_lines(workloads: Sequence[WorkloadSummary], now: datetime, *, verbose: bool) -> Iterator[Line]:
-    """The table of workloads, and below each row what is not settled and why."""
+def workload_lines(workloads: Sequence[WorkloadSummary], now: datetime, *, where: str, verbose: bool) -> Iterator[Line]:
+    """The table of workloads, and below each row what is not settled and why; or that there are none `where` they were looked for."""
     if not workloads:
-        yield Line("no workloads")
+        yield Line(f"no workloads {where}")
         return
     head, *rows = table(HEADERS, [workload_row(workload, now) for workload in workloads])
     yield Line(head, "head")
