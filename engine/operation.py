@@ -269,5 +269,7 @@ class Result(Struct, frozen=True, eq=False):
     error: Exception | None = None
     uid: str = ""
     """The uid of the object that the server returned; empty if it returned none."""
+    owner_uid: str = ""
+    """The uid of the first of the operation's `owners`, which its plan may have created; empty if it has none."""
     sent: tuple[float, float] | None = None
     """When its last call was sent, and when that was answered, in seconds of a monotonic clock; None: none was sent."""

@@ -134,7 +134,7 @@ class Calls:
                 ended = self._clock.monotonic()
                 self._call_limit.answered(began, ended, result.error, busy=busy)
                 self._unanswered = self._unanswered + 1 if isinstance(result.error, Unreachable) else 0
-                return replace(result, sent=(began, ended))
+                return replace(result, owner_uid=_owner_uid(operation, uids), sent=(began, ended))
         finally:
             self._calls.discard(call)
             call.ended.set()
@@ -205,6 +205,12 @@ def _is_the_intended_object(existing: Live, operation: Creation, uids: Mapping[R
 def _uid(reference: BoundOwner, uids: Mapping[ResourceId, str]) -> str | None:
     """The uid of an owner; None if the same plan creates it and has not yet."""
     return uids.get(reference.uid.id) if isinstance(reference.uid, Unknown) else reference.uid
+
+
+def _owner_uid(operation: Operation, uids: Mapping[ResourceId, str]) -> str:
+    """The uid of the first owner that the operation gives the object, which may be in `uids`; empty if it gives none."""
+    first = next(iter(operation.owners), None)
+    return (_uid(first, uids) or "") if first is not None else ""
 
 
 def _status_of(existing: Live) -> str:

@@ -44,7 +44,6 @@ def events_of_pass(
     A root warning is published under its own reason: an alarm's, `InternalError` for a defect of the engine, or `ValidationFailed`. Objects
     that are deleted as part of an event group are reported once, as that group.
     """
-    uids = {result.operation.id: _uid(result) for result in results}
     events = [
         *map(_of_warning, warnings),
         *_of_event_groups(results),
@@ -52,7 +51,7 @@ def events_of_pass(
         *(
             event
             for result in sorted(results, key=lambda each: each.operation.id.kind not in domains)
-            for event in _of_result(result, uids, domains)
+            for event in _of_result(result, domains)
         ),
     ]
     return tuple(sorted(events, key=lambda event: not event.warning))
@@ -82,19 +81,14 @@ def _event_group(operation: Operation) -> EventGroup | None:
     return operation.event_group if isinstance(operation, Delete) else None
 
 
-def _uid(result: Result) -> str:
-    """The uid of the object that an operation created or changed; that of the observed object if the call returned no object."""
-    return result.uid or result.operation.expect.uid
-
-
-def _of_result(result: Result, uids: Mapping[ResourceId, str], domains: frozenset[str]) -> Iterator[Event]:
+def _of_result(result: Result, domains: frozenset[str]) -> Iterator[Event]:
     operation = result.operation
     if isinstance(operation, WriteStatus):
         yield from _scheduled_replicas_lost(result)
         yield from _drift_changed(result)
     if _event_group(operation):
         return
-    parent = _parent(operation, uids)
+    parent = _parent(result)
     texts = _texts(parent[0], operation, domains) if parent else None
     if parent is None or texts is None or result.outcome not in (Outcome.DONE, Outcome.FAILED):
         return
@@ -157,11 +151,9 @@ def _drift_changed(result: Result) -> Iterator[Event]:
                 yield Event(operation.id, operation.expect.uid, reason, new["message"], warning=warning)
 
 
-def _parent(operation: Operation, uids: Mapping[ResourceId, str]) -> tuple[ResourceId, str] | None:
-    """The parent of an object with the parent's uid: the controller, for a new object the first owner; None if it has neither.
-
-    `uids` has the uids of the objects of this pass: the parent may have been created in it.
-    """
+def _parent(result: Result) -> tuple[ResourceId, str] | None:
+    """The parent of an object with the parent's uid: the controller, for a new object the first owner; None if it has neither."""
+    operation = result.operation
     if operation.controller is not None:
         kind = _PARENTS.get(operation.controller.kind)
         id = kind.id(operation.id.namespace, operation.controller.name) if kind else None
@@ -169,5 +161,4 @@ def _parent(operation: Operation, uids: Mapping[ResourceId, str]) -> tuple[Resou
     first = next(iter(operation.owners), None)
     if first is None:
         return None
-    uid = first.uid if isinstance(first.uid, str) else uids.get(first.uid.id, "")
-    return first.owner.id, uid
+    return first.owner.id, result.owner_uid

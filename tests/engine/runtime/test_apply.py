@@ -128,10 +128,12 @@ async def test_a_name_that_is_taken_by_what_we_may_not_read_says_which_permissio
 async def test_children_get_the_uid_of_an_owner_that_the_same_plan_creates() -> None:
     provider = FakeProvider()
 
-    await outcomes(provider, plan(create("parent"), create("child", "parent", owner=leaf("parent"))))
+    results = await apply([plan(create("parent"), create("child", "parent", owner=leaf("parent")))], provider, VirtualClock())
 
-    owner = provider.objects[leaf("child")]["metadata"]["ownerReferences"][0]
-    assert owner["uid"] == provider.objects[leaf("parent")]["metadata"]["uid"]
+    uid = provider.objects[leaf("parent")]["metadata"]["uid"]
+    assert provider.objects[leaf("child")]["metadata"]["ownerReferences"][0]["uid"] == uid
+    # The Event about a child is about its owner, also where the owner's own result was reported by an earlier pass.
+    assert {result.operation.id.name: result.owner_uid for result in results} == {"parent": "", "child": uid}
 
 
 async def test_thousands_of_operations_share_a_few_workers() -> None:

@@ -53,14 +53,23 @@ def passed(toy: Toy, succeeds: Callable[[Operation], bool] = every_call) -> tupl
                 results.append(Result(operation, Outcome.SKIPPED, error=Exception("comes after")))
             elif succeeds(operation):
                 toy.call(operation)
-                after = toy.objects.get(operation.id)
-                results.append(Result(operation, Outcome.DONE, uid=after["metadata"]["uid"] if after else ""))
+                results.append(Result(operation, Outcome.DONE, uid=uid_of(toy, operation.id), owner_uid=owner_uid(toy, operation)))
             else:
                 failed.add(operation.key)
-                results.append(Result(operation, Outcome.FAILED, error=REFUSED))
+                results.append(Result(operation, Outcome.FAILED, error=REFUSED, owner_uid=owner_uid(toy, operation)))
     toy.live()
     toy.now += timedelta(seconds=1)
     return events_of_pass((), results)
+
+
+def uid_of(toy: Toy, id: ResourceId) -> str:
+    """The uid of an object of the cluster; empty if there is none."""
+    return str(toy.objects[id]["metadata"]["uid"]) if id in toy.objects else ""
+
+
+def owner_uid(toy: Toy, operation: Operation) -> str:
+    """The uid of the first owner that the operation gives the object; empty if it gives none."""
+    return uid_of(toy, operation.owners[0].owner.id) if operation.owners else ""
 
 
 def all_events(toy: Toy, passes: int = 12) -> list[Event]:
