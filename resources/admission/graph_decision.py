@@ -63,16 +63,23 @@ def decide(request: Request, configuration: Configuration, memo: Memo, judge_set
     if not is_beta(body):
         return _decide(request, configuration, memo, judge_set, sizes, ALPHA)
 
-    def decide_alpha(alpha: Body) -> Decision:
-        return _decide(replace(request, body=alpha), configuration, memo, judge_set, sizes, BETA)
+    def decide_alpha(alpha: Body, *, is_valid: bool) -> Decision:
+        return _decide(replace(request, body=alpha), configuration, memo, judge_set, sizes, BETA, is_valid=is_valid)
 
     return graph_v1beta1.decided(body, decide_alpha)
 
 
 def _decide(
-    request: Request, configuration: Configuration, memo: Memo, judge_set: JudgeSet, sizes: SetSizes | None, api_version: str
+    request: Request,
+    configuration: Configuration,
+    memo: Memo,
+    judge_set: JudgeSet,
+    sizes: SetSizes | None,
+    api_version: str,
+    *,
+    is_valid: bool = True,
 ) -> Decision:
-    """The decision on a graph as it is in v1alpha1; `api_version` is that of its object.
+    """The decision on a graph as it is in v1alpha1; `api_version` is that of its object, whose own rules it keeps if `is_valid`.
 
     All issues are reported together, with these exceptions: if the graph does not have its shape, only that is reported; pods are not
     built from malformed parts; and only a graph without issues is judged by the PodCliqueSet that it would have, and compared with the
@@ -105,7 +112,7 @@ def _decide(
         *graph_warnings.mistyped(model, configuration),
         *pods.warnings,
     )
-    if issues:
+    if issues or not is_valid:
         return Decision(issues, warnings, body=body, pods=of_graph)
     decision = _decide_valid(old.graph if old else None, graph, configuration, judge_set)
     # What is wrong with its pods is said once: where the user wrote it, if it is found there.

@@ -1,7 +1,7 @@
 """Graphs of v1beta1 in admission: they are judged as the graphs of v1alpha1 that they mean, and told about in their own fields."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 from pydantic import ValidationError
@@ -56,7 +56,15 @@ def alpha_of(body: Any) -> Any:
     return as_alpha(body) if is_readable else body
 
 
-def decided(body: Body, decide: Callable[[Body], Decision]) -> Decision:
+class Decide(Protocol):
+    """Decides on a graph of v1alpha1 that another one means, which keeps the rules of its own version if `is_valid`."""
+
+    def __call__(self, alpha: Body, *, is_valid: bool) -> Decision:
+        """The decision."""
+        ...
+
+
+def decided(body: Body, decide: Decide) -> Decision:
     """The decision on a graph of v1beta1 that is JSON; `decide` returns that on a graph of v1alpha1."""
     complete = defaulted_components(body)
     unknown = tuple(unknown_field(path) for path in unknown_paths(body, MODEL))
@@ -65,7 +73,7 @@ def decided(body: Body, decide: Callable[[Body], Decision]) -> Decision:
         return Decision(malformed, unknown, body=body)
     own = tuple(issues(model, saved_fault(complete)))
     paths = component_paths(complete)
-    decision = decide(as_alpha(complete))
+    decision = decide(as_alpha(complete), is_valid=not own)
     known = {issue.path for issue in own}
     others = (issue for issue in located(decision.issues, paths) if issue.path not in known)
     warnings = tuple(dict.fromkeys((*unknown, *(_warning(warning, paths) for warning in decision.warnings))))

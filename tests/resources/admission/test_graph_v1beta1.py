@@ -336,3 +336,14 @@ def test_an_object_of_another_version_is_refused() -> None:
     graph = {**beta(component("A")), "apiVersion": "nvidia.com/v1beta2"}
 
     assert issues_of(created_graph(graph)) == ['apiVersion: must be "nvidia.com/v1alpha1", got "nvidia.com/v1beta2"']
+
+
+def test_a_component_without_main_is_told_about_its_own_containers_only() -> None:
+    sidecar: Body = {"name": "sidecar", "image": "example/side:1"}
+    engine: Body = {"name": "engine", "image": "example/engine:1", "env": [{"name": "A=B", "value": "x"}]}
+    decision = created_graph(beta(component("A", template={"spec": {"containers": [sidecar, engine]}})), SETUP)
+
+    assert issues_of(decision) == [
+        "spec.components[A].podTemplate.spec.containers: must have a container named main, which runs the engine"
+    ]
+    assert [finding.path[-4:] for finding in decision.pods] == [(1, "env", 0, "name")]
