@@ -104,6 +104,7 @@ def test_status_does_not_say_that_a_workload_is_missing_if_workloads_cannot_be_l
 
     assert answer.code == Exit.INCOMPLETE
     assert "PodCliqueSet objects could not be listed completely" in answer.err and "no workload is called" not in answer.err
+    assert "no workloads" not in engine("status").out
 
 
 @pytest.mark.parametrize("options", [(), ("--quiet",)])

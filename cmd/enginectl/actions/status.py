@@ -33,6 +33,7 @@ from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of
 from enginectl.wiring.scope import Selection
 from enginectl.wiring.shared_templates import TemplateReadingProvider
+from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
 from resources.preview.shown import gang_notices
 from resources.reports.waiting_gangs import with_room
@@ -155,9 +156,10 @@ def status_lines(seen: Seen, name: str, wiring: Wiring, now: datetime) -> Iterat
     """The tables of graphs, workloads, bindings and shards. Ages are those at `now`."""
     verbose, status, shards = wiring.options.verbose, seen.status, seen.shards
     graphs, workloads, bindings = status.graphs, status.workloads, status.bindings
+    are_listed = bool(workloads) or not (graphs or bindings or PODCLIQUESET.name in status.incomplete)
     tables = [
         graph_lines(graphs, now, verbose=verbose) if graphs else None,
-        workload_lines(workloads, now, where=seen.where, verbose=verbose) if workloads or not (graphs or bindings) else None,
+        workload_lines(workloads, now, where=seen.where, verbose=verbose) if are_listed else None,
         binding_lines(bindings, now, verbose=verbose) if bindings else None,
         shard_lines(shards) if shards is not None and len(shards) > 1 and not name else None,
     ]
