@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from engine.canonical import digest
 from engine.diff import same
 from engine.quantity import amount
-from resources.schema.published import Schema, definitions, is_default
+from resources.schema.published import Schema, definitions, fields_with_default, is_default
 from resources.schema.wire import OPAQUE, PUBLISHED, Int64, Seq, Wire
 
 UNORDERED: Final = frozenset({"volumes", "imagePullSecrets", "tolerations", "volumeMounts", "ports"})
@@ -29,6 +29,9 @@ KUBERNETES_SCHEDULER: Final = "default-scheduler"
 """The scheduler of pods that name none to an API server."""
 CONFIGURED: Final = ("PodSpec", "schedulerName")
 """The type and the field of the scheduler: without it, pods of sets have that of the configuration."""
+
+SPELLED_OTHERWISE: Final = frozenset({CONFIGURED[1], "serviceAccount"})
+"""The fields of a pod spec whose default depends on the configuration or on another field."""
 
 NOTHING_KNOWN: Final[Schema] = {}
 """The schema of a field that no type has."""
@@ -63,7 +66,8 @@ class _Form(Struct, frozen=True):
         if isinstance(value, Mapping):
             return self._of_map(value, schema)
         if isinstance(value, list | tuple):
-            items = [self.of(item, schema.get("items", NOTHING_KNOWN), field) for item in value]
+            of_items = schema.get("items", NOTHING_KNOWN)
+            items = [self.of(item, of_items, field) for item in value]
             return sorted(items, key=digest) if field in UNORDERED else items
         return value
 
@@ -74,10 +78,12 @@ class _Form(Struct, frozen=True):
             of_values = schema.get("additionalProperties", NOTHING_KNOWN)
             return {key: self.of(inner, of_values, "") for key, inner in value.items()}
         type_: str = schema["$ref"]
+        with_default = fields_with_default(type_)
         kept: dict[str, Any] = {}
         for key, inner in value.items():
             form = self.of(inner, fields.get(key, NOTHING_KNOWN), key)
-            if not self._is_absent(type_, key, form, value):
+            # Most fields have a value that is not zero and no default: they are never absent, which is found out quickly.
+            if (form and key not in with_default and key not in SPELLED_OTHERWISE) or not self._is_absent(type_, key, form, value):
                 kept[key] = form
         return kept
 

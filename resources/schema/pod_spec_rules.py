@@ -157,12 +157,15 @@ def _object(name: str, fields: Mapping[str, Check], required: tuple[str, ...], n
                 issues.append(Issue((*path, key), ErrorType.UNKNOWN, within=name))
             elif entry is not None:  # A null counts as absent.
                 issues += field(entry, (*path, key))
-        issues += [Issue((*path, key), ErrorType.REQUIRED) for key in required if value.get(key) is None]
-        issues += [
-            Issue((*path, key), ErrorType.REQUIRED, pods_only=True)
-            for key in needed
-            if value.get(key) in EMPTY and not (key in required and value.get(key) is None)
-        ]
+        for key in required:
+            if value.get(key) is None:
+                issues.append(Issue((*path, key), ErrorType.REQUIRED))
+        for key in needed:
+            entry = value.get(key)
+            if not entry and entry in EMPTY and not (key in required and entry is None):
+                issues.append(Issue((*path, key), ErrorType.REQUIRED, pods_only=True))
+        if not rules:
+            return issues
         of_rules = [issue for rule in rules for issue in rule(value, path)]
         if of_rules and any(issue.within == name and issue.path[:-1] == path for issue in issues):
             # A field that we do not know may be what is missing: the handler of a newer Kubernetes, or one that is misspelt.

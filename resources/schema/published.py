@@ -219,6 +219,13 @@ def is_default(type_: str, field: str, value: Any, holder: Mapping[str, Any]) ->
     return default is not None and type(value) is type(default) and bool(value == default)
 
 
+@cache
+def fields_with_default(type_: str) -> frozenset[str]:
+    """The fields of a type that a server may treat as absent although their value is not zero."""
+    pulled = PULLED[type_][:1] if type_ in PULLED else ()
+    return frozenset((*pod_defaults().defaults.get(type_, ()), *pulled))
+
+
 def is_zero(value: Any) -> bool:
     """Whether a value is a zero value of Go: `""`, `0`, `false`, an empty list or an empty map."""
     return not value and value is not None

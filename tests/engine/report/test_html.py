@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -246,9 +247,14 @@ def test_the_size_is_bounded_and_the_page_says_what_is_left_out() -> None:
 
 def plan_of_size(number: int, operations: int) -> Plan:
     """A plan with that many operations, none like another."""
-    root = ResourceId("grove.io", "PodCliqueSet", "default", f"set-{number}")
-    words = ("".join(chr(97 + (index // 26**place) % 26) for place in range(4)) for index in range(operations))
-    return Plan(root, tuple(operation(Verb.CREATE, pod(f"{word}q"), "missing", body={"metadata": {"name": word}}) for word in words))
+    return Plan(ResourceId("grove.io", "PodCliqueSet", "default", f"set-{number}"), creates(operations))
+
+
+@cache
+def creates(count: int) -> tuple[Operation, ...]:
+    """That many operations, none like another; made once, since plans of many roots may have the same ones."""
+    words = ("".join(chr(97 + (index // 26**place) % 26) for place in range(4)) for index in range(count))
+    return tuple(operation(Verb.CREATE, pod(f"{word}q"), "missing", body={"metadata": {"name": word}}) for word in words)
 
 
 def test_the_same_report_gives_the_same_document() -> None:
