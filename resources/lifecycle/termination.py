@@ -113,7 +113,7 @@ def _separate_breaches(state: _GroupState) -> Mapping[int, Breach]:
 
 
 def _group_state(view: View, group: GroupView) -> _GroupState:
-    replicas = [list(view.members(group, index)) for index in range(group.replicas)]
+    replicas = view.members_by_replica(group)
     breaches = {index: breach for index, members in enumerate(replicas) if (breach := _oldest_breach(members))}
     return _GroupState(group, sum(map(is_sound, replicas)) >= group.group.min_available, breaches)
 

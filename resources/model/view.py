@@ -247,6 +247,14 @@ class View(Struct, frozen=True, eq=False):
         """The cliques of one replica of a scaling group."""
         return (clique for clique in self.cliques if clique.group is group and clique.group_replica == replica)
 
+    def members_by_replica(self, group: GroupView) -> list[tuple[CliqueView, ...]]:
+        """The cliques of each replica of a scaling group, by index; in time that grows with the cliques alone."""
+        members: list[list[CliqueView]] = [[] for _ in range(group.replicas)]
+        for clique in self.cliques:
+            if clique.group is group and clique.group_replica < group.replicas:
+                members[clique.group_replica].append(clique)
+        return [tuple(cliques) for cliques in members]
+
 
 def group_replica(live: Live) -> int | None:
     """The index of the replica of a scaling group that an object belongs to; None without such a label."""

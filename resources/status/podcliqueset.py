@@ -54,7 +54,7 @@ class ReplicaSummary(Struct, frozen=True):
 def summary(view: View, complete: bool) -> ReplicaSummary:
     """The summary of one replica."""
     standalone = [clique for clique in view.cliques if clique.group is None]
-    groups = [(group, scaling_group.replicas_of(view, group)) for group in view.groups]
+    groups = [(group, view.members_by_replica(group)) for group in view.groups]
     available = all(map(has_minimum_ready, standalone)) and all(
         group.live is not None and not group.terminating and sum(map(scaling_group.is_available, replicas)) >= group.group.min_available
         for group, replicas in groups

@@ -44,7 +44,7 @@ def shortfall(view: View) -> Shortfall | None:
 
 def _missing_in(view: View, group: GroupView) -> Iterable[CliqueView]:
     """The cliques of a scaling group of which it needs more; none if enough of its replicas serve."""
-    replicas = [tuple(view.members(group, index)) for index in range(group.replicas)]
+    replicas = view.members_by_replica(group)
     needed = min(group.group.min_available, group.replicas)
     return () if sum(all(map(_serves, members)) for members in replicas) >= needed else (each for members in replicas for each in members)
 

@@ -20,7 +20,7 @@ def of(view: View, group: GroupView) -> Body | None:
     if group.live is None:
         return None
     old: Mapping[str, Any] = group.live.body.get("status") or {}
-    replicas = replicas_of(view, group)
+    replicas = view.members_by_replica(group)
     progress = update.of_group(view, group, replicas, old.get("updateProgress"))
     in_progress = update.is_in_progress(progress)
     breached = update.unknown(BREACHED) if in_progress else _breached(group, replicas)
@@ -75,11 +75,6 @@ def _conditions(
         terminating = condition(TERMINATING, True, "GangTerminationActive", message)
         return merge(old, [*desired, terminating], owned=(BREACHED, TERMINATING))
     return merge(old, desired, owned=(BREACHED, TERMINATING) if breached["status"] == "False" else (BREACHED,))
-
-
-def replicas_of(view: View, group: GroupView) -> list[tuple[CliqueView, ...]]:
-    """The cliques of each replica of the group, by index."""
-    return [tuple(view.members(group, replica)) for replica in range(group.replicas)]
 
 
 def _exists(members: Sequence[CliqueView]) -> bool:
