@@ -27,8 +27,9 @@ MAX_DICTIONARIES = 256
 """How many dictionaries are used at a time, the last used ones; a replaced one exists as long as objects that were compressed with it."""
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 NO_OBJECTS: Mapping[str, tuple["Live", ...]] = MappingProxyType({})
-PARSED = 64
-"""How many parsed objects are kept. A parsed object takes ten times the memory of its bytes."""
+PARSED = 256
+"""How many parsed objects are kept: about those that the passes of an update read again and again. A parsed object takes ten times the
+memory of its bytes, so all of them take some MiB."""
 
 
 class Compressed(Struct, frozen=True, eq=False):
