@@ -115,7 +115,7 @@ def graph_plan(
         states=_with_blockers(_with_limits(plan.states, created), blockers),
         limited=limited,
         missing=_listed(blockers, (service for service in blockers if not by_service[service].is_ready)),
-        lost=_listed(blockers, (service for service in blockers if by_service[service].is_ready)),
+        lost=_listed(blockers, (service for service in blockers if by_service[service].is_ready and by_service[service].replicas)),
         notes=(
             *plan.notes,
             *plan.gate.notes,

@@ -56,7 +56,7 @@ def unrecorded_form(observed: Observed) -> PodForm:
 def with_first_version(annotations: Mapping[str, str], observed: Observed) -> Mapping[str, str]:
     """The annotations of a proposed graph with the version in which the stored one is written, unless they record the first one."""
     stored = observed.root
-    if observed.proposal is None or not stored.uid or is_new(stored.body) or annotations.get(labels.WRITTEN_AS):
+    if observed.proposal is None or not stored.uid or is_new(stored.body) or annotations.get(labels.WRITTEN_AS) in VERSIONS:
         return annotations
     if not form_of(annotations).includes(PodForm.THIRD):
         return annotations

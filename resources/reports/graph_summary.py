@@ -5,6 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from engine.ids import ResourceId
+from engine.plan import Alarm
 from resources.dynamo.model.state import ServiceState
 from resources.reports.summary import WaitSince
 
@@ -45,6 +46,8 @@ class GraphSummary(Struct, frozen=True):
     notes: tuple[str, ...]
     nested: tuple[ResourceId, ...]
     """The PodCliqueSets that it consists of."""
+    alarms: tuple[Alarm, ...] = ()
+    """What is wrong with the graph itself although nothing is left to do."""
 
     @property
     def ready(self) -> int:

@@ -21,7 +21,7 @@ from resources.dynamo.readiness_grove import service_states
 from resources.ports.configuration import ONLY
 from resources.ports.scheduler import Scheduler
 from resources.reports.graph_summary import GraphSummary, ServiceSummary
-from resources.reports.summary import WaitSince, problems_of, state_of, unchanged_since
+from resources.reports.summary import WaitSince, alarms_of, problems_of, state_of, unchanged_since
 
 ORCHESTRATORS: Final = {Orchestrator.GROVE: "Grove", Orchestrator.COMPONENTS: "components"}
 """How the orchestrators are called in reports."""
@@ -56,6 +56,7 @@ def graph_summary(
         problems_of(plan),
         plan.notes,
         tuple(sorted({*observed.nested, *(each.root for each in sets)})),
+        alarms_of(plan),
     )
 
 

@@ -121,7 +121,7 @@ def summary(observed: Observed, plan: Plan, domains: tuple[DomainStatus, ...] = 
         waits_of(observed, plan),
         problems_of(plan),
         plan.notes,
-        tuple(alarm for alarm in plan.alarms if not (alarm.blocking or alarm.remark)),
+        alarms_of(plan),
         domains,
         parent_of(observed, plan),
         sum(pod.completed for pod in pods),
@@ -142,6 +142,11 @@ def problems_of(plan: Plan) -> tuple[str, ...]:
     return (*plan.problems, *plan.faults, *errors, *(objection.message for objection in plan.objections))
 
 
+def alarms_of(plan: Plan) -> tuple[Alarm, ...]:
+    """What is wrong with a root although nothing is left to do."""
+    return tuple(alarm for alarm in plan.alarms if not (alarm.blocking or alarm.remark))
+
+
 def state_of(observed: Observed, plan: Plan, domains: Iterable[DomainStatus] = ()) -> str:
     """The most severe of `STATES` that applies to a root, which uses these domains."""
     applies = {
@@ -152,7 +157,7 @@ def state_of(observed: Observed, plan: Plan, domains: Iterable[DomainStatus] = (
         "blocked": bool(plan.blocked),
         "later": bool(plan.later),
         "pending": bool(plan.pending),
-        "degraded": any(not (alarm.blocking or alarm.remark) for alarm in plan.alarms),
+        "degraded": bool(alarms_of(plan)),
         "settled": True,
     }
     state = next(state for state in STATES if applies.get(state))

@@ -193,6 +193,20 @@ def test_why_names_the_fields_of_the_graph_that_a_field_of_its_set_is_computed_f
     assert "spec.template.podCliqueScalingGroups[0].replicas comes from spec.services.decode.replicas\n" in out
 
 
+def test_a_graph_whose_claim_goes_away_while_its_pods_run_says_what_is_lost(box: Box, engine: Engine, folder: Path) -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    box.create(kinds.PVC, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models"}, "spec": claim})
+    assert engine("sync", "-f", written(folder, mounts="[{name: models, mountPoint: /models}]"), "--yes").code == 0
+    box.delete(kinds.PVC, "models")
+    engine("sync", "--yes")
+
+    lost = "what runs stays, but no new pod of it can start: service decode: PersistentVolumeClaim models does not exist"
+    assert f"  warning: {lost}" in engine("status").out
+    assert f"  warning: {lost}" in engine("why", "dgd/llm").out
+    (entry,) = engine("status", "-o", "json").document["graphs"]
+    assert [(alarm["reason"], alarm["message"].startswith(lost)) for alarm in entry["alarms"]] == [("DependencyMissing", True)]
+
+
 def test_a_graph_whose_claim_is_missing_is_blocked_and_says_so(box: Box, engine: Engine, folder: Path) -> None:
     synced = engine("sync", "-f", written(folder, mounts="[{name: models, mountPoint: /models}]"), "--no-wait")
     assert synced.code == Exit.STUCK, synced

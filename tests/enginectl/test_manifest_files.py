@@ -123,6 +123,13 @@ def test_a_link_that_leads_nowhere_is_no_file_to_leave_out(tmp_path: Path) -> No
         load(tmp_path)
 
 
+def test_the_lock_of_a_file_that_is_open_in_an_editor_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", SET.format("a"))
+    (tmp_path / ".#a.yaml").symlink_to("user@host.123")
+
+    assert names(load(tmp_path)) == ["here/a"]
+
+
 def test_the_items_of_a_list_are_a_list(tmp_path: Path) -> None:
     file = write(tmp_path, "l.yaml", "apiVersion: v1\nkind: List\nitems: {a: b}\n")
 

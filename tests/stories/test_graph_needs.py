@@ -149,6 +149,15 @@ async def test_a_graph_whose_claim_goes_away_while_its_pods_run_stays_ready_and_
             assert any(each.startswith(f"pods are not created: {why}") for each in missing(cluster))
 
 
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_service_without_replicas_lacks_nothing(path: str) -> None:
+    decode = service(replicas=0, nodes=2, volumeMounts=[{"name": "models", "mountPoint": "/models"}])
+    async with stage(addons=ADDONS[path]) as cluster:
+        report = await cluster.sync(manifests=[graph(annotations=PATHS[path], decode=decode)])
+
+        assert (report.ending, missing(cluster), ready(cluster)[0]) == (Ending.DONE, [], "successful")
+
+
 async def test_without_grove_a_service_keeps_its_own_scheduler_and_account() -> None:
     own: dict[str, Any] = {"schedulerName": "default-scheduler", "serviceAccountName": "mine"}
     decode = service(nodes=2, script="python3 -m dynamo.vllm --tensor-parallel-size 8")

@@ -7,7 +7,7 @@ import pytest
 from engine.runtime.passes import Pass
 from engine.runtime.sync_report import Ending, SyncReport
 from resources.base import kinds
-from resources.base.labels import POD_FORM, VLLM_EXECUTORS
+from resources.base.labels import POD_FORM, VLLM_EXECUTORS, WRITTEN_AS
 from resources.dynamo.model.form import PodForm
 from tests.stories.graphs import graph, service
 from tests.stories.stage import stage
@@ -36,13 +36,24 @@ async def test_a_manifest_that_no_longer_has_the_annotation_removes_it_and_repla
     async with stage(addons=("lws", "volcano")) as cluster:
         await cluster.sync(manifests=[made({GROVE: "false"})])
         before = uids(cluster)
-        assert annotations(cluster) == {GROVE: "false", PROVIDER: "component", POD_FORM: PodForm.CURRENT, VLLM_EXECUTORS: "decode=ray"}
+        assert annotations(cluster) == {
+            GROVE: "false",
+            PROVIDER: "component",
+            POD_FORM: PodForm.CURRENT,
+            VLLM_EXECUTORS: "decode=ray",
+            WRITTEN_AS: "v1alpha1",
+        }
 
         noted = notes(await cluster.look([made()]))
         report = await cluster.sync(manifests=[made()])
 
         assert (report.ending, uids(cluster)) == (Ending.DONE, before)
-        assert annotations(cluster) == {PROVIDER: "component", POD_FORM: PodForm.CURRENT, VLLM_EXECUTORS: "decode=ray"}
+        assert annotations(cluster) == {
+            PROVIDER: "component",
+            POD_FORM: PodForm.CURRENT,
+            VLLM_EXECUTORS: "decode=ray",
+            WRITTEN_AS: "v1alpha1",
+        }
         assert f"the annotation {GROVE} is removed, as the manifest no longer has it; what runs the graph stays" in noted
         assert "--allow-replace" in noted
 

@@ -32,16 +32,16 @@ def failures(cluster: Stage) -> set[int]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("is_recorded", [True, False])
+@pytest.mark.parametrize("record", ["kept", None, "v2"])
 @pytest.mark.parametrize(("before", "after", "threshold"), [(ALPHA, BETA, 1), (BETA, ALPHA, 3)])
 async def test_a_settled_graph_that_is_rewritten_restarts_nothing(
-    path: str, before: str, after: str, threshold: int, is_recorded: bool
+    path: str, before: str, after: str, threshold: int, record: str | None
 ) -> None:
     async with stage(addons=ADDONS[path]) as cluster:
         assert (await cluster.sync(manifests=[written(path, before)])).ending is Ending.DONE
         assert annotations(cluster)[WRITTEN_AS] == before.rpartition("/")[2]
-        if not is_recorded:  # As the version before left it.
-            await cluster.kubectl.patch(kinds.DYNAMO_GRAPH, "default", "chat", {"metadata": {"annotations": {WRITTEN_AS: None}}})
+        if record != "kept":  # None: as the version before left it.
+            await cluster.kubectl.patch(kinds.DYNAMO_GRAPH, "default", "chat", {"metadata": {"annotations": {WRITTEN_AS: record}}})
         pods = uids(cluster)
 
         for _ in range(2):  # The second time nothing but the record tells what it was.

@@ -145,8 +145,8 @@ def files_in(directory: Path, recursive: bool) -> Iterator[Path]:
 
 
 def is_broken_link(path: Path) -> bool:
-    """Whether a path is a link to something that does not exist."""
-    return path.is_symlink() and not path.exists()
+    """Whether a path is a link to something that does not exist; without the lock `.#NAME` of a file that is open in an editor."""
+    return path.is_symlink() and not path.exists() and not path.name.startswith(".#")
 
 
 def flatten(document: Document, value: Any, base: tuple[str, ...]) -> Iterator[Manifest]:

@@ -20,7 +20,17 @@ from engine.report.shapes import identity
 from engine.resource import Stance
 from enginectl.output.domains import describe, domain_entry
 from enginectl.output.graphs import graph_entry, service_lines
-from enginectl.output.status import MAX_ADVICE, MAX_NAMES, TONES, advice_lines, gang_lines, wait_entries, wait_lines, workload_entry
+from enginectl.output.status import (
+    MAX_ADVICE,
+    MAX_NAMES,
+    TONES,
+    advice_lines,
+    gang_lines,
+    wait_entries,
+    wait_lines,
+    warning_lines,
+    workload_entry,
+)
 from enginectl.output.tables import age
 from resources.domains.domain_users import DomainUser
 from resources.domains.status import DomainStatus
@@ -175,6 +185,7 @@ def graph_lines(graph: GraphSummary, now: datetime, verbose: bool) -> Iterator[L
     runner = f"run by {graph.orchestrator}" if graph.orchestrator else "nothing runs it"
     reported = f" ({clipped(graph.graph_state, MAX_TEXT)})" if graph.graph_state else ""
     yield Line(f"  state: {graph.state}{reported}, {runner}, {graph.ready} of {len(graph.services)} services ready")
+    yield from warning_lines(graph.alarms)
     yield from service_lines(graph)
     yield from wait_lines(tuple(wait for wait in graph.waits if wait.id != graph.id), now, verbose)
 
@@ -183,7 +194,7 @@ def workload_lines(workload: WorkloadSummary, verbose: bool) -> Iterator[Line]:
     """The state of a set, what is wrong all the same, and its gangs that are not complete."""
     completed = f", {workload.completed} completed" if workload.completed else ""
     yield Line(f"  state: {workload.state}, {workload.ready} of {workload.pods} pods ready{completed}", TONES.get(workload.state, ""))
-    yield from (Line(f"  warning: {clipped(alarm.text, MAX_ADVICE)}", "bad") for alarm in workload.alarms if not alarm.fault)
+    yield from warning_lines(workload.alarms)
     gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
     advised, written = set[str](), dict[str, str]()
     for gang in gangs if verbose else gangs[:MAX_LISTED]:

@@ -12,7 +12,7 @@ from engine.report.json import moment_text
 from engine.report.printable import Line, clipped, printable
 from engine.report.shapes import identity
 from engine.runtime.passes import Pass
-from enginectl.output.status import TONES, wait_entries, wait_lines
+from enginectl.output.status import TONES, alarm_entries, wait_entries, wait_lines, warning_lines
 from enginectl.output.tables import age, table
 from resources.base.kinds import DYNAMO_GRAPH
 from resources.ports.configuration import Configuration
@@ -32,6 +32,7 @@ def graph_lines(graphs: Sequence[GraphSummary], now: datetime, *, verbose: bool)
             yield Line(f"  problem: {printable(problem)}", "bad")
         for note in graph.notes:
             yield Line(f"  note: {printable(note)}", "later")
+        yield from warning_lines(graph.alarms)
         if verbose:
             yield from service_lines(graph)
         yield from wait_lines(graph.waits, now, verbose)
@@ -79,6 +80,7 @@ def graph_entry(graph: GraphSummary) -> dict[str, Any]:
         "waits": wait_entries(graph.waits),
         "problems": list(graph.problems),
         "notes": list(graph.notes),
+        "alarms": alarm_entries(graph.alarms),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
+from engine.plan import Alarm
 from engine.reason import REMEDIES, Reason
 from engine.report.alike import shared_reason, spread, waits_alike, without_repetition
 from engine.report.json import moment_text
@@ -81,10 +82,7 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
         yield Line(f"  problem: {printable(problem)}", "bad")
     for note in dict.fromkeys(workload.notes):
         yield Line(f"  note: {printable(note)}", "later")
-    for alarm in workload.alarms:
-        if alarm.fault:
-            continue  # It is one of the problems.
-        yield Line(f"  warning: {clipped(alarm.text, MAX_ADVICE)}", "bad")
+    yield from warning_lines(workload.alarms)
     gangs = [gang for gang in workload.gangs if verbose or not gang.is_complete]
     written, advised = dict[str, str](), set[str]()
     for gang in gangs if verbose else gangs[:MAX_GANGS]:
@@ -95,6 +93,11 @@ def workload_details(workload: WorkloadSummary, now: datetime, verbose: bool) ->
     # The line of a domain says what it waits for.
     described = {(domain.id, domain.why) for domain in listed_domains(workload.domains, verbose=verbose)}
     yield from wait_lines([wait for wait in workload.waits if (wait.id, wait.why) not in described], now, verbose, written, advised)
+
+
+def warning_lines(alarms: Iterable[Alarm]) -> Iterator[Line]:
+    """What is wrong although nothing is left to do; without faults, which are among the problems."""
+    yield from (Line(f"  warning: {clipped(alarm.text, MAX_ADVICE)}", "bad") for alarm in alarms if not alarm.fault)
 
 
 def gang_lines(gang: GangSummary, advised: set[str] | None = None, written: dict[str, str] | None = None) -> Iterator[Line]:
@@ -211,7 +214,7 @@ def workload_entry(workload: WorkloadSummary) -> dict[str, Any]:
         "waits": wait_entries(workload.waits),
         "problems": list(workload.problems),
         "notes": list(workload.notes),
-        "alarms": [{"reason": alarm.reason, "message": alarm.text} for alarm in workload.alarms],
+        "alarms": alarm_entries(workload.alarms),
         "domains": [domain_entry(domain) for domain in workload.domains],
     }
 
@@ -228,6 +231,11 @@ def binding_entry(binding: BindingSummary) -> dict[str, Any]:
         "waits": wait_entries(binding.waits),
         "problems": list(binding.problems),
     }
+
+
+def alarm_entries(alarms: Iterable[Alarm]) -> list[dict[str, str]]:
+    """What is wrong although nothing is left to do, in the JSON document."""
+    return [{"reason": alarm.reason, "message": alarm.text} for alarm in alarms]
 
 
 def wait_entries(waits: Iterable[WaitSince]) -> list[dict[str, Any]]:
