@@ -150,6 +150,10 @@ class Blueprint(ABC, Generic[C_contra]):
         """The roots that this root consists of; the same objects as before if nothing has changed. By default none."""
         return ()
 
+    def lists_failures(self, lives: Iterable[Live]) -> bool:
+        """Whether the status of one of these objects lists failed calls, which a process that starts does not know. By default no."""
+        return False
+
     def lookup_kinds(self, configuration: C_contra) -> tuple[Kind, ...]:
         """The kinds of objects that roots name and that are not listed, because there are too many or they are secret.
 

@@ -289,7 +289,7 @@ class Observed(Struct, frozen=True, eq=False):
     unserved: frozenset[str] = frozenset()
     """Kinds that the cluster does not serve: no object of them exists or can be created."""
     failed_calls: tuple[FailedCall, ...] | None = None
-    """The calls on this root that failed when they were last made; None if this process has made none yet."""
+    """The calls on this root that failed when they were last made; None if this process has made none yet and objects list some."""
     trials: Trials = NOT_MADE
     """What the API server has said of pods that updates would create."""
     proposer: Live | None = None

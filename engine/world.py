@@ -50,7 +50,8 @@ def assemble(
     the references.
 
     Objects and slices of `previous` that have not changed are kept, so that what was computed from them stays valid.
-    `failed_calls` are the failed calls by root; a root that is absent from it has not been written by this process.
+    `failed_calls` are the failed calls by root; a root that is absent from it has not been written by this process: nothing fails
+    unless its objects say so.
     `trials_of` returns the same object while nothing new is known.
     """
     known = _Known(previous)
@@ -236,10 +237,21 @@ def _observed(blueprint: Blueprint[C], group: _Group, shared: _Shared, previous:
         incomplete=shared.incomplete,
         references=shared.references,
         unserved=shared.unserved,
-        failed_calls=shared.failed_calls.get(root.id),
+        failed_calls=_failed_calls(blueprint, group, shared.failed_calls.get(root.id), previous),
         trials=shared.trials_of(root.id),
     )
     return previous if previous is not None and _is_unchanged(previous, current) else current
+
+
+def _failed_calls(
+    blueprint: Blueprint[C], group: _Group, known: tuple[FailedCall, ...] | None, previous: Observed | None
+) -> tuple[FailedCall, ...] | None:
+    """The failed calls of a root, if they are known. There are none as long as no object lists any."""
+    if known is not None:
+        return known
+    if previous is not None and previous.root.uid == group.root.uid and previous.failed_calls == ():
+        return ()
+    return None if blueprint.lists_failures((group.root, *group.own)) else ()
 
 
 def _slices(blueprint: Blueprint[C], group: _Group, previous: Observed | None) -> Mapping[str, Slice]:

@@ -67,7 +67,7 @@ def updated(
         {
             id: replace(observed, failed_calls=now)
             for id, observed in failed.items()
-            if (now := failed_calls.get(id)) is not observed.failed_calls
+            if (now := failed_calls.get(id)) is not None and now is not observed.failed_calls
         }
     )
     orphans, sharing = update.orphans(), update.sharing
@@ -258,7 +258,8 @@ class _Update(Generic[C]):
             root_of(self._blueprints, live) == new.id or any(owner.uid == new.uid for owner in live.owners) for live in self._rootless()
         ):
             return False
-        world = self._world
+        world, failed = self._world, self._failed_calls.get(new.id)
+        lists_failures = failed is None and self._by_kind[new.id.kind].lists_failures((new,))
         self._roots[new.id] = _Root(
             Observed(
                 new,
@@ -266,7 +267,7 @@ class _Update(Generic[C]):
                 incomplete=frozenset(world.incomplete),
                 references=world.references,
                 unserved=world.unserved,
-                failed_calls=self._failed_calls.get(new.id),
+                failed_calls=failed if failed is not None or lists_failures else (),
                 trials=self._trials_of(new.id),
             )
         )

@@ -1,6 +1,6 @@
 """PodCliqueSet: the blueprint of the root kind: replicas that consist of cliques and scaling groups of cliques."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from engine.blueprint import Asked, Blueprint, Desired, ScaledOut
@@ -30,6 +30,7 @@ from resources.model.template import Clique, Template, in_other_spellings, read,
 from resources.model.view import ROOT, SET, part_key
 from resources.ports.configuration import Configuration
 from resources.ports.references import template_references
+from resources.status import errors
 from resources.status import podcliqueset as status
 
 BINDINGS = frozenset({kinds.TOPOLOGY_BINDING.key})
@@ -129,6 +130,10 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
         from resources.blueprints.scaled_parts import scaled  # Only in a process that keeps running.
 
         return scaled(observed, configuration.limits.of_set)
+
+    def lists_failures(self, lives: Iterable[Live]) -> bool:
+        """Whether a set, a clique or a scaling group lists failed calls in its status."""
+        return any(live.id.kind in self._table.parents and errors.are_listed(live) for live in lives)
 
     def part_of(self, root: ResourceId, child: ResourceId) -> str:
         """The part of the set that the name of the child belongs to, e.g. `"0"` for replica 0."""

@@ -56,10 +56,15 @@ def of(parent: ResourceId, failed_calls: Sequence[FailedCall] | None, old: Body,
     return {} if calls and not entries else {"lastErrors": entries[:MAX_ERRORS] or None}
 
 
+def are_listed(live: Live) -> bool:
+    """Whether the status of an object lists errors."""
+    return bool((live.body.get("status") or {}).get("lastErrors"))
+
+
 def unconfirmed(lives: Iterable[Live]) -> Iterator[Wait]:
     """One wait for each object that lists errors of an earlier run. They stay until a pass of this run has made the calls again."""
     for live in lives:
-        if (live.body.get("status") or {}).get("lastErrors"):
+        if are_listed(live):
             (first, *_) = live.body["status"]["lastErrors"]
             why = f"lists an error of an earlier run, which is removed after a successful pass: {first.get('description', '')}"
             yield Wait(live.id, why, to_do=CORRECT)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from engine import tick, world
 from engine.observed import Live, live
+from engine.operation import body_of
 from engine.runtime.execution import WriterMemory, choose, execute
 from engine.runtime.passes import Engine, observe_and_plan
 from engine.runtime.provider import Observation, Provider, Scope
@@ -82,6 +83,11 @@ class Watched:
         self.lives[new.id] = new
         self.seen = replace(self._whole(), after=self.seen.token, changes=Changes([LiveChange(chosen, new)]))
 
+    def put(self, changed: Live) -> None:
+        """Let one object have been another one from the beginning."""
+        self.lives[changed.id] = changed
+        self.seen = self._whole()
+
     def find(self, kind: str, prefix: str) -> Live:
         """An object of that kind."""
         return next(live for id, live in sorted(self.lives.items()) if id.kind == kind and id.name.startswith(prefix))
@@ -106,6 +112,15 @@ class Process:
         chosen = choose(current, self.memory, self.engine.clock.monotonic())
         assert not chosen
         await execute(self.engine, self.memory, current, chosen)
+
+    async def first_two(self) -> tuple[dict[str, int], dict[str, int]]:
+        """What is done in the first pass of the process, and in the next one, before which nothing has changed."""
+        with counted(WORK) as first:
+            await self.make_pass()
+        self.cluster.seen = replace(self.cluster.seen, after=self.cluster.seen.token, changes=Changes())
+        with counted(WORK) as second:
+            await self.make_pass()
+        return dict(first), dict(second)
 
     async def unchanged(self) -> int:
         """How many instructions a pass executes in which nothing has changed."""
@@ -179,3 +194,24 @@ async def test_after_a_changed_set_without_objects_only_that_set_is_planned() ->
     work, _ = await Process(FEW, with_graph=True).after(kinds.PODCLIQUESET.name, "empty-0003")
 
     assert work == OF_THE_SET
+
+
+async def test_the_pass_after_the_first_one_of_a_process_plans_nothing_anew() -> None:
+    first, second = await Process(FEW, with_graph=True).first_two()
+
+    assert (first["sets computed"], second) == (FEW + 2, {})
+
+
+async def test_sets_that_list_failed_calls_of_an_earlier_process_are_planned_again_once_it_is_known_that_none_fails() -> None:
+    process = Process(FEW, with_graph=False)
+    clique = process.cluster.find(kinds.PODCLIQUE.name, "demo")
+    errors = [{"code": "ERR_CREATE_POD", "description": "no room", "observedAt": "2026-01-01T00:00:00Z"}]
+    process.cluster.put(live({**clique.body, "status": {**clique.body["status"], "lastErrors": errors}}))
+    current = await observe_and_plan(process.engine, process.memory)
+    assert [wait.id for plan in current.planned.plans for wait in plan.deferred] == [clique.id]
+    await execute(process.engine, process.memory, current, ())
+
+    current = await observe_and_plan(process.engine, process.memory)
+
+    (status,) = [operation for plan in current.planned.plans for operation in plan.operations]
+    assert (status.id, body_of(status)) == (clique.id, {"status": {"lastErrors": None}})
