@@ -212,7 +212,7 @@ class ModelledCluster:
             self._terminating[live.id] = None
         elif live.id.kind == kinds.POD.name:
             self._start_pod(store, live)
-        elif is_component(live):
+        elif is_component(live.id):
             self._roll_out(store, live)
         elif _is_token(live):
             self._tokens[live.id] = None
@@ -345,7 +345,9 @@ class ModelledCluster:
         """Who uses claims now. Pods of the forecast do not keep a claim that is being deleted: they are not scheduled before it is gone."""
         pods = (store.lives[id] for id in self._pods_before if id in store.lives)
         running = [pod for pod in pods if pod.uid == self._pods_before[pod.id] and facts_of(pod).phase not in ENDED]
-        templates = (live for live in store.lives.values() if is_component(live) and mapping(live.body.get("spec")).get("replicas", 1) != 0)
+        templates = (
+            live for live in store.lives.values() if is_component(live.id) and mapping(live.body.get("spec")).get("replicas", 1) != 0
+        )
         named = (id for live in (*running, *templates) for id in claims_of(live.id.namespace, pod_spec_of(live.body)))
         return _ClaimUsers(frozenset(named), frozenset(pod.uid for pod in running), frozenset(self._pods_before.values()))
 

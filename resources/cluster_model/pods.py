@@ -12,10 +12,11 @@ from engine.forecast.cluster_model import Effects, Level, worst_first
 from engine.forecast.store import SYNTHETIC, ForecastStore
 from engine.ids import ResourceId
 from engine.observed import Live, moment
-from engine.operation import Creation, Delete, Operation, Replace
+from engine.operation import Creation, Delete, Operation, Patch, Replace
+from engine.paths import merge_patch
 from engine.quantity import amount
 from resources.base import kinds, labels, names
-from resources.base.fields import mapping, mappings
+from resources.base.fields import count, mapping, mappings
 from resources.model.pod_facts import PodFacts, facts_of
 from resources.ports.fabric import Fabric
 
@@ -29,6 +30,8 @@ RETRIED_WITHIN: Final = timedelta(seconds=15)
 """The time within which the scheduler looks again at a pod that it has refused: its longest pause is 10 seconds."""
 CONTROLLED: Final = frozenset({kinds.DEPLOYMENT.key, kinds.LEADER_WORKER_SET.key})
 """The kinds whose controllers create pods of their own and report how many are ready."""
+TEMPLATES: Final = ("template", "leaderWorkerTemplate")
+"""The fields of their specs by which their controllers replace all pods."""
 FAILED: Final[Mapping[str, str]] = {"Progressing": "False", "ReplicaFailure": "True"}
 """Condition of a Deployment -> the status with which its controller reports that it does not go on."""
 
@@ -118,9 +121,9 @@ class PodSlots:
         return {kind: count for kind, count in counts.items() if count}
 
 
-def is_component(live: Live) -> bool:
+def is_component(id: ResourceId) -> bool:
     """Whether a controller of the cluster creates the pods of this object."""
-    return not CONTROLLED.isdisjoint(live.id.keys())
+    return not CONTROLLED.isdisjoint(id.keys())
 
 
 def has_failed(live: Live) -> bool:
@@ -148,7 +151,10 @@ def rolled_out(live: Live, moment: str) -> dict[str, Any] | None:
 
 
 Slot = tuple[str, str, str]
-"""Namespace and name of a PodClique, and the index of a pod in it: what a pod is replaced by has the same."""
+"""Namespace and name of a PodClique, and the index of a pod in it: what a pod is replaced by has the same.
+
+Of the pods of a component: its namespace, its kind and name, and the field of their template.
+"""
 
 
 class _Members(Struct):
@@ -247,6 +253,27 @@ class WorkloadLog:
                 touched.gpus[slot] = _gpus(operation.manifest)
             elif not self._domains.isdisjoint(id.keys()):
                 touched.domains_made[id.name] += 1
+            elif is_component(id):
+                self._change_component(root, id, {}, mapping(operation.manifest.get("spec")))
+        if isinstance(operation, Patch) and existing is not None and is_component(id):
+            old = mapping(existing.body.get("spec"))
+            self._change_component(root, id, old, merge_patch(old, mapping(operation.patch.get("spec"))))
+
+    def _change_component(self, root: ResourceId, id: ResourceId, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        """Take note of the pods that the controller of a component adds and removes when its spec changes; without a spec it has none.
+
+        A new template replaces them all, unless the component is a Deployment that is paused.
+        """
+        is_new = any(old.get(field) != new.get(field) for field in TEMPLATES) and new.get("paused") is not True
+        before, after = _pods_of_component(old), _pods_of_component(new)
+        touched = self._touched.setdefault(root, _Touched())
+        for template in before | after:
+            slot = id.namespace, f"{id.kind}/{id.name}", template
+            removed, added = before.get(template, NO_PODS), after.get(template, NO_PODS)
+            kept = 0 if is_new else min(removed.count, added.count)
+            touched.deleted[slot] += removed.count - kept
+            touched.created[slot] += added.count - kept
+            touched.gpus[slot] = added.gpus if added.count else removed.gpus
 
     def _remove(self, root: ResourceId, live: Live) -> None:
         touched = self._touched.setdefault(root, _Touched())
@@ -255,6 +282,8 @@ class WorkloadLog:
             touched.deleted[slot] += 1
             touched.gpus.setdefault(slot, _gpus(live.body))
             touched.cliques[kinds.PODCLIQUE.id(slot[0], slot[1])] = None
+        elif is_component(live.id):
+            self._change_component(root, live.id, mapping(live.body.get("spec")), {})
         elif not self._domains.isdisjoint(live.id.keys()):
             touched.domains_removed[live.id.name] += 1
 
@@ -335,6 +364,32 @@ class WorkloadLog:
 
 def _slot_of(id: ResourceId, pod_labels: Mapping[str, Any]) -> Slot:
     return id.namespace, str(pod_labels.get(labels.PODCLIQUE, "")), str(pod_labels.get(labels.POD_INDEX, id.name))
+
+
+class _Pods(Struct, frozen=True):
+    """The pods of one template of a component."""
+
+    count: int
+    gpus: int
+    """Of each."""
+
+
+NO_PODS: Final = _Pods(0, 0)
+
+
+def _pods_of_component(spec: Mapping[str, Any]) -> dict[str, _Pods]:
+    """The field of each pod template of a Deployment or LeaderWorkerSet -> its pods; none without a spec.
+
+    Leaders without a template of their own have that of the workers.
+    """
+    replicas = count(spec.get("replicas", 1))
+    if "template" in spec:
+        return {"template": _Pods(replicas, _gpus(mapping(spec["template"])))}
+    group = mapping(spec.get("leaderWorkerTemplate"))
+    worker = mapping(group.get("workerTemplate"))
+    leaders = _Pods(replicas, _gpus(mapping(group.get("leaderTemplate")) or worker))
+    workers = _Pods(replicas * max(0, count(group.get("size", 1)) - 1), _gpus(worker))
+    return {"leaderTemplate": leaders, "workerTemplate": workers} if group else {}
 
 
 def _gpus(body: Mapping[str, Any]) -> int:

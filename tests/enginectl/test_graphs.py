@@ -292,6 +292,38 @@ def test_a_set_that_must_be_replaced_is_blocked_with_what_to_do(box: Box, engine
     assert "-0-decode-" in " ".join(pods(box))
 
 
+@pytest.mark.parametrize(
+    ("image", "replicas", "effects"),
+    [
+        ("x:2", 2, {"pods restarted": 5, "GPUs restarted": 16}),
+        ("x:1", 3, {"pods added": 2, "GPUs added": 8}),
+        ("x:1", 1, {"pods removed": 2, "GPUs removed": 8}),
+        ("x:2", 3, {"pods restarted": 5, "GPUs restarted": 16, "pods added": 2, "GPUs added": 8}),
+    ],
+    ids=["image", "scaled out", "scaled in", "both"],
+)
+def test_reports_tell_how_many_pods_of_a_graph_without_grove_restart_come_and_go(
+    lws_box: Box, engine: Engine, folder: Path, image: str, replicas: int, effects: dict[str, int]
+) -> None:
+    without_grove = '{nvidia.com/enable-grove: "false"}'
+    engine("sync", "-f", written(folder, replicas=2, annotations=without_grove))
+    snapshot = folder.parent / "snapshot.yaml"
+    engine("snapshot", "--out", snapshot)
+    changed = written(folder, "changed.yaml", replicas=replicas, annotations=without_grove)
+    changed.write_text(changed.read_text().replace("x:1", image))
+
+    for options in ((), ("--against", snapshot), ("-o", "markdown"), ("-o", "html")):
+        answer = engine("diff", "-f", changed, *options)
+        texts = [
+            f"{effects[f'pods {word}']} pods {word} ({effects[f'GPUs {word}']} GPUs)"
+            for word in ("restarted", "added", "removed")
+            if f"pods {word}" in effects
+        ]
+        assert all(text in answer.out for text in texts), answer
+    (root,) = engine("diff", "-f", changed, "-o", "json").document["roots"]
+    assert root["forecast"]["effects"] == effects
+
+
 def test_the_note_about_names_is_shown_once_for_a_new_graph_and_its_set(engine: Engine, folder: Path) -> None:
     preview, document = (
         engine("diff", "-v", "-f", written(folder), "--against", "empty"),
