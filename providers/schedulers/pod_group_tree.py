@@ -9,9 +9,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.ids import ResourceId
+from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.paths import get
+from engine.reason import Reason
 from engine.resource import Body, Policy
 from resources.base import kinds, labels
 from resources.base.fields import manifest, mapping, mappings
@@ -23,8 +24,13 @@ MOST_LEVELS: Final = 2
 """How many parents may be above each other below the root: a Workload is four levels deep."""
 PARENT: Final = ("spec", "parentCompositePodGroupName")
 """The field of a group with the name of its parent."""
+POLICY: Final = ("spec", "schedulingPolicy")
+MINIMUM: Final = (*POLICY, "gang", "minGroupCount")
+"""The field of a parent with the number of groups below it without which none of their pods gets a node."""
 CREATED_ONCE: Final = Policy(seeded=(("spec",),))
-"""All of it is immutable: it is what it was when the object was created."""
+"""All of it is immutable, and nothing reads it later: it is what it was when the object was created."""
+REPLACED: Final = Policy(immutable=(POLICY,))
+"""All of it is immutable: with another minimum it is created anew. Its groups name it and need no other; no pod of them is touched."""
 NO_PREFERENCE: Final = "kube-scheduler keeps gangs to required topology levels only: preferred levels have no effect"
 ONE_LEVEL: Final = (
     "topology constraints of single cliques and scaling groups have no effect in gangs of kube-scheduler with one PodGroup each: {why}"
@@ -220,19 +226,22 @@ class GangTree(Struct, frozen=True):
 
     def objects(self) -> Iterator[GangObject]:
         """The Workload, then the parents of groups, the outermost first."""
-        namespace, name = self.gang.id.namespace, self.gang.id.name
+        id = kinds.WORKLOAD.id(self.gang.id.namespace, self.gang.id.name)
         spec = {"controllerRef": self._controller, "compositePodGroupTemplates": [self._template(self._root)]}
-        yield self._object(kinds.WORKLOAD.id(namespace, name), spec)
-        yield from self._composites(self._root, "")
+        yield GangObject(self._body(kinds.WORKLOAD, id, spec), CREATED_ONCE, id=id)
+        counts = self._counts()
+        for parent, planned in self._composites(self._root, ""):
+            yield self._parent(parent, planned, counts)
 
     def kept(self) -> Iterator[GangObject]:
-        """The parents of groups as they were created, of constraints that are no longer required: their groups name them for ever."""
-        planned = {each.id for each in self.objects()}
+        """The parents of groups that exist for constraints that are no longer required: their groups name them for ever."""
+        planned = dict(self._composites(self._root, ""))
         parents = {live.id: live for clique in self.gang.cliques for live in created(self.gang, clique.name)[1:]}
+        counts = self._counts()
         for id, live in parents.items():
             owner = live.controller
             if owner is not None and owner.name == self.gang.id.name and live.deleting_since is None and id not in planned:
-                yield self._object(id, mapping(live.body.get("spec")))
+                yield self._parent(id, {}, counts)
 
     @property
     def fits(self) -> bool:
@@ -272,13 +281,43 @@ class GangTree(Struct, frozen=True):
         id = kinds.POD_GROUP.id(self.gang.id.namespace, group_name(clique.name))
         return KubeGroup(id, (clique,), self.constraints.of_cliques.get(clique.name, ""), fields)
 
-    def _composites(self, bundle: Bundle, parent: str) -> Iterator[GangObject]:
+    def _composites(self, bundle: Bundle, parent: str) -> Iterator[tuple[ResourceId, Body]]:
+        """Each parent of groups, the outermost first, with its spec as it is created."""
         name = f"{bundle.name}.group" if parent else bundle.name
         reference = {"workloadName": self.gang.id.name, "templateName": self._template_name(bundle)}
         spec = {**({"parentCompositePodGroupName": parent} if parent else {}), "workloadRef": reference, **self._policy(bundle)}
-        yield self._object(kinds.COMPOSITE_POD_GROUP.id(self.gang.id.namespace, name), spec)
+        yield kinds.COMPOSITE_POD_GROUP.id(self.gang.id.namespace, name), spec
         for inner in bundle.within:
             yield from self._composites(inner, name)
+
+    def _counts(self) -> Mapping[str, int]:
+        """Parent of groups -> how many groups, and parents with groups, name it or will; parents of none are absent."""
+        planned = {id.name: str(spec.get("parentCompositePodGroupName", "")) for id, spec in self._composites(self._root, "")}
+        below: dict[str, set[str]] = {}
+        for group in self.groups:
+            child, parent = group.id.name, self._parent_of(group.id, str(group.fields["parentCompositePodGroupName"]))
+            for _ in range(MOST_LEVELS + 2):  # No cycle of edited groups is followed.
+                if parent:
+                    below.setdefault(parent, set()).add(child)
+                    id = kinds.COMPOSITE_POD_GROUP.id(group.id.namespace, parent)
+                    child, parent = parent, self._parent_of(id, planned.get(parent, ""))
+        return {parent: len(children) for parent, children in below.items()}
+
+    def _parent_of(self, id: ResourceId, planned: str) -> str:
+        """The name of the parent that an object has for ever, or with which it is created; empty if it has none."""
+        live = self.gang.objects.get(id)
+        return str(get(live.body, PARENT) or "") if live is not None else planned
+
+    def _parent(self, id: ResourceId, planned: Body, counts: Mapping[str, int]) -> GangObject:
+        """A parent of groups: as it exists or is planned, but always with the number of groups that it has now as its minimum."""
+        live = self.gang.objects.get(id)
+        spec, before = (mapping(live.body.get("spec")), get(live.body, MINIMUM)) if live is not None else (planned, None)
+        count = counts.get(id.name)
+        if count:
+            spec = {**spec, "schedulingPolicy": {"gang": {"minGroupCount": count}}}
+        is_smaller = isinstance(before, int) and count is not None and count < before
+        reason = Reason.SCALED_IN if is_smaller else Reason.SCALED_OUT
+        return GangObject(self._body(kinds.COMPOSITE_POD_GROUP, id, spec), REPLACED, id=id, own_reasons=((POLICY, reason),))
 
     def _template(self, bundle: Bundle) -> dict[str, Any]:
         lists = {
@@ -304,10 +343,8 @@ class GangTree(Struct, frozen=True):
         children = len(bundle.within) + len(self._own(bundle))
         return {"schedulingPolicy": {"gang": {"minGroupCount": children}}, **topology(bundle.key), **priority(self.podgang)}
 
-    def _object(self, id: ResourceId, spec: Mapping[str, Any]) -> GangObject:
-        kind = kinds.WORKLOAD if id.kind == kinds.WORKLOAD.name else kinds.COMPOSITE_POD_GROUP
-        body = manifest(kind, id.namespace, id.name, self.podgang["metadata"]["labels"], spec=spec)
-        return GangObject(body, CREATED_ONCE, id=id)
+    def _body(self, kind: Kind, id: ResourceId, spec: Body) -> dict[str, Any]:
+        return manifest(kind, id.namespace, id.name, self.podgang["metadata"]["labels"], spec=spec)
 
 
 def group_name(podclique: str) -> str:

@@ -130,7 +130,7 @@ def _resource(view: View, gang: GangView, each: GangObject, after: frozenset[Res
     if blocker is not None:
         return Hold(id, blocker.why, (owner,), after, blocked=blocker.blocked)
     why, reason = f"{id.kind} of PodGang {gang.id.name}", absence.of_gang(view, gang)
-    return Want(id, why, (owner,), after, body=each.body, policy=each.policy, reason=reason)
+    return Want(id, why, (owner,), after, body=each.body, policy=each.policy, own_reasons=each.own_reasons, reason=reason)
 
 
 def _pod_blocker(view: View, each: GangObject, resource: Want | Hold) -> Blocker | None:

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from engine.answer import FailedCall
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
-from engine.resource import PLAIN, Body, Policy
+from engine.reason import Reason
+from engine.resource import PLAIN, Body, Path, Policy
 from resources.ports.checks import Check, Installation, PlugIn
 from resources.ports.references import References
 from resources.schema.issues import Issue
@@ -52,6 +53,8 @@ class GangObject(Struct, frozen=True):
     """Whether it must be read once after its creation, because it may have to change: no pod is created before."""
     id: ResourceId | None = None
     """Its identity. None: it has the kind, the namespace and the name that a back end with one object for each PodGang gives it."""
+    own_reasons: tuple[tuple[Path, Reason], ...] = ()
+    """Paths of fields -> why these change, if not because the template has changed."""
 
 
 class CliqueOfGang(Struct, frozen=True):

@@ -127,6 +127,9 @@ class Toy:
             self.write(operation.id, {"metadata": {"finalizers": kept}})
         elif operation.verb is Verb.DELETE:
             self.delete(operation.id)
+        elif operation.verb is Verb.REPLACE:
+            self.delete(operation.id)
+            self._create(operation)
 
     def _create(self, operation: Operation) -> None:
         uids = {id: body["metadata"]["uid"] for id, body in self.objects.items()}

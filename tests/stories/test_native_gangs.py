@@ -148,6 +148,10 @@ async def test_the_groups_of_a_replica_scaled_in_below_the_minimum_of_a_hierarch
         assert (await cluster.sync()).ending is Ending.DONE
         assert [len(cluster.there(kind)) for kind in GROUPS] == [3, 2, 1]
 
+        (leader,) = (name for name in placed(cluster) if name.startswith("tree-0-g-0-l-"))
+        await cluster.kubectl.delete(kinds.POD, "default", leader, grace=0)
+        assert (await cluster.sync()).ending is Ending.DONE and len(placed(cluster)) == 3
+
 
 async def test_a_domain_that_asks_for_it_is_in_one_nvlink_clique() -> None:
     workers = gpu("w", 3, minAvailable=3, annotations={NAMED: "team"})

@@ -197,15 +197,36 @@ async def test_the_groups_of_a_replica_scaled_in_below_the_minimum_of_a_hierarch
         assert [len(await uids(admin, kind)) for kind in GROUPS] == [5, 3, 1]
 
         await scale(admin, kinds.SCALING_GROUP, "tree-0-g", 1)
+        assert "CompositePodGroup/tree-0" in (await run("diff")).out
         assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
         assert [len(await uids(admin, kind)) for kind in GROUPS] == [3, 2, 1]
 
+        # The root needs the groups that are left, so a pod that is lost comes back; also if the engine ends in the middle.
+        for _ in range(2):
+            before = await uids(admin, kinds.POD)
+            leader = next(name for name in before if name.startswith("tree-0-g-0-l-"))
+            await admin.delete(kinds.POD, NAMESPACE, leader, grace=0)
+            assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+            assert [bool(node) for node in (await placed(admin, "tree")).values()] == [True] * 3
+            assert len(before.items() & (await uids(admin, kinds.POD)).items()) == 2
+            assert (await minimum_groups(admin))["tree-0"] == 2
+            await admin.delete(kinds.COMPOSITE_POD_GROUP, NAMESPACE, "tree-0")
+
+        before = await uids(admin, kinds.POD)
         await scale(admin, kinds.SCALING_GROUP, "tree-0-g", 2)
         assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
         assert [len(await uids(admin, kind)) for kind in GROUPS] == [5, 3, 1]
         assert [bool(node) for node in (await placed(admin, "tree")).values()] == [True] * 5
+        assert before.items() < (await uids(admin, kinds.POD)).items() and (await minimum_groups(admin))["tree-0"] == 3
+        assert (await run("diff")).out.startswith("No changes.")
         await removed(admin, run, "tree")
         await admin.delete(kinds.TOPOLOGY_BINDING, "", "hall")
+
+
+async def minimum_groups(admin: KubernetesClient) -> dict[str, int]:
+    """CompositePodGroup -> the least number of groups below it."""
+    groups = (await admin.list(kinds.COMPOSITE_POD_GROUP, NAMESPACE)).items
+    return {body["metadata"]["name"]: body["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] for body in groups}
 
 
 async def run_on_nodes(admin: KubernetesClient, name: str, number: int) -> bool:
