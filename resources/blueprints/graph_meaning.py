@@ -24,11 +24,11 @@ from resources.base import kinds, labels
 from resources.base.fields import annotations_of
 from resources.blueprints.deletion import orphans_its_children
 from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups
-from resources.blueprints.graph_records import own_notes, records, running_executors, unrecorded_form, with_first_version
+from resources.blueprints.graph_records import first_version, own_notes, records, running_executors, running_version, unrecorded_form
 from resources.blueprints.replacement_trials import alarms
 from resources.dynamo.graph_scheduler import recorded_scheduler
 from resources.dynamo.model.form import PodForm, form_of, is_new, with_form
-from resources.dynamo.model.graph import InferenceGraph
+from resources.dynamo.model.graph import VERSIONS, InferenceGraph
 from resources.dynamo.objects.obsolete_components import is_kept_for_pods, removal
 from resources.dynamo.orchestrator import recorded_orchestrator
 from resources.dynamo.pods.builder import PodFault
@@ -132,15 +132,19 @@ def _admitted(observed: Observed, configuration: Configuration, memo: Memo) -> A
 
 
 def _with_running(body: Body, observed: Observed, memo: Memo) -> Body:
-    """The graph with the executors of what runs, if the form of its pods records them and it has no record."""
+    """The graph with what the form of its pods records, where it has no record: the executors of what runs, and its first version."""
     annotations = annotations_of(body)
-    if not form_of(annotations).includes(PodForm.THIRD) or annotations.get(labels.VLLM_EXECUTORS):
+    if not form_of(annotations).includes(PodForm.THIRD):
         return body
     facts = (tuple(observed.nested.values()), observed.slice(ONLY))
-    running: str = memo.recall("running executors", facts, lambda: running_executors(observed))
-    if not running:
-        return body
-    return {**body, "metadata": {**body["metadata"], "annotations": {**annotations, labels.VLLM_EXECUTORS: running}}}
+    known = dict(annotations)
+    if not annotations.get(labels.VLLM_EXECUTORS):
+        known[labels.VLLM_EXECUTORS] = memo.recall("running executors", facts, lambda: running_executors(observed))
+    if observed.root.uid and not is_new(observed.root.body) and annotations.get(labels.WRITTEN_AS) not in VERSIONS:
+        running: str = memo.recall("running version", facts, lambda: running_version(observed))
+        known[labels.WRITTEN_AS] = first_version(observed, annotations, running) or annotations.get(labels.WRITTEN_AS, "")
+    known = {key: value for key, value in known.items() if value or key in annotations}
+    return body if known == annotations else {**body, "metadata": {**body["metadata"], "annotations": known}}
 
 
 def _specified(body: Body) -> Body:
@@ -155,7 +159,7 @@ def _body(observed: Observed) -> Body:
     if observed.proposal is not None:
         body, metadata = observed.proposal, withdrawn.proposed_metadata(body, observed.proposal, labels.STEERING_GRAPHS)
     annotations = with_form(metadata.get("annotations") or {}, unrecorded_form(observed))
-    return {**body, "metadata": {**metadata, "annotations": with_first_version(annotations, observed)}}
+    return {**body, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _planned(observed: Observed, graph: InferenceGraph, configuration: Configuration, memo: Memo) -> GraphPlan:

@@ -28,7 +28,7 @@ from resources.dynamo.model.runtime import depends_on_its_version
 from resources.dynamo.objects.pod_template import COMPONENT
 from resources.dynamo.objects.spread import spread_notes
 from resources.dynamo.orchestrator import PROVIDERS
-from resources.dynamo.pods.defaults import standard_variables
+from resources.dynamo.pods.defaults import first_version_shown, standard_variables
 from resources.dynamo.versions.api_versions import served_as
 from resources.model import withdrawn
 from resources.ports.configuration import ONLY, DynamoSettings
@@ -37,6 +37,11 @@ UNSHARED: Final = "addresses of the configuration and SSH keys in every containe
 """What graphs before the fifth form lack."""
 _RECORDED: Final = tuple(form for form in PodForm if form is not PodForm.FIRST)
 """The forms that the engine records by itself."""
+_COMPONENT_TEMPLATES: Final = {
+    kinds.LEADER_WORKER_SET.name: ("spec", "leaderWorkerTemplate", "leaderTemplate", "spec"),
+    kinds.DEPLOYMENT.name: ("spec", "template", "spec"),
+}
+"""Kind of what runs a service without Grove -> the path of the pod spec of its leader, or only pod."""
 _KEPT: Final = {
     ENABLE_GROVE: "; what runs the graph stays: another orchestrator replaces all of its pods, which sync does with --allow-replace only",
     "grove.io/auto-mnnvl": "; its PodCliqueSet keeps it, for it cannot change",
@@ -53,16 +58,19 @@ def unrecorded_form(observed: Observed) -> PodForm:
     return next((form for form in map(form_of, map(annotations_of, _runners(observed))) if form is not PodForm.FIRST), PodForm.FIRST)
 
 
-def with_first_version(annotations: Mapping[str, str], observed: Observed) -> Mapping[str, str]:
-    """The annotations of a proposed graph with the version in which the stored one is written, unless they record the first one."""
+def first_version(observed: Observed, annotations: Mapping[str, str], running: str) -> str:
+    """The version in which an existing graph without a record of it was first written: the one that what runs shows (`running_version`),
+    else that of the stored graph. Empty if it is the one in which these annotations say that it is written now."""
     stored = observed.root
-    if observed.proposal is None or not stored.uid or is_new(stored.body) or annotations.get(labels.WRITTEN_AS) in VERSIONS:
-        return annotations
-    if not form_of(annotations).includes(PodForm.THIRD):
-        return annotations
-    was_beta = is_beta_as_written(served_as(stored.body), annotations_of(stored.body))
-    proposed = is_beta_as_written(served_as(observed.proposal), annotations)
-    return annotations if was_beta is proposed else {**annotations, labels.WRITTEN_AS: VERSIONS[was_beta]}
+    first = running or VERSIONS[is_beta_as_written(served_as(stored.body), annotations_of(stored.body))]
+    body = stored.body if observed.proposal is None else observed.proposal
+    return "" if first == VERSIONS[is_beta_as_written(served_as(body), annotations)] else first
+
+
+def running_version(observed: Observed) -> str:
+    """The version in which a graph was first written, as the pod templates of what runs show it; empty if they show none, or both."""
+    shown = {version for pod in _templates(observed) if (version := first_version_shown(pod))}
+    return shown.pop() if len(shown) == 1 else ""
 
 
 def running_executors(observed: Observed) -> str:
@@ -87,13 +95,23 @@ def _leaders(observed: Observed) -> Iterator[tuple[str, Body]]:
         name = live.labels.get(COMPONENT, "").lower()
         if name not in seen:
             seen.add(name)
-            yield name, mapping(get(live.body, ("spec", "leaderWorkerTemplate", "leaderTemplate", "spec"), {}))
+            yield name, mapping(get(live.body, _COMPONENT_TEMPLATES[live.id.kind], {}))
+
+
+def _templates(observed: Observed) -> Iterator[Body]:
+    """The pod specs of what runs the services of a graph, without the workers of LeaderWorkerSets, which have no probes."""
+    for nested in observed.nested.values():
+        for clique in mappings(get(nested.root.body, ("spec", "template", "cliques"), ())):
+            yield mapping(get(clique, ("spec", "podSpec"), {}))
+    for kind, path in _COMPONENT_TEMPLATES.items():
+        for live in observed.slice(ONLY).of(kind):
+            yield mapping(get(live.body, path, {}))
 
 
 def _runners(observed: Observed) -> Iterator[Body]:
     """What runs the services of a graph and carries the form of their pods."""
     yield from (nested.root.body for nested in observed.nested.values())
-    yield from (live.body for live in observed.slice(ONLY).of(kinds.LEADER_WORKER_SET.name))
+    yield from (live.body for kind in _COMPONENT_TEMPLATES for live in observed.slice(ONLY).of(kind))
 
 
 def records(graph: InferenceGraph, orchestrator: Orchestrator | None, scheduler: str = "") -> Mapping[str, str]:

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from engine.resource import Body
 from resources.dynamo.model.framework import WORKERS
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 
@@ -56,9 +57,9 @@ def version_of(text: str) -> Version | None:
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def image_of(service: GraphService) -> ImageName:
-    """The image of the main container."""
-    last = str(service.main_container.get("image") or "").partition("@")[0].rpartition("/")[2]
+def image_of(container: Body) -> ImageName:
+    """The image of a container."""
+    last = str(container.get("image") or "").partition("@")[0].rpartition("/")[2]
     name, _, tag = last.partition(":")
     return ImageName(name, tag)
 
@@ -69,7 +70,7 @@ def runtime_of(graph: InferenceGraph, service: GraphService) -> Runtime:
     Dynamo's own images, and all images of a graph that was first written as v1beta1, have a version: it is the newest where the tag is
     none. A graph that is rewritten in the other version keeps its runtime, and with it its pods.
     """
-    image = image_of(service)
+    image = image_of(service.main_container)
     version = version_of(service.spec.runtime_version_override or image.tag)
     must_have = image.is_official or graph.began_as_v1beta1
     return Runtime(image, NEWEST if version is None and must_have else version)
@@ -78,4 +79,6 @@ def runtime_of(graph: InferenceGraph, service: GraphService) -> Runtime:
 def depends_on_its_version(graph: InferenceGraph) -> bool:
     """Whether the runtime of a worker depends on the version in which the graph was first written: from the third form of pods on."""
     workers = (service for service in graph.services if service.component_type in WORKERS) if graph.knows_ranks else ()
-    return any(not image_of(service).is_official and runtime_of(graph, service).version in (None, NEWEST) for service in workers)
+    return any(
+        not image_of(service.main_container).is_official and runtime_of(graph, service).version in (None, NEWEST) for service in workers
+    )

@@ -9,6 +9,7 @@ from engine.observed import Live
 from engine.resource import Policy, Want
 from resources.base import kinds
 from resources.base.fields import manifest, mapping, omitted_fields
+from resources.base.labels import POD_FORM
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.objects.labels import SELECTOR, own_labels
 from resources.dynamo.objects.pod_template import (
@@ -60,7 +61,7 @@ def deployment(graph: InferenceGraph, service: GraphService, settings: DynamoSet
         graph.namespace,
         name,
         {**object_labels(graph, service), TEMPLATE_HASH: own_hash, **own_labels(graph)},
-        annotations=object_annotations(service),
+        annotations={**object_annotations(service), **({POD_FORM: graph.form.value} if graph.is_recorded else {})},
         spec={
             "replicas": service.replicas,
             "selector": {"matchLabels": selector},

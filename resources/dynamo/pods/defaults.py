@@ -2,11 +2,13 @@
 
 from typing import Any, Final
 
+from engine.diff import covers
 from engine.resource import Body
+from resources.base.fields import mappings
 from resources.dynamo.model.framework import WORKERS
 from resources.dynamo.model.generation import SUFFIX_VARIABLE, generation_of
-from resources.dynamo.model.graph import GraphService, InferenceGraph
-from resources.dynamo.model.runtime import runtime_of
+from resources.dynamo.model.graph import VERSIONS, GraphService, InferenceGraph
+from resources.dynamo.model.runtime import image_of, runtime_of, version_of
 from resources.ports.configuration import DynamoSettings
 
 MAIN: Final = "main"
@@ -32,6 +34,19 @@ def default_container(graph: InferenceGraph, service: GraphService) -> dict[str,
     generation = generation_of(graph, service)
     suffix = _variables({SUFFIX_VARIABLE: generation}) if generation else ()
     return {**common, **own, "env": [*common["env"], *own.get("env", ()), *suffix]}
+
+
+def first_version_shown(pod: Body) -> str:
+    """The version in which the graph of a worker's pod was first written, as the default probe shows it where the image says no version.
+
+    Empty if the probe does not depend on it.
+    """
+    container = next((each for each in mappings(pod.get("containers")) if each.get("name") == MAIN), {})
+    image = image_of(container)
+    if image.is_official or version_of(image.tag) is not None:
+        return ""
+    probes = zip(VERSIONS, (_CONTAINERS["worker"]["livenessProbe"], PATIENT_LIVENESS), strict=True)
+    return next((version for version, probe in probes if covers(probe, container.get("livenessProbe"))), "")
 
 
 def default_pod(service: GraphService) -> dict[str, Any]:
