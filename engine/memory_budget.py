@@ -1,6 +1,6 @@
 """Memory budget: growth that the memory of the process has no room for waits, the newest first; what exists is managed as ever."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Final
 
@@ -8,12 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.blueprint import Asked, Blueprint, C, Desired
+from engine.graph import Graph, Resources, edges_of
 from engine.health import TYPES, Obstacle
 from engine.ids import ResourceId
 from engine.memo import Memo
-from engine.observed import MemoryAllowance, Observed, World, by_root
-from engine.operation import Create, Operation
+from engine.observed import Live, MemoryAllowance, Observed, World, by_root
+from engine.operation import Create
 from engine.plan import Alarm, Plan, Wait, without
+from engine.resource import Hold, Want
 from engine.root_status import obstructed
 
 BYTES_PER_LIGHT: Final = 6_912
@@ -130,15 +132,53 @@ def _shortage(observed: Observed, allowance: MemoryAllowance) -> tuple[Wait, Ala
     return Wait(observed.root.id, why, blocked=True, to_do=TO_DO), Alarm(REASON, f"{why}; {TO_DO}", blocking=True)
 
 
-def within_allowance(plan: Plan, allowance: MemoryAllowance, light_kinds: Set[str]) -> Plan:
-    """The plan without what would be created beyond the allowance."""
-    left = allowance.bytes
+def within_allowance(plan: Plan, graph: Graph, observed: Observed, allowance: MemoryAllowance, light_kinds: Set[str]) -> Plan:
+    """The plan without what would be created beyond the allowance. `graph`: the desired objects."""
+    affordable = _affordable(graph, observed, allowance, light_kinds)
+    return without(plan, lambda operation: isinstance(operation, Create) and operation.id not in affordable)
 
-    def is_beyond(operation: Operation) -> bool:
-        nonlocal left
-        if not isinstance(operation, Create):
-            return False
-        left -= allowance.of_light if operation.id.kind in light_kinds else BYTES_PER_OTHER
-        return left < 0
 
-    return without(plan, is_beyond)
+def _affordable(graph: Graph, observed: Observed, allowance: MemoryAllowance, light_kinds: Set[str]) -> Set[ResourceId]:
+    """The missing objects for which there is room, units as a whole: also what is created in a later pass has its room now."""
+    left, affordable = allowance.bytes, set[ResourceId]()
+    for part in graph.parts:
+        lives = observed.slice(part.key).objects
+        if part.ids.keys() <= lives.keys():
+            continue
+        for unit in _missing_units(graph.resources_of(part), observed, lives):
+            size = sum(allowance.of_light if id.kind in light_kinds else BYTES_PER_OTHER for id in unit)
+            if size <= left:
+                left -= size
+                affordable.update(unit)
+    return affordable
+
+
+def _missing_units(resources: Resources, observed: Observed, lives: Mapping[ResourceId, Live]) -> Iterator[Set[ResourceId]]:
+    """The objects of a part that do not exist, in creation order; together those that come after one another, e.g. a gang and its pods.
+
+    What existing objects come after has been lost, and is a unit by itself.
+    """
+    edges = {id: edges_of(resource) for id, resource in resources.items() if isinstance(resource, Want | Hold)}
+    missing = [id for id in edges if id not in lives and id != observed.root.id and observed.elsewhere(id) is None]
+    lost = frozenset(need for id in edges.keys() - missing for need in edges[id])
+    connected: dict[ResourceId, set[ResourceId]] = {id: set() for id in missing}
+    for id in missing:
+        for need in edges[id] & connected.keys() - lost if id not in lost else ():
+            connected[id].add(need)
+            connected[need].add(id)
+    known = set[ResourceId]()
+    for id in missing:
+        if id not in known:
+            unit = _reached_from(id, connected)
+            known |= unit
+            yield unit
+
+
+def _reached_from(start: ResourceId, connected: Mapping[ResourceId, Set[ResourceId]]) -> Set[ResourceId]:
+    """What one gets to from there, the start included."""
+    reached, following = {start}, [start]
+    while following:
+        new = connected[following.pop()] - reached
+        reached |= new
+        following.extend(new)
+    return reached

@@ -16,7 +16,7 @@ from engine.ids import ResourceId
 from engine.intent import Record, Removal, recording, to_delete, with_removals
 from engine.memo import PARTS, Memo, Revised, as_tuple
 from engine.namespaces import held_back
-from engine.observed import Observed, World, by_root
+from engine.observed import MemoryAllowance, Observed, World, by_root
 from engine.operation import Create, Operation, Unknown, is_shared
 from engine.operation_order import with_one_writer
 from engine.plan import Objection, Plan, next_change, noteworthy, without
@@ -43,36 +43,41 @@ def tick(blueprint: Blueprint[C], observed: Observed, now: datetime, configurati
     """The plan of one root, before the guards have judged it. Statuses contain `NOW` instead of `now`."""
 
     def make() -> Plan:
-        return _plan_of(blueprint, observed, now, configuration, memo) if observed.allowance is None else limited()
-
-    def limited() -> Plan:
-        # Only for who has too little memory.
-        from engine.memory_budget import is_waiting, waiting_plan, with_shortage, within_allowance
-
-        allowance = observed.allowance
-        assert allowance is not None
-        if is_waiting(observed) and not blueprint.nested_kinds():  # A root that proposes others has a status of its own.
-            return _nested(waiting_plan(observed, allowance, now), observed)
-        full = _plan_of(blueprint, observed, now, configuration, memo, lambda desired: with_shortage(desired, observed, allowance))
-        return within_allowance(full, allowance, blueprint.light_kinds)
+        return _plan_of(blueprint, observed, now, configuration, memo)
 
     return memo.recall_until("plan", (observed, configuration), now, make, next_change)
 
 
-def _plan_of(
-    blueprint: Blueprint[C],
-    observed: Observed,
-    now: datetime,
-    configuration: C,
-    memo: Memo,
-    adapt: Callable[[Desired], Desired] = lambda desired: desired,
-) -> Plan:
-    """The plan of one root, with everything that it asks for. `adapt` adds to what is desired."""
+def _plan_of(blueprint: Blueprint[C], observed: Observed, now: datetime, configuration: C, memo: Memo) -> Plan:
+    """The plan of one root, with everything that it asks for and may have."""
+    if observed.allowance is not None:
+        return _limited_plan(blueprint, observed, observed.allowance, now, configuration, memo)
     part_memo = memo.scope(PARTS)
     relevant = _with_relevant_incomplete(blueprint, observed, configuration)
-    desired = adapt(blueprint.desire(relevant, now, configuration, part_memo))
-    result = held_back(plan(desired, relevant, now, blueprint.reads(configuration), part_memo), observed.namespace_phase)
-    part_memo.forget_unused()
+    desired = blueprint.desire(relevant, now, configuration, part_memo)
+    return _planned(blueprint, desired, relevant, now, configuration, part_memo)
+
+
+def _limited_plan(
+    blueprint: Blueprint[C], observed: Observed, allowance: MemoryAllowance, now: datetime, configuration: C, memo: Memo
+) -> Plan:
+    """The plan of one root, without what there is no memory for."""
+    # Only for who has too little memory.
+    from engine.memory_budget import is_waiting, waiting_plan, with_shortage, within_allowance
+
+    if is_waiting(observed) and not blueprint.nested_kinds():  # A root that proposes others has a status of its own.
+        return _nested(waiting_plan(observed, allowance, now), observed)
+    part_memo = memo.scope(PARTS)
+    relevant = _with_relevant_incomplete(blueprint, observed, configuration)
+    desired = with_shortage(blueprint.desire(relevant, now, configuration, part_memo), observed, allowance)
+    full = _planned(blueprint, desired, relevant, now, configuration, part_memo)
+    return within_allowance(full, desired.graph, observed, allowance, blueprint.light_kinds)
+
+
+def _planned(blueprint: Blueprint[C], desired: Desired, observed: Observed, now: datetime, configuration: C, memo: Memo) -> Plan:
+    """The plan for what is desired of a root. Of what was computed before, what was not used for it is forgotten."""
+    result = held_back(plan(desired, observed, now, blueprint.reads(configuration), memo), observed.namespace_phase)
+    memo.forget_unused()
     return _nested(result, observed)
 
 

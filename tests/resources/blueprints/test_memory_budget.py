@@ -16,11 +16,14 @@ from engine.observed import Observed, live
 from engine.plan import Plan
 from engine.resource import Body
 from engine.verb import Verb
+from providers.fabrics.nvidia.names import AUTO, COMPUTE_DOMAIN
 from resources.base import kinds
 from resources.ports.configuration import SET_LIMITS, SizeLimits, WorkloadLimits
 from tests.builders import clique, group, podcliqueset
 from tests.kstatus import kstatus
+from tests.laws.rack import Rack
 from tests.laws.toy import Toy
+from tests.mnnvl.sets import gpu, said
 
 SET_OF_TEN = 10 * BYTES_PER_LIGHT + 4 * BYTES_PER_OTHER
 """What a set of ten pods takes: it has a clique, a gang, a Service, and a little more."""
@@ -61,6 +64,10 @@ class Limited(Toy):
     def pods_of_sets(self) -> Counter[str]:
         """Set -> how many pods it has."""
         return Counter(id.name.split("-")[0] for id in self.objects if id.kind == kinds.POD.name)
+
+
+class LimitedRack(Limited, Rack):
+    """The same with a driver of domains."""
 
 
 def waits(plan: Plan) -> bool:
@@ -247,6 +254,46 @@ def scale(cluster: Limited, kind: Kind, name: str, replicas: int) -> None:
     cluster.write(id, {"spec": {"replicas": replicas}, "metadata": {"generation": 2}})
 
 
+def grown(cluster: Limited, room: int, *, domains: bool = False) -> Mapping[str, Plan]:
+    """The plans after a set of ten pods was scaled to ten replicas, with so many bytes left."""
+    worker = gpu("worker", 10) if domains else clique("worker", 10)
+    cluster.put(said(podcliqueset("web", worker), {AUTO: "enabled"} if domains else {}))
+    cluster.settled()
+    cluster.most = cluster.taken() + room
+    cluster.write(kinds.PODCLIQUESET.id("default", "web"), {"spec": {"replicas": 10}, "metadata": {"generation": 3}})
+    return cluster.settled()
+
+
+@pytest.mark.parametrize("domains", [False, True])
+def test_a_set_grows_by_whole_replicas_also_where_pods_are_created_after_their_domain(*, domains: bool) -> None:
+    cluster = LimitedRack(10 * SET_OF_TEN)
+
+    plans = grown(cluster, 5 * SET_OF_TEN // 2, domains=domains)
+
+    found = Counter(id.kind for id in cluster.objects)
+    replicas = found[kinds.PODCLIQUE.name]
+    assert 2 <= replicas < 10 and waits(plans["web"])
+    assert (found["Pod"], found[kinds.PODGANG.name], found["Service"]) == (10 * replicas, replicas, replicas)
+    assert found[COMPUTE_DOMAIN.name] == domains * replicas
+    assert stated(cluster, "web") == WAITS
+
+
+def test_what_a_replica_has_lost_is_made_again_although_there_is_no_room_for_what_it_grows_by() -> None:
+    cluster = Limited(5 * SET_OF_TEN)
+    cluster.put(podcliqueset("web", clique("worker", 20), groups=(group("g", "worker", replicas=1),)))
+    cluster.settled()
+    cluster.most = cluster.taken() + BYTES_PER_OTHER
+    scale(cluster, kinds.SCALING_GROUP, "web-0-g", 10)
+    cluster.settled()
+    for id in [id for id in cluster.objects if id.kind == "Service" or id.name.startswith("web-0-g-0-worker-")][:3]:
+        del cluster.objects[id]
+
+    plans = cluster.settled()
+
+    assert (cluster.pods_of_sets(), waits(plans["web"])) == ({"web": 20}, True)
+    assert kinds.SERVICE.id("default", "web-0") in cluster.objects
+
+
 def test_what_an_older_set_cannot_grow_by_is_there_for_newer_ones_that_grow_or_have_lost_pods() -> None:
     cluster = Limited(5 * SET_OF_TEN)
     cluster.add("old")
@@ -261,7 +308,7 @@ def test_what_an_older_set_cannot_grow_by_is_there_for_newer_ones_that_grow_or_h
     plans = cluster.settled()
 
     assert waits(plans["old"]) and waits(plans["new"])
-    assert cluster.most - 2 * BYTES_PER_OTHER < cluster.taken() <= cluster.most
+    assert cluster.most - SET_OF_TEN < cluster.taken() <= cluster.most
 
 
 def test_a_clique_that_is_scaled_beyond_the_memory_gets_what_there_is_room_for_and_lost_pods_are_replaced() -> None:
