@@ -44,11 +44,15 @@ class Trials(Struct, frozen=True, eq=False):
     are_made: bool = False
     """Whether trials are made for what has no verdict. Otherwise it counts as accepted: in forecasts and reports, and where there is no
     server to ask."""
+    of_new: bool = False
+    """Whether trials are also made of pods that replace none."""
 
 
 NOT_MADE: Final = Trials()
 MADE: Final = Trials(are_made=True)
 """Nothing is known yet, and the server is asked."""
+MADE_OF_NEW: Final = Trials(are_made=True, of_new=True)
+"""The same, also of pods that replace none."""
 
 
 class FailedCall(Struct, frozen=True, eq=False):

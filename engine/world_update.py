@@ -84,6 +84,13 @@ def with_trials(world: World, trials_of: TrialsOf, changed: Iterable[ResourceId]
     return replace(world, roots=roots.revised(replaced)) if replaced else world
 
 
+def with_trials_of_new(world: World, trials_of: TrialsOf) -> World:
+    """The world with what is known of the trials for roots that are only proposed; the same world if nothing is."""
+    new = (each for each in world.roots if not each.root.uid)
+    tried = {each.root.id: replace(each, trials=trials) for each in new if (trials := trials_of(each.root.id)) is not each.trials}
+    return replace(world, roots=by_root(world.roots).revised(tried)) if tried else world
+
+
 def joined(changes: Iterable[LiveChange]) -> dict[ResourceId, LiveChange]:
     """One change for each object: from its first version to its last. None for an object that came and went."""
     by_id: dict[ResourceId, LiveChange] = {}

@@ -28,6 +28,7 @@ from engine.plan import Plan, changed
 from engine.proposal import compose, propose
 from engine.tick import Plans, executable, plan_all
 from engine.world import assemble, with_foreign
+from engine.world_update import with_trials_of_new
 
 FROM: Final = 64
 """The number of passes after which repetitions are looked for. Most forecasts end before."""
@@ -263,6 +264,8 @@ class _Simulation(Generic[C]):
         if self.looked_up:
             proposed = replace(proposed, roots=tuple(self._with_lookups(observed) for observed in proposed.roots))
         composed = compose(proposed, self.blueprints, self.configuration, self.memo)
+        if self.trials:
+            composed = with_trials_of_new(composed, lambda root: self.trials.get(root, NOT_MADE))
         world = with_foreign(composed, self.blueprints, dict(self._foreign()), self.memo)
         record = self.store.find(self.intent.record.id) if self.intent.record is not None else None
         return with_phases(replace(world, record=record) if record is not None else world, self.first.closed_namespaces, self.memo)

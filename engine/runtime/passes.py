@@ -31,7 +31,7 @@ from engine.runtime.provider import TRANSIENT, Observation, Provider, Scope
 from engine.runtime.verdicts import Verdicts
 from engine.tick import Plans, last_plan, plan_all
 from engine.world import assemble, with_foreign
-from engine.world_update import updated, with_trials
+from engine.world_update import updated, with_trials, with_trials_of_new
 
 MANY_OBJECTS = 2000
 """With more objects than these to plan anew plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
@@ -65,6 +65,8 @@ class Engine(Struct, Generic[C], frozen=True):
     """Whether the names that a root without any object needs are looked up first; otherwise a refused create says which are taken."""
     tries: bool = True
     """Whether the API server is asked, before running pods are deleted by an update, if it accepts a pod of the new template."""
+    tries_new: bool = False
+    """Whether it is also asked about pods that replace none; otherwise a refused create says that it does not accept them."""
     memory_for_objects: Callable[[], int | None] = unlimited_memory
     """How many bytes the process has now for the objects that it works on; None: it is not known, and not limited."""
     planning: anyio.CapacityLimiter | None = None
@@ -142,7 +144,7 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
         return replace(again, changed=earlier.changed | again.changed)
 
     if engine.tries:
-        memory.verdicts.prepare(engine.provider)
+        memory.verdicts.prepare(engine.provider, of_new=engine.tries_new)
     result, asked = await planned(), set[Candidate]()
     while await _look_up(engine, memory, previous, result, asked):
         result = await planned_again(result)
@@ -207,6 +209,8 @@ def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: Wo
     composed = compose(memory.lookups.added_to(proposed, memory.memo), engine.blueprints, engine.configuration, memory.memo)
     memory.foreign.forget_listed(composed)
     memory.namespaces.forget_gone(observation.roots)
+    if engine.tries_new:
+        composed = with_trials_of_new(composed, memory.verdicts.of)
     with_names = with_foreign(composed, engine.blueprints, memory.foreign.known, memory.memo)
     world = with_phases(with_names, memory.namespaces.closed, memory.memo)
     if (most := engine.memory_for_objects()) is not None:

@@ -5,8 +5,9 @@ from typing import Final
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 
-from engine.answer import MADE, NOT_MADE, TrialOutcome, Trials, TrialVerdict
+from engine.answer import MADE, MADE_OF_NEW, NOT_MADE, TrialOutcome, Trials, TrialVerdict
 from engine.errors import ClusterError, Forbidden, Invalid, NotFound, RefusedBy, Unauthorized
 from engine.ids import ResourceId
 from engine.operation import Trial
@@ -85,9 +86,12 @@ class Verdicts:
         times = [answer.due_at for answers in self._answers.values() for answer in answers.values() if answer.due_at is not None]
         return min([*times, *([self._left_until] if self._left_until is not None else [])], default=None)
 
-    def prepare(self, provider: Provider) -> None:
-        """Note whether trials are made with this provider: not if it has no server that checks writes without storing them."""
-        self._unasked = MADE if _trying(provider) is not None else NOT_MADE
+    def prepare(self, provider: Provider, *, of_new: bool = False) -> None:
+        """Note whether trials are made with this provider: not if it has no server that checks writes without storing them.
+
+        `of_new`: also of pods that replace none.
+        """
+        self._unasked = NOT_MADE if _trying(provider) is None else MADE_OF_NEW if of_new else MADE
 
     async def ask(self, provider: Provider, clock: Clock, plans: Sequence[Plan]) -> bool:
         """Make those trials that the plans rely on and that are due. Returns whether another plan may follow from the answers.
@@ -137,7 +141,7 @@ class Verdicts:
         answers = self._answers.get(root)
         self._trials.pop(root, None)
         if answers:
-            self._trials[root] = Trials({key: answer.verdict for key, answer in answers.items()}, are_made=True)
+            self._trials[root] = replace(self._unasked, verdicts={key: answer.verdict for key, answer in answers.items()})
         self._changed.add(root)
 
     def _forget_others(self, relied: Mapping[ResourceId, Sequence[Trial]]) -> None:

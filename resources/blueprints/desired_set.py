@@ -27,6 +27,7 @@ from resources.blueprints import growth, update_trials
 from resources.blueprints.deletion import PartRemoval, excess_replicas
 from resources.blueprints.replica import Replica, ReplicaFacts, ReplicaState, ReplicaTurn, desired_replica, observe_replica
 from resources.blueprints.root import SharedObjects, has_token, root_resource, shared_objects
+from resources.blueprints.update_trials import NewPods
 from resources.children import identity
 from resources.children.child_kind import ChildTable
 from resources.domains import reach, replica_domains
@@ -100,6 +101,8 @@ class _Rollout(Struct, frozen=True, eq=False):
     update: status.UpdateState
     gate: UpdateGate
     """Whether the API server has accepted what the update replaces running pods with."""
+    new_pods: NewPods
+    """What is known of the pods that are to be created."""
 
 
 class _SetSummary(Struct, frozen=True, eq=False):
@@ -118,7 +121,7 @@ def desired_set(given: SetInput) -> Desired:
     state = _observe_replicas(given)
     rollout = _decide_rollout(given, state)
     summary = _summarize(given, state, rollout)
-    return _assemble(given, state, summary, rollout.gate)
+    return _assemble(given, state, summary, rollout)
 
 
 def _observe_replicas(given: SetInput) -> _SetState:
@@ -159,7 +162,8 @@ def _decide_rollout(given: SetInput, state: _SetState) -> _Rollout:
         turns = [_turn(gate.closed if stage.is_affected else UpdateAllowance.NOTHING, False) for stage in stages]
     if vacated := _vacated_domains(state, turns, last):
         turns = [replace(turn, vacated=vacated) for turn in turns]
-    return _Rollout(tuple(turns), status.UpdateState(current, outdated=bool(allowances)), gate)
+    new_pods = update_trials.new_pods(given.observed, given.template, state.replicas, state.domains, gate.trials, given.memo)
+    return _Rollout(tuple(turns), status.UpdateState(current, outdated=bool(allowances)), gate, new_pods)
 
 
 @lru_cache(maxsize=16)
@@ -184,7 +188,7 @@ def _vacated_domains(state: _SetState, turns: Sequence[ReplicaTurn], last: int |
 def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSummary:
     failed_calls, computed = _failed_calls(given), dict[str, Resources]()
     replicas = tuple(
-        _desired_replica(given, state, replica, turn, domains, failed_calls, computed)
+        _desired_replica(given, state, replica, turn, domains, rollout.new_pods.refused, failed_calls, computed)
         for replica, turn, domains in zip(state.replicas, rollout.turns, state.domains, strict=True)
     )
     root = given.observed.root
@@ -222,8 +226,8 @@ def _unscheduled_gangs(given: SetInput) -> tuple[Condition, ...]:
     return given.memo.recall("unscheduled gangs", facts, lambda: conditions(given.admitted.effective, given.configuration))
 
 
-def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: UpdateGate) -> Desired:
-    observed = given.observed
+def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, rollout: _Rollout) -> Desired:
+    observed, gate, new_pods = given.observed, rollout.gate, rollout.new_pods
     copied = given.template.sharing.copied
     scheduler = given.configuration.default_scheduler
     facts = (observed.root, observed.proposal, observed.proposer, given.admitted, scheduler, summary.status, copied)
@@ -240,7 +244,7 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: Upd
         deferred=(
             *errors.unconfirmed([observed.root] if observed.failed_calls is None else ()),
             *(wait for replica in summary.replicas for wait in replica.deferred),
-            *update_trials.deferred(observed.root.id, gate),
+            *update_trials.deferred(observed.root.id, gate, new_pods),
         ),
         notes=(
             *given.template.topology.notes,
@@ -248,11 +252,12 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, gate: Upd
             *_pod_notes(given),
             *dict.fromkeys(note for replica in summary.replicas for note in replica.notes),
             *gate.notes,
+            *new_pods.notes,
         ),
-        alarms=tuple(dict.fromkeys((*_alarms(given, state, summary), *update_trials.alarms(gate)))),
+        alarms=tuple(dict.fromkeys((*_alarms(given, state, summary), *update_trials.alarms(gate, new_pods)))),
         wake_at=earliest((*(replica.until for replica in state.replicas), *(release.until for release in state.releases))),
         readiness=summary.readiness,
-        trials=gate.trials,
+        trials=(*gate.trials, *new_pods.trials),
     )
 
 
@@ -292,12 +297,13 @@ def _desired_replica(
     replica: ReplicaState,
     turn: ReplicaTurn,
     domains: ReplicaDomains,
+    refused: Mapping[str, str],
     failed_calls: _FailedCalls,
     computed: dict[str, Resources],
 ) -> Replica:
     """The replica, remembered without its resources. If it has changed, these are added to `computed`."""
     own = failed_calls.get(str(replica.stage.index), ()) if failed_calls is not None else None
-    facts = ReplicaFacts(replica, turn, state.has_token, domains, state.gang_blockers, given.observed.holds, own, given.table)
+    facts = ReplicaFacts(replica, turn, state.has_token, domains, state.gang_blockers, given.observed.holds, refused, own, given.table)
 
     def make() -> Replica:
         made, computed[str(replica.stage.index)] = desired_replica(facts)

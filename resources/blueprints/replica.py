@@ -95,6 +95,7 @@ class ReplicaFacts(NamedTuple):
     domains: ReplicaDomains
     gang_blockers: GangBlockers
     holds: Mapping[str, str]
+    refused: Mapping[str, str]
     failed_calls: tuple[FailedCall, ...] | None
     table: ChildTable
 
@@ -171,9 +172,9 @@ def _resources_by_id(facts: ReplicaFacts) -> Resources:
 
 def _resources(facts: ReplicaFacts) -> tuple[View, list[Resource], list[Resource]]:
     """The replica with everything that is decided about it, the resources that it should have, and those that are removed."""
-    state, turn, has_token, domains, gang_blockers, holds, failed_calls, table = facts
+    state, turn, has_token, domains, gang_blockers, holds, refused, failed_calls, table = facts
     view = replace(state.view, has_token=has_token, domains=domains.by_key, gang_blockers=gang_blockers)
-    view = replace(view, holds=holds, unanswered=state.unanswered.value, failed_calls=failed_calls or ())
+    view = replace(view, holds=holds, refused=refused, unanswered=state.unanswered.value, failed_calls=failed_calls or ())
     view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))
     reasons = _Reasons(view)
     rendered = (resource for row in table.rows for resource in row.of_replica(view))

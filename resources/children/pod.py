@@ -31,6 +31,7 @@ from resources.model.pod_facts import NewPod, PodFacts
 from resources.model.view import CliqueView, GangView, View, is_scheduled
 from resources.ports.scheduler import CliquePlacement, LabelsAndAnnotations
 
+REFUSED: Final = "the API server refuses pods like it"
 POLICY = Policy(seal=labels.TEMPLATE_HASH, lifelong=labels.IDENTITY)
 GATES = ("spec", "schedulingGates")
 TRIED: Final = "trial"
@@ -76,6 +77,7 @@ def _of_clique(
         for new in clique.assignment.new:
             created = _after_scheduler_gang(_new_pod(view, clique, new, indices.get(new.index), templates.of(new.index)), gang)
             blocker = too_large or view.holds.get(clique.clique.name, "")
+            created = held(created, REFUSED) if clique.clique.name in view.refused else created
             yield held(created, blocker, blocked=True) if blocker else created
     for pod in clique.assignment.surplus:
         yield _deleted(pod, Because(Reason.SCALED_IN, f"{clique.name} is scaled to {clique.replicas}"))
@@ -86,7 +88,7 @@ def _of_clique(
 def trial(view: View, clique: CliqueView) -> Trial:
     """The create of a pod of the current template, to be checked by the API server: as it will be created, under a name of its own.
 
-    Its key depends on its content alone, whatever the pods and objects of the clique are now.
+    Its key depends on its content alone, whatever the pods and objects of the clique are now, and not on its name, which has the set's uid.
     """
     fresh = replace(clique, live=None, pods=(), adopted=False)
     gang = scheduler_gang.scheduler_gangs(view).get(clique.gang)
@@ -96,7 +98,8 @@ def trial(view: View, clique: CliqueView) -> Trial:
     pod = _new_pod(view, fresh, new, index, template)
     owners = tuple(BoundOwner(owner, clique.live.uid) for owner in pod.owners) if clique.live is not None else ()
     create = Create(pod.id, pod.why, Cause.INTENT, manifest=pod.body, owners=owners, reason=Reason.TEMPLATE_CHANGED)
-    return Trial(digest(pod.body), f"clique {clique.clique.name}", create)
+    nameless = {**pod.body, "metadata": {**pod.body["metadata"], "name": ""}}
+    return Trial(digest(nameless), f"clique {clique.clique.name}", create)
 
 
 class _StartOrder(Struct, frozen=True):

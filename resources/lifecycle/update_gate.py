@@ -89,17 +89,17 @@ def update_gate(trials: tuple[Trial, ...], known: Trials, recorded: str) -> Upda
         closed: UpdateAllowance | None = UpdateAllowance.REFUSED
     else:
         closed = UpdateAllowance.UNTRIED if known.are_made and None in outcomes else None
-    return UpdateGate(trials, closed, refusals, tuple(_notes(trials, known)))
+    return UpdateGate(trials, closed, refusals, notes_of(trials, known))
 
 
-def _notes(trials: Sequence[Trial], known: Trials) -> list[str]:
+def notes_of(trials: Sequence[Trial], known: Trials) -> tuple[str, ...]:
     """One note for each reason why it is not known whether the server accepts a pod."""
     unknown: dict[tuple[TrialOutcome, str], list[str]] = {}
     for trial in trials:
         verdict = known.verdicts.get(trial.key)
         if verdict is not None and verdict.outcome in UNKNOWN:
             unknown.setdefault((verdict.outcome, verdict.why), []).append(trial.about)
-    return [f"{UNKNOWN[outcome]} pods of the new template of {', '.join(about)}: {why}" for (outcome, why), about in unknown.items()]
+    return tuple(f"{UNKNOWN[outcome]} pods of the new template of {', '.join(about)}: {why}" for (outcome, why), about in unknown.items())
 
 
 def refusal_conditions(refusal: str, generation: int) -> list[dict[str, Any]]:

@@ -192,6 +192,8 @@ class View(Struct, frozen=True, eq=False):
     """The calls for its objects that failed when they were last made."""
     holds: Mapping[str, str] = field(default_factory=dict)
     """Clique of the template -> why its pods must not be created yet."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Clique of the template -> why the API server refuses its pods, where it was asked before they are created."""
     stalled: Mapping[str, datetime] = field(default_factory=dict)
     """PodClique or PodCliqueScalingGroup -> since when its update has made no progress, where its deadline has passed."""
 

@@ -7,10 +7,11 @@ import anyio
 import pytest
 import yaml
 
+from enginectl.base.exit_codes import Exit
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.enforcement import SERVICE, Policy, limit_pods
+from tests.controlplane.enforcement import SERVICE, Policy, forbid_privileged_pods, limit_pods
 from tests.enginectl.calling import finished
 from tests.stories.test_control_plane import connection, define
 
@@ -46,3 +47,20 @@ async def test_a_preview_tells_what_a_real_server_would_refuse_and_stores_nothin
         assert "no Services here" in blocked["Service/web-0"]
         for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SERVICE, kinds.POD, kinds.SECRET):
             assert not (await admin.list(kind, NAMESPACE)).items
+
+
+async def test_pod_security_of_the_namespace_is_known_before_a_new_set_is_created(control_plane: ControlPlane, tmp_path: Path) -> None:
+    spec = {"containers": [{"name": "main", "image": "a", "securityContext": {"privileged": True}}]}
+    file = tmp_path / "set.yaml"
+    file.write_text(yaml.safe_dump(podcliqueset("web", clique("worker", 3, pod_spec=spec), namespace="restricted")))
+
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, "restricted")
+        await forbid_privileged_pods(admin, "restricted")
+
+        for words in (("diff",), ("sync", "--dry-run"), ("sync", "--timeout", "60s")):
+            answer = await anyio.to_thread.run_sync(
+                partial(finished, *words, "-f", file, "--kubeconfig", control_plane.kubeconfig("admin"))
+            )
+            assert (answer.code, 'violates PodSecurity "baseline:latest"' in answer.out) == (Exit.STUCK, True), answer.out + answer.err
+        assert not (await admin.list(kinds.POD, "restricted")).items

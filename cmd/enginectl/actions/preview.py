@@ -142,7 +142,7 @@ async def preview_of(
     `verdicts`: see `first_pass`.
     """
     intent = Intent(admitted.roots.bodies, request.focus.including(removals.roots), removals.roots, record, admitted.roots.memo)
-    engine = engine_of(wiring, provider, selection, request.limits)
+    engine = engine_of(wiring, provider, selection, request.limits, tries_new=True)
     current, first = await first_pass(engine, intent, removals.objections, verdicts)
     first = replace(first, passes=request.forecast_passes)
     trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL

@@ -56,10 +56,12 @@ def engine_of(
     *,
     clock: Clock | None = None,
     tries: bool = True,
+    tries_new: bool = False,
 ) -> Engine[Configuration]:
     """The engine that passes over the selection run with.
 
-    `clock`, if given, is used instead of that of the wiring. `tries`: whether the server is asked to check pods of new templates.
+    `clock`, if given, is used instead of that of the wiring. `tries`: whether the server is asked to check pods of new templates,
+    with `tries_new` also those that replace none.
     """
     configuration = wiring.configuration
     return Engine(
@@ -72,6 +74,7 @@ def engine_of(
         log=wiring.log,
         reads_namespaces=True,
         tries=tries,
+        tries_new=tries_new,
     )
 
 
