@@ -17,6 +17,8 @@ from engine.report.printable import clipped
 
 MAX_BYTES = 64 << 20
 MAX_DEPTH = 100
+TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+TOO_LARGE = "the number is too large"
 MAX_NAMES = 5
 """How many keys a message names."""
 LARGE_KEY = 1e6
@@ -136,23 +138,23 @@ def decoded(decoder: json.JSONDecoder, text: str, begin: int, source: str) -> tu
     except json.JSONDecodeError as error:
         raise DocumentError(source, error.lineno, f"not JSON: {error.msg}") from None
     except DocumentError as error:
-        raise DocumentError(source, line_of_fault(text, begin), error.why) from None
+        raise DocumentError(source, line_of_fault(text, begin, error.why), error.why) from None
     except ValueError:
         # An infinite float, or an integer with more digits than Python converts.
-        raise DocumentError(source, line_of_fault(text, begin), "the number is too large") from None
+        raise DocumentError(source, line_of_fault(text, begin, TOO_LARGE), TOO_LARGE) from None
     except RecursionError:
         value, end = None, begin
     if value is None or is_deeper(value, MAX_DEPTH):
-        raise DocumentError(source, line_of_fault(text, begin), f"nested deeper than {MAX_DEPTH} levels")
+        raise DocumentError(source, line_of_fault(text, begin, TOO_DEEP), TOO_DEEP)
     return value, end
 
 
-def line_of_fault(text: str, begin: int) -> int:
-    """The line of what is wrong with the JSON that begins at a position of the text, where reading it as YAML finds it; else 0."""
+def line_of_fault(text: str, begin: int, why: str) -> int:
+    """The line of this fault of the JSON that begins at a position of the text, if reading it as YAML finds the same one first; else 0."""
     try:
         next(yaml_documents(text[begin:].replace("\t", " "), "", first_line=text.count("\n", 0, begin) + 1), None)
     except DocumentError as error:
-        return error.line
+        return error.line if error.why == why else 0
     return 0
 
 
@@ -175,7 +177,7 @@ def unique_keys(pairs: list[tuple[str, Any]], source: str) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for key, value in pairs:
         if key in members:
-            raise DocumentError(source, 0, f"the key {clipped(key, 80)} appears twice in one object")
+            raise DocumentError(source, 0, f"the key {clipped(key, 80)} appears twice")
         members[key] = value
     return members
 
@@ -184,7 +186,7 @@ def finite_number(text: str) -> float:
     """The value of a number with a fraction or an exponent. Raises `ValueError` if it is larger than any float."""
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise ValueError("the number is too large")
+        raise ValueError(TOO_LARGE)
     return number
 
 
@@ -201,7 +203,7 @@ def yaml_documents(text: str, source: str, *, first_line: int = 1) -> Iterator[D
             event = loader.get_event()
             if isinstance(event, yaml.DocumentStartEvent):
                 parser = _Parser(loader, source, first_line - 1)
-                value = parser.value(loader.get_event(), (), 0)
+                value = parser.document(event)
                 if value is not None:
                     yield Document(value, source, parser.lines)
     except yaml.MarkedYAMLError as error:
@@ -229,12 +231,22 @@ class _Parser(Struct):
     aliased: int = 0
     """How many values were built so far, and how many of them by aliases."""
 
+    def document(self, start: Any) -> Any:
+        """The value of the document that begins with this event. Raises `InputError` for what kubectl cannot read before it."""
+        if start.version or start.tags:
+            raise self.fault(start, "kubectl reads no directives (%YAML, %TAG): leave them out")
+        event = self.loader.get_event()
+        is_empty = isinstance(event, yaml.ScalarEvent) and not event.value
+        if start.explicit and not is_empty and event.start_mark.line == start.end_mark.line:
+            raise self.fault(start, "kubectl reads nothing behind `---` on its line: begin a new one")
+        return self.value(event, (), 0)
+
     def value(self, event: Any, path: Path, depth: int) -> Any:
         """The value that begins with this event."""
         self.built += 1
         self.lines[path] = self.line(event)
         if depth > MAX_DEPTH:
-            raise self.fault(event, f"nested deeper than {MAX_DEPTH} levels")
+            raise self.fault(event, TOO_DEEP)
         if isinstance(event, yaml.AliasEvent):
             return self.aliased_value(event)
         before = self.built
@@ -289,7 +301,7 @@ class _Parser(Struct):
                 continue
             key = self.key(event)
             if key in members:
-                raise self.fault(event, f"the key {clipped(event.value, 80)} appears twice in one map")
+                raise self.fault(event, f"the key {clipped(event.value, 80)} appears twice")
             members[key] = self.value(self.loader.get_event(), (*path, key), depth + 1)
             self.lines[(*path, key)] = self.line(event)
         return {**merged, **members} if merged else members
@@ -385,6 +397,6 @@ def plain_value(text: str) -> Any:
 def bounded(number: int | float) -> int | float:
     """A number as JSON parsers read it: `1e3` is an integer, and beyond 64 bits it is a float. Raises `ValueError` beyond the floats."""
     if number in (float("inf"), float("-inf")):
-        raise ValueError("the number is too large")
+        raise ValueError(TOO_LARGE)
     fits = -(2**63) <= number < 2**64
     return int(number) if fits and number == int(number) else float(number)

@@ -119,8 +119,19 @@ def test_a_link_that_leads_nowhere_is_no_file_to_leave_out(tmp_path: Path) -> No
     write(tmp_path, "a.yaml", SET.format("a"))
     (tmp_path / "b.yaml").symlink_to("gone")
 
-    with pytest.raises(UsageError, match=r"b\.yaml: no such file or directory$"):
+    with pytest.raises(InputError, match=r"b\.yaml: no such file or directory$"):
         load(tmp_path)
+
+
+def test_a_link_that_leads_nowhere_hides_no_fault_of_other_files(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", "a: [")
+    (tmp_path / "b.yaml").symlink_to("gone")
+    write(tmp_path, "c.yaml", "c: [")
+
+    with pytest.raises(InputError) as error:
+        load(tmp_path)
+
+    assert [line.split(":")[0].rpartition("/")[2] for line in str(error.value).splitlines()] == ["a.yaml", "b.yaml", "c.yaml"]
 
 
 def test_the_lock_of_a_file_that_is_open_in_an_editor_is_left_out(tmp_path: Path) -> None:

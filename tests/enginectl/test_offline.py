@@ -165,7 +165,7 @@ def test_manifests_may_come_on_standard_input(file: Path) -> None:
         ("replicas: 1", "replicas: one", ':11: spec.template.cliques[0].spec.replicas: must be an integer, got "one"'),
         ("replicas: 1", "replicas: yes", ":11: spec.template.cliques[0].spec.replicas: must be an integer, got true"),
         ("podSpec:", "podSpec: [", ":14: not YAML:"),
-        ("      - name: a\n", "      - name: a\n        name: b\n", ":9: the key name appears twice in one map"),
+        ("      - name: a\n", "      - name: a\n        name: b\n", ":9: the key name appears twice"),
     ],
 )
 def test_a_fault_in_a_manifest_is_reported_with_its_line_and_field(

@@ -67,13 +67,16 @@ def read_manifests(
     files is no error. `remote`: kustomize may use the network.
     """
     unread: list[str] = [] if faults is None else faults
+    given = {*paths, *kustomizations}
     files = (file for path in paths for file in manifest_files(path, recursive=recursive, may_be_empty=may_be_empty))
     sources = ((file, is_kustomization(file)) for file in files)
     for source, is_built in chain(sources, ((directory, True) for directory in kustomizations)):
         try:
             yield from built_manifests(source, remote=remote) if is_built else file_manifests(source)
-        except UsageError:
-            raise
+        except UsageError as error:
+            if source in given:
+                raise
+            unread.append(str(error))  # A link in a directory that leads nowhere.
         except InputError as error:
             unread += str(error).splitlines()
     if faults is None:

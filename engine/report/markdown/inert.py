@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from engine.report.printable import clipped
@@ -15,6 +15,8 @@ LINE: Final = 240
 """Maximum number of characters of a line in a block of code."""
 PLAIN: Final = re.compile(r"""[("']{0,2}(?:[A-Za-z]{1,30}(?:['-][A-Za-z]{1,30}){0,5}|[0-9]{1,9})["')]{0,2}[.,;:!?]?[)"']?|[→—…=-]""")
 """A word that no dialect of Markdown reads as anything else. Any other word is written as code."""
+MARKS: Final = ".,;:"
+"""What may end a sentence or a part of it: behind a name it is no part of that."""
 
 Encode = Callable[[str], str]
 
@@ -60,19 +62,17 @@ def longest_run(character: str, text: str) -> int:
 
 
 def _words(text: str, plain: Encode, other: Encode) -> str:
-    """The words of a text, each encoded as what it is; neighbours that are not plain are one piece of code."""
-    pieces: list[tuple[bool, str]] = []
+    """The words of a text, each encoded as what it is; neighbours that are not plain are one piece of code, up to a mark that ends it."""
+    pieces: list[tuple[bool, str, str]] = []
     for word in text.split():
         is_plain = PLAIN.fullmatch(word) is not None
-        if pieces and pieces[-1][0] == is_plain:
-            pieces[-1] = (is_plain, f"{pieces[-1][1]} {word}")
+        core = word if is_plain else word.rstrip(MARKS) or word
+        mark = word[len(core) :]
+        if pieces and pieces[-1][0] == is_plain and not pieces[-1][2]:
+            pieces[-1] = (is_plain, f"{pieces[-1][1]} {core}", mark)
         else:
-            pieces.append((is_plain, word))
-    return " ".join(_encoded(pieces, plain, other))
-
-
-def _encoded(pieces: Iterable[tuple[bool, str]], plain: Encode, other: Encode) -> Iterable[str]:
-    return (plain(piece) if is_plain else other(piece) for is_plain, piece in pieces)
+            pieces.append((is_plain, core, mark))
+    return " ".join(f"{plain(piece) if is_plain else other(piece)}{mark}" for is_plain, piece, mark in pieces)
 
 
 def _escaped(text: str) -> str:

@@ -113,8 +113,8 @@ def test_a_report_begins_with_its_marker_the_numbers_and_the_worst() -> None:
         "| set | change | restarted | lowest/min | ends |\n|---|---|---|---|---|\n"
         "| `default/simple` | update | 24, 192 GPUs | **0/1** | settled |\n\n"
         "**Denied** `prod/restarts`: many restarts\n\n"
-        "**Blocked** `default/simple`: `Pod/b:` its name is taken\n\n"
-        "**Below minimum** `default/simple`: `simple-0-a:` 0 of 2 pods ready, minimum 1\n\n"
+        "**Blocked** `default/simple`: `Pod/b`: its name is taken\n\n"
+        "**Below minimum** `default/simple`: `simple-0-a`: 0 of 2 pods ready, minimum 1\n\n"
         "**Warning** `prod/digests` `default/simple`: image by tag\n\n"
         "<details><summary><code>default/simple</code>: 1 patch, 1 blocked</summary>\n\n"
         "- `~` patch `PodCliqueSet/simple`: the template changed\n\n"
@@ -133,7 +133,7 @@ def test_what_stays_stuck_is_said_in_the_heading_the_table_and_a_line_of_its_own
 
     assert "### engine: 1 stuck, 1 change\n" in text
     assert "| **stuck** |" in text
-    assert "**Stuck** `default/simple`: `Pod/q:` nobody schedules it" in text
+    assert "**Stuck** `default/simple`: `Pod/q`: nobody schedules it" in text
 
 
 @pytest.mark.parametrize(
