@@ -43,6 +43,8 @@ from resources.schema.unknown_fields import unknown_paths
 JudgeSet = Callable[[Request, Memo], Decision]
 """The decision on a PodCliqueSet, whatever other objects exist. The memo is that of the set."""
 NO_FINDINGS: Final = PodFindings()
+SPEC: Final = ("spec",)
+"""Where issues of the set are that no field of the graph shows."""
 
 
 class _Stored(Struct, frozen=True):
@@ -115,9 +117,8 @@ def _decide(
     if issues or not is_valid:
         return Decision(issues, warnings, body=body, pods=of_graph)
     decision = _decide_valid(old.graph if old else None, graph, configuration, judge_set)
-    # What is wrong with its pods is said once: where the user wrote it, if it is found there.
-    is_said = any(finding.pods_only for finding in of_graph)
-    of_pods = of_graph if is_said else (*of_graph, *decision.pods)
+    of_pods = (*of_graph, *graph_objects.without_repeats(decision.pods, of_graph))  # What is wrong is said once.
+    of_pods = tuple(graph_objects.without_repeats(of_pods, [issue for issue in decision.issues if issue.path != SPEC]))
     return replace(decision, warnings=(*warnings, *decision.warnings), body=body, pods=of_pods)
 
 
@@ -155,7 +156,7 @@ def _new_set_issues(
     """The issues of the set that a graph would have, without those that the set of the stored graph has as well."""
     issues = _set_issues(graph, configuration, judge_set)
     admitted = _set_issues(old, configuration, judge_set) if old is not None and issues else ()
-    return tuple(graph_objects.under(("spec",), PODCLIQUESET.name, size_rules.without_smaller(issues, admitted)))
+    return tuple(graph_objects.of_set(graph, configuration, size_rules.without_smaller(issues, admitted)))
 
 
 def _set_issues(graph: InferenceGraph, configuration: Configuration, judge_set: JudgeSet) -> tuple[Issue, ...]:

@@ -1,7 +1,7 @@
 """Graph objects: what is wrong with the pods and the PodCliqueSet that a DynamoGraphDeployment would have."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +11,8 @@ from resources.admission.graph_rules import MOST_NODES, service_path
 from resources.admission.graph_schedulers import implied_scheduler
 from resources.admission.graph_version import set_version, update_memo
 from resources.admission.set_version import STORED
-from resources.base.fields import cliques_of
+from resources.base.fields import cliques_of, mapping
+from resources.base.kinds import PODCLIQUESET
 from resources.base.labels import GRAPH_SCHEDULER
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role, about_service
 from resources.dynamo.model.names import clique_names
@@ -21,6 +22,8 @@ from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
 from resources.dynamo.objects.service import service_name
 from resources.dynamo.orchestrator import queue_of, volcano_queue
 from resources.dynamo.pods.builder import PodFault, built_pod
+from resources.dynamo.pods.defaults import MAIN
+from resources.dynamo.pods.role_paths import role_path
 from resources.ports.configuration import KAI_SCHEDULER, Configuration, DynamoSettings
 from resources.ports.references import NoReferences
 from resources.schema.formats import value_faults
@@ -136,19 +139,88 @@ def is_replaced(old: InferenceGraph, new: InferenceGraph, configuration: Configu
 
 
 def refused_pods(graph: InferenceGraph, configuration: Configuration) -> tuple[Issue, ...]:
-    """What an API server would refuse in the pods of a graph, at their services. Pods that cannot be built are left out."""
+    """What an API server would refuse in the pods of a graph: where its user wrote it, else at their services. Pods that cannot be built
+    are left out."""
     planned = planned_set(graph, configuration)
     in_set = _findings_by_clique(planned) if planned is not None else {}
-    issues: dict[tuple[str, str], Issue] = {}
+    issues: dict[tuple[Path, str], Issue] = {}
     for service in graph.services if _is_buildable(graph) else ():
         for role in service.roles:
             findings = in_set.get(clique_names(graph, service).clique(role))
             for finding in _findings_of_pod(graph, service, role, configuration.dynamo) if findings is None else findings:
                 if finding.pods_only:
-                    message = f"its pods would not be valid: {finding}"
-                    issue = Issue(service_path(service.name), ErrorType.INVALID, message, pods_only=True)
-                    issues.setdefault((service.name, message), issue)
+                    issue = _as_written(graph, service, role, finding, configuration.dynamo)
+                    if issue is None:
+                        message = f"its pods would not be valid: {finding}"
+                        issue = Issue(service_path(service.name), ErrorType.INVALID, message, pods_only=True)
+                    issues.setdefault((issue.path, issue.message), issue)
     return tuple(issues.values())
+
+
+def of_set(graph: InferenceGraph, configuration: Configuration, issues: Iterable[Issue]) -> Iterator[Issue]:
+    """Issues of the set that a graph would have: where its user wrote in the pods what they are about, else at its spec."""
+    planned = planned_set(graph, configuration)
+    names = [entry["name"] for entry in cliques_of(planned.body)] if planned is not None else []
+    pods = {clique_names(graph, service).clique(role): (service, role) for service in graph.services for role in service.roles}
+    seen: set[tuple[Path, str]] = set()
+    for issue in issues:
+        written = None
+        match issue.path:
+            case ("spec", "template", "cliques", int(number), "spec", "podSpec", *path):
+                written = _as_written(graph, *pods[names[number]], replace(issue, path=tuple(path)), configuration.dynamo)
+        if written is None:
+            written = Issue(("spec",), ErrorType.INVALID, f"its {PODCLIQUESET.name} would not be valid: {issue}")
+        if (written.path, written.message) not in seen:
+            seen.add((written.path, written.message))
+            yield written
+
+
+def _as_written(graph: InferenceGraph, service: GraphService, role: Role, issue: Issue, settings: DynamoSettings) -> Issue | None:
+    """An issue of the pods of a service at the field of the graph that its user wrote; None if the engine has made what it is about."""
+    pod = built_pod(graph, service, role, graph.expected, settings).spec
+    for place, user, built, path in _sources(graph, service.of(role), pod, issue.path):
+        if (below := _walked(user, built, path)) is not None:
+            return replace(issue, path=role_path(service, role, (*place, *below)))
+    return None
+
+
+def _sources(graph: InferenceGraph, service: GraphService, pod: Any, path: Path) -> Iterator[tuple[Path, Any, Any, Path]]:
+    """Where a user may have written a field of a pod: the path of each place in the graph, what is there, what became of it in the pod,
+    and the rest of the path."""
+    own, extra = service_path(service.name), service.spec.extra_pod_spec or {}
+    match path:
+        case ("containers", int(number), *rest) if mapping(pod["containers"][number]).get("name") == MAIN:
+            main, below = pod["containers"][number], tuple(rest[1:])
+            if rest[:1] == ["env"]:
+                yield (*own, "envs"), service.spec.envs, main["env"], below
+                yield ("spec", "envs"), graph.spec.envs, main["env"], below
+            yield (*own, "extraPodSpec", "mainContainer"), mapping(extra.get("mainContainer")), main, tuple(rest)
+        case _:
+            yield (*own, "extraPodSpec"), extra, pod, path
+
+
+def _walked(user: Any, built: Any, path: Path) -> Path | None:
+    """The path in what a user wrote to what this path leads to in what was built of it; None if the user has not written that. What is
+    missing in the end of the path is missing where it was written. Elements of lists may have changed their places."""
+    walked: list[str | int] = []
+    for number, step in enumerate(path, 1):
+        if isinstance(user, Mapping) and isinstance(built, Mapping):
+            if step not in user and (number < len(path) or step in built):
+                return None
+            walked.append(step)
+            user, built = user.get(step), built.get(step)
+        elif isinstance(user, list | tuple) and isinstance(built, list | tuple) and isinstance(step, int):
+            built = built[step]
+            same = (place for place, each in enumerate(user) if each == built)
+            named = (place for place, each in enumerate(user) if mapping(each).get("name", each) == mapping(built).get("name", built))
+            place = next(same, next(named, None))
+            if place is None:
+                return None
+            walked.append(place)
+            user = user[place]
+        else:
+            return None
+    return tuple(walked)
 
 
 def _findings_by_clique(planned: PlannedSet) -> Mapping[str, Sequence[Issue]]:
@@ -166,11 +238,6 @@ def _findings_of_pod(graph: InferenceGraph, service: GraphService, role: Role, s
         return template_findings(built_pod(graph, service, role, graph.expected, settings).spec)
     except PodFault:
         return ()
-
-
-def under(path: Path, kind: str, issues: Iterable[Issue]) -> Iterator[Issue]:
-    """The issues of an object that a graph would have, as issues of the graph at that path."""
-    return (Issue(path, ErrorType.INVALID, f"its {kind} would not be valid: {issue}") for issue in issues)
 
 
 def without_repeats(issues: Iterable[Issue], reported: Sequence[Issue]) -> Iterator[Issue]:

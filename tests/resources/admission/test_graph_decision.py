@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from resources.admission.request import Act, Request
 from resources.admission.review import answer
 from resources.base.kinds import DYNAMO_GRAPH
+from resources.dynamo.versions.api_versions import BETA
 from resources.schema.issues import Issue
 from tests.resources.admission.graphs import KAI, WITHOUT_GROVE, created_graph, graph, updated_graph, wide, worker
 from tests.resources.admission.mutations import JUNK, nested
@@ -110,18 +111,55 @@ def test_any_value_gets_a_decision(value: Any) -> None:
 
 
 MOUNT: dict[str, Any] = {"extraPodSpec": {"mainContainer": {"image": "i", "volumeMounts": [{"name": "weights", "mountPath": "/weights"}]}}}
-NO_VOLUME = 'containers[0].volumeMounts[1].name: Not found: "weights": the pod has no volume of this name; there is shared-memory'
+NO_VOLUME = 'volumeMounts[0].name: Not found: "weights": the pod has no volume of this name; there is shared-memory'
 
 
 @pytest.mark.parametrize("annotations", [{}, WITHOUT_GROVE], ids=["with Grove", "without Grove"])
-def test_what_a_server_would_refuse_in_the_pods_of_a_graph_is_said_at_its_service(annotations: dict[str, str]) -> None:
+def test_what_a_server_would_refuse_in_the_pods_of_a_graph_is_said_where_its_user_wrote_it(annotations: dict[str, str]) -> None:
     decision = created_graph(graph({"decode": worker(**MOUNT)}, annotations=annotations))
 
     assert decision.allowed
-    assert [str(finding) for finding in decision.pods] == [
-        f"spec.services[decode]: Invalid value: its pods would not be valid: {NO_VOLUME}"
-    ]
+    assert [str(finding) for finding in decision.pods] == [f"spec.services[decode].extraPodSpec.mainContainer.{NO_VOLUME}"]
     assert f"the API server would refuse the pods: {decision.pods[0]}" in decision.all_warnings
+
+
+MAIN = {"name": "main", "image": "i", "command": ["python3", "-m", "dynamo.vllm"]}
+
+
+@pytest.mark.parametrize(
+    ("side", "fault"),
+    [
+        ({"ports": [{"containerPort": 99999}]}, "ports[0].containerPort: Invalid value: 99999"),
+        ({"image": None}, "image: Required value"),
+        ({"env": [{"name": "B", "value": "1"}, {"name": "1st", "value": "x"}]}, 'env[1].name: Invalid value: "1st"'),
+        ({"volumeMounts": [{"name": "gone", "mountPath": "/x"}]}, 'volumeMounts[0].name: Not found: "gone"'),
+    ],
+    ids=["a value", "a missing field", "a rule of Grove", "another field"],
+)
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+@pytest.mark.parametrize("annotations", [{}, WITHOUT_GROVE], ids=["with Grove", "without Grove"])
+def test_one_fault_of_a_container_is_one_finding_where_it_is_written(
+    annotations: dict[str, str], version: str, side: dict[str, Any], fault: str
+) -> None:
+    container = {key: value for key, value in {"name": "aside", "image": "i", **side}.items() if value is not None}
+    if version == "v1alpha1":
+        extra = {"containers": [container], "mainContainer": {"image": "i"}}
+        body, place = (
+            graph({"decode": worker(extraPodSpec=extra)}, annotations=annotations),
+            "spec.services[decode].extraPodSpec.containers[0]",
+        )
+    else:
+        component = {"name": "decode", "type": "worker", "podTemplate": {"spec": {"containers": [MAIN, container]}}}
+        body = {**graph(annotations=annotations), "apiVersion": BETA, "spec": {"components": [component]}}
+        place = "spec.components[0].podTemplate.spec.containers[1]"
+
+    decision = created_graph(body)
+
+    found = [str(issue) for issue in (*decision.issues, *decision.pods)]
+    if annotations and "1st" in fault:  # Kubernetes takes such names; Grove does not.
+        assert found == []
+    else:
+        assert [text.startswith(f"{place}.{fault}") for text in found] == [True], found
 
 
 def test_the_names_of_variables_are_judged_without_grove_too() -> None:

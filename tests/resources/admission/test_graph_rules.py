@@ -336,9 +336,7 @@ def test_the_set_that_a_graph_would_have_is_judged_as_well() -> None:
 
     (issue,) = issues_of(created_graph(body))
 
-    assert issue.startswith(
-        "spec: Invalid value: its PodCliqueSet would not be valid: spec.template.cliques[0].spec.podSpec.containers[0].env["
-    )
+    assert issue.startswith('spec.services[decode].envs[0].name: Invalid value: "1st": a valid environment variable name')
 
 
 ADMITTED = [
