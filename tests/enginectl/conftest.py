@@ -1,7 +1,10 @@
 """What tests of the command line ask for."""
 
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
+from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -9,24 +12,52 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from engine import conditions
-from enginectl.wiring import configuration
+from engine.runtime.lease import Durations
+from enginectl.wiring import configuration, leases
 from grove_sandbox.actors.nodes import node_names
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.process import sandbox
 from grove_sandbox.registry import ACTORS
+from providers import registry
+from providers.kubernetes import connect
+from providers.kubernetes.connection_pool import RequestLimits
 from resources.base.kinds import NODE
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
-from tests.enginectl.quick_clock import QUICK
+from tests.enginectl.quick_clock import QUICK, SPEED
 
 FAST = ActorOptions(nodes=3, termination=0.0)
+FEW_AT_A_TIME = RequestLimits(in_flight=3)
 
 
 @pytest.fixture(autouse=True)
 def quick_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands in this process, and the clusters that they work on, have a clock that is quick."""
+    """Commands in this process, and the clusters that they work on, have a clock that is quick, and leases that last as long as others.
+
+    A lease that could not be renewed within two seconds of the machine would be lost where the machine is busy.
+    """
     QUICK.restart()
     monkeypatch.setattr(configuration, "SystemClock", lambda: QUICK)
+    monkeypatch.setattr(leases, "Durations", lambda lease, renew, retry: Durations(lease * SPEED, renew * SPEED, retry))
+
+
+@pytest.fixture(autouse=True)
+def few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands in this process send a few requests at a time: otherwise each opens some thirty connections, whose handshakes, with a
+    server in the same process, take as long as all the rest of a short command.
+    """
+    monkeypatch.setattr(connect, "connected", partial(connect.connected, limits=FEW_AT_A_TIME))
+
+
+@pytest.fixture(autouse=True)
+def known_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which packages are installed is read once for each state of `sys.path`, and not by every command in this process."""
+    monkeypatch.setattr(registry, "entry_points", lambda group: _entry_points(group, tuple(sys.path)))
+
+
+@cache
+def _entry_points(group: str, path: tuple[str, ...]) -> EntryPoints:
+    return entry_points(group=group)
 
 
 @pytest.fixture

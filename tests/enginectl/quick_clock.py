@@ -6,7 +6,7 @@ from time import monotonic
 import anyio
 
 SPEED = 5
-"""Seconds of this clock in one of the machine. Leases are renewed within ten seconds: two of the machine, which a busy one may need."""
+"""Seconds of this clock in one of the machine."""
 
 
 class QuickClock:
