@@ -61,8 +61,9 @@ class Assumption(StrEnum):
 class ClusterModel(Protocol):
     """A cluster in one forecast. It has a state: what it has still to do."""
 
-    graceful: frozenset[str]
-    """The kinds whose objects are marked when they are deleted, and removed by `answer`."""
+    def is_graceful(self, live: Live) -> bool:
+        """Whether the object is marked when it is deleted, and removed by `answer`; otherwise it goes at once."""
+        ...
 
     def begin(self, store: ForecastStore) -> None:
         """Take note of the objects as they are before the first operation."""

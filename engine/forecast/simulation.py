@@ -174,7 +174,7 @@ class _Simulation(Generic[C]):
         """The roots with something deferred for which a pass has been made: none of their calls fails."""
         self.began = now
         self.roles: dict[ResourceId, _Roles] = {}
-        self.store = ForecastStore(existing(world), now, model.graceful)
+        self.store = ForecastStore(existing(world), now, model.is_graceful)
         model.begin(self.store)
 
     def forecast(self, max_work: float, max_passes: float) -> Forecast:

@@ -1,6 +1,6 @@
 """ForecastStore: the objects of a cluster in memory. Every call succeeds and has the effects that it has in an API server."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -21,11 +21,11 @@ FIRST_REVISION: Final = 10**15
 class ForecastStore:
     """The objects by id, and what has happened to them since `take_changes` was called last."""
 
-    def __init__(self, lives: Iterable[Live], now: datetime, graceful: frozenset[str]) -> None:
-        """`graceful`: the kinds whose objects are marked when they are deleted, and removed later by their own agent."""
+    def __init__(self, lives: Iterable[Live], now: datetime, is_graceful: Callable[[Live], bool]) -> None:
+        """`is_graceful`: whether an object is marked when it is deleted, and removed later by its own agent."""
         self.lives: dict[ResourceId, Live] = {}
         self.now = now
-        self._graceful = graceful
+        self._is_graceful = is_graceful
         self._revision = FIRST_REVISION
         """The last one that was given; above those of objects that an earlier forecast has made."""
         self._dependents: dict[str, set[ResourceId]] = {}
@@ -117,7 +117,7 @@ class ForecastStore:
         if is_recorded:
             patched = ownership.with_owned(patched, patch, timestamp(self.now))
         changed = live(patched)
-        if changed.deleting_since is not None and not patched["metadata"].get("finalizers") and id.kind not in self._graceful:
+        if changed.deleting_since is not None and not patched["metadata"].get("finalizers") and not self._is_graceful(existing):
             self._remove(existing)
         else:
             self._keep(changed)
@@ -127,7 +127,7 @@ class ForecastStore:
         existing = self.lives[id]
         if existing.deleting_since is not None:
             return
-        if existing.finalizers or id.kind in self._graceful:
+        if existing.finalizers or self._is_graceful(existing):
             self.patch(id, {"metadata": {"deletionTimestamp": timestamp(self.now)}})
         else:
             self._remove(existing)

@@ -17,9 +17,11 @@ from engine.resource import Body
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
 from resources.cluster_model.pods import (
+    ENDED,
     PodSlots,
     WorkloadLog,
     has_failed,
+    has_time_to_end,
     is_component,
     is_refused,
     is_refused_just_now,
@@ -45,7 +47,6 @@ OUR_FINALIZERS: Final = frozenset({labels.SET_FINALIZER, labels.CLIQUE_FINALIZER
 """The finalizers that the engine itself removes, besides those of fabrics."""
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 """The finalizers of the garbage collector: it deletes what refers to the object, or removes the references."""
-ENDED: Final = ("Succeeded", "Failed")
 
 
 class RoomModel(Protocol):
@@ -95,8 +96,6 @@ class _ClaimUsers(Struct, frozen=True):
 class ModelledCluster:
     """`engine.forecast.cluster_model.ClusterModel` for Kubernetes."""
 
-    graceful = frozenset({kinds.POD.name})
-
     def __init__(
         self,
         fabrics: Iterable[Fabric],
@@ -138,6 +137,10 @@ class ModelledCluster:
         """The gangs of such pods that have got another pod."""
         self._leaving_before: frozenset[ResourceId] = frozenset()
         """The objects that were being deleted before the first operation."""
+
+    def is_graceful(self, live: Live) -> bool:
+        """Whether it is a pod that has time to end."""
+        return has_time_to_end(live)
 
     def begin(self, store: ForecastStore) -> None:
         """Take note of every object."""
@@ -337,7 +340,7 @@ class ModelledCluster:
             if len(kept) < len(finalizers) and not any(driver.holds(live) for driver in self._drivers):
                 store.patch(id, {"metadata": {"finalizers": kept}})
                 self._used.add(Assumption.KUBERNETES)
-            elif id.kind in self.graceful and not finalizers:
+            elif id.kind == kinds.POD.name and not finalizers:
                 store.remove(id)
                 self._used.add(Assumption.DELETION)
 
@@ -353,7 +356,7 @@ class ModelledCluster:
 
     def _is_kept(self, live: Live, finalizers: Iterable[str]) -> bool:
         """Whether an object was being deleted before the forecast, and finalizers of unknown programs keep it. Pods end in time."""
-        if live.id.kind in self.graceful or live.id not in self._leaving_before:
+        if live.id.kind == kinds.POD.name or live.id not in self._leaving_before:
             return False
         return any(each not in self._ours and each not in (FOREGROUND, ORPHAN) for each in finalizers)
 

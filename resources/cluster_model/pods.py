@@ -22,6 +22,7 @@ from resources.ports.fabric import Fabric
 
 NODE: Final = "a-node"
 """The node of pods that a forecast schedules. It is never shown."""
+ENDED: Final = ("Succeeded", "Failed")
 CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 """Kubernetes' annotation of a claim made from a template: the name of the claim in the pod."""
 CONDITIONS: Final = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
@@ -34,6 +35,14 @@ TEMPLATES: Final = ("template", "leaderWorkerTemplate")
 """The fields of their specs by which their controllers replace all pods."""
 FAILED: Final[Mapping[str, str]] = {"Progressing": "False", "ReplicaFailure": "True"}
 """Condition of a Deployment -> the status with which its controller reports that it does not go on."""
+
+
+def has_time_to_end(live: Live) -> bool:
+    """Whether an object is a pod that stays for a while when it is deleted: it is on a node, has not ended, and has a grace period."""
+    if live.id.kind != kinds.POD.name:
+        return False
+    facts = facts_of(live)
+    return bool(facts.node) and facts.phase not in ENDED and mapping(live.body.get("spec")).get("terminationGracePeriodSeconds") != 0
 
 
 def is_synthetic(live: Live) -> bool:

@@ -1,5 +1,6 @@
 """Forecasts on the command line: exit code 9, how far they look, and every pass of them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -100,3 +101,17 @@ def written(folder: Path, body: dict[str, Any]) -> Path:
     file = folder / "set.yaml"
     file.write_text(yaml.safe_dump(body))
     return file
+
+
+def test_a_pod_that_goes_at_once_leaves_its_name_to_the_next_one_as_the_forecast_says(box: Box, engine: Engine, tmp_path: Path) -> None:
+    def set_of(version: int) -> Path:
+        spec = {"containers": [{"name": "main", "image": f"nginx:1.2{version}"}], "terminationGracePeriodSeconds": 0}
+        return written(tmp_path, podcliqueset("demo", clique("a", 4, pod_spec=spec)))
+
+    assert engine("sync", "-f", set_of(7)).code == Exit.DONE
+
+    shown, done = engine("diff", "-f", set_of(8), "-o", "json"), engine("sync", "-f", set_of(8), "-o", "json")
+
+    applied = Counter(each["verb"] for each in done.document["results"] if each["verb"] != "status")
+    assert shown.document["forecast"]["operations"] == {**dict.fromkeys(shown.document["forecast"]["operations"], 0), **applied}
+    assert applied["patch"] == 2  # The set and the PodClique: the PodGang still names the same pods.

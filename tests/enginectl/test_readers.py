@@ -190,3 +190,16 @@ def test_with_few_rights_one_line_names_the_kinds_and_the_whole_remedy(box: Box,
     (blocked,) = [line for line in diff.out.splitlines() if "! blocked" in line]
     assert "objects: " in blocked and blocked.endswith("do: grant the right to list them, or wait until the API server can")
     assert "Pod/web-0-worker" not in diff.out and "web-0-worker" in engine("diff", "-v").out
+
+
+def test_a_preview_names_what_may_not_be_listed_once(box: Box, engine: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "set.yaml"
+    file.write_text(json.dumps(changed()))
+    assert engine("sync", "-f", file).code == Exit.DONE
+    box.deny(verb="list")
+
+    shown = engine("diff", "-f", file)
+
+    assert shown.code == Exit.INCOMPLETE
+    assert (shown.out + shown.err).count("could not be listed completely (") == 1
+    assert "could not be listed completely" not in shown.err

@@ -83,7 +83,7 @@ def load_references(wiring: Wiring, against: str) -> tuple[Exit, Wiring, KnownRe
     async def read(known: Wiring) -> Exit:
         nonlocal judging, references
         async with open_baseline(known, against) as (provider, _):
-            references = await list_references(known, provider, against, select(known))
+            references = await list_references(known, provider, against, select(known), names_unknown=True)
             unserved = [kind.key for kind in gang_kinds(known.configuration) if not await provider.serves(kind)]
         judging = replace(known, client=None, configuration=on_cluster(known.configuration, unserved))
         return Exit.DONE

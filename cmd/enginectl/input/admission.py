@@ -44,8 +44,12 @@ RECORDS = (kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG)
 NOTHING_RECORDED: Mapping[ResourceId, Body] = {}
 
 
-async def list_references(wiring: Wiring, provider: Provider, against: str, selection: Selection) -> KnownReferences:
-    """The roots, and the objects that they refer to. A kind that could not be listed is unknown, and named on stderr.
+async def list_references(
+    wiring: Wiring, provider: Provider, against: str, selection: Selection, *, names_unknown: bool = False
+) -> KnownReferences:
+    """The roots, and the objects that they refer to. A kind that could not be listed is unknown.
+
+    It is named on stderr with `names_unknown`: where passes follow, their report names it.
 
     Of a snapshot, a kind is known if the snapshot has at least one object of it: its maker may not have listed the others.
     """
@@ -53,9 +57,10 @@ async def list_references(wiring: Wiring, provider: Provider, against: str, sele
         return NO_REFERENCES
     scope = replace(scope_of(wiring.configuration, selection), children=())
     observation = await provider.observe(scope)
-    present = {root.id.kind for root in observation.roots}
-    incomplete = relevant_incomplete(BLUEPRINTS, observation.incomplete, observation.unserved, present, wiring.configuration)
-    terminal.incomplete(unlisted_texts(incomplete))
+    if names_unknown:
+        present = {root.id.kind for root in observation.roots}
+        incomplete = relevant_incomplete(BLUEPRINTS, observation.incomplete, observation.unserved, present, wiring.configuration)
+        terminal.incomplete(unlisted_texts(incomplete))
     objects = (*observation.roots, *observation.references)
     in_scope = [kind for kind in (*scope.roots, *scope.references) if kind.key not in observation.unserved]
     present = {key for live in objects for key in live.id.keys()}

@@ -25,7 +25,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 class Idle:
     """A cluster that does nothing."""
 
-    graceful = frozenset[str]()
+    def is_graceful(self, live: Live) -> bool:
+        """Nothing is."""
+        return False
 
     def begin(self, store: ForecastStore) -> None:
         """Nothing."""
