@@ -171,11 +171,17 @@ def root_report(plan: Plan, part_of: PartOf, *, is_new: bool = False) -> RootRep
         sorted_waits(plan.pending),
         plan.objections,
         (*plan.problems, *plan.faults),
-        (*plan.notes, NEW_ROOT) if is_new else plan.notes,
+        (*plan.notes, *_degrading(plan), *((NEW_ROOT,) if is_new else ())),
         plan.wake_at,
         plan.parent,
         error_text(plan.error) if plan.error else "",
     )
+
+
+def _degrading(plan: Plan) -> Iterator[str]:
+    """What is wrong with a root although nothing is left to do. What is deferred says itself why."""
+    if not plan.deferred:
+        yield from (alarm.text for alarm in plan.alarms if not (alarm.blocking or alarm.fault or alarm.remark))
 
 
 def error_text(error: Exception) -> str:

@@ -205,6 +205,9 @@ def test_a_graph_whose_claim_goes_away_while_its_pods_run_says_what_is_lost(box:
     assert f"  warning: {lost}" in engine("why", "dgd/llm").out
     (entry,) = engine("status", "-o", "json").document["graphs"]
     assert [(alarm["reason"], alarm["message"].startswith(lost)) for alarm in entry["alarms"]] == [("DependencyMissing", True)]
+    compared = engine("diff", "-f", folder, "--detailed-exitcode")
+    assert (compared.code, compared.out.count(f"  note: {lost}"), "No changes." in compared.out) == (Exit.DONE, 1, True), compared
+    assert engine("diff").out.count(f"  note: {lost}") == 1
 
 
 def test_a_graph_whose_claim_is_missing_is_blocked_and_says_so(box: Box, engine: Engine, folder: Path) -> None:
