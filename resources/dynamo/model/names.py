@@ -43,10 +43,12 @@ def fits(graph: InferenceGraph, service: GraphService) -> bool:
 
 
 def shortened(name: str, limit: int) -> str:
-    """The name or, if it is longer than `limit`, its beginning and five characters of its digest."""
+    """The name or, if it is longer than `limit`, its beginning and five characters of its digest; those alone where no more fit."""
     if len(name) <= limit:
         return name
-    beginning = name[: max(limit - DIGEST - 1, 1)].rstrip("-.")
+    beginning = name[: max(limit - DIGEST - 1, 0)].rstrip("-.")
+    if not beginning:
+        return token(name, DIGEST)
     return f"{beginning}-{token(name, DIGEST)}"
 
 
