@@ -14,14 +14,18 @@ from engine.observed import Live
 from engine.paths import get
 from engine.reason import Reason
 from engine.resource import Body, Policy
-from resources.base import kinds, labels
+from resources.base import kinds, labels, names
 from resources.base.fields import manifest, mapping, mappings
 from resources.ports.scheduler import CliqueOfGang, GangFacts, GangObject
 
+FIRST: Final = {labels.POD_INDEX: "0"}
+"""The label of the first pod of each clique."""
 MOST_CHILDREN: Final = 8
 """How many templates a list of a Workload may have."""
 MOST_LEVELS: Final = 2
 """How many parents may be above each other below the root: a Workload is four levels deep."""
+GROUP_FIELD: Final = "schedulingGroup"
+"""The field of a pod's spec that names its PodGroup."""
 PARENT: Final = ("spec", "parentCompositePodGroupName")
 """The field of a group with the name of its parent."""
 POLICY: Final = ("spec", "schedulingPolicy")
@@ -50,6 +54,22 @@ class KubeGroup(Struct, frozen=True):
     """The node label of which all its pods must be in one value; empty if there is none."""
     fields: Mapping[str, Any] = {}
     """What it has in its spec because of a hierarchy."""
+
+    @property
+    def members(self) -> list[Live]:
+        """The pods that carry it."""
+        return [pod for clique in self.cliques for pod in self._members_of(clique)]
+
+    @property
+    def attainable(self) -> int:
+        """How many pods carry it once all exist: others cannot join it. Of a clique that is created again its minimum."""
+        return sum(
+            len(self._members_of(clique)) + sum(index < clique.minimum for index in clique.new) if clique.is_kept else clique.minimum
+            for clique in self.cliques
+        )
+
+    def _members_of(self, clique: CliqueOfGang) -> list[Live]:
+        return [pod for pod in clique.pods if group_of(pod) == self.id.name]
 
 
 class Bundle(Struct, frozen=True):
@@ -150,11 +170,12 @@ def flat(gang: GangFacts, constraints: Constraints) -> KubeGroup:
 
 
 def affinity(gang: GangFacts, constraints: Constraints, *, is_tree: bool) -> Mapping[str, tuple[Body, ...]]:
-    """PodClique -> the terms of pod affinity that keep its pods outside groups beside other pods of the gang, the widest domain first.
+    """PodClique -> the terms of pod affinity that keep its pods outside groups beside members of the gang, the widest domain first.
 
-    The domains are those that existing groups were created with, which is what kube-scheduler keeps their members to.
+    The domains are those that existing groups were created with, which is what kube-scheduler keeps their members to. The first pod of each
+    clique is a member; other pods outside groups are not followed, so that one that is elsewhere draws no other to it.
     """
-    of_gang = {"matchLabels": {labels.PODGANG: gang.id.name}}
+    of_gang = {"matchLabels": {labels.PODGANG: gang.id.name, **FIRST}}
     if not is_tree:
         live = gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, gang.id.name))
         term = _terms([(constraints.key if live is None else key_of(live), of_gang)])
@@ -169,7 +190,7 @@ def affinity(gang: GangFacts, constraints: Constraints, *, is_tree: bool) -> Map
 def created(gang: GangFacts, clique: str) -> Sequence[Live]:
     """The PodGroup of a clique in a hierarchy and the parents above it as they exist, the innermost first; empty if it has none."""
     chain: list[Live] = []
-    live = gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, group_name(clique)))
+    live = gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, names.clique_group(clique)))
     while live is not None and len(chain) < MOST_LEVELS + 2:  # No cycle of edited groups is followed.
         chain.append(live)
         live = gang.objects.get(kinds.COMPOSITE_POD_GROUP.id(gang.id.namespace, str(get(live.body, PARENT))))
@@ -206,7 +227,7 @@ def _around(clique: str, bundles: Sequence[Bundle]) -> Iterator[Bundle]:
 
 
 def _selects(cliques: Collection[str]) -> Body:
-    return {"matchExpressions": [{"key": labels.PODCLIQUE, "operator": "In", "values": sorted(cliques)}]}
+    return {"matchLabels": FIRST, "matchExpressions": [{"key": labels.PODCLIQUE, "operator": "In", "values": sorted(cliques)}]}
 
 
 class GangTree(Struct, frozen=True):
@@ -278,7 +299,7 @@ class GangTree(Struct, frozen=True):
     def _group(self, number: int, clique: CliqueOfGang, parent: str) -> KubeGroup:
         reference = {"workloadName": self.gang.id.name, "templateName": f"clique-{number}"}
         fields = {"parentCompositePodGroupName": parent, "workloadRef": reference}
-        id = kinds.POD_GROUP.id(self.gang.id.namespace, group_name(clique.name))
+        id = kinds.POD_GROUP.id(self.gang.id.namespace, names.clique_group(clique.name))
         return KubeGroup(id, (clique,), self.constraints.of_cliques.get(clique.name, ""), fields)
 
     def _composites(self, bundle: Bundle, parent: str) -> Iterator[tuple[ResourceId, Body]]:
@@ -291,10 +312,13 @@ class GangTree(Struct, frozen=True):
             yield from self._composites(inner, name)
 
     def _counts(self) -> Mapping[str, int]:
-        """Parent of groups -> how many groups, and parents with groups, name it or will; parents of none are absent."""
+        """Parent of groups -> how many groups, and parents with groups, name it or will; parents of none are absent.
+
+        A group that no pod carries or will carry does not count: its minimum cannot be reached, and the others would wait for it.
+        """
         planned = {id.name: str(spec.get("parentCompositePodGroupName", "")) for id, spec in self._composites(self._root, "")}
         below: dict[str, set[str]] = {}
-        for group in self.groups:
+        for group in filter(lambda group: group.attainable, self.groups):
             child, parent = group.id.name, self._parent_of(group.id, str(group.fields["parentCompositePodGroupName"]))
             for _ in range(MOST_LEVELS + 2):  # No cycle of edited groups is followed.
                 if parent:
@@ -347,9 +371,10 @@ class GangTree(Struct, frozen=True):
         return manifest(kind, id.namespace, id.name, self.podgang["metadata"]["labels"], spec=spec)
 
 
-def group_name(podclique: str) -> str:
-    """The PodGroup of a clique in a hierarchy. No other gang's group has such a name: names of cliques and gangs have no dots."""
-    return f"{podclique}.clique"
+def group_of(pod: Live) -> str:
+    """The name of the PodGroup of a pod; empty if it has none."""
+    name = get(pod.body, ("spec", GROUP_FIELD, "podGroupName"))
+    return name if isinstance(name, str) else ""
 
 
 def key_of(live: Live) -> str:

@@ -19,6 +19,7 @@ from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body, Policy
 from providers.schedulers.pod_group_tree import (
+    GROUP_FIELD,
     NO_PREFERENCE,
     ONE_LEVEL,
     OVERLAP,
@@ -30,12 +31,12 @@ from providers.schedulers.pod_group_tree import (
     affinity,
     constraints_of,
     flat,
-    group_name,
+    group_of,
     key_of,
     priority,
     topology,
 )
-from resources.base import kinds, labels
+from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of, count, manifest, mapping, mappings
 from resources.ports.scheduler import CliqueOfGang, CliquePlacement, GangAnswer, GangFacts, GangObject, GangObjects, GangPlan, SetMetadata
 
@@ -60,7 +61,6 @@ TERMINATING: Final = "PodGroup {group} is being deleted: it works until its last
 MINIMUM_DIFFERS: Final = "PodGroup {group} needs {minimum} of {wanted} pods: others cannot join it until they are replaced"
 FORBIDDEN: Final = "FieldValueForbidden"
 """Why an API server refuses a field whose feature gate is off."""
-GROUP_FIELD: Final = "schedulingGroup"
 MINIMUM: Final = ("spec", "schedulingPolicy", "gang", "minCount")
 POLICY: Final = Policy(
     seeded=tuple(
@@ -202,8 +202,8 @@ def _groups_of(gang: GangFacts) -> Sequence[Live | None]:
     form = recorded_form(gang)
     if form is None or form is Form.PODS:
         return ()
-    names = (gang.id.name,) if form is Form.FLAT else tuple(group_name(clique.name) for clique in gang.cliques)
-    return [gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, name)) for name in names]
+    groups = [gang.id.name] if form is Form.FLAT else [names.clique_group(clique.name) for clique in gang.cliques]
+    return [gang.objects.get(kinds.POD_GROUP.id(gang.id.namespace, name)) for name in groups]
 
 
 def answer_of(group: Live) -> GangAnswer | None:
@@ -225,14 +225,13 @@ class _ObservedGroup(Struct, frozen=True):
     """The pods that carry it."""
     minimum: int
     """Its `minCount`."""
+    attainable: int
+    """How many pods carry it once all exist."""
 
 
 def _as_observed(group: KubeGroup, gang: GangFacts) -> _ObservedGroup:
-    live = gang.objects.get(group.id)
-    by_clique = [[pod for pod in clique.pods if group_of(pod) == group.id.name] for clique in group.cliques]
-    attainable = sum(_attainable(clique, len(members)) for clique, members in zip(group.cliques, by_clique, strict=True))
-    members = [pod for members in by_clique for pod in members]
-    return _ObservedGroup(group, live, members, _minimum(_wanted(group), live, len(members), attainable))
+    live, members, attainable = gang.objects.get(group.id), group.members, group.attainable
+    return _ObservedGroup(group, live, members, _minimum(_wanted(group), live, len(members), attainable), attainable)
 
 
 def _wanted(group: KubeGroup) -> int:
@@ -250,11 +249,6 @@ def _minimum(wanted: int, live: Live | None, carrying: int, attainable: int) -> 
     return max(1, min(wanted, max(min(minimum_of(live), attainable), carrying)))
 
 
-def _attainable(clique: CliqueOfGang, carrying: int) -> int:
-    """How many pods of a clique carry the group once all exist, if so many do now; its minimum while it is deleted or created again."""
-    return carrying + sum(index < clique.minimum for index in clique.new) if clique.is_kept else clique.minimum
-
-
 def _pod_group(observed: _ObservedGroup, podgang: Body) -> GangObject:
     """The object of a group."""
     group, policy = observed.group, {"schedulingPolicy": {"gang": {"minCount": observed.minimum}}}
@@ -267,13 +261,13 @@ def _gate(groups: Sequence[_ObservedGroup], gang: GangFacts) -> str:
     """Why pods beyond the minimum must not be scheduled yet; empty if they may.
 
     Members are counted, whatever the condition of the group says: that stays True when members are lost. A scheduler that says nothing
-    does not place members first, so nothing is gained by waiting for them.
+    does not place members first, so nothing is gained by waiting for them. Nor is it by waiting for a group that no pod will carry.
     """
     if gang.is_unanswered:
         return ""
     for group in groups:
         bound = sum(bool(get(pod.body, ("spec", "nodeName"))) for pod in group.members)
-        if bound < group.minimum:
+        if bound < min(group.minimum, group.attainable):
             return f"{bound} of the {group.minimum} pods that gang {gang.id.name} needs are scheduled; pods beyond them wait"
     return ""
 
@@ -293,21 +287,16 @@ def _notes_on_groups(groups: Sequence[_ObservedGroup]) -> Iterator[str]:
     for observed in groups:
         if (live := observed.live) is None:
             continue
-        group, wanted = observed.group, _wanted(observed.group)
+        group = observed.group
+        exist = sum(min(clique.minimum, len(clique.pods) + len(clique.new)) for clique in group.cliques if clique.is_kept)
         if live.deleting_since is not None:
             yield TERMINATING.format(group=group.id.name)
-        if observed.minimum < wanted:
-            yield MINIMUM_DIFFERS.format(group=group.id.name, minimum=observed.minimum, wanted=wanted)
+        if observed.minimum < exist:
+            yield MINIMUM_DIFFERS.format(group=group.id.name, minimum=observed.minimum, wanted=exist)
 
 
 def _placement(clique: CliqueOfGang, group: KubeGroup, gate: str, terms: tuple[Body, ...]) -> CliquePlacement:
     return CliquePlacement(member={GROUP_FIELD: {"podGroupName": group.id.name}}, members=clique.minimum, gate=gate, affinity=terms)
-
-
-def group_of(pod: Live) -> str:
-    """The name of the PodGroup of a pod; empty if it has none."""
-    name = get(pod.body, ("spec", GROUP_FIELD, "podGroupName"))
-    return name if isinstance(name, str) else ""
 
 
 def minimum_of(group: Live) -> int:

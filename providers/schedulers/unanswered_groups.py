@@ -12,7 +12,8 @@ from typing import Any, Final
 from engine.conditions import find
 from engine.observed import Live, moment
 from engine.paths import get
-from providers.schedulers.pod_groups import INITIALLY_SCHEDULED, group_of, minimum_of
+from providers.schedulers.pod_group_tree import PARENT, group_of
+from providers.schedulers.pod_groups import INITIALLY_SCHEDULED, minimum_of
 from resources.base import labels
 from resources.base.fields import mapping, mappings
 from resources.base.kinds import POD, POD_GROUP, PODGANG
@@ -23,7 +24,6 @@ PATIENCE: Final = timedelta(minutes=1)
 GROUPS: Final = Query(POD_GROUP)
 MEMBERS: Final = Query(POD, labels=labels.PODGANG)
 """The pods of PodGangs, among them the members of the engine's PodGroups."""
-PARENT: Final = ("spec", "parentCompositePodGroupName")
 
 
 def unanswered_groups(results: QueryResults, scheduler: str, now: datetime) -> list[Live]:

@@ -66,6 +66,11 @@ def scaled_gang(scaling_group: str, group_replica: int, min_available: int) -> s
     return f"{scaling_group}-{group_replica - min_available}"
 
 
+def clique_group(podclique: str) -> str:
+    """The PodGroup of a clique whose gang is a hierarchy. No other gang's has such a name: names of cliques and gangs have no dots."""
+    return f"{podclique}.clique"
+
+
 def claim(owner: str, index: int | None, reference: str) -> str:
     """The shared ResourceClaim of a set, group or clique: for the replica `index`, or for all replicas if that is None."""
     return f"{owner}-{'all' if index is None else index}-{reference}"

@@ -10,7 +10,7 @@ from engine.ids import ResourceId
 from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
-from resources.base import kinds, labels
+from resources.base import kinds, labels, names
 from resources.base.added_to_pods import REQUIRED
 from resources.base.fields import mapping, mappings
 from resources.placement.pod_affinity import affinity_terms, topology_key
@@ -57,13 +57,15 @@ def gang_member(pod: Live, find: Find) -> GangMember:
 
 
 def _beside_its_gang(pod: Live, find: Find) -> Live:
-    """A pod outside the one PodGroup of its gang, as one that must be where the members are if its affinity says so by the group's key."""
+    """A pod outside the PodGroups of its gang, as one that must be where the members are if its affinity says so by the groups' keys."""
     terms = affinity_terms(mapping(pod.body.get("spec")))
     gang = pod.labels.get(labels.PODGANG)
     if not terms or not gang:
         return pod
     own = {topology_key(term) for term in terms}
-    keys = {label: key for label, key in _keys(_groups(pod.id.namespace, gang, find)).items() if key in own}
+    groups = (gang, names.clique_group(pod.labels.get(labels.PODCLIQUE, "")))
+    existing = (group for name in groups for group in _groups(pod.id.namespace, name, find))
+    keys = {label: key for label, key in _keys(existing).items() if key in own}
     return _together(pod, keys) if keys else pod
 
 

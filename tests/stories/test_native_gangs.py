@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from engine.conditions import find
+from engine.forecast.forecast import End
 from engine.runtime.sync_report import Ending
 from providers.fabrics.nvidia.names import NAMED, NVLINK_CLIQUE_LABEL
 from resources.base import kinds
 from resources.base.labels import DOMAIN_PLACEMENT
 from resources.reports.summary import summary
 from tests.builders import clique, group, podcliqueset
+from tests.laws.test_forecast_room import assert_ends_as_forecast
 from tests.mnnvl.sets import OPTED_OUT, gpu, said
 from tests.stories.native import RACK, native_stage
 from tests.stories.pods import asking, images, is_bound, is_ready, label
@@ -151,6 +153,21 @@ async def test_the_groups_of_a_replica_scaled_in_below_the_minimum_of_a_hierarch
         (leader,) = (name for name in placed(cluster) if name.startswith("tree-0-g-0-l-"))
         await cluster.kubectl.delete(kinds.POD, "default", leader, grace=0)
         assert (await cluster.sync()).ending is Ending.DONE and len(placed(cluster)) == 3
+
+        await cluster.kubectl.patch(kinds.PODCLIQUE, "default", "tree-0-front", {"spec": {"replicas": 0}})
+        await cluster.sync()
+        await cluster.kubectl.delete(kinds.POD, "default", leader, grace=0)
+        assert (await cluster.sync()).ending is Ending.DONE and len(placed(cluster)) == 2
+
+
+@pytest.mark.parametrize(("workers", "end"), [(1, End.SETTLED), (2, End.STUCK)])
+async def test_whether_pods_beyond_the_minimum_have_room_in_the_rack_of_a_hierarchy_is_as_forecast(workers: int, end: End) -> None:
+    cliques = clique("front"), clique("l", pod_spec=WHOLE), clique("w", workers, minAvailable=1, pod_spec=WHOLE)
+    async with gangs() as cluster:
+        manifest = podcliqueset("demo", *cliques, groups=(group("g", "l", "w", topologyConstraint=IN_A_RACK),))
+        assert await assert_ends_as_forecast(cluster, manifest) is end
+        nodes = [node for name, node in placed(cluster).items() if "-g-0-" in name]
+        assert len(nodes) == 2 and len(values(cluster, nodes, RACK)) == 1
 
 
 async def test_a_domain_that_asks_for_it_is_in_one_nvlink_clique() -> None:

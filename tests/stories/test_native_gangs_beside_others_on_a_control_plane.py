@@ -9,6 +9,7 @@ import pytest
 from engine.paths import get
 from enginectl.base.exit_codes import Exit
 from resources.base import kinds
+from tests.builders import clique, group, podcliqueset
 from tests.controlplane.cluster import PARTS, ControlPlane, binary, kill, part_flags, start
 from tests.controlplane.fixtures import scheduling_gangs, started
 from tests.controlplane.gangs import FLAT_GATES
@@ -162,6 +163,36 @@ async def test_a_fleet_that_runs_stays_as_it_is_and_new_replicas_are_gangs(four_
         assert (await after("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
         assert await minimums(admin) == {"old-1": 2} and "" not in (await placed(admin, "old")).values()
         await removed(admin, after, "old")
+
+
+async def test_gangs_that_are_switched_off_and_on_again_are_whole_after_an_update(four_nodes: ControlPlane, tmp_path: Path) -> None:
+    on, off = commands(four_nodes, tmp_path), commands(four_nodes, tmp_path, mode("Off"))
+
+    def tree(image: str) -> Path:
+        spec = {"containers": [{"name": "main", "image": image}]}
+        cliques = (clique("a", 2, minAvailable=1, pod_spec=spec), clique("l", pod_spec=spec), clique("w", pod_spec=spec))
+        return written(tmp_path, podcliqueset("tree", *cliques, groups=(group("g", "l", "w") | IN_ONE_RACK,), namespace=NAMESPACE))
+
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        await admin.create(kinds.TOPOLOGY_BINDING, "", HALL)
+        assert (await on("sync", "-f", tree("x:1"), "--yes", "--timeout", "60s")).code == Exit.DONE
+        running = await uids(admin, kinds.POD)
+        assert (await off("diff")).out.startswith("No changes.")
+        for name in running:
+            await admin.delete(kinds.POD, NAMESPACE, name, grace=0)
+        assert (await off("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert not any(map(is_member, (await pods_of(admin, "tree")).values()))
+
+        running = await uids(admin, kinds.POD)
+        assert (await on("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert await uids(admin, kinds.POD) == running
+        # No pod waits for members that cannot come, neither one beyond the minimum nor one that replaces another.
+        assert (await on("sync", "-f", tree("x:2"), "--yes", "--timeout", "90s")).code == Exit.DONE
+        assert [is_member(pod) for pod in (await pods_of(admin, "tree")).values()].count(True) == 3
+        assert all((await placed(admin, "tree")).values()) and (await on("diff")).out.startswith("No changes.")
+        await removed(admin, on, "tree")
+        await admin.delete(kinds.TOPOLOGY_BINDING, "", "hall")
 
 
 async def test_a_pod_group_of_others_under_the_name_of_a_gang_blocks_it_with_the_way_out(four_nodes: ControlPlane, tmp_path: Path) -> None:

@@ -212,6 +212,15 @@ async def test_the_groups_of_a_replica_scaled_in_below_the_minimum_of_a_hierarch
             assert (await minimum_groups(admin))["tree-0"] == 2
             await admin.delete(kinds.COMPOSITE_POD_GROUP, NAMESPACE, "tree-0")
 
+        # Nor is a clique without pods waited for.
+        await scale(admin, kinds.PODCLIQUE, "tree-0-front", 0)
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        await admin.delete(kinds.POD, NAMESPACE, leader, grace=0)
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert [bool(node) for node in (await placed(admin, "tree")).values()] == [True] * 2
+        await scale(admin, kinds.PODCLIQUE, "tree-0-front", 1)
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+
         before = await uids(admin, kinds.POD)
         await scale(admin, kinds.SCALING_GROUP, "tree-0-g", 2)
         assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE

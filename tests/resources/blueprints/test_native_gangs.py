@@ -146,7 +146,7 @@ def test_a_gang_scaled_below_its_minimum_needs_the_pods_that_it_has() -> None:
     cluster.settle()
     cluster.write(kinds.PODCLIQUE.id("default", "web-0-a"), {"spec": {"replicas": 2}})
     cluster.settle()
-    assert cluster.minimums() == {"web-0": 2}
+    assert cluster.minimums() == {"web-0": 2} and cluster.plan().notes == ()
 
     cluster.lose(cluster.pods_of("web-0-a")[0])
     cluster.write(kinds.PODCLIQUE.id("default", "web-0-a"), {"spec": {"replicas": 3}})

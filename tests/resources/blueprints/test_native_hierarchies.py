@@ -150,8 +150,10 @@ def terms(cluster: Native, clique_name: str) -> list[tuple[str, str]]:
 
 
 def selected(selector: dict[str, Any]) -> list[str]:
-    """The values of a selector of one label."""
-    return list(selector["matchLabels"].values()) if "matchLabels" in selector else selector["matchExpressions"][0]["values"]
+    """The gang or the cliques of which the first pods are selected, which are members."""
+    gang = {key: value for key, value in selector["matchLabels"].items() if (key, value) != ("grove.io/podclique-pod-index", "0")}
+    assert len(gang) == len(selector["matchLabels"]) - 1
+    return list(gang.values()) or selector["matchExpressions"][0]["values"]
 
 
 @pytest.mark.parametrize("trees", [True, False])

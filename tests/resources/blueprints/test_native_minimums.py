@@ -1,11 +1,14 @@
 """The minimums of CompositePodGroups, which are immutable: one that is outdated is replaced, and no pod is touched."""
 
+import pytest
 from msgspec.structs import replace
 
 from engine.reason import Reason
 from engine.verb import Verb
+from providers.schedulers.kube import kube_scheduler
 from resources.base import kinds
-from tests.laws.native import NATIVE, Native
+from resources.ports.configuration import Configuration, GangMode
+from tests.laws.native import NATIVE, ROOT, Native
 from tests.resources.blueprints.test_native_hierarchies import cluster_with, web
 
 
@@ -69,3 +72,40 @@ def test_a_parent_counts_the_groups_that_name_it_not_those_that_would_if_they_we
     parents = {name: body["spec"].get("parentCompositePodGroupName") for name, body in cluster.of("PodGroup").items()}
     assert parents["web-0-g-0-m0.clique"] == "web-0" and parents["web-0-g-0-m1.clique"] == "web-0-g-0.group"
     assert counts(cluster) == {"web-0": 3, "web-0-g-0.group": 1} and cluster.plan().operations == ()
+
+
+def test_a_group_without_pods_is_not_waited_for() -> None:
+    cluster = cluster_with(web(of_set="zone", of_group="rack"))
+    cluster.settle()
+    for replicas, count in ((0, 1), (2, 2)):
+        cluster.write(kinds.PODCLIQUE.id("default", "web-0-a"), {"spec": {"replicas": replicas}})
+        cluster.settle()
+        assert counts(cluster) == {"web-0": count, "web-0-g-0.group": 2} and cluster.plan().notes == ()
+
+
+@pytest.mark.parametrize("of_group", ["", "rack"])
+def test_pods_that_were_created_while_gangs_were_off_hold_up_neither_others_nor_an_update(of_group: str) -> None:
+    manifest = web(of_set="zone", of_group=of_group)
+    manifest["spec"]["template"]["cliques"][0]["spec"]["minAvailable"] = 1
+    cluster = cluster_with(manifest)
+    cluster.settle()
+    on, off = cluster.configuration, Configuration({"default-scheduler": kube_scheduler(GangMode.OFF)}, "default-scheduler", topology=True)
+    cluster.configuration = off
+    cluster.lose(*cluster.of("Pod"))
+    cluster.settle()
+    assert cluster.members().keys() == {""}
+
+    cluster.configuration = on
+    cluster.settle()
+    cluster.lose(*cluster.pods_of("web-0-a"))
+    cluster.settle()
+    assert cluster.bound()["web-0-a"] == 2 and counts(cluster).get("web-0", 1) == 1
+    assert any("others cannot join it until they are replaced" in note for note in cluster.plan().notes)
+
+    image = {"containers": [{"name": "main", "image": "example/main:2"}]}
+    template = cluster.objects[ROOT]["spec"]["template"]
+    cliques = [{**each, "spec": {**each["spec"], "podSpec": image}} for each in template["cliques"]]
+    cluster.write(ROOT, {"spec": {"template": {"cliques": cliques}}})
+    cluster.settle(200)
+    assert {pod["spec"]["containers"][0]["image"] for pod in cluster.of("Pod").values()} == {"example/main:2"}
+    assert cluster.members()[""] == 1 and counts(cluster).get("web-0", 2) == 2 and cluster.plan().notes == ()

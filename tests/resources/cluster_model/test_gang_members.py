@@ -105,6 +105,23 @@ def test_a_pod_beyond_the_minimum_starts_in_the_rack_of_its_gang_if_its_affinity
     assert len(ask(made, beyond("red-2", "red", *keys))) == started
 
 
+@pytest.mark.parametrize(("key", "started"), [(RACK, 0), ("", 1)])
+def test_in_a_hierarchy_a_pod_beyond_the_minimum_starts_in_the_rack_of_the_groups_around_its_clique(key: str, started: int) -> None:
+    top = (kinds.COMPOSITE_POD_GROUP.id("ml", "red"), {"spec": {"schedulingConstraints": {"topology": [{"key": RACK}]}}})
+    gang = (kinds.PODGANG.id("ml", "red"), {"spec": {"podgroups": [{"name": "a", "minReplicas": 1}, {"name": "b", "minReplicas": 1}]}})
+    made = room(dict([group("a.clique", 1, parent="red"), group("b.clique", 1, parent="red"), top, gang]))
+    members = [member("a-0", "a.clique"), member("b-0", "b.clique")]
+
+    assert ask(made, *(labelled(each, **{labels.PODGANG: "red"}) for each in members)) == ["a-0", "b-0"]
+    assert len(ask(made, labelled(beyond("b-1", "red", *filter(None, [key])), **{labels.PODCLIQUE: "b"}))) == started
+
+
+def labelled(pod: Live, **own: str) -> Live:
+    """The pod with these labels."""
+    every = {**pod.labels, **own}
+    return replace(pod, labels=every, source={**pod.body, "metadata": {**pod.body["metadata"], "labels": every}})
+
+
 def test_in_a_hierarchy_the_minimum_is_that_of_all_cliques_and_a_level_above_holds_for_all() -> None:
     top = (kinds.COMPOSITE_POD_GROUP.id("ml", "red"), {"spec": {"schedulingConstraints": {"topology": [{"key": RACK}]}}})
     gang = (kinds.PODGANG.id("ml", "red"), {"spec": {"podgroups": [{"name": "a", "minReplicas": 1}, {"name": "b", "minReplicas": 2}]}})
