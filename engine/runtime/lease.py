@@ -263,11 +263,33 @@ class Leadership:
                 self._lose(f"it is held by {holder}" if holder.identity else "it was released or deleted")
 
     async def enforce_deadline(self) -> None:
-        """Give the lease up at the renew deadline, even while a renewal is in progress."""
+        """Give the lease up at the renew deadline, even while a renewal is in progress.
+
+        A process that was slow or suspended, and has had no error, may renew it late: until it has, nothing is written.
+        """
         clock, durations = self.lease.clock, self.lease.durations
-        while (left := self._renewed_at + durations.renew - clock.monotonic()) > 0:
-            await clock.sleep(left)
-        self._lose(f"it could not be renewed: {self._renewal_error or 'the server did not answer in time'}")
+        while True:
+            while (left := self._renewed_at + durations.renew - clock.monotonic()) > 0:
+                await clock.sleep(left)
+            if self._renewal_error is not None or not await self._renewed_late():
+                break
+        if self._record:
+            self._lose(f"it could not be renewed: {self._renewal_error or 'the server did not answer in time'}")
+
+    async def _renewed_late(self) -> bool:
+        """Whether a renewal succeeds after the deadline. It cannot if another process has the lease: it is bound to our revision.
+
+        What is left until a candidate may take over is for the calls that are in progress.
+        """
+        durations = self.lease.durations
+        with anyio.move_on_after((durations.lease - durations.renew) / 4, shield=True):
+            try:
+                async with self._writing:
+                    if self._record and not self.may_write():
+                        await self._renew()
+            except ClusterError as error:
+                self._renewal_error = error
+        return self.may_write()
 
     def _lose(self, because: str) -> None:
         """Stop at once: nothing is written any more, and the block is cancelled."""
@@ -329,7 +351,7 @@ class Leadership:
         except ClusterError as error:
             self._unanswered = isinstance(error, Unreachable | ServerFault)
             raise
-        self._renewed_at, self._unanswered = sent_at, False
+        self._renewed_at, self._unanswered, self._renewal_error = sent_at, False, None
 
     def _spec(self, before: dict[str, Any], *, taking_over: bool) -> dict[str, Any]:
         """The spec `before`, renewed by us now; with `taking_over` as a new term of leadership."""

@@ -1,5 +1,6 @@
 """Lease: never two leaders at a time, and never none for longer than needed."""
 
+import heapq
 import os
 import subprocess
 import sys
@@ -62,10 +63,15 @@ class Candidate:
 
 
 class SuspendedClock(VirtualClock):
-    """The clock of a process that can be suspended: time passes, and no task runs."""
+    """The clock of a process that can be suspended: time passes, and no task runs. Then all that are late wake in the same turn."""
 
     def suspend(self, seconds: float) -> None:
         self._elapsed += seconds
+
+    async def _wake_next(self) -> None:
+        while len(self._sleepers) > 1 and self._sleepers[1][0] <= self._elapsed:
+            heapq.heappop(self._sleepers)[-1].set()
+        await super()._wake_next()
 
 
 @asynccontextmanager

@@ -97,6 +97,20 @@ async def test_a_lease_that_another_process_takes_cancels_the_work() -> None:
             await anyio.sleep_forever()
 
 
+async def test_a_server_that_no_longer_answers_ends_the_work() -> None:
+    server = Served()
+
+    with pytest.raises(LeaseLost, match="the server did not answer in time"):
+        async with server.held() as leadership:
+            server.leases.silent = True
+            try:
+                await anyio.sleep_forever()
+            finally:
+                may_write = leadership.may_write()
+
+    assert not may_write
+
+
 async def test_work_that_hangs_in_the_loop_that_renews_is_cancelled_and_its_lease_released() -> None:
     clock, leases = VirtualClock(), Leases()
     lease = Lease(cast(Client, leases), clock, "default", "engine", "us", steps=Steps())
