@@ -10,7 +10,7 @@ import pytest
 from enginectl.base.exit_codes import Exit
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
-from tests.builders import clique, podcliqueset
+from tests.builders import clique, group, podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.enforcement import limit_pods
 from tests.enginectl.calling import finished
@@ -73,6 +73,24 @@ async def test_a_set_that_is_made_again_under_its_name_is_ready_as_soon_each_tim
         await available(admin, "again")
         await admin.delete(kinds.PODCLIQUESET, NAMESPACE, "again", propagation="Background")
         await until_objects(admin, kinds.PODCLIQUESET, NAMESPACE, lambda sets: "again" not in sets)
+    assert "reverted" not in str(engine.logged())
+
+
+async def test_a_group_that_is_scaled_out_and_in_again_has_its_gang_running_as_soon_each_time(
+    engine: EngineProcess, admin: KubernetesClient
+) -> None:
+    await admin.create(
+        kinds.PODCLIQUESET, NAMESPACE, podcliqueset("flap", clique("w", 2), groups=(group("grp", "w"),), namespace=NAMESPACE)
+    )
+    await available(admin, "flap")
+    for _ in range(ROUNDS):
+        await admin.patch(kinds.SCALING_GROUP, NAMESPACE, "flap-0-grp", {"spec": {"replicas": 2}})
+        with anyio.fail_after(SOON):
+            await until_objects(
+                admin, kinds.PODGANG, NAMESPACE, lambda gangs: gangs.get("flap-0-grp-0", {}).get("status", {}).get("phase") == "Running"
+            )
+        await admin.patch(kinds.SCALING_GROUP, NAMESPACE, "flap-0-grp", {"spec": {"replicas": 1}})
+        await until_objects(admin, kinds.PODGANG, NAMESPACE, lambda gangs: "flap-0-grp-0" not in gangs)
     assert "reverted" not in str(engine.logged())
 
 
