@@ -26,6 +26,7 @@ ORDINARY = "ordinary plans"
 CARRIED = "roots that were not planned anew"
 NOTHING_REMOVED: Mapping[ResourceId, Removal] = {}
 NOTHING_CARRIED: Mapping[ResourceId, Plan] = {}
+NONE_PUT_OFF: Set[ResourceId] = frozenset()
 
 
 class Plans(Struct, frozen=True, eq=False):
@@ -98,18 +99,20 @@ def plan_all(
     removals: Mapping[ResourceId, Removal] = NOTHING_REMOVED,
     record: Record | None = None,
     carried: Mapping[ResourceId, Plan] = NOTHING_CARRIED,
+    put_off: Set[ResourceId] = NONE_PUT_OFF,
 ) -> Plans:
     """The plans of the roots in focus and of orphans, each computed on its own, with the objections of the guards.
 
     The budget of deletes is that of the roots in focus, and only their deletes count against it. A root that is to be removed is deleted
     in place of its ordinary plan, and what is nested in it is left as it is until then. Each object is written for one root. With a
     `record` it is noted what the command works on. `carried` are plans of earlier passes that still count, because they are being carried
-    out or their roots are to be planned later: nothing else is planned for these roots.
+    out or their roots are to be planned later: nothing else is planned for these roots. Those in `put_off` are to be planned later, and
+    their objects do not count for the budget of deletes: what others have done to all of them is judged alike if it is planned in parts.
     """
     ordinary = _ordinary_plans(blueprints, world, now, configuration, memo, to_delete(world, removals), carried)
     plans = with_orphans(with_removals(ordinary, world, removals), blueprints, world, configuration)
     focused = within(plans, world, focus)
-    budgeted = guard.within_budget(focused.plans, focused.roots, limits, judged=carried)
+    budgeted = guard.within_budget(focused.plans, _without(focused.roots, put_off), limits, judged=carried)
     plans = as_tuple(with_one_writer(budgeted, partial(_failed_calls, world)))
     if any(plan.objections for plan in noteworthy(plans)):
         from engine.root_status import with_denials  # Only where a guard objects.
@@ -122,6 +125,10 @@ def plan_all(
     if objections or not noted.plans:
         return Plans(plans, objections, focused.others)
     return Plans((*noted.plans, *plans), (), focused.others, first=noted.plans[0].root if noted.is_first else None)
+
+
+def _without(roots: Iterable[Observed], put_off: Set[ResourceId]) -> Iterable[Observed]:
+    return (observed for observed in roots if observed.root.id not in put_off) if put_off else roots
 
 
 def _failed_calls(world: World) -> Mapping[ResourceId, Sequence[FailedCall]]:

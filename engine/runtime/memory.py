@@ -153,7 +153,7 @@ def sizes_of_planned(
 ) -> Mapping[ResourceId, int] | None:
     """The roots that a pass is to plan anew, each with the number of objects that it has or asks for; None if these are all roots.
 
-    `world` is the observed one, if it is known what has changed since the last pass.
+    `world` is the observed one; None in the first pass.
     """
     if world is None or memory.world is None or intent.manifests or intent.removals:
         return None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Generic
+from typing import Generic, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -32,6 +32,8 @@ from engine.runtime.verdicts import Verdicts
 from engine.tick import Plans, last_plan, plan_all
 from engine.world import assemble, with_foreign
 from engine.world_update import updated, with_trials, with_trials_of_new
+
+T = TypeVar("T")
 
 MANY_OBJECTS = 2000
 """With more objects than these to plan anew plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
@@ -130,14 +132,18 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
 
     async def planned(*, again: bool = False) -> Pass[C]:
         world = _updated(engine, memory, observation, intent)
+        if world is None and memory.world is not None:
+            world = await in_thread(partial(_assembled, engine, memory, observation, intent), len(observation.children))
         sizes = sizes_of_planned(memory, engine.blueprints, world, intent, now)
         if not again:
             memory.portions.begin(sizes or {}, observed_at)
         waiting = memory.portions.waiting
         count = len(observation.children) if sizes is None else sum(size for root, size in sizes.items() if root not in waiting)
-        is_long = count > MANY_OBJECTS
-        compute = partial(_plan, engine, memory, observation, world, intent, now)
-        return await anyio.to_thread.run_sync(compute, limiter=engine.planning) if is_long else compute()
+        return await in_thread(partial(_plan, engine, memory, observation, world, intent, now), count)
+
+    async def in_thread(compute: Callable[[], T], objects: int) -> T:
+        """The result; computed in a thread if it is about many objects."""
+        return await anyio.to_thread.run_sync(compute, limiter=engine.planning) if objects > MANY_OBJECTS else compute()
 
     async def planned_again(earlier: Pass[C]) -> Pass[C]:
         again = await planned(again=True)
@@ -199,7 +205,7 @@ async def _look_up(engine: Engine[C], memory: Memory, previous: World | None, cu
 def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: World | None, intent: Intent, now: datetime) -> Pass[C]:
     """The pass over an observation, with `took` still 0. Remembers the observed world, without the intent.
 
-    `world` is the observed one; None: it is assembled from everything.
+    `world` is the observed one; None: it is the first one, and assembled from everything.
     """
     previous = memory.world
     memory.world = _assembled(engine, memory, observation, intent) if world is None else world
@@ -231,6 +237,7 @@ def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: Wo
         removals=intent.removals,
         record=intent.record,
         carried={**memory.carried, **put_off} if put_off else memory.carried,
+        put_off=put_off.keys(),
     )
     only_proposed = _proposed(world, memory.world)
     changed = _changed(memory.world, previous) | (only_proposed - memory.proposed)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import World
 from engine.operation import Operation, body_of
+from engine.plan import Plan
 from engine.tick import plan_all
 from engine.verb import Verb
 from resources.base import kinds
@@ -57,6 +59,35 @@ def test_a_status_has_a_mark_instead_of_the_time_and_equal_plans_are_the_same_ob
     assert {operation.verb for operation in first.operations} == {Verb.STATUS}
     assert any("(time of writing)" in repr(body_of(operation)) for operation in first.operations)
     assert first is second
+
+
+def test_what_others_have_done_to_all_sets_is_refused_in_each_part_of_them_that_is_planned() -> None:
+    toy = Toy()
+    for number in range(4):
+        toy.put(podcliqueset(f"set-{number}", clique("a", 100)))
+    toy.settle()
+    world = toy.world()
+    count = world.roots[0].count()
+    for id in [observed.root.id for observed in world.roots]:
+        put_unneeded(toy, id, count // 10 + 2)
+    first, *others = (observed.root.id for observed in toy.world().roots)
+    put_off = {root: Plan(root) for root in others}
+
+    def refused(put_off: Mapping[ResourceId, Plan]) -> int:
+        planned = plan_all(BLUEPRINTS, toy.world(), toy.now, CONFIGURATION, Memo(), Limits(), carried=put_off, put_off=put_off.keys())
+        return sum(bool(plan.objections) for plan in planned.plans)
+
+    assert (refused({}), refused(put_off)) == (4, 1)
+    assert refused({root: plan for root, plan in put_off.items() if root != others[0]}) == 2
+
+
+def put_unneeded(toy: Toy, set: ResourceId, count: int) -> None:
+    """Store accounts that a set owns and does not need."""
+    owner = {"kind": "PodCliqueSet", "name": set.name, "uid": toy.objects[set]["metadata"]["uid"], "controller": True}
+    labels = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": set.name}
+    for number in range(count):
+        metadata = {"name": f"other-{set.name}-{number}", "namespace": "default", "labels": labels, "ownerReferences": [owner]}
+        toy.put({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
 
 
 def plan_in_words() -> str:

@@ -65,7 +65,11 @@ async def test_large_sets_that_are_edited_and_deleted_together_all_follow() -> N
         await cluster.until(lambda: NAMES[2] not in pods(cluster))
 
 
-async def test_a_small_set_does_not_wait_for_many_sets_that_are_not_large_and_all_of_them_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("known", [250, 5], ids=["few changes", "more changes than are known"])
+async def test_a_small_set_does_not_wait_for_many_sets_that_are_not_large_and_all_of_them_follow(
+    monkeypatch: pytest.MonkeyPatch, known: int
+) -> None:
+    monkeypatch.setattr("providers.live_store.KEPT_CHANGES", known)
     monkeypatch.setattr("engine.runtime.loop.LARGE", 10 * REPLICAS)
     monkeypatch.setattr("engine.runtime.loop.MOST", 10 * REPLICAS)
     names = [f"crowd-{number}" for number in range(8)]
