@@ -3,6 +3,7 @@
 Every block of commands on these pages is run, here or by another test, or has its reason in `NOT_RUN`.
 """
 
+import json
 import os
 import re
 import shutil
@@ -222,3 +223,17 @@ def test_the_previews_of_an_example_work_when_they_are_pasted(preview: str, tmp_
 
 def test_previews_and_an_output_are_found() -> None:
     assert len(PREVIEWS) >= 7 and any(shown for _, shown in PREVIEWS.values())
+
+
+def test_the_address_of_the_leader_on_the_first_page_is_that_of_its_pod() -> None:
+    (address,) = re.findall(r"--master-addr=([^\"]+)", (ROOT / "README.md").read_text())
+    said = subprocess.run(
+        [sys.executable, "-m", "enginectl", "render", "-f", EXAMPLES / "01-first-gang", "-o", "json"], capture_output=True, check=True
+    )
+    pods = {each["metadata"]["labels"]["grove.io/podclique"]: each for each in json.loads(said.stdout)["objects"] if each["kind"] == "Pod"}
+    leader, worker = pods["first-0-leader"]["spec"], pods["first-0-worker"]["spec"]
+
+    for variable in worker["containers"][0]["env"]:
+        address = address.replace(f"$({variable['name']})", variable.get("value", ""))
+
+    assert address == f"{leader['hostname']}.{leader['subdomain']}.default.svc.cluster.local"
