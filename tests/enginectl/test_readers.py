@@ -203,3 +203,11 @@ def test_a_preview_names_what_may_not_be_listed_once(box: Box, engine: Engine, t
     assert shown.code == Exit.INCOMPLETE
     assert (shown.out + shown.err).count("could not be listed completely (") == 1
     assert "could not be listed completely" not in shown.err
+
+
+def test_what_may_not_be_read_is_named_with_its_whole_remedy(box: Box, engine: Engine) -> None:
+    box.deny(verb="get", resource="leases")
+
+    (line,) = [line for line in engine("preflight").out.splitlines() if "whether Grove's operator runs is not known" in line]
+
+    assert line.endswith("engine manifests rbac prints the roles that allow it")

@@ -21,6 +21,8 @@ from resources.install.publication import GROVE_OPERATOR, LeasePlace
 
 LEASE_SECONDS: Final = 15
 """How long a Lease lasts that does not say it, and how long one is watched that has expired by our clock."""
+MAX_ERROR: Final = 400
+"""Characters of why it is not known: the remedy is at the end."""
 MAX_LEASE_SECONDS: Final = 24 * 3600
 """The longest time for which a Lease is believed to last without renewal."""
 LOOK_SECONDS: Final = 1.0
@@ -82,7 +84,7 @@ async def other_writer(client: Client, clock: Clock, ours: LeasePlace | None) ->
         except NotFound:
             return NO_WRITER
         except Forbidden as error:
-            return OtherWriter(unknown=clipped(str(error), 200))
+            return OtherWriter(unknown=clipped(str(error), MAX_ERROR))
         holder, spec, left = holder_of(lease), str(lease.get("spec")), _time_left(lease, clock)
         if not holder.identity or is_gone(holder.identity):
             return NO_WRITER
