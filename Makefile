@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test style check e2e coverage laws bench bench-cluster soak pod-spec chart lock docs workflows clean
+.PHONY: help demo test style check e2e coverage laws bench bench-cluster memory soak pod-spec chart lock docs workflows clean
 
 bin := .venv/bin
 runtime := .venv/runtime.stamp
@@ -31,6 +31,9 @@ export KUBERNETES ?= 1.37
 
 # Whether every control plane of `make e2e` serves PodGroups, so that gangs are scheduled by them: on or off. Stories of gangs always have it.
 export GANGS ?= off
+
+# Pods of `make memory`, ten in a replica: as many as a set may have. A tenth takes a minute.
+PODS ?= 100000
 
 # Additional arguments for pytest, as in `make test ARGS='-k sync -x'`.
 ARGS ?=
@@ -121,6 +124,9 @@ bench: $(runtime) ## run every benchmark; prints one JSON line per figure
 
 bench-cluster: $(dev) ## measure workloads on real control planes beside a client that only writes, as in `make bench-cluster ARGS='b1 b3 --profile'`
 	@assets=$$(tests/controlplane/build) && KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m benchmarks.cluster $(ARGS)
+
+memory: $(dev) ## bring up the largest set that is admitted by default; fails if the engine needs more memory than it counts
+	$(bin)/python -m benchmarks.memory --pods $(PODS) --sets 1 --of-replica 10 --churn 0 --check
 
 soak: $(dev) ## churn on a real API server for ten minutes, and an hour of it in memory: what `engine run` leaves behind
 	@assets=$$(tests/controlplane/build) && KUBEBUILDER_ASSETS="$$assets" $(bin)/python -m benchmarks.soak $(ARGS)

@@ -23,6 +23,7 @@ import orjson
 from benchmarks.plan import CONFIGURATION, MOMENT, podcliqueset
 from engine.event import Event
 from engine.ids import Kind, ResourceId
+from engine.memory_budget import BYTES_PER_LIGHT, BYTES_PER_OTHER, PROGRAM_BYTES
 from engine.observed import Compressed, Compressor, Live
 from engine.operation import Create, Operation, Patch, WriteStatus, owner_reference
 from engine.ownership import MANAGER
@@ -50,10 +51,12 @@ PAGE = 500
 def main() -> None:
     """Measure in a process of its own for each case: memory that was freed stays with a process."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--pods", type=int, default=5000, help="how many pods; a replica has two")
+    options.add_argument("--pods", type=int, default=5000, help="how many pods")
+    options.add_argument("--of-replica", type=int, default=2, metavar="PODS", help="how many of them a replica has")
     options.add_argument("--sets", type=int, default=100, help="how many sets they belong to")
     options.add_argument("--churn", type=int, default=20_000, help="how many events of the watch follow once everything is ready")
     options.add_argument("--categories", action="store_true", help="also what the memory is held for; takes three times as long")
+    options.add_argument("--check", action="store_true", help="fail if more memory is resident than the engine counts for its objects")
     options.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
     options.add_argument("--folder", help=argparse.SUPPRESS)
     given = options.parse_args()
@@ -71,6 +74,8 @@ async def bring_up(given: argparse.Namespace) -> None:
     run = _Run(given)
     await run.settle()
     report("bring-up", run, before)
+    if given.check:
+        check(run)
     for number in range(given.churn):
         run.cluster.disturb(number)
         if number % 100 == 99:
@@ -129,9 +134,9 @@ class _Run:
         self.clock = _Clock()
         self.cluster = GeneratedCluster(scope)
         if listed is None:
-            replicas = given.pods // given.sets // 2
+            replicas = given.pods // given.sets // given.of_replica
             for number in range(given.sets):
-                self.cluster.add(podcliqueset(f"set-{number:04}", replicas))
+                self.cluster.add(podcliqueset(f"set-{number:04}", replicas, given.of_replica))
         else:
             self.cluster.load(listed)
         self.engine = Engine(self.cluster, self.clock, scope, BLUEPRINTS, CONFIGURATION, events_of=event_builder(CONFIGURATION))
@@ -157,6 +162,19 @@ def report(case: str, run: _Run, before: float) -> None:
     held, peak = resident() - before, resident("VmHWM") - before
     figures = {"objects": objects, "MiB before": before, "MiB held": held, "MiB peak": peak, "KiB per object": held * 1024 / objects}
     print(json.dumps({"case": case} | {name: round(value, 1) for name, value in figures.items()}), flush=True)
+
+
+def check(run: _Run) -> None:
+    """End the process with an error if it has needed more memory than `engine.memory_budget` counts for it and its objects.
+
+    The engine creates no more objects than have room by this count below the memory limit of its container.
+    """
+    pods = len(run.cluster.stores[kinds.POD].lives)
+    others = sum(len(store.lives) for store in run.cluster.stores.values()) - pods
+    counted = (PROGRAM_BYTES + pods * BYTES_PER_LIGHT + others * BYTES_PER_OTHER) / 2**20
+    print(json.dumps({"case": "check", "MiB peak": round(resident("VmHWM"), 1), "MiB counted": round(counted, 1)}), flush=True)
+    if resident("VmHWM") > counted:
+        sys.exit("more memory was resident than the engine counts")
 
 
 def resident(which: str = "VmRSS") -> float:

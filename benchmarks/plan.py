@@ -78,11 +78,11 @@ def report(name: str, value: float, unit: str) -> None:
     sys.stdout.write(json.dumps({"figure": name, "value": round(value, 4), "unit": unit}) + "\n")
 
 
-def podcliqueset(name: str, replicas: int) -> dict[str, Any]:
-    """A set whose replicas have one clique of two pods, as a server with admission would store it."""
+def podcliqueset(name: str, replicas: int, pods: int = 2) -> dict[str, Any]:
+    """A set whose replicas have one clique of so many pods, as a server with admission would store it."""
     container = {"name": "main", "image": "registry.example/worker:1", "env": [{"name": "MODE", "value": "serve"}]}
     pod_spec = {"containers": [container], "restartPolicy": "Always", "terminationGracePeriodSeconds": 30}
-    clique = {"name": "worker", "spec": {"roleName": "worker", "replicas": 2, "minAvailable": 2, "podSpec": pod_spec}}
+    clique = {"name": "worker", "spec": {"roleName": "worker", "replicas": pods, "minAvailable": pods, "podSpec": pod_spec}}
     template = {
         "cliqueStartupType": "CliqueStartupTypeAnyOrder",
         "cliques": [clique],
