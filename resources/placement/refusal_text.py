@@ -52,9 +52,8 @@ def _copies(refusal: RoomRefusal, room: Room, demand: PodDemand) -> str:
     scarce = _scarce(demand, nodes)
     takers = _takers(scarce, nodes, room)
     if largest == 1:
-        return (
-            f"{refusal.wanted} pods need {_nodes(refusal.wanted)}, one for each: {_free(refusal.fit, nodes)}{takers}{_law(scarce)}; {FREE}"
-        )
+        need = f"{refusal.wanted} pods need {_nodes(refusal.wanted)}, one for each" if refusal.wanted > 1 else "1 pod needs a node"
+        return f"{need}: {_free(refusal.fit, nodes)}{takers}{_law(scarce)}; {FREE}"
     return f"{_nodes(len(nodes))} that suit have room for {refusal.fit} of {refusal.wanted} pods{takers}; {FREE}"
 
 

@@ -41,6 +41,14 @@ def test_pods_start_as_long_as_nothing_shows_that_there_is_no_room() -> None:
     assert wait.why.startswith("1 pod cannot be scheduled: 2 pods need 2 nodes, one for each: 1 of 2 are free (pods of namespace ml have")
 
 
+def test_one_pod_without_room_needs_a_node() -> None:
+    made = room(pod("a-0", node="n0"), pod("a-1", node="n1"))
+
+    assert ask(made, pod("a-2")) == []
+    (wait,) = made.shortages()[ROOT]
+    assert wait.why.startswith("1 pod cannot be scheduled: 1 pod needs a node: 0 of 2 are free (pods of namespace ml have the rest)")
+
+
 def test_a_pod_that_goes_leaves_its_room_to_those_that_wait() -> None:
     made = room(pod("a-0", node="n0"))
     ask(made, pod("a-1"), pod("a-2"))
