@@ -75,9 +75,14 @@ def decided(body: Body, decide: Decide) -> Decision:
     paths = component_paths(complete)
     decision = decide(as_alpha(complete), is_valid=not own)
     known = {issue.path for issue in own}
-    others = (issue for issue in located(decision.issues, paths) if issue.path not in known)
+    others = (issue for issue in located(decision.issues, paths) if issue.path not in known and not _is_of_names(issue))
     warnings = tuple(dict.fromkeys((*unknown, *(_warning(warning, paths) for warning in decision.warnings))))
     return replace(decision, issues=(*own, *others), warnings=warnings, pods=tuple(located(decision.pods, paths)), body=complete)
+
+
+def _is_of_names(issue: Issue) -> bool:
+    """Whether an issue is about the name of a service that another one has but for its case: `_names` tells of all of them."""
+    return issue.type is ErrorType.DUPLICATE and issue.path[:-1] == COMPONENTS
 
 
 def located(issues: Iterable[Issue], paths: ComponentPaths) -> Iterator[Issue]:
