@@ -1,6 +1,6 @@
 """Graph decision: the decision on a DynamoGraphDeployment that is created or changed."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -115,11 +115,15 @@ def _decide(
         *pods.warnings,
     )
     if issues or not is_valid:
-        return Decision(issues, warnings, body=body, pods=of_graph)
+        return Decision(issues, warnings, body=body, pods=tuple(_unsaid(of_graph, issues)))
     decision = _decide_valid(old.graph if old else None, graph, configuration, judge_set)
     of_pods = (*of_graph, *graph_objects.without_repeats(decision.pods, of_graph))  # What is wrong is said once.
-    of_pods = tuple(graph_objects.without_repeats(of_pods, [issue for issue in decision.issues if issue.path != SPEC]))
-    return replace(decision, warnings=(*warnings, *decision.warnings), body=body, pods=of_pods)
+    return replace(decision, warnings=(*warnings, *decision.warnings), body=body, pods=tuple(_unsaid(of_pods, decision.issues)))
+
+
+def _unsaid(findings: Iterable[Issue], issues: Iterable[Issue]) -> Iterator[Issue]:
+    """The findings about pods of which no issue tells. Issues of the whole spec tell of none."""
+    return graph_objects.without_repeats(findings, [issue for issue in issues if issue.path != SPEC])
 
 
 def _pod_findings(graph: InferenceGraph, configuration: Configuration) -> PodFindings:

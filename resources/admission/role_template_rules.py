@@ -61,7 +61,8 @@ def template_issues(template: Body, path: Path, field: str, *, is_multinode: boo
     if main is None:
         yield sentence(place, f"{field}.spec.containers: must have a container named {MAIN}, which runs the engine")
         return
-    number = [container.get("name") for container in mappings(spec.get("containers"))].index(MAIN)
+    number, *others = (index for index, container in enumerate(mappings(spec.get("containers"))) if container.get("name") == MAIN)
+    yield from (Issue((*place, other, "name"), ErrorType.DUPLICATE, value=MAIN) for other in others)
     if not main.get("image"):
         yield Issue((*place, number, "image"), ErrorType.REQUIRED, f"the image of the container {MAIN}")
     if not is_multinode:

@@ -162,6 +162,14 @@ def test_one_fault_of_a_container_is_one_finding_where_it_is_written(
         assert [text.startswith(f"{place}.{fault}") for text in found] == [True], found
 
 
+def test_a_name_that_two_volumes_have_is_told_once() -> None:
+    volumes = [{"name": "cache", "emptyDir": {}}, {"name": "cache", "emptyDir": {}}]
+    decision = created_graph(graph({"decode": worker(extraPodSpec={"volumes": volumes, "mainContainer": {"image": "i"}})}))
+
+    (issue,) = (*decision.issues, *decision.pods)
+    assert issue.path == ("spec", "services", "decode", "extraPodSpec", "volumes")
+
+
 def test_the_names_of_variables_are_judged_without_grove_too() -> None:
     decision = created_graph(graph({"decode": worker(envs=[{"name": "A=B", "value": "1"}])}, annotations=WITHOUT_GROVE))
 

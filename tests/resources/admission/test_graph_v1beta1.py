@@ -71,6 +71,10 @@ def test_an_annotation_that_cannot_be_read_is_refused() -> None:
             "spec.components[A].podTemplate.spec.containers: must have a container named main, which runs the engine",
         ),
         ((component("A", template={"spec": {"containers": [{"name": "main"}]}}),), "containers[0].image: Required value"),
+        (
+            (component("A", template={"spec": {"containers": [{"name": "main", "image": "i"}, {"name": "main", "image": "j"}]}}),),
+            'spec.components[0].podTemplate.spec.containers[1].name: Duplicate value: "main"',
+        ),
         ((component("A"), component("a")), "spec.components[a]: component names must be unique case-insensitively"),
         ((component("A", "epp"), component("b", "epp")), "at most one component may have type epp"),
         (tuple(component(f"a{n}") for n in range(26)), "spec.components: Invalid value: a list: must have at most 25 entries"),
