@@ -230,9 +230,10 @@ def in_order(roots: Iterable[RootReport]) -> Iterator[RootReport]:
 
 
 def root_order(root: RootReport) -> tuple[object, ...]:
-    """Sort key of roots: refusals first, then errors and problems, then the most severe operation, then the name."""
+    """Sort key of roots: refusals first, then errors and problems, deletes, what is blocked, the most severe operation, and the name."""
     severity = min((SEVERITY[step.operation.verb] for step in root.steps), default=len(SEVERITY))
-    return not root.objections, not root.error, not root.problems, severity, natural(str(root.root))
+    deletes = severity == SEVERITY[Verb.DELETE]
+    return not root.objections, not root.error, not root.problems, not deletes, not root.blocked, severity, natural(str(root.root))
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:

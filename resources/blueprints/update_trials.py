@@ -25,6 +25,7 @@ from resources.lifecycle.update_gate import OPEN, REFUSED, UpdateGate, notes_of,
 from resources.model.template import Template
 
 NOT_CREATED: Final = "no pods are created, because the API server refuses"
+UNTRIED: Final = "the API server was not asked whether it accepts new pods of {}, because other answers took too long"
 NONE_REFUSED: Final[Mapping[str, str]] = MappingProxyType({})
 HELD_BACK: Final = "the update is held back, because the API server refuses"
 
@@ -70,18 +71,23 @@ def new_pods(
     gated: Sequence[Trial],
     memo: Memo,
 ) -> NewPods:
-    """What is known of the new pods of these replicas. `gated`: the trials that the update relies on."""
+    """What is known of the new pods of these replicas, if their namespace is there. `gated`: the trials that the update relies on.
+
+    A pod of an outdated clique has a previous template, which the server has accepted before.
+    """
     known = observed.trials
-    if not known.of_new:
+    if not known.of_new or observed.namespace_phase is not None:
         return NO_NEW_PODS
-    names = {clique.clique.name for replica in replicas for clique in replica.view.cliques if clique.assignment.new}
+    cliques = (clique for replica in replicas for clique in replica.view.cliques)
+    names = {clique.clique.name for clique in cliques if clique.assignment.new and not clique.outdated}
     trials = {name: memo.recall(("trial", name), (template,), partial(trial_of, name, replicas, domains)) for name in sorted(names)}
 
     def made() -> NewPods:
         verdicts = {name: known.verdicts.get(trial.key) for name, trial in trials.items()}
         refused = {name: each.why for name, each in verdicts.items() if each is not None and each.outcome is TrialOutcome.REFUSED}
         others = tuple(trial for trial in trials.values() if trial.key not in {each.key for each in gated})
-        return NewPods(others, refused or NONE_REFUSED, notes_of(others, known))
+        untried = ", ".join(trial.about for trial in others if known.are_made and trial.key not in known.verdicts)
+        return NewPods(others, refused or NONE_REFUSED, (*notes_of(others, known), *([UNTRIED.format(untried)] if untried else ())))
 
     return memo.recall("new pods", (known, gated, *trials.values()), made)
 

@@ -77,7 +77,7 @@ def _of_clique(
         for new in clique.assignment.new:
             created = _after_scheduler_gang(_new_pod(view, clique, new, indices.get(new.index), templates.of(new.index)), gang)
             blocker = too_large or view.holds.get(clique.clique.name, "")
-            created = held(created, REFUSED) if clique.clique.name in view.refused else created
+            created = held(created, REFUSED) if clique.clique.name in view.refused and not clique.outdated else created
             yield held(created, blocker, blocked=True) if blocker else created
     for pod in clique.assignment.surplus:
         yield _deleted(pod, Because(Reason.SCALED_IN, f"{clique.name} is scaled to {clique.replicas}"))

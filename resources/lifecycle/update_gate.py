@@ -99,7 +99,7 @@ def notes_of(trials: Sequence[Trial], known: Trials) -> tuple[str, ...]:
         verdict = known.verdicts.get(trial.key)
         if verdict is not None and verdict.outcome in UNKNOWN:
             unknown.setdefault((verdict.outcome, verdict.why), []).append(trial.about)
-    return tuple(f"{UNKNOWN[outcome]} pods of the new template of {', '.join(about)}: {why}" for (outcome, why), about in unknown.items())
+    return tuple(f"{UNKNOWN[outcome]} new pods of {', '.join(about)}: {why}" for (outcome, why), about in unknown.items())
 
 
 def refusal_conditions(refusal: str, generation: int) -> list[dict[str, Any]]:

@@ -64,3 +64,28 @@ def test_pods_that_are_accepted_after_all_are_created_by_the_next_sync(engine: E
 
     assert engine("sync", "-f", file).code == Exit.DONE
     assert len(box.all(kinds.POD)) == 6
+
+
+def test_a_lost_pod_of_a_previous_template_is_created_although_the_new_one_is_refused(engine: Engine, box: Box, file: Path) -> None:
+    group = {"name": "g", "cliqueNames": ["front"], "replicas": 2, "minAvailable": 1}
+    file.write_text(yaml.safe_dump(podcliqueset("web", clique("front", 2), groups=(group,))))
+    assert engine("sync", "-f", file).code == Exit.DONE
+    box.inject(REFUSED)
+    file.write_text(file.read_text().replace("image: ", "image: new-"))
+    assert engine("sync", "-f", file, "--timeout", "20s").code == Exit.STUCK
+
+    box.delete_alone(kinds.POD, next(name for name in box.names(kinds.POD) if "-g-1-" in name))
+    shown = engine("diff", "-f", file)
+
+    assert "create Pod/web-0-g-1-front-" in shown.out and "the API server refuses pods like it" not in shown.out, shown.out
+
+
+def test_pods_that_the_server_was_not_asked_about_in_time_are_named(
+    engine: Engine, box: Box, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.runtime.verdicts.BEGINNING", 0.0)
+
+    shown = engine("diff", "-f", file)
+
+    assert shown.code == Exit.DONE
+    assert "was not asked whether it accepts new pods of clique back, clique front" in shown.out, shown.out

@@ -267,15 +267,17 @@ def test_verbose_lists_everything() -> None:
     assert text_of(report_of(*pods), verbose=True).count("\n  + create ") == ROWS * 2
 
 
-def test_a_thousand_roots_are_cut_and_the_rest_counted_with_the_deletes_first() -> None:
+def test_a_thousand_roots_are_cut_and_the_rest_counted_with_deletes_and_what_is_blocked_first() -> None:
     plans = [
         Plan(ROOT._replace(name=f"set-{i}"), (operation(Verb.DELETE if i == 900 else Verb.CREATE, pod(f"set-{i}-a")),)) for i in range(1000)
     ]
+    plans[800] = replace(plans[800], deferred=(Wait(pod("set-800-b"), "the API server refuses it", blocked=True),))
     lines = [line.text for line in text(compose(plans, replica_of))]
 
-    assert lines[0] == "default/set-900: update"
+    heads = [line for line in lines[:6] if line.startswith("default/")]
+    assert heads[:2] == ["default/set-900: update", "default/set-800: update, BLOCKED"]
     assert len(lines) < ROWS + 5
-    assert lines[-2].startswith("… and ") and lines[-1] == "Plan: 999 to create, 1 to delete."
+    assert lines[-2].startswith("… and ") and lines[-1] == "Plan: 999 to create, 1 to delete; 1 blocked."
 
 
 @pytest.mark.parametrize("poison", ["\x1b[2J", "\u202e", "\u009b31m", "\r", "\n", "\u2028", "\u200b"])
