@@ -91,7 +91,11 @@ class Verdicts:
 
         `of_new`: also of pods that replace none.
         """
-        self._unasked = NOT_MADE if _trying(provider) is None else MADE_OF_NEW if of_new else MADE
+        unasked = NOT_MADE if _trying(provider) is None else MADE_OF_NEW if of_new else MADE
+        if unasked is not self._unasked:
+            self._unasked = unasked
+            for root in self._answers:
+                self._note_change(root)
 
     async def ask(self, provider: Provider, clock: Clock, plans: Sequence[Plan]) -> bool:
         """Make those trials that the plans rely on and that are due. Returns whether another plan may follow from the answers.

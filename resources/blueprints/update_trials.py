@@ -1,6 +1,6 @@
 """UpdateTrials: the pods of a new template that the API server must have accepted before an update replaces running pods.
 
-Previews and syncs also have pods tried that replace none: those that the server refuses are not created.
+Previews also have pods tried that replace none: those that the server refuses would not be created.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -35,7 +35,7 @@ def test_a_preview_and_a_sync_say_alike_that_the_pods_of_a_new_set_are_refused(e
         assert MESSAGE in answer.out
     assert not box.all(kinds.POD)
     assert all("total    9 to create; STUCK" in answer.out for answer in answers[:2])
-    assert "Applied: 9 created." in answers[2].out
+    assert "Applied: 9 created" in answers[2].out
 
 
 def test_a_scale_out_whose_pods_are_refused_is_stuck_before_it_is_applied(engine: Engine, box: Box, file: Path) -> None:

@@ -169,7 +169,6 @@ SITUATIONS = (
         Exit.STUCK,
         [demo()],
         act=on_api(lambda api: refuse(api, pods_of_image("example/worker:1"))),
-        codes={"diff": Exit.DONE, "sync --dry-run": Exit.DONE},
     ),
     Situation(
         "an object that the server refuses",

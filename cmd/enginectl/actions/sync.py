@@ -157,7 +157,7 @@ async def sync(
                 terminal.warning(DISABLED)
             with show_progress(wiring, quiet=quiet) as progress, traced(clock, wiring.log, is_one_shot=True) as tracing:
                 result = await session.sync(
-                    with_events(engine_of(wiring, provider, selection, limits, tries_new=True)),
+                    with_events(engine_of(wiring, provider, selection, limits)),
                     lease,
                     intent,
                     wait=patience.wait,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from engine.observed import Live
 from engine.resource import Policy, Want
 from resources.base import kinds
-from resources.base.fields import manifest, mapping, omitted_fields
+from resources.base.fields import annotations_of, manifest, mapping, omitted_fields
 from resources.base.labels import POD_FORM
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.objects.labels import SELECTOR, own_labels
@@ -61,7 +61,7 @@ def deployment(graph: InferenceGraph, service: GraphService, settings: DynamoSet
         graph.namespace,
         name,
         {**object_labels(graph, service), TEMPLATE_HASH: own_hash, **own_labels(graph)},
-        annotations={**object_annotations(service), **({POD_FORM: graph.form.value} if graph.is_recorded else {})},
+        annotations={**object_annotations(service), **_form(graph, live)},
         spec={
             "replicas": service.replicas,
             "selector": {"matchLabels": selector},
@@ -72,3 +72,9 @@ def deployment(graph: InferenceGraph, service: GraphService, settings: DynamoSet
     policy = SCALED_BY_OTHERS if service.is_scaled_by_others else POLICY
     why = f"{service.name}: {'1 replica' if service.replicas == 1 else f'{service.replicas} replicas'} on one node each"
     return Want(kinds.DEPLOYMENT.id(graph.namespace, name), why, (graph.owner,), body=body, policy=policy)
+
+
+def _form(graph: InferenceGraph, live: Live | None) -> dict[str, str]:
+    """The annotation with the form of the pods. A Deployment that was created without it does not get it: an upgrade would change it."""
+    is_wanted = graph.is_recorded and (live is None or POD_FORM in annotations_of(live.body))
+    return {POD_FORM: graph.form.value} if is_wanted else {}
