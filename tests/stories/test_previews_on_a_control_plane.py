@@ -52,15 +52,15 @@ async def test_a_preview_tells_what_a_real_server_would_refuse_and_stores_nothin
 async def test_pod_security_of_the_namespace_is_known_before_a_new_set_is_created(control_plane: ControlPlane, tmp_path: Path) -> None:
     spec = {"containers": [{"name": "main", "image": "a", "securityContext": {"privileged": True}}]}
     file = tmp_path / "set.yaml"
-    file.write_text(yaml.safe_dump(podcliqueset("web", clique("worker", 3, pod_spec=spec), namespace="restricted")))
+    file.write_text(yaml.safe_dump(podcliqueset("web", clique("worker", 3, pod_spec=spec), namespace="forbidding")))
 
     async with connection(control_plane, "admin") as admin:
-        await define(admin, "restricted")
-        await forbid_privileged_pods(admin, "restricted")
+        await define(admin, "forbidding")
+        await forbid_privileged_pods(admin, "forbidding")
 
         for words in (("diff",), ("sync", "--dry-run"), ("sync", "--timeout", "60s")):
             answer = await anyio.to_thread.run_sync(
                 partial(finished, *words, "-f", file, "--kubeconfig", control_plane.kubeconfig("admin"))
             )
             assert (answer.code, 'violates PodSecurity "baseline:latest"' in answer.out) == (Exit.STUCK, True), answer.out + answer.err
-        assert not (await admin.list(kinds.POD, "restricted")).items
+        assert not (await admin.list(kinds.POD, "forbidding")).items

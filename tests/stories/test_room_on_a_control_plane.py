@@ -57,7 +57,7 @@ async def test_what_is_forecast_of_pods_without_room_is_what_the_scheduler_does(
         async def ends(manifest: dict[str, Any]) -> CommandResult:
             """What is forecast of a manifest; a sync settles if and only if that is forecast."""
             shown = await run("diff", manifest)
-            code = (await run("sync", manifest, "--yes", "--timeout", "180s" if shown.code == Exit.DONE else "5s")).code
+            code = (await run("sync", manifest, "--yes", "--timeout", "180s" if shown.code == Exit.DONE else "15s")).code
             assert (shown.code, code) in ((Exit.DONE, Exit.DONE), (Exit.STUCK, Exit.STUCK)), shown
             return shown
 
