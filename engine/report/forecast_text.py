@@ -12,6 +12,7 @@ from engine.forecast.cluster_model import Level
 from engine.forecast.forecast import End, Forecast
 from engine.ids import ResourceId
 from engine.operation import Operation, WriteStatus
+from engine.plan import Wait
 from engine.report.alike import TOKEN
 from engine.report.meaning import general_advice
 from engine.report.model import RootReport
@@ -229,15 +230,20 @@ def left_lines(forecast: Forecast, root: RootReport) -> Iterator[Line]:
     plan = forecast.plans.get(root.root)
     if forecast.end_of(root.root) is not End.STUCK or plan is None:
         return
-    reported = {(wait.id, wait.why) for wait in (*root.later, *root.pending)}
-    waits = [wait for wait in (*plan.later, *plan.pending) if (wait.id, wait.why) not in reported]
-    for wait in waits[:LEFT]:
-        code = f"{wait.reason}: " if wait.reason else ""
-        yield Line(f"  left     {wait.id.kind}/{clipped(wait.id.name, NAME)}: {code}{clipped(wait.why, REASON)}", "blocked")
-    if len(waits) > LEFT:
-        yield Line(f"           … {len(waits) - LEFT} more objects are left", "faint")
+    reported = set(map(_left_text, (*root.later, *root.pending)))
+    left = [text for text in dict.fromkeys(map(_left_text, (*plan.later, *plan.pending))) if text not in reported]
+    for text in left[:LEFT]:
+        yield Line(f"  left     {text}", "blocked")
+    if len(left) > LEFT:
+        yield Line(f"           … {len(left) - LEFT} more objects are left", "faint")
     if text := general_advice((*plan.deferred, *plan.pending), forecast, root.root):
         yield Line(f"  do       {printable(text)}", "blocked")
+
+
+def _left_text(wait: Wait) -> str:
+    """What is left, and why; the same for pods whose names are not known yet."""
+    code = f"{wait.reason}: " if wait.reason else ""
+    return f"{wait.id.kind}/{clipped(wait.id.name, NAME)}: {code}{clipped(wait.why, REASON)}"
 
 
 def conclusion(forecast: Forecast) -> Iterator[Line]:
