@@ -30,7 +30,7 @@ from benchmarks.cluster.profile import Profile
 from benchmarks.cluster.requests import AuditLog
 from benchmarks.cluster.runs import Run, most_replicas
 from benchmarks.cluster.subjects import ROOT, Bare, Operator, Subject, engine_command, engine_variables, words
-from benchmarks.cluster.table import BARE, ENGINE, WITH_GANGS, WITHOUT_GANGS, gang_ratios, markdown, profile_table, writes_table
+from benchmarks.cluster.table import BARE, ENGINE, WITH_GANGS, WITHOUT_GANGS, gang_ratios, markdown, profile_table, summary, writes_table
 from benchmarks.cluster.workloads import WORKLOADS, Workload, changed
 from benchmarks.sections import between_markers
 from engine.runtime.clock import SystemClock
@@ -40,6 +40,7 @@ from tests.controlplane.gangs import GATES
 
 CRDS = ROOT / "deploy" / "crds"
 DOCUMENT = ROOT / "docs" / "performance.md"
+FIRST_PAGE = ROOT / "README.md"
 RESERVED = (ENGINE, BARE, *WITHOUT_GANGS)
 ADMINISTRATOR = "operator-with-all-rights"
 """The account of other operators."""
@@ -83,7 +84,7 @@ def main() -> None:
     table = markdown(figures)
     sys.stderr.write(f"\n{table}\n{writes_table(figures)}\n{profile_table(figures)}\n{gang_ratios(figures)}")
     if given.document:
-        publish(figures, given.document)
+        publish(figures)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 
@@ -107,15 +108,16 @@ def named(text: str) -> tuple[str, str]:
     return name, value
 
 
-def publish(figures: Sequence[Figures], document: Path) -> None:
-    """Write the tables between the markers of the document."""
+def publish(figures: Sequence[Figures]) -> None:
+    """Write the tables between the markers of the documents."""
     when = SystemClock().now().strftime("%Y-%m-%d")
     sections = {
         "bench-cluster": markdown(figures),
         "bench-cluster-date": f"Measured on {when}.\n",
         "bench-cluster-profile": profile_table(figures),
     }
-    document.write_text(between_markers(document.read_text(), sections))
+    DOCUMENT.write_text(between_markers(DOCUMENT.read_text(), sections))
+    FIRST_PAGE.write_text(between_markers(FIRST_PAGE.read_text(), {"bench-cluster-summary": summary(figures)}))
 
 
 def measured(
@@ -201,7 +203,9 @@ def arguments() -> argparse.Namespace:
         "--crds", action="append", default=[], type=named, metavar="NAME=PATH", help="the definitions of that operator, instead of ours"
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="append the JSON lines to this file instead of printing them")
-    parser.add_argument("--document", type=Path, metavar="FILE", nargs="?", const=DOCUMENT, help="write the tables into it")
+    parser.add_argument(
+        "--document", action="store_true", help="write the tables into docs/performance.md and, of all five, into README.md"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the folders with the logs")
     return parser.parse_args()
 

@@ -11,6 +11,7 @@ WITH_GANGS = "engine with gangs"
 BARE_WITH_GANGS = "bare client with gangs"
 WITHOUT_GANGS = {WITH_GANGS: ENGINE, BARE_WITH_GANGS: BARE}
 """Who is measured on such a control plane -> who is measured beside, on one without gangs."""
+SUMMARY_HEAD = ("workload", "ready", "changed", "gone", "writes until ready", "CPU until ready", "peak memory")
 HEAD = ("ratio", "phase", "engine", "bare client", "writes", "bare writes", "CPU", "peak memory")
 
 
@@ -29,6 +30,28 @@ def markdown(figures: Sequence[Figures]) -> str:
         of = {subject: by_phase.get((workload_name, phase, subject)) for subject in (ENGINE, BARE, *others)}
         lines.append(_row([*_cells(phase, of[ENGINE], of[BARE]), *(_other(of[name], of[BARE]) for name in others)]))
     return "\n".join(lines) + "\n"
+
+
+def summary(figures: Sequence[Figures]) -> str:
+    """A row for each workload: until all is ready, changed and gone, with the ratios to the bare client. Empty unless all were measured."""
+    if {each.workload for each in figures} != set(WORKLOADS):
+        return ""
+    lines = [_row(SUMMARY_HEAD), _row(["---"] * len(SUMMARY_HEAD))]
+    for name, workload in WORKLOADS.items():
+        ours = [each for each in figures if each.workload == name and each.subject == ENGINE and each.seconds]
+        bare = {each.phase: each.end for each in figures if each.workload == name and each.subject == BARE}
+        up, gone = ours[0], next(each for each in ours if each.phase == "delete" or each.phase.endswith("→ 0"))
+        changed = next((each for each in ours[1:] if each is not gone), None)
+        times = [f"{_seconds(each)}{_times(ratio(each.end, bare.get(each.phase)))}" if each else "" for each in (up, changed, gone)]
+        if changed:
+            times[1] = f"{changed.phase}: {times[1]}"
+        peak = max(each.peak_mib for each in ours)
+        lines.append(_row((f"**{name.upper()}** {workload.title}", *times, f"{up.writes:,}", f"{up.cpu:.1f} s", f"{peak:.0f} MiB")))
+    return "\n".join(lines) + "\n"
+
+
+def _times(ratio_to_bare: float | None) -> str:
+    return f" ({ratio_to_bare:.2f} ×)" if ratio_to_bare is not None else ""
 
 
 def gang_ratios(figures: Sequence[Figures]) -> str:
