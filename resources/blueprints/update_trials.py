@@ -71,12 +71,12 @@ def new_pods(
     gated: Sequence[Trial],
     memo: Memo,
 ) -> NewPods:
-    """What is known of the new pods of these replicas, if their namespace is there. `gated`: the trials that the update relies on.
+    """What is known of the new pods of these replicas, if their namespace and the kind of the set are there.
 
-    A pod of an outdated clique has a previous template, which the server has accepted before.
+    `gated`: the trials that the update relies on. A pod of an outdated clique has a previous template, which the server accepted before.
     """
     known = observed.trials
-    if not known.of_new or observed.namespace_phase is not None:
+    if not known.of_new or observed.namespace_phase is not None or not observed.unserved.isdisjoint(observed.root.id.keys()):
         return NO_NEW_PODS
     cliques = (clique for replica in replicas for clique in replica.view.cliques)
     names = {clique.clique.name for clique in cliques if clique.assignment.new and not clique.outdated}

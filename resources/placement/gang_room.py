@@ -15,7 +15,7 @@ from resources.placement.cluster_room import ClusterRoom, RoomNode
 from resources.placement.packing import left_over
 from resources.placement.pod_demand import DemandBook, PodDemand
 from resources.placement.refusal_text import refusal_text
-from resources.placement.room import Room
+from resources.placement.room import PlacedPods, Room
 
 SHOWN: Final = 3
 """The most gangs that are named."""
@@ -32,7 +32,7 @@ class GangRoom(Struct, frozen=True):
     why: str
     """Why the others have none, in one sentence; empty if all have."""
     holders: str
-    """Which gangs have pods on the nodes that suit and are full, those with the most pods first; empty if none has."""
+    """Which gangs have pods on full nodes that would have room without them, those with the most pods first; empty if none has."""
 
 
 class GangHolders:
@@ -83,8 +83,13 @@ def gang_room(
     refusal = room.refusal(demands)
     why = refusal_text(refusal, room) if refusal is not None else f"their nodes have room for {len(pods) - left} of them together; {FREE}"
     where = f"no value of node label {level} has room for all of them: " if level and len(areas) > 1 else ""
-    full = [placed.node.name for demand in demands for placed in room.suitable(demand) if not placed.copies(demand, placed.used)]
-    return GangRoom(len(pods), len(pods) - left, where + why, holders.on(dict.fromkeys(full), own))
+    full = {placed.node.name: None for demand in demands for placed in room.suitable(demand) if _is_full(placed, demand)}
+    return GangRoom(len(pods), len(pods) - left, where + why, holders.on(full, own))
+
+
+def _is_full(placed: PlacedPods, demand: PodDemand) -> bool:
+    """Whether a node has no room for such a pod, and would have if it were empty."""
+    return not placed.copies(demand, placed.used) and placed.copies(demand, {}) > 0
 
 
 def _areas(cluster: ClusterRoom, level: str, placed: frozenset[str]) -> list[ClusterRoom]:

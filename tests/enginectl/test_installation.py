@@ -113,6 +113,16 @@ def test_the_configuration_is_what_the_file_says_over_the_defaults(engine: Engin
     assert [port["port"] for port in only(objects, "Service")["spec"]["ports"]] == [443, 9445]
 
 
+def test_without_a_port_for_webhooks_the_error_says_what_else_judges(engine: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "operator.yaml"
+    file.write_text("server: {webhooks: {port: 0}}\n")
+
+    answer = engine("manifests", "all", "--config", file)
+
+    assert answer.code == Exit.USAGE and "choose --admission policies or none" in answer.err
+    assert engine("manifests", "all", "--config", file, "--admission", "none").code == Exit.DONE
+
+
 def test_images_without_a_tag_get_that_of_the_release_or_the_one_that_is_given(engine: Engine) -> None:
     def images(*words: str) -> list[str]:
         container = only(printed(engine, "deployment", *words), "Deployment")["spec"]["template"]["spec"]["containers"][0]

@@ -64,6 +64,19 @@ def test_nothing_is_written_without_the_kind_and_no_lease_is_taken(plain_box: Bo
     assert (plain_box.all(LEASE), plain_box.all(PODCLIQUESET)) == ([], [])
 
 
+def test_without_our_kinds_no_command_writes_and_a_preview_blames_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine
+) -> None:
+    with cluster(tmp_path, (), definitions=()) as box:
+        monkeypatch.setenv("KUBECONFIG", str(box.kubeconfig))
+        for words in (("sync", "-f", FIRST), ("delete", "first", "--yes"), ("delete", "first", "--yes", "--ignore-not-found")):
+            answer = engine(*words)
+            assert answer.code == Exit.PREFLIGHT and "engine: the cluster does not serve PodCliqueSet" in answer.err, answer
+        preview = engine("diff", "-f", FIRST)
+    assert preview.code == Exit.STUCK and "NotServed" in preview.out
+    assert "was not asked" not in preview.out
+
+
 def test_commands_that_only_read_note_it_and_continue(plain_box: Box, engine: Engine, tmp_path: Path) -> None:
     config = configured(tmp_path, auto=True)
 

@@ -116,7 +116,10 @@ def test_what_matches_nothing_is_a_usage_error_that_names_what_exists_and_nothin
             (("--exclude", "wbe"), "--exclude wbe: no workload in default has this name; there are PodCliqueSet/default/web, "),
             (("-l", "team=none"), "-l team=none: no workload in default has such labels; there are PodCliqueSet/default/api, "),
             (("--target", "web", "-l", "team=back"), "no workload in default matches all of these options together; there are "),
-            (("--target", "pcs/nowhere/web"), "--target PodCliqueSet/nowhere/web: no workload in nowhere has this name; there is none"),
+            (
+                ("--target", "pcs/nowhere/web"),
+                "--target PodCliqueSet/nowhere/web: no workload in nowhere has this name; there are no workloads",
+            ),
         ):
             answer = engine(command, *words)
             assert (answer.code, answer.messages[0][: len(message) + 8]) == (Exit.USAGE, f"engine: {message}")

@@ -222,7 +222,7 @@ def test_an_object_is_named_as_with_kubectl_or_by_its_name_alone(synced: Box, en
         (["pod/nobody"], Exit.FAILED, "engine: Pod/default/nobody does not exist, and no workload desires it"),
         (["frob/x"], Exit.USAGE, "engine: frob: the cluster serves no such kind"),
         (["pod"], Exit.USAGE, "engine: pod: expected KIND/NAME, e.g. pod/x or pclq/x"),
-        (["nobody"], Exit.FAILED, "engine: nothing is called nobody in default; there is none"),
+        (["nobody"], Exit.FAILED, "engine: nothing is called nobody in default; there are no workloads"),
         (["nobody", "-n", "nowhere"], Exit.FAILED, "engine: nothing is called nobody in nowhere: the namespace does not exist"),
         (["pod/a", "b"], Exit.USAGE, "engine: pod/a b: expected KIND/NAME"),
         (["pod/a/b"], Exit.USAGE, "engine: pod/a/b: expected KIND/NAME"),

@@ -57,7 +57,7 @@ def installation_of(
     result = EngineInstallation(namespace=namespace, mode=mode, admission=judged_by, configuration=configuration, **chosen)
     parse_seconds(result.timeout, "--timeout")
     if result.serves_webhooks and not result.port("webhooks"):
-        raise UsageError("--admission webhooks needs a port: server.webhooks.port of the configuration is 0")
+        raise UsageError("webhooks need a port, and server.webhooks.port of the configuration is 0; choose --admission policies or none")
     if mode is Mode.DEPLOYMENT and not result.elects and max(result.replicas, result.shards) > 1:
         raise UsageError("several replicas or shards need leader election: leaderElection.enabled is false; use --replicas 1 and one shard")
     return result

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import anyio
 from msgspec import Struct
@@ -61,6 +62,8 @@ CODES = {
     Ending.TIMED_OUT: Exit.UNSETTLED,
     Ending.DONE: Exit.DONE,
 }
+CHECKED: Final = "the cluster could be checked"
+"""What had not happened when the time was over."""
 
 
 class Patience(Struct, frozen=True):
@@ -114,11 +117,10 @@ async def sync(
         if plan is not None and (deviations := await foreign_circumstances(wiring, plan, provider)):
             return refuse(deviations, clock.now(), format, quiet=quiet)
         read = selection
-        scope = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), "the cluster could be checked")
+        await in_time(clock, give_up_at, lambda: requirements.require(wiring, provider, read, roots.kinds), CHECKED)
+        scope = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), CHECKED)
         selection, removals = scope.selection, scope.removals
-        admitted = await in_time(
-            clock, give_up_at, lambda: check(wiring, roots, focus, provider, selection), "the cluster could be checked"
-        )
+        admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, focus, provider, selection), CHECKED)
         if removals.objections:
             report_objections(removals.objections)
             return Exit.DENIED
@@ -197,9 +199,7 @@ def with_stuck(result: SyncReport[Configuration], *, assume_nodes: bool) -> Sync
 
 
 async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, selection: Selection) -> AdmittedRoots:
-    """Check before anything is written that the cluster serves our kinds, that the workloads in focus exist, and that the cluster would
-    admit the roots. Raises `InputError`."""
-    await requirements.require(wiring, provider, selection, roots.kinds)
+    """The roots as the cluster would admit them. Raises `InputError` if it would not, or if a workload in focus does not exist."""
     await require_matches(wiring, provider, selection, roots, focus)
     admitted = await admit_against(wiring, roots, provider, LIVE, selection)
     admitted.require_all()

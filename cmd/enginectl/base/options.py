@@ -148,7 +148,7 @@ AllowReplace = Annotated[
 TakeOver = Annotated[
     bool, typer.Option("--take-over", help="Take over sets whose PodGangs Grove v0.1.0-alpha.12 or later has made (docs/migrating.md).")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip confirmation.")]
 PolicyFiles = Annotated[
     list[Path] | None,
     typer.Option("--policy", metavar="FILE|DIR", help="PlanPolicies that the plan and its forecast must fulfil. Repeatable."),

@@ -20,7 +20,7 @@ from enginectl.commands.completion import objects
 
 EXAMPLES: Final = """
 engine delete web --dry-run      # what would be deleted, in which order
-engine delete dgd/chat --yes     # without a question
+engine delete dgd/chat --yes     # skip confirmation
 engine delete -f web.yaml
 """
 
@@ -39,7 +39,7 @@ def delete(
         str, typer.Option("--selector", "-l", metavar="SELECTOR", help="Workloads with these labels, as for kubectl.", show_default=False)
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and delete nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Needed where there is no terminal.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip confirmation. Needed where there is no terminal.")] = False,
     ignore_not_found: Annotated[bool, typer.Option("--ignore-not-found", help="A workload that does not exist is no error.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until everything is gone, or only do what can be done now.")] = True,
     timeout: Annotated[

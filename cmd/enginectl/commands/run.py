@@ -34,7 +34,7 @@ def run(
     profile: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Append to FILE how long what was done (planning, waiting, …), one JSON line a tenth of a second."
+            metavar="FILE", help="Append a time profile to FILE: what the process did (planning, waiting, …), as JSON lines of 0.1 s."
         ),
     ] = None,
     ui: Annotated[bool, typer.Option("--ui", help="Serve read-only pages about the workloads beside /debug/plan.")] = False,

@@ -111,7 +111,7 @@ def sync(
 
     With --policy: the plan and its forecast are judged once, before the first write; if a rule denies them, nothing is written (exit 3).
 
-    On a terminal it shows what it would do and asks, if anything is deleted, replaced or restarted; --yes does it without a question.
+    On a terminal it shows what it would do and asks, if anything is deleted, replaced or restarted; --yes skips that.
     With --plan: apply what was approved. If something has changed since, nothing is written (exit 4); what turns out later not to be
     in the plan is left, and the rest is done (exit 4).
 

@@ -185,7 +185,7 @@ def listed(existing: Collection[ResourceId], name: str = "") -> str:
     """The workloads that exist, those with a name similar to `name` first, as the end of a message."""
     ids = sorted(existing)
     if not ids:
-        return "; there is none"
+        return "; there are no workloads"
     if name:
         ids = [*_by_similarity(ids[:COMPARED], name), *ids[COMPARED:]]
     more = f" and {len(ids) - LISTED} more" if len(ids) > LISTED else ""

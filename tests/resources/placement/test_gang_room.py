@@ -53,6 +53,13 @@ def test_what_fits_is_counted_and_the_gangs_on_full_nodes_are_named() -> None:
     assert room.holders == "ml/b (2 pods), ml/a (1 pod)"
 
 
+def test_no_gang_has_the_room_of_pods_that_are_larger_than_every_node() -> None:
+    room = judged((node(number, gpus=4) for number in range(2)), [of_gang("a", "n1")], 1)
+
+    assert "the largest of 2 nodes that suit has 4" in room.why
+    assert room.holders == ""
+
+
 def test_where_all_fit_nothing_is_missing() -> None:
     assert judged(map(node, range(3)), [], 3) == GangRoom(3, 3, "", "")
 
