@@ -102,7 +102,10 @@ class Verdicts:
 
         Forgets the answers that no plan relies on any more: the next update asks anew.
         """
-        relied = {plan.root: plan.trials for plan in noteworthy(plans) if plan.trials}
+        return await self.ask_about(provider, clock, {plan.root: plan.trials for plan in noteworthy(plans) if plan.trials})
+
+    async def ask_about(self, provider: Provider, clock: Clock, relied: Mapping[ResourceId, Sequence[Trial]]) -> bool:
+        """The same for these trials of each root."""
         self._forget_others(relied)
         if not relied or (trying := _trying(provider)) is None:
             return False

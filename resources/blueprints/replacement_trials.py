@@ -94,7 +94,7 @@ def held_back(resource: Resource, live: Live | None, *, replaces: bool) -> Resou
         return None if replaces else resource
     if isinstance(resource, Hold) or (isinstance(resource, Drop) and not _is_replaced(resource)):
         return resource
-    if isinstance(resource, Want) and _is_component(resource.id) and "replicas" in resource.body["spec"]:
+    if isinstance(resource, Want) and is_component(resource.id) and "replicas" in resource.body["spec"]:
         kept = unchanged(live)
         body = {**kept.body, "spec": {"replicas": resource.body["spec"]["replicas"]}}
         return replace(resource, body=body, policy=replace(KEPT, seeded=resource.policy.seeded))
@@ -115,10 +115,11 @@ def _set_runs(observed: Observed) -> bool:
 
 
 def _components(observed: Observed) -> Iterator[Live]:
-    return (live for live in observed.slice(ONLY).objects.values() if _is_component(live.id))
+    return (live for live in observed.slice(ONLY).objects.values() if is_component(live.id))
 
 
-def _is_component(id: ResourceId) -> bool:
+def is_component(id: ResourceId) -> bool:
+    """Whether a controller of the cluster creates the pods of this object."""
     return (id.group, id.kind) in POD_TEMPLATES
 
 
@@ -134,7 +135,7 @@ def _is_replaced(component: Resource) -> bool:
 
 def _brings_pods(component: Want, live: Live | None, *, replaces: bool) -> bool:
     """Whether pods of the component come in place of running ones: of its own, or of what it replaces."""
-    if not _is_component(component.id):
+    if not is_component(component.id):
         return False
     if live is None:
         return replaces
@@ -149,13 +150,18 @@ def _component_trials(components: Iterable[Want]) -> Iterator[Trial]:
     """One for each template of a service: its LeaderWorkerSets have the same templates but for the marks of each replica."""
     services: dict[tuple[str, str], Want] = {}
     for component in components:
-        if _is_component(component.id):
+        if is_component(component.id):
             services.setdefault((component.id.kind, component.body["metadata"]["labels"][COMPONENT]), component)
     for component in services.values():
-        paths = POD_TEMPLATES[component.id.group, component.id.kind]
-        for index, path in enumerate(paths):
-            about = f"{component.id.kind} {component.id.name}" + (f" ({path[-1]})" if len(paths) > 1 else "")
-            yield _trial_of_template(component.id, index, get(component.body, ("spec", *path)), about)
+        yield from trials_of_templates(component.id, component.body)
+
+
+def trials_of_templates(id: ResourceId, component: Body) -> Iterator[Trial]:
+    """A trial of a pod of each template of a component."""
+    paths = POD_TEMPLATES[id.group, id.kind]
+    for index, path in enumerate(paths):
+        about = f"{id.kind} {id.name}" + (f" ({path[-1]})" if len(paths) > 1 else "")
+        yield _trial_of_template(id, index, get(component, ("spec", *path)), about)
 
 
 def _trial_of_template(owner: ResourceId, index: int, template: Body, about: str) -> Trial:

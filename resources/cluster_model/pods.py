@@ -387,18 +387,22 @@ NO_PODS: Final = _Pods(0, 0)
 
 
 def _pods_of_component(spec: Mapping[str, Any]) -> dict[str, _Pods]:
-    """The field of each pod template of a Deployment or LeaderWorkerSet -> its pods; none without a spec.
+    """The field of each pod template of a Deployment or LeaderWorkerSet -> its pods; none without a spec."""
+    return {field: _Pods(number, _gpus(template)) for field, (number, template) in templates_of(spec).items()}
+
+
+def templates_of(spec: Mapping[str, Any]) -> dict[str, tuple[int, Mapping[str, Any]]]:
+    """The field of each pod template of a Deployment or LeaderWorkerSet -> the number of its pods, and the template; none without a spec.
 
     Leaders without a template of their own have that of the workers.
     """
     replicas = count(spec.get("replicas", 1))
     if "template" in spec:
-        return {"template": _Pods(replicas, _gpus(mapping(spec["template"])))}
+        return {"template": (replicas, mapping(spec["template"]))}
     group = mapping(spec.get("leaderWorkerTemplate"))
     worker = mapping(group.get("workerTemplate"))
-    leaders = _Pods(replicas, _gpus(mapping(group.get("leaderTemplate")) or worker))
-    workers = _Pods(replicas * max(0, count(group.get("size", 1)) - 1), _gpus(worker))
-    return {"leaderTemplate": leaders, "workerTemplate": workers} if group else {}
+    leaders = replicas, mapping(group.get("leaderTemplate")) or worker
+    return {"leaderTemplate": leaders, "workerTemplate": (replicas * max(0, count(group.get("size", 1)) - 1), worker)} if group else {}
 
 
 def _gpus(body: Mapping[str, Any]) -> int:

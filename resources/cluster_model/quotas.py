@@ -10,11 +10,13 @@ from msgspec import Struct, field
 from engine.forecast.forecast import Forecast
 from engine.ids import Kind, ResourceId
 from engine.observed import Live, World
-from engine.operation import Create, Delete, Operation
+from engine.operation import Create, Delete, Operation, Patch
+from engine.paths import merge_patch
 from engine.quantity import amount
 from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import mapping, mappings
+from resources.cluster_model.pods import is_component, templates_of
 
 PLAIN: Final = frozenset(
     {"pods", "services", "secrets", "configmaps", "persistentvolumeclaims", "resourcequotas", "replicationcontrollers"}
@@ -90,12 +92,21 @@ def canonical(what: str) -> str:
 def _uses(forecast: Forecast, world: World) -> Mapping[tuple[str, str], _Use]:
     """(Namespace, limit) -> how much more of it is used in the course of the forecast."""
     uses: dict[tuple[str, str], _Use] = defaultdict(_Use)
-    sizes = {live.id: amounts_of(live.id, live.body) for observed in world.roots for live in observed.lives()}
+    lives = [live for observed in world.roots for live in observed.lives()]
+    sizes = {live.id: amounts_of(live.id, live.body) for live in lives}
+    specs = {live.id: mapping(live.body.get("spec")) for live in lives if is_component(live.id)}
     for each in forecast.passes:
         operations = [(root, operation) for root, listed in each.operations.items() for operation in listed]
         for root, operation in operations:
             if isinstance(operation, Create):
                 sizes[operation.id] = amounts_of(operation.id, operation.manifest)
+                _add(uses, operation, sizes[operation.id], 1, root)
+                if is_component(operation.id):
+                    specs[operation.id] = mapping(operation.manifest.get("spec"))
+            elif isinstance(operation, Patch) and operation.id in specs:
+                _add(uses, operation, sizes[operation.id], -1, root)
+                specs[operation.id] = merge_patch(specs[operation.id], mapping(operation.patch.get("spec")))
+                sizes[operation.id] = amounts_of(operation.id, {"spec": specs[operation.id]})
                 _add(uses, operation, sizes[operation.id], 1, root)
         for root, operation in operations:
             if isinstance(operation, Delete):
@@ -109,10 +120,19 @@ def _add(uses: Mapping[tuple[str, str], _Use], operation: Operation, amounts: Am
 
 
 def amounts_of(id: ResourceId, body: Body) -> Amounts:
-    """What an object uses of quotas: one of its kind, and what the containers of a pod request."""
-    kind = _KINDS.get((id.group, id.kind))
+    """What an object uses of quotas: one of its kind, what the containers of a pod request, and the pods of a component."""
+    kind, spec = _KINDS.get((id.group, id.kind)), mapping(body.get("spec"))
     counted = {canonical(f"count/{kind.plural}{'.' if kind.group else ''}{kind.group}"): Decimal(1)} if kind else {}
-    return {**counted, **pod_amounts(mapping(body.get("spec")))} if id.kind == kinds.POD.name and not id.group else counted
+    if id.kind == kinds.POD.name and not id.group:
+        return {**counted, **pod_amounts(spec)}
+    return {**counted, **component_amounts(spec)} if is_component(id) else counted
+
+
+def component_amounts(spec: Mapping[str, Any]) -> Amounts:
+    """The pods that the controller of a Deployment or LeaderWorkerSet creates, and what they request together."""
+    templates = [(number, pod_amounts(mapping(template.get("spec")))) for number, template in templates_of(spec).values()]
+    each = [{"pods": Decimal(number), **{what: number * size for what, size in sizes.items()}} for number, sizes in templates]
+    return _sum(each)
 
 
 def pod_amounts(spec: Mapping[str, Any]) -> Amounts:

@@ -38,7 +38,7 @@ READS: Final = frozenset({"get", "list", "watch"})
 INSTALL: Final = "engine manifests crds | kubectl apply --server-side -f -"
 ROLES: Final = "engine manifests rbac | kubectl apply -f -"
 FEW: Final = 3
-"""Permissions for which the commands that grant them are given; of more the pattern is."""
+"""Permissions for which the commands that grant them are given, each in a check of its own; more are one check."""
 GRANT_ALL: Final = (
     f"for the engine's own account: {ROLES}; for any user, with the verbs and resources above: kubectl create clusterrole NAME "
     "--verb=VERBS --resource=RESOURCE, then kubectl create clusterrolebinding NAME --clusterrole=NAME --user=USER (where a namespace is "
@@ -204,19 +204,30 @@ def _kinds_of(scheduler: Scheduler) -> Iterator[tuple[Kind, str]]:
 
 
 def _permissions(rights: Rights) -> Iterator[Check]:
-    """A check for each permission with denied verbs, and one check for all permissions that are granted completely."""
-    lacking = sum(bool(denied) and not isinstance(denied, str) for denied in rights.values())
-    for permission, denied in sorted(rights.items(), key=lambda item: (item[0].kind.group, item[0].resource)):
+    """A check for each permission with denied verbs, or one for many; one check for all permissions that are granted completely."""
+    ordered = sorted(rights.items(), key=lambda item: (item[0].kind.group, item[0].resource))
+    lacking = [(permission, denied) for permission, denied in ordered if denied and not isinstance(denied, str)]
+    if len(lacking) > FEW:
+        yield Check(Severity.WARNING, f"permissions on {len(lacking)} resources", CheckResult.BAD, _denied(lacking), GRANT_ALL)
+    for permission, denied in ordered:
         subject = f"permissions on {_resource(permission)}"
         if isinstance(denied, str):
             yield unknown(Severity.WARNING, subject, denied)
-        elif denied:
-            remedy = _grant(permission, denied) if lacking <= FEW else GRANT_ALL
-            yield Check(Severity.WARNING, subject, CheckResult.BAD, f"may not {', '.join(denied)}{_place(permission)}", remedy)
+        elif denied and len(lacking) <= FEW:
+            finding = f"may not {', '.join(denied)}{_place(permission)}"
+            yield Check(Severity.WARNING, subject, CheckResult.BAD, finding, _grant(permission, denied))
     granted = [permission for permission, denied in rights.items() if denied == ()]
     if granted:
         count = sum(len(permission.verbs) for permission in granted)
         yield Check(Severity.INFO, "permissions", CheckResult.GOOD, f"{count} verbs on {len(granted)} resources are allowed")
+
+
+def _denied(lacking: Iterable[tuple[Permission, tuple[str, ...]]]) -> str:
+    """What is not allowed, each combination of verbs once: `may not get, list: nodes; create: pods, services`."""
+    by_verbs: dict[tuple[str, ...], list[str]] = {}
+    for permission, denied in lacking:
+        by_verbs.setdefault(denied, []).append(f"{_resource(permission)}{_place(permission)}")
+    return "may not " + "; ".join(f"{', '.join(verbs)}: {', '.join(resources)}" for verbs, resources in by_verbs.items())
 
 
 def _grant(permission: Permission, denied: tuple[str, ...]) -> str:

@@ -26,9 +26,11 @@ class TrialResult(Struct, frozen=True, eq=False):
     """What the API server said about the operations of the next pass when it checked them without storing them."""
 
     refused: Mapping[ResourceId, tuple[Wait, ...]] = field(default_factory=dict)
-    """Root -> the operations that it would refuse, each with its message."""
+    """Root -> the objects that it would refuse, each with its message."""
     notes: Mapping[ResourceId, tuple[str, ...]] = field(default_factory=dict)
     """Root -> what could not be tried, and why."""
+    is_forbidden: bool = False
+    """Whether pods could not be tried because the right to create them is missing."""
 
 
 NO_TRIAL: Final = TrialResult()
@@ -62,6 +64,8 @@ class Facts(Struct, frozen=True, eq=False):
     rejected: Mapping[ResourceId, tuple[str, ...]] = field(default_factory=dict)
     """Root in a manifest that admission rejects -> its faults, each with file and line."""
     trial: TrialResult = NO_TRIAL
+    components: TrialResult = NO_TRIAL
+    """The same about new Deployments and LeaderWorkerSets of graphs, and about their pods."""
     base: Mapping[ResourceId, tuple[str, ...]] = field(default_factory=dict)
     """Root -> remarks about the manifests with which the change is compared."""
     notices: tuple[str, ...] = ()

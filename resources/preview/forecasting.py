@@ -21,7 +21,7 @@ from engine.verb import Verb
 from resources.base import kinds
 from resources.base.fields import mapping
 from resources.cluster_model.cluster import ModelledCluster, RoomModel
-from resources.cluster_model.pods import is_refused, is_refused_just_now
+from resources.cluster_model.pods import is_component, is_refused, is_refused_just_now
 from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.model.gang_scheduling import whole_gang_schedulers
 from resources.model.pod_facts import PodFacts, facts_of
@@ -184,6 +184,13 @@ def changing_namespaces(first: FirstPass) -> tuple[str, ...]:
     leaving |= first.intent.removals.keys()
     plans = (plan for plan in first.planned.plans if plan.root not in leaving and (plan.deferred or changed(plan)))
     return tuple(sorted({plan.root.namespace for plan in plans} - {""}))
+
+
+def creates_components(first: FirstPass, forecast: Forecast | None) -> bool:
+    """Whether Deployments or LeaderWorkerSets are created in this pass or in one that follows."""
+    following = forecast.operations() if forecast is not None else ()
+    operations = (*(operation for plan in first.planned.plans for operation in plan.operations), *following)
+    return any(isinstance(operation, Create) and is_component(operation.id) for operation in operations)
 
 
 def needs_room(forecast: Forecast) -> bool:

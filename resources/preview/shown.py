@@ -104,7 +104,8 @@ def general_notices(first: FirstPass, last: World, facts: Facts) -> Iterator[str
     if first.assumes_secrets:
         yield ASSUMED_SECRETS
     yield from facts.notices
-    if any(verdict.outcome is TrialOutcome.NOT_PERMITTED for root in first.world.roots for verdict in root.trials.verdicts.values()):
+    verdicts = (verdict for root in first.world.roots for verdict in root.trials.verdicts.values())
+    if facts.components.is_forbidden or any(verdict.outcome is TrialOutcome.NOT_PERMITTED for verdict in verdicts):
         yield NOT_TRIED
     if last.orphans:
         from resources.preview.orphans import orphan_notices  # Few clusters have any.
@@ -238,8 +239,8 @@ def annotation_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts
 
 
 def trial_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
-    """What the API server said when it checked the operations."""
-    for remarks in (facts.trial.notes, facts.trial.refused):
+    """What the API server said when it checked the operations, and components with their pods."""
+    for remarks in (facts.trial.notes, facts.trial.refused, facts.components.notes, facts.components.refused):
         for root, listed in remarks.items():
             yield from ((root, remark) for remark in listed)
 

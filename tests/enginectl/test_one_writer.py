@@ -87,7 +87,7 @@ def test_another_holder_is_named_with_its_time_and_its_purpose(box: Box, engine:
     assert answer.messages == [
         f"engine: the lease default/{NAME} is held by process 41 on host1, since 2026-01-01T08:00:00Z, "
         "for: sync -f racks.yaml in namespace x",
-        "exit 6: another holder has the lease",
+        "exit 6: the lease is not held",
     ]
 
 

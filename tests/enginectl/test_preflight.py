@@ -188,6 +188,7 @@ def test_many_missing_permissions_have_one_remedy_and_no_text_is_cut(box: Box, e
 
     said = remedies(answer)
     assert len(set(said)) == len(said) and sum("kubectl create clusterrole " in line for line in said) == 2
+    assert answer.out.count("may not ") == 1 and "delete: " in answer.out
     assert "…" not in answer.out
 
 

@@ -180,7 +180,7 @@ class Player:
     async def forecast(self, series: EditSeries, intent: Intent, client: KubernetesClient) -> tuple[Exit, Forecast | None]:
         """What `engine diff` says: its exit code and forecast."""
         wiring, provider, selection = self._wired(series, client)
-        engine = engine_of(wiring, provider, selection)
+        engine = engine_of(wiring, provider, selection, tries_new=True)
         current, first = await first_pass(engine, intent)
         seen, _ = await shown_and_facts(wiring, engine, first)
         return exit_code(seen.report, detailed=False), seen.forecast

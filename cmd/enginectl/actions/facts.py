@@ -20,7 +20,7 @@ from resources.placement.cluster_room import RoomNode
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 from resources.preview.facts import NEW_NODES, NO_FACTS, NO_ROOM, Facts, FirstPass, RoomFacts
-from resources.preview.forecasting import Needs, needs
+from resources.preview.forecasting import Needs, creates_components, needs
 
 
 class FactReader(Struct, eq=False):
@@ -78,8 +78,15 @@ async def read_facts(
     async def read_notices() -> None:
         notices.extend(await notices_of(engine, first))
 
+    async def try_new() -> None:
+        nonlocal known
+        if engine.tries_new and creates_components(first, forecast):
+            from enginectl.actions.component_trials import try_components  # Few plans create any.
+
+            known = replace(known, components=await try_components(engine, first, forecast))
+
     async with anyio.create_task_group() as tasks:
-        for read in (read_quotas, read_nodes, read_notices):
+        for read in (read_quotas, read_nodes, read_notices, try_new):
             tasks.start_soon(read)
     return replace(known, quotas=tuple(quotas), capacities=capacities, room=room, notices=(*notices, *reader.notices))
 

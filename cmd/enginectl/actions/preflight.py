@@ -102,8 +102,8 @@ def exit_code(results: Sequence[Check]) -> Exit:
 
 HEADERS = ("LEVEL", "RESULT", "CHECK", "FOUND")
 TONES = {CheckResult.GOOD: "", CheckResult.BAD: "bad", CheckResult.UNKNOWN: "later"}
-MAX_CELL, MAX_FINDING = 120, 500
-"""Characters of a cell, and of a finding: it may be what an API server says, with what to do at its end."""
+MAX_CELL, MAX_FINDING = 120, 3000
+"""Characters of a cell, and of a finding: it may be what an API server says, with what to do at its end, or name all missing rights."""
 MAX_REMEDY = 600
 """Characters of a remedy. It may contain several commands, and a command that is cut cannot be used."""
 

@@ -39,7 +39,7 @@ MEANINGS: dict[Exit, str] = {
     Exit.DENIED: "denied by policy or guard",
     Exit.STALE: "not as approved",
     Exit.INCOMPLETE: "not everything could be listed",
-    Exit.NOT_LEADER: "another holder has the lease",
+    Exit.NOT_LEADER: "the lease is not held",
     Exit.PREFLIGHT: "preflight failed",
     Exit.UNSETTLED: "not settled",
     Exit.STUCK: "would not settle",

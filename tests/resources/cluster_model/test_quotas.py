@@ -34,6 +34,23 @@ def test_a_pod_uses_what_its_containers_request(spec: dict[str, Any], expected: 
     assert pod_amounts(spec) == expected
 
 
+def test_a_component_uses_what_its_pods_do() -> None:
+    template = {"spec": {"containers": [container({"cpu": "500m"})]}}
+    leader = {"spec": {"containers": [container({"cpu": 2})]}}
+    group = {"replicas": 2, "leaderWorkerTemplate": {"size": 3, "leaderTemplate": leader, "workerTemplate": template}}
+
+    assert amounts_of(kinds.DEPLOYMENT.id("x", "d"), {"spec": {"replicas": 3, "template": template}}) == {
+        "count/deployments.apps": 1,
+        "pods": 3,
+        "requests.cpu": Decimal("1.5"),
+    }
+    assert amounts_of(kinds.LEADER_WORKER_SET.id("x", "l"), {"spec": group}) == {
+        "count/leaderworkersets.leaderworkerset.x-k8s.io": 1,
+        "pods": 6,
+        "requests.cpu": 6,
+    }
+
+
 def test_an_object_counts_as_one_of_its_kind_under_the_names_that_quotas_have() -> None:
     assert amounts_of(kinds.POD.id("x", "p"), {"spec": {}}) == {"pods": 1}
     assert amounts_of(kinds.PODCLIQUE.id("x", "p"), {"spec": {"containers": [container({"cpu": "1"})]}}) == {"count/podcliques.grove.io": 1}

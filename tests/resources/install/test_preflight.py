@@ -204,6 +204,23 @@ def test_denied_permissions_are_listed_by_kind_and_the_others_are_counted() -> N
     assert found["permissions on leases.coordination.k8s.io"].finding == "cannot be judged: not you"
 
 
+def test_many_missing_permissions_are_one_check_that_names_them_all_by_their_verbs() -> None:
+    writes, reads = ("create", "delete"), ("list",)
+    missing = {Permission(kind, writes): writes for kind in (kinds.POD, kinds.SERVICE, kinds.ROLE)}
+    lease = Permission(kinds.LEASE, ("get", "update"), namespace="there", names=("leader",))
+    rights = {**missing, Permission(kinds.NODE, reads): reads, lease: ("update",)}
+
+    bad = [check for check in checks(Installation(ALL, QueryResults(), ()), rights, ()) if check.outcome is CheckResult.BAD]
+
+    assert [(check.subject, check.finding) for check in bad] == [
+        (
+            "permissions on 5 resources",
+            "may not list: nodes; create, delete: pods, services, roles.rbac.authorization.k8s.io; "
+            "update: leases.coordination.k8s.io leader in namespace there",
+        )
+    ]
+
+
 def test_compute_domains_are_required_only_with_automatic_domains() -> None:
     on = fabrics(Settings(network=Network(autoMNNVLEnabled=True)))
     kinds_of = [list(required_kinds(Configuration(SCHEDULERS, "default-scheduler", fabrics=each))) for each in (FABRICS, on)]

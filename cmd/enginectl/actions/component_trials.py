@@ -1,0 +1,30 @@
+"""Component trials: asks the API server whether it accepts the new Deployments and LeaderWorkerSets of graphs, and their pods."""
+
+from engine.answer import TrialOutcome
+from engine.forecast.forecast import Forecast
+from engine.ids import ResourceId
+from engine.plan import Wait
+from engine.runtime.passes import Engine
+from engine.runtime.verdicts import Verdicts
+from resources.blueprints.component_trials import new_components, remarks_on
+from resources.ports.configuration import Configuration
+from resources.preview.facts import FirstPass, TrialResult
+
+
+async def try_components(engine: Engine[Configuration], first: FirstPass, forecast: Forecast | None) -> TrialResult:
+    """What it says of those that this pass and what follows it create. Nothing is stored; without a server nothing is said."""
+    following = [each.operations for each in forecast.passes] if forecast is not None else []
+    passes = [{plan.root: plan.operations for plan in first.planned.plans}, *following]
+    operations = ((root, each) for by_root in passes for root, listed in by_root.items() for each in listed)
+    created, verdicts = new_components(first.world.roots, operations), Verdicts()
+    verdicts.prepare(engine.provider)
+    trials = {root: [trial for each in listed for trial in (each.object, *each.pods)] for root, listed in created.items()}
+    await verdicts.ask_about(engine.provider, engine.clock, trials)
+    refused: dict[ResourceId, tuple[Wait, ...]] = {}
+    notes: dict[ResourceId, tuple[str, ...]] = {}
+    for root, listed in created.items():
+        remarks = tuple(remarks_on(listed, verdicts.of(root)))
+        refused[root] = tuple(each for each in remarks if isinstance(each, Wait))
+        notes[root] = tuple(each for each in remarks if isinstance(each, str))
+    answers = [verdict for root in created for verdict in verdicts.of(root).verdicts.values()]
+    return TrialResult(refused, notes, any(answer.outcome is TrialOutcome.NOT_PERMITTED for answer in answers))
