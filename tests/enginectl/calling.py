@@ -1,15 +1,19 @@
 """Calling the command line: in this process, or in another one where signals and pipes matter."""
 
+import atexit
 import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from enginectl.main import app
+from tests.enginectl.fork_server import write_program
 from tests.schemas import checked
 from tests.waiting import PATIENCE
 
@@ -65,9 +69,9 @@ class Engine:
         return CommandResult(code, captured.out, captured.err)
 
 
-def command(*words: str | Path) -> list[str]:
-    """`engine WORDS` as the words of another process. It needs an `environment`."""
-    return [sys.executable, "-m", "enginectl", *map(str, words)]
+def command(*words: str | Path, fresh: bool = False) -> list[str]:
+    """`engine WORDS` as the words of another process: `fresh` where the start of Python matters. It needs an `environment`."""
+    return [*((sys.executable, "-m", "enginectl") if fresh else (str(program()),)), *map(str, words)]
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -75,10 +79,10 @@ def environment(**variables: str) -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'cmd'}", "HOME": "/nonexistent", "PYTHONUTF8": "1", **variables}
 
 
-def started(*words: str | Path, **variables: str) -> subprocess.Popen[str]:
-    """Start `engine WORDS` in another process. The caller ends it."""
+def started(*words: str | Path, fresh: bool = False, **variables: str) -> subprocess.Popen[str]:
+    """Start `engine WORDS` in another process: `fresh` where the start of Python matters. The caller ends it."""
     return subprocess.Popen(
-        command(*words),
+        command(*words, fresh=fresh),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -87,8 +91,24 @@ def started(*words: str | Path, **variables: str) -> subprocess.Popen[str]:
     )
 
 
-def finished(*words: str | Path, **variables: str) -> CommandResult:
-    """Run `engine WORDS` in another process to its end."""
-    with started(*words, **variables) as process:
+def finished(*words: str | Path, fresh: bool = False, **variables: str) -> CommandResult:
+    """Run `engine WORDS` in another process to its end: `fresh` where the start of Python matters."""
+    with started(*words, fresh=fresh, **variables) as process:
         out, err = process.communicate(timeout=PATIENCE + 60)
     return CommandResult(process.returncode, out, err)
+
+
+@cache
+def program() -> Path:
+    """`engine` as an executable file that takes hardly any time to start: it has a process that has started run a fork of itself
+    (`fork_server.py`). It needs an `environment`.
+    """
+    folder = TemporaryDirectory(prefix="engine-")
+    file, address = Path(folder.name, "engine"), f"{folder.name}/socket"
+    words = [sys.executable, "-m", "tests.enginectl.fork_server", address]
+    server = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), cwd=ROOT)
+    assert server.stdin is not None and server.stdout is not None and server.stdout.readline()
+    write_program(file, address)
+    for end in (folder.cleanup, server.wait, server.stdout.close, server.stdin.close):
+        atexit.register(end)
+    return file

@@ -247,7 +247,7 @@ def test_an_internal_error_is_one_line_and_with_v_its_traceback(engine: Engine, 
 
 @pytest.mark.parametrize("words", [("render", "-f", EXAMPLE), ("diff", "-f", EXAMPLE, "--against", "empty")])
 def test_a_reader_that_goes_away_gives_no_error_message(words: tuple[str | Path, ...]) -> None:
-    with started(*words) as process:
+    with started(*words, fresh=True) as process:
         assert process.stdout and process.stderr
         process.stdout.close()
         text = process.stderr.read()
@@ -303,7 +303,7 @@ def test_a_second_signal_is_not_logged_for_every_task_that_it_ends(caplog: pytes
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
-    answer = finished("diff", "-f", EXAMPLE, "--against", "empty", PYTHONUTF8="0", PYTHONIOENCODING="ascii", LC_ALL="C")
+    answer = finished("diff", "-f", EXAMPLE, "--against", "empty", fresh=True, PYTHONUTF8="0", PYTHONIOENCODING="ascii", LC_ALL="C")
 
     assert answer.code == Exit.DONE
     assert answer.out.isascii() and "+ create 12 objects" in answer.out
@@ -317,7 +317,7 @@ def test_a_second_signal_ends_a_long_computation_at_once(number: signal.Signals,
     config.write_text(json.dumps({"limits": {"set": limits, "namespace": limits}}))
     pipe = tmp_path / "huge.yaml"
     os.mkfifo(pipe)
-    with started("--config", config, "diff", "-f", pipe, "--against", "empty") as process:
+    with started("--config", config, "diff", "-f", pipe, "--against", "empty", fresh=True) as process:
         pipe.write_text(huge)  # Blocks until the process has opened the other end. Then it reads, and plans for a long time.
         try:
             for pause in (0.5, 0.5, 30):  # A busy machine may deliver the first two as one: then the third is the second.

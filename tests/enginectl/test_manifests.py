@@ -45,7 +45,7 @@ def test_the_json_is_one_versioned_document(capsys: pytest.CaptureFixture[str]) 
 
 def test_the_deployed_definitions_are_those_that_the_command_writes(tmp_path: Path) -> None:
     # In a process of its own, as users run it.
-    assert finished("manifests", "crds", "--dir", tmp_path).code == Exit.DONE
+    assert finished("manifests", "crds", "--dir", tmp_path, fresh=True).code == Exit.DONE
 
     assert {file.name: file.read_text() for file in DEPLOYED.iterdir()} == {file.name: file.read_text() for file in tmp_path.iterdir()}
     assert sorted(file.name for file in DEPLOYED.iterdir()) == FILES

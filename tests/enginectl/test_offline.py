@@ -95,8 +95,8 @@ def test_rendering_is_the_same_in_every_process_and_whatever_the_order_of_files(
         shutil.copy(EXAMPLES / name, tmp_path)
     one, two = tmp_path / "simple.yaml", tmp_path / "group.yaml"
 
-    first = finished("render", "-f", one, "-f", two, "-o", form, PYTHONHASHSEED="1")
-    second = finished("render", "-f", two, "-f", one, "-o", form, PYTHONHASHSEED="2")
+    first = finished("render", "-f", one, "-f", two, "-o", form, fresh=True, PYTHONHASHSEED="1")
+    second = finished("render", "-f", two, "-f", one, "-o", form, fresh=True, PYTHONHASHSEED="2")
 
     assert first.code == Exit.DONE and len(first.out) > 10_000
     assert first.out == second.out

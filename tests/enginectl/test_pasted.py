@@ -17,7 +17,7 @@ import pytest
 from msgspec import Struct
 
 from tests.enginectl import test_cron, test_examples
-from tests.enginectl.calling import ROOT, environment
+from tests.enginectl.calling import ROOT, environment, program
 from tests.waiting import PATIENCE
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -106,8 +106,7 @@ def pasted(script: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     """What bash says to this script, in a folder with the examples and with a sandbox there; it is ended afterwards."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     (tools := tmp_path / "bin").mkdir()
-    (tools / "engine").write_text(f'#!/bin/sh\nexec {sys.executable} -m enginectl "$@"\n')
-    (tools / "engine").chmod(0o755)
+    (tools / "engine").symlink_to(program())
     if KUBECTL:
         (tools / "kubectl").symlink_to(KUBECTL)
     variables = {**environment(), "PATH": f"{tools}:/usr/bin:/bin", "HOME": str(tmp_path)}
@@ -206,7 +205,7 @@ PREVIEWS = {
 @pytest.mark.parametrize("preview", PREVIEWS)
 def test_the_previews_of_an_example_work_when_they_are_pasted(preview: str, tmp_path: Path) -> None:
     commands, shown = PREVIEWS[preview]
-    script = f'set -eo pipefail\nengine() {{ {sys.executable} -m enginectl "$@"; }}\n{commands}'
+    script = f'set -eo pipefail\nengine() {{ {program()} "$@"; }}\n{commands}'
 
     said = subprocess.run(
         ["bash", "-c", script],

@@ -29,7 +29,7 @@ STDERR = ("a full disk", "a pipe whose reader has gone", "closed")
 @contextmanager
 def engine_run(kubeconfig: Path, stderr: str) -> Iterator[subprocess.Popen[bytes]]:
     """`engine run -v` with one of `STDERR`."""
-    words = command("run", "-v", "--kubeconfig", kubeconfig)
+    words = command("run", "-v", "--kubeconfig", kubeconfig, fresh=True)
     if stderr == "closed":
         words = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words]
     read, write = os.pipe()

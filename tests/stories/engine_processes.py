@@ -79,7 +79,7 @@ def engine_run(log: Path, *words: str | Path, stderr: int | None = None, **varia
     """`engine run WORDS` while the block runs, killed at its end. It logs JSON to the end of a file, or to the descriptor `stderr`."""
     with log.open("ab") as stream:
         process = subprocess.Popen(
-            command("run", "--log-format", "json", *words),
+            command("run", "--log-format", "json", *words, fresh=True),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=stream if stderr is None else stderr,

@@ -99,8 +99,12 @@ def test_run_manages_its_namespaces_with_its_roles_alone_and_touches_no_other(co
     create(plane, kinds.TOPOLOGY_BINDING, binding("racks", "topology.kubernetes.io/zone", "example.com/rack"))
     for namespace in (*MANAGED, ELSEWHERE):
         create(plane, kinds.PODCLIQUESET, set_in(namespace, name))
-    variables = {"KUBECONFIG": str(confined.kubeconfig), "POD_NAMESPACE": SYSTEM, "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME": ACCOUNT.name}
-    with started("run", "--config", confined.configuration, "--shards", str(shards), "--log-format", "json", **variables) as process:
+    with started(
+        *("run", "--config", confined.configuration, "--shards", str(shards), "--log-format", "json"),
+        KUBECONFIG=str(confined.kubeconfig),
+        POD_NAMESPACE=SYSTEM,
+        GROVE_OPERATOR_SERVICE_ACCOUNT_NAME=ACCOUNT.name,
+    ) as process:
         try:
             until(lambda: all(is_ready(confined, namespace, name) for namespace in MANAGED))
         finally:
