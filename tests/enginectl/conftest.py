@@ -1,7 +1,7 @@
 """What tests of the command line ask for."""
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib.metadata import EntryPoints, entry_points
@@ -16,7 +16,10 @@ from engine.runtime.lease import Durations
 from enginectl.wiring import configuration, leases
 from grove_sandbox.actors.nodes import node_names
 from grove_sandbox.actors.options import ActorOptions
-from grove_sandbox.process import sandbox
+from grove_sandbox.api.verbs import Api
+from grove_sandbox.api.webhooks import Webhooks
+from grove_sandbox.clock import VirtualClock
+from grove_sandbox.process import installed_api, sandbox
 from grove_sandbox.registry import ACTORS
 from providers import registry
 from providers.kubernetes import connect
@@ -94,14 +97,29 @@ def bare_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) ->
 
 
 @contextmanager
-def cluster(folder: Path, actors: Collection[str], options: ActorOptions = FAST, **rest: Any) -> Iterator[Box]:
-    """A sandbox cluster in a thread of its own, whose nodes are ready, if something makes them ready."""
+def cluster(
+    folder: Path, actors: Collection[str], options: ActorOptions = FAST, *, webhooks: Webhooks | None = None, **installed: Any
+) -> Iterator[Box]:
+    """A sandbox cluster in a thread of its own, whose nodes are ready, if something makes them ready; `installed` as for a sandbox."""
+    api = installed_api(QUICK, options, **installed) if "definitions" in installed else _copied_api(options, **installed)
     with start_blocking_portal() as portal:
-        with portal.wrap_async_context_manager(sandbox(QUICK, folder, actors=actors, options=options, **rest)) as made:
+        with portal.wrap_async_context_manager(sandbox(QUICK, folder, actors=actors, options=options, webhooks=webhooks, api=api)) as made:
             box = Box(made, portal)
             for name in node_names(options) if "kubelet" in actors else ():
                 box.wait_for(NODE, _has_a_place_for_pods, name)
             yield box
+
+
+_INSTALLED: dict[Hashable, Api] = {}
+"""The API of a new cluster for all that is installed in it. To install it takes longer than many a command."""
+
+
+def _copied_api(options: ActorOptions, addons: Sequence[str] = (), *, grove: bool = True) -> Api:
+    """The API of a new cluster with our kinds, in which that has been installed for a long time."""
+    key = (repr(options), tuple(addons), grove)
+    if key not in _INSTALLED:
+        _INSTALLED[key] = installed_api(VirtualClock(), options, addons=addons, grove=grove)
+    return _INSTALLED[key].fork(QUICK)
 
 
 def _has_a_place_for_pods(node: dict[str, Any]) -> bool:

@@ -85,15 +85,18 @@ async def sandbox(
     addons: Collection[str] = (),
     grove: bool = True,
     webhooks: Webhooks | None = None,
+    api: Api | None = None,
 ) -> AsyncIterator[Sandbox]:
     """A cluster on a loopback port, with its kubeconfig in `folder`, until the block ends.
 
     It serves our own kinds, and the DRA driver for ComputeDomains is installed (it does nothing without its actor); or, with
     `definitions`, it serves the kinds of those instead and the driver is not installed. Without `grove`, Grove's own kinds are not among
-    those that it serves. `addons` are installed as well: see `ADDONS`. With `webhooks`, our webhooks admit every write.
+    those that it serves. `addons` are installed as well: see `ADDONS`. With `webhooks`, our webhooks admit every write. `api`: what
+    `installed_api` has returned for these definitions, add-ons and options, with that clock; it is changed.
     Raises `OSError` if the port is taken, `KeyError` for an unknown add-on.
     """
-    backend = Backend(Api(clock, gangs=options.gangs), clock)
+    api = api or installed_api(clock, options, definitions, addons, grove=grove)
+    backend = Backend(api, clock)
     logins = {kubeconfig.CONTEXT: _login(backend, ADMINISTRATOR)}
     if webhooks is not None:
         protection = webhooks.protection
@@ -102,17 +105,30 @@ async def sandbox(
             logins[OPERATOR] = _login(backend, protection.operator)
         install(backend.api, replace(webhooks, protection=protection))
     identity = loopback_identity()
-    if definitions is None:
-        _define(backend.api, [each for each in _ours() if grove or each["spec"]["group"] not in GROVE_GROUPS])
-        _install_driver(backend.api, options)
-    else:
-        _define(backend.api, definitions)
-    _install(backend.api, addon_objects(addons))
     complete = replace(options, certificate_authority=identity.authority.decode())
     async with listening(backend, identity.context(), port=port) as bound_port, _running(backend, actors, complete):
         url, path = f"https://{LOOPBACK}:{bound_port}", folder / "kubeconfig"
         kubeconfig.write(path, server=url, authority=identity.authority, logins=logins)
         yield Sandbox(url, logins[kubeconfig.CONTEXT].token, identity.authority, path, backend)
+
+
+def installed_api(
+    clock: Clock,
+    options: ActorOptions = DEFAULT_OPTIONS,
+    definitions: Collection[Mapping[str, Any]] | None = None,
+    addons: Collection[str] = (),
+    *,
+    grove: bool = True,
+) -> Api:
+    """The API of a new cluster in which that is installed: see `sandbox`. Raises `KeyError` for an unknown add-on."""
+    api = Api(clock, gangs=options.gangs)
+    if definitions is None:
+        _define(api, [each for each in _ours() if grove or each["spec"]["group"] not in GROVE_GROUPS])
+        _install_driver(api, options)
+    else:
+        _define(api, definitions)
+    _install(api, addon_objects(addons))
+    return api
 
 
 def _login(backend: Backend, user: str) -> kubeconfig.Login:
