@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,11 @@ settings.load_profile(os.environ.get("CASES", "same"))
 
 
 FILES = pytest.StashKey[dict[Path, int]]()
-"""The files of tests that several processes collect, with their places in the order of all."""
+"""The files of tests that several processes collect, with their places in the order of all.
+
+Each process gets a quarter of that order, if there are four: a part of every folder, and it begins with another folder than the others do.
+So tests that wait run beside tests that compute, from the beginning to the end.
+"""
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -34,9 +39,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     gc.disable()
     worker = getattr(session.config, "workerinput", None)
     if worker and (files := files_of(session.config.args)):
-        first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
-        session.config.args = list(map(str, files[first:] + files[:first]))
-        session.config.stash[FILES] = {file: place for place, file in enumerate(files)}
+        number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+        session.config.args = list(map(str, _turned(files, number, count)))
+        shares = [_turned(files[index::count], index, count) for index in range(count)]
+        session.config.stash[FILES] = {file: place for place, file in enumerate(chain.from_iterable(shares))}
+
+
+def _turned(files: list[Path], index: int, count: int) -> list[Path]:
+    """The files in their order, from another one on for each of `count` indices; those before it come last."""
+    first = len(files) * index // count
+    return files[first:] + files[:first]
 
 
 def files_of(arguments: list[str]) -> list[Path]:
@@ -63,6 +75,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(100_000, 10, 10)
     gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """Collect what the last tests leave behind. The rest stays until the process ends: pytest and Python would look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
