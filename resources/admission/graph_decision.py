@@ -32,6 +32,7 @@ from resources.base.kinds import PODCLIQUESET
 from resources.base.set_size import SetSizes
 from resources.dynamo.model.form import PodForm
 from resources.dynamo.model.graph import InferenceGraph
+from resources.dynamo.model.names import set_name
 from resources.dynamo.versions.api_versions import ALPHA, BETA, is_beta
 from resources.ports.configuration import Configuration
 from resources.schema import pod_spec_rules
@@ -168,7 +169,7 @@ def _set_issues(graph: InferenceGraph, configuration: Configuration, judge_set: 
     planned = graph_objects.planned_set(graph, configuration)
     if planned is None:
         return ()
-    request = Request(Act.CREATE, PODCLIQUESET.id(graph.namespace, graph.name), planned.body)
+    request = Request(Act.CREATE, PODCLIQUESET.id(graph.namespace, set_name(graph)), planned.body)
     return planned.memo.recall("issues", (configuration,), lambda: judge_set(request, planned.memo).issues)
 
 

@@ -10,7 +10,6 @@ from typing import Any, Final
 from engine.quantity import amount, is_zero
 from engine.report.printable import clipped
 from resources.admission import metadata_rules
-from resources.dynamo.model import names
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph, whole_amount
 from resources.schema.dynamo import GraphServiceSpec, GraphVolumeClaim
@@ -118,7 +117,7 @@ def _service(graph: InferenceGraph, service: GraphService) -> Iterator[Issue]:
     if spec.shared_memory is not None and not spec.shared_memory.disabled and _is_absent(spec.shared_memory.size):
         yield sentence((*path, "sharedMemory", "size"), f"{field}.sharedMemory.size is required when disabled is false")
     yield from _gpus(path, service)
-    yield from _names(graph, service)
+    yield from _names(service)
     yield from _metadata(path, spec)
 
 
@@ -152,26 +151,10 @@ def _gpus(path: Path, service: GraphService) -> Iterator[Issue]:
         yield Issue((*path, "resources", "limits", "gpu"), ErrorType.REQUIRED, message)
 
 
-def _names(graph: InferenceGraph, service: GraphService) -> Iterator[Issue]:
+def _names(service: GraphService) -> Iterator[Issue]:
     if not re.fullmatch(LABEL, service.key):
         message = f"names of objects contain it in lower case: {label_faults(service.key)[-1]}"
         yield Issue(service_path(service.name), ErrorType.INVALID, message, service.name)
-    if not graph.may_use_grove or names.fits(graph, service):
-        return
-    dgd, svc = quote(graph.name), quote(service.name)
-    limit = f"{names.LIMIT} characters"
-    rule = (
-        "For multinode services, the combined length of DGD name + service name + service name with role suffix "
-        f"(e.g., '{quote(service.key)}-ldr') must not exceed {limit}"
-        if service.is_multinode
-        else f"The combined length of DGD name + service name must not exceed {limit}"
-    )
-    yield sentence(
-        service_path(service.name),
-        f"{service_field(service.name)}: combined resource name length {names.combined_length(graph, service)} exceeds "
-        f"{names.LIMIT}-character limit required for pod naming. Consider shortening the DynamoGraphDeployment name '{dgd}' "
-        f"(length {len(graph.name)}) or service name '{svc}' (length {len(service.name)}). {rule}",
-    )
 
 
 def _metadata(path: Path, spec: GraphServiceSpec) -> Iterator[Issue]:

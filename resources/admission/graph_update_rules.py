@@ -5,6 +5,7 @@ from typing import Final
 
 from resources.admission.graph_rules import quote, sentence
 from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, InferenceGraph
+from resources.dynamo.model.names import set_name
 from resources.schema.issues import Issue
 
 BACKEND: Final = ("spec", "backendFramework")
@@ -24,7 +25,7 @@ def warnings(old: InferenceGraph, new: InferenceGraph, *, replaces_set: bool) ->
     if old.may_use_grove != new.may_use_grove:
         yield f"changing the annotation {ENABLE_GROVE} may change what runs the services, which replaces all of their pods: {REMEDY}"
     elif replaces_set:
-        yield f"this change replaces the PodCliqueSet {quote(new.name)} and restarts all of its pods: {_reason(old, new)}; {REMEDY}"
+        yield f"this change replaces the PodCliqueSet {quote(set_name(old))} and restarts all of its pods: {_reason(old, new)}; {REMEDY}"
     elif new.may_use_grove and _named_queue(old) != _named_queue(new):
         yield f"changing the annotation {KAI_QUEUE} restarts pods that KAI schedules, and PodGroups that exist keep their queue"
 

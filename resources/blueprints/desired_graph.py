@@ -23,7 +23,7 @@ from resources.base.fields import mapping, mappings
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
 from resources.dynamo import graph_scheduler, orchestrator
 from resources.dynamo.model.graph import InferenceGraph, Orchestrator
-from resources.dynamo.model.names import clique_names
+from resources.dynamo.model.names import clique_names, set_name
 from resources.dynamo.model.state import ServiceState
 from resources.dynamo.objects import pvc, ssh_secret
 from resources.dynamo.objects.components import component_notes, component_resources, component_warnings
@@ -169,7 +169,7 @@ def _remedy(graph: InferenceGraph) -> str:
 
 def set_id(graph: InferenceGraph) -> ResourceId:
     """The PodCliqueSet of a graph."""
-    return kinds.PODCLIQUESET.id(graph.namespace, graph.name)
+    return kinds.PODCLIQUESET.id(graph.namespace, set_name(graph))
 
 
 def _shared_objects(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> tuple[Resource, ...]:
@@ -295,14 +295,16 @@ def _with_set(
 ) -> GraphPlan:
     """The plan with the set: proposed, or replaced if it exists and the API does not allow the change."""
     id = set_id(graph)
-    existing = observed.nested.get(id)
+    existing = observed.nested.get(id) or next(iter(observed.nested.values()), None)
     if existing is None:
         gate = gate_of_set(observed, planned, configuration)
         return replace(plan, nested=(_proposed(observed, graph, configuration, planned),), gate=gate)
     if existing.root.deleting_since is not None:
-        return replace(plan, deferred=(Wait(id, "is being deleted; it is created again once it is gone"),))
+        return replace(plan, deferred=(Wait(existing.root.id, "is being deleted; it is created again once it is gone"),))
+    if existing.root.id != id:
+        return _replaced(observed, existing.root.id, graph, configuration, planned, plan, (f"its name is to be {id.name}",))
     if changes := _forbidden_changes(existing, planned, configuration):
-        return _replaced(observed, graph, configuration, planned, plan, changes)
+        return _replaced(observed, id, graph, configuration, planned, plan, changes)
     replicas = tuple(_scaled(target, number) for target, number in targets)
     return replace(plan, resources=(*plan.resources, *replicas), nested=(_proposed(observed, graph, configuration, planned),))
 
@@ -339,6 +341,7 @@ def _forbidden_changes(existing: Observed, planned: PlannedSet, configuration: C
 
 def _replaced(
     observed: Observed,
+    id: ResourceId,
     graph: InferenceGraph,
     configuration: Configuration,
     planned: PlannedSet,
@@ -346,7 +349,6 @@ def _replaced(
     changes: tuple[str, ...],
 ) -> GraphPlan:
     """The plan with the set deleted, if that is allowed, so that a later pass creates it anew; otherwise blocked with the remedy."""
-    id = set_id(graph)
     pods = sum(len(part.of(kinds.POD.name)) for part in observed.nested[id].slices.values())
     what = f"{id.kind} {id.name} must be replaced, which restarts {'its pod' if pods == 1 else f'all its {pods} pods'}"
     why = "; ".join(changes)

@@ -24,11 +24,20 @@ from resources.base import kinds, labels
 from resources.base.fields import annotations_of
 from resources.blueprints.deletion import orphans_its_children
 from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups
-from resources.blueprints.graph_records import first_version, own_notes, records, running_executors, running_version, unrecorded_form
+from resources.blueprints.graph_records import (
+    first_version,
+    own_notes,
+    records,
+    running_executors,
+    running_types,
+    running_version,
+    unrecorded_form,
+)
 from resources.blueprints.replacement_trials import alarms
 from resources.dynamo.graph_scheduler import recorded_scheduler
 from resources.dynamo.model.form import PodForm, form_of, is_new, with_form
-from resources.dynamo.model.graph import VERSIONS, InferenceGraph
+from resources.dynamo.model.graph import VERSIONS, InferenceGraph, is_beta_as_written
+from resources.dynamo.objects.labels import as_running
 from resources.dynamo.objects.obsolete_components import is_kept_for_pods, removal
 from resources.dynamo.orchestrator import recorded_orchestrator
 from resources.dynamo.pods.builder import PodFault
@@ -108,7 +117,8 @@ def desire(observed: Observed, configuration: Configuration, memo: Memo) -> Desi
     decision, graph, _ = _admitted(observed, configuration, memo)
     body = decision.body or {}
     if graph is None:
-        return _invalid(observed, body, tuple(map(str, decision.issues)))
+        is_beta = is_beta_as_written(served_as(body), annotations_of(body))
+        return _invalid(observed, body, tuple(in_beta(str(issue)) if is_beta else str(issue) for issue in decision.issues))
     try:
         planned = _planned(observed, graph, configuration, memo)
     except (PodFault, GraphError) as error:
@@ -128,7 +138,10 @@ def _admitted(observed: Observed, configuration: Configuration, memo: Memo) -> A
     body = _specified(_with_running(_body(observed), observed, memo))
     admitted = memo.recall("admitted graph", (body, configuration), lambda: admitted_graph(observed.root.id, body, configuration, memo))
     memo.remember(VERSION, admitted.version)
-    return admitted
+    if (graph := admitted.graph) is None:
+        return admitted
+    running = memo.recall("running types", _runners_of(observed), lambda: running_types(observed))
+    return admitted._replace(graph=memo.recall("graph as it runs", (graph, running), lambda: as_running(graph, running)))
 
 
 def _with_running(body: Body, observed: Observed, memo: Memo) -> Body:
@@ -136,7 +149,7 @@ def _with_running(body: Body, observed: Observed, memo: Memo) -> Body:
     annotations = annotations_of(body)
     if not form_of(annotations).includes(PodForm.THIRD):
         return body
-    facts = (tuple(observed.nested.values()), observed.slice(ONLY))
+    facts = _runners_of(observed)
     known = dict(annotations)
     if not annotations.get(labels.VLLM_EXECUTORS):
         known[labels.VLLM_EXECUTORS] = memo.recall("running executors", facts, lambda: running_executors(observed))
@@ -145,6 +158,11 @@ def _with_running(body: Body, observed: Observed, memo: Memo) -> Body:
         known[labels.WRITTEN_AS] = first_version(observed, annotations, running) or annotations.get(labels.WRITTEN_AS, "")
     known = {key: value for key, value in known.items() if value or key in annotations}
     return body if known == annotations else {**body, "metadata": {**body["metadata"], "annotations": known}}
+
+
+def _runners_of(observed: Observed) -> tuple[object, ...]:
+    """What shows how the services of a graph run."""
+    return tuple(observed.nested.values()), observed.slice(ONLY)
 
 
 def _specified(body: Body) -> Body:
@@ -168,7 +186,22 @@ def _planned(observed: Observed, graph: InferenceGraph, configuration: Configura
     recorded = recorded_orchestrator(observed)
     request, scheduler = request_of(observed, graph), recorded_scheduler(observed, graph, configuration)
     facts = (graph, configuration, observed.unserved, looked_up, nested, own, foreign, observed.trials, recorded, request, scheduler)
-    return memo.recall("graph plan", facts, lambda: graph_plan(observed, graph, configuration, request, scheduler))
+    return memo.recall("graph plan", facts, lambda: _worded(graph, graph_plan(observed, graph, configuration, request, scheduler)))
+
+
+def _worded(graph: InferenceGraph, plan: GraphPlan) -> GraphPlan:
+    """The plan with its texts in the words of the version in which the graph is written."""
+    if not graph.is_written_as_v1beta1:
+        return plan
+    return replace(
+        plan,
+        resources=tuple(replace(each, why=in_beta(each.why)) for each in plan.resources),
+        nested=tuple(replace(each, holds={part: in_beta(why) for part, why in each.holds.items()}) for each in plan.nested),
+        states=tuple(replace(each, reason=in_beta(each.reason)) for each in plan.states),
+        deferred=tuple(replace(each, why=in_beta(each.why), to_do=in_beta(each.to_do)) for each in plan.deferred),
+        notes=tuple(map(in_beta, plan.notes)),
+        **{field: in_beta(getattr(plan, field)) for field in ("failure", "missing", "lost", "limited")},
+    )
 
 
 def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: GraphPlan, configuration: Configuration) -> Desired:
@@ -184,7 +217,7 @@ def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: Gra
         pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
         deferred=deferred,
         readiness=readiness_of(planned.states, failure, observed.nested.values()),
-        notes=tuple(_in_its_words(graph, note) for note in (*own_notes(observed, graph, configuration.dynamo), *planned.notes)),
+        notes=(*(_in_its_words(graph, note) for note in own_notes(observed, graph, configuration.dynamo)), *planned.notes),
         alarms=tuple(_alarms(planned)),
         trials=planned.gate.trials,
     )

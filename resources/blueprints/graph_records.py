@@ -25,6 +25,7 @@ from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import ENABLE_GROVE, VERSIONS, GraphService, InferenceGraph, Orchestrator, Role, is_beta_as_written
 from resources.dynamo.model.names import SUFFIXES
 from resources.dynamo.model.runtime import depends_on_its_version
+from resources.dynamo.objects.labels import ServiceTypes, types_shown
 from resources.dynamo.objects.pod_template import COMPONENT
 from resources.dynamo.objects.spread import spread_notes
 from resources.dynamo.orchestrator import PROVIDERS
@@ -81,6 +82,20 @@ def running_executors(observed: Observed) -> str:
         if executor is not None:
             executors.setdefault(name, executor)
     return ",".join(f"{name}={executor}" for name, executor in executors.items())
+
+
+def running_types(observed: Observed) -> Mapping[str, ServiceTypes]:
+    """The types that the pods of each service show which run: by the name of its clique or scaling group, or its own in lower case."""
+    types: dict[str, ServiceTypes] = {}
+    for nested in observed.nested.values():
+        for clique in mappings(get(nested.root.body, ("spec", "template", "cliques"), ())):
+            name = str(clique.get("name"))
+            types[name] = types[name.removesuffix(SUFFIXES[Role.LEADER])] = types_shown(mapping(clique.get("labels")))
+    for kind, path in _COMPONENT_TEMPLATES.items():
+        for live in observed.slice(ONLY).of(kind):
+            pod = mapping(get(live.body, path[:-1], {}))
+            types[live.labels.get(COMPONENT, "").lower()] = types_shown(mapping(mapping(pod.get("metadata")).get("labels")))
+    return types
 
 
 def _leaders(observed: Observed) -> Iterator[tuple[str, Body]]:

@@ -71,3 +71,44 @@ async def test_a_graph_that_is_replaced_without_its_record_keeps_what_its_runnin
             assert annotations(cluster)[WRITTEN_AS] == before.rpartition("/")[2]
 
         assert (uids(cluster), failures(cluster)) == (pods, {threshold})
+
+
+def typed(path: str, nodes: int, **types: str) -> dict[str, Any]:
+    """A graph of v1alpha1 with a frontend and a decoder of these types."""
+    front = service(componentType="frontend", script="python3 -m dynamo.frontend", resources={})
+    decode = {**service(2, nodes=nodes, script="python3 -m dynamo.sglang --model-path m"), **types}
+    return graph(annotations={**PATHS[path]}, Frontend=front, decode=decode)
+
+
+SPELLINGS = [{"componentType": "decode"}, {"componentType": "Decode"}, {"componentType": "Worker", "subComponentType": "decode"}]
+AS_BETA = {"componentType": "worker", "subComponentType": "decode"}
+"""How a component of the type `decode` of v1beta1 is written in v1alpha1."""
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("types", SPELLINGS, ids=lambda types: "-".join(types.values()))
+async def test_a_type_that_is_spelled_as_v1beta1_spells_it_restarts_nothing(path: str, nodes: int, types: dict[str, str]) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        before, after = typed(path, nodes, **types), typed(path, nodes, **AS_BETA)
+        assert (await cluster.sync(manifests=[before])).ending is Ending.DONE
+        pods, services = uids(cluster), cluster.there(kinds.SERVICE)
+
+        for manifest in (after, {**after, "spec": {**after["spec"], "envs": []}}, before):
+            assert (await cluster.sync(manifests=[manifest])).ending is Ending.DONE
+            assert uids(cluster) == pods
+            assert {name: each["spec"] for name, each in cluster.there(kinds.SERVICE).items()} == {
+                name: each["spec"] for name, each in services.items()
+            }
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_another_type_reaches_the_labels_of_pods(path: str) -> None:
+    async with stage(addons=ADDONS[path]) as cluster:
+        for types in ({"componentType": "decode"}, {"componentType": "prefill"}, {"componentType": "worker", "subComponentType": "own"}):
+            assert (await cluster.sync(manifests=[typed(path, 2, **types)])).ending is Ending.DONE
+            found = [pod["metadata"]["labels"] for pod in cluster.there(kinds.POD).values()]
+            shown = {
+                tuple(labels.get(f"nvidia.com/dynamo-{field}") for field in ("component-type", "sub-component-type")) for labels in found
+            }
+            assert shown == {("frontend", None), (types["componentType"], types.get("subComponentType"))}

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 WORKERS = frozenset({"worker", "prefill", "decode"})
 """The component types that run a framework. In the first form of pods, others are never rewritten."""
+SUB_TYPES = ("prefill", "decode")
+"""The types of v1beta1 that are workers with a sub-component type in v1alpha1."""
 OTHERS = frozenset({"frontend", "planner", "epp"})
 """The component types that run something else, although their images may be those of a framework."""
 _SEGMENT = re.compile(r"[^|&;]+")

@@ -1,4 +1,7 @@
-"""Names of a graph's objects. Names of cliques and scaling groups are shortened where the names that Grove derives would be too long."""
+"""Names of a graph's objects. Those of cliques and scaling groups are shortened where the names that Grove derives would be too long; where
+that is not enough, that of the PodCliqueSet is, as Dynamo's operator shortens it."""
+
+from typing import Final
 
 from msgspec import Struct
 
@@ -10,6 +13,10 @@ LIMIT = 45
 SUFFIXES = {Role.LEADER: "-ldr", Role.WORKER: "-wkr", Role.MAIN: ""}
 DIGEST = 5
 """The number of characters of a digest at the end of a shortened name."""
+LEAST: Final = 8
+"""The smallest number of characters to which the name of a set is shortened."""
+FNV_OFFSET: Final = 0x811C9DC5
+FNV_PRIME: Final = 0x01000193
 
 
 class CliqueNames(Struct, frozen=True):
@@ -23,23 +30,38 @@ class CliqueNames(Struct, frozen=True):
         return f"{self.base}{SUFFIXES[role]}"
 
 
+def set_name(graph: InferenceGraph) -> str:
+    """The PodCliqueSet of a graph: the graph's name or, where no clique would fit beside it, the one that Dynamo's operator gives it."""
+    return graph.memo.recall("set name", (), lambda: _set_name(graph))
+
+
+def _set_name(graph: InferenceGraph) -> str:
+    """Dynamo's operator leaves as much room as the full names of the cliques need. What scales a service does not change the name."""
+    services = [service for service in graph.services if graph.spec.services[service.name].replicas != 0]
+    if all(len(graph.name) + _length(service, min(len(service.key), DIGEST)) <= LIMIT for service in services):
+        return graph.name
+    room = max(LIMIT - max(_length(service, len(service.key)) for service in services), LEAST)
+    return f"{graph.name[: room - DIGEST]}-{_fnv(graph.name) & 0xFFFF:04x}"
+
+
 def clique_names(graph: InferenceGraph, service: GraphService) -> CliqueNames:
-    """The names of a service's cliques. If they do not fit even when shortened, the shortest."""
-    room = LIMIT - len(graph.name)
+    """The names of a service's cliques."""
+    room = LIMIT - len(set_name(graph))
     limit = (room - len(SUFFIXES[Role.LEADER])) // 2 if service.is_multinode else room
     return CliqueNames(shortened(service.key, limit))
 
 
-def combined_length(graph: InferenceGraph, service: GraphService) -> int:
-    """The sum that is limited, for the full names of a service."""
-    length = len(service.name)
-    return len(graph.name) + (2 * length + len(SUFFIXES[Role.LEADER]) if service.is_multinode else length)
+def _length(service: GraphService, name: int) -> int:
+    """What the names of a service's cliques take of the limit, if its name has so many characters."""
+    return 2 * name + len(SUFFIXES[Role.LEADER]) if service.is_multinode else name
 
 
-def fits(graph: InferenceGraph, service: GraphService) -> bool:
-    """Whether the names of a service can be shortened so that they fit."""
-    names = clique_names(graph, service).base
-    return len(graph.name) + (2 * len(names) + len(SUFFIXES[Role.LEADER]) if service.is_multinode else len(names)) <= LIMIT
+def _fnv(text: str) -> int:
+    """The digest FNV-1a of 32 bits."""
+    digest = FNV_OFFSET
+    for byte in text.encode():
+        digest = (digest ^ byte) * FNV_PRIME % 2**32
+    return digest
 
 
 def shortened(name: str, limit: int) -> str:
@@ -64,4 +86,4 @@ def instance(graph: InferenceGraph, service: GraphService, index: int) -> str:
 
 def grove_target(graph: InferenceGraph, service: GraphService) -> str:
     """The PodCliqueScalingGroup or, of a single-node service, the PodClique that Grove makes of a service."""
-    return f"{graph.name}-0-{clique_names(graph, service).base}"
+    return f"{set_name(graph)}-0-{clique_names(graph, service).base}"

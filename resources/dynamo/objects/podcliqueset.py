@@ -13,12 +13,13 @@ from resources.base.fields import manifest
 from resources.base.labels import KAI_QUEUE, POD_FORM, SPREAD_GROUPS
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, Role, about_service
-from resources.dynamo.model.names import SUFFIXES, clique_names
+from resources.dynamo.model.names import SUFFIXES, clique_names, set_name
 from resources.dynamo.model.overrides import min_available, role_constraint, service_constraint, set_constraint
 from resources.dynamo.objects.labels import own_labels, pod_annotations, pod_labels
 from resources.dynamo.objects.spread import is_spread
 from resources.dynamo.pods.builder import BuiltPod, built_pod
 from resources.ports.configuration import KAI_SCHEDULER, VOLCANO_SCHEDULER, DynamoSettings
+from resources.schema.issues import Located
 
 ANY_ORDER: Final = "CliqueStartupTypeAnyOrder"
 EXPLICIT: Final = "CliqueStartupTypeExplicit"
@@ -74,7 +75,7 @@ def _podcliqueset(graph: InferenceGraph, settings: DynamoSettings, queue: str | 
     body = manifest(
         kinds.PODCLIQUESET,
         graph.namespace,
-        graph.name,
+        set_name(graph),
         {**graph.spec.labels, **own_labels(graph)},
         annotations={
             **graph.spec.annotations,
@@ -107,7 +108,7 @@ def _own_annotations(graph: InferenceGraph) -> dict[str, str]:
 
 
 def set_notes(graph: InferenceGraph) -> tuple[str, ...]:
-    """What becomes of the services of a graph and is not evident: services that are left out, and shortened names."""
+    """What becomes of a graph and is not evident: services that are left out, and shortened names."""
     return (*_omissions(graph), *_shortenings(graph))
 
 
@@ -116,13 +117,16 @@ def _omissions(graph: InferenceGraph) -> Iterator[str]:
         if service.replicas <= 0:
             yield about_service(
                 service,
-                f"spec.services[{service.name}].replicas: with 0 replicas the service has no place in the PodCliqueSet {graph.name}; "
+                f"spec.services[{service.name}].replicas: with 0 replicas the service has no place in the PodCliqueSet {set_name(graph)}; "
                 "scaling it up adds its cliques, which replaces a PodCliqueSet that exists",
                 "replicas",
             )
 
 
 def _shortenings(graph: InferenceGraph) -> Iterator[str]:
+    if (name := set_name(graph)) != graph.name:
+        text = f"the name {graph.name} leaves no room for names of pods, so the {kinds.PODCLIQUESET.name} of the graph is {name}"
+        yield Located(text, ("metadata", "name"))
     for service in scaled_up(graph):
         names = clique_names(graph, service)
         if names.base == service.key:
@@ -131,7 +135,7 @@ def _shortenings(graph: InferenceGraph) -> Iterator[str]:
         if service.is_multinode:
             pairs.insert(0, (service.key, names.base))
         renamed = ", ".join(f"{full} becomes {short}" for full, short in pairs)
-        text = f"spec.services[{service.name}]: names in the PodCliqueSet {graph.name} are shortened to fit pod names: {renamed}"
+        text = f"spec.services[{service.name}]: names in the PodCliqueSet {name} are shortened to fit pod names: {renamed}"
         yield about_service(service, text)
 
 

@@ -7,7 +7,7 @@ from engine.resource import Hold, Policy, Want, held
 from resources.base import kinds
 from resources.base.fields import manifest, mappings, omitted_fields
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, about_service
-from resources.dynamo.model.names import component, shortened
+from resources.dynamo.model.names import component, set_name, shortened
 from resources.dynamo.objects.component_names import name_fault
 from resources.dynamo.objects.labels import SELECTOR, own_labels, pod_labels
 from resources.dynamo.pods.builder import PodFault, built_pod
@@ -48,7 +48,11 @@ def frontend_services(graph: InferenceGraph, settings: DynamoSettings) -> Iterat
 
 def _headless_fault(graph: InferenceGraph, name: str) -> str:
     """Why the PodCliqueSet leaves no room for a Service of this name; empty if it does. Its replica 0 has a headless Service."""
-    return f"the name {name!r} is that of the headless Service of the PodCliqueSet; rename the service" if name == f"{graph.name}-0" else ""
+    return (
+        f"the name {name!r} is that of the headless Service of the PodCliqueSet; rename the service"
+        if name == f"{set_name(graph)}-0"
+        else ""
+    )
 
 
 def frontends(graph: InferenceGraph) -> tuple[GraphService, ...]:

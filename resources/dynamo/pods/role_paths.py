@@ -2,7 +2,7 @@
 
 from resources.dynamo.backends.faults import PodFault
 from resources.dynamo.model.graph import GraphService, Role
-from resources.dynamo.versions.paths import Path, component_paths, in_beta
+from resources.dynamo.versions.paths import Path, component_paths, with_fields_of_beta
 
 
 def role_path(service: GraphService, role: Role, path: Path) -> Path:
@@ -21,4 +21,4 @@ def role_path(service: GraphService, role: Role, path: Path) -> Path:
 def placed(service: GraphService, role: Role, fault: PodFault) -> PodFault:
     """The fault of the pods of a role, at the field of its template; itself if the role has none of its own."""
     path = role_path(service, role, fault.path)
-    return fault if path == fault.path else PodFault(path, in_beta(fault.detail))
+    return fault if path == fault.path else PodFault(path, with_fields_of_beta(fault.detail))

@@ -1,7 +1,7 @@
 """Paths: where a field of a v1alpha1 graph is in the v1beta1 graph that it was read from; for issues and warnings."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -36,20 +36,34 @@ WHOLE: Final = frozenset({"componentType", "subComponentType", "sharedMemory"})
 OF_MAIN: Final = {"envs": "env", "livenessProbe": "livenessProbe", "readinessProbe": "readinessProbe"}
 """Field of a service -> the field of the container `main`."""
 OF_CACHE: Final = {"name": "pvcName", "mountPoint": "mountPath"}
-TEXTS: Final = (
+_SAVED_FIELDS: Final = "|".join(ONLY_ALPHA)
+_OWN: Final = re.escape(f"{ALPHA_ONLY}: ")
+"""What precedes a field of v1alpha1 that is in the annotation of a v1beta1 graph."""
+FIELDS: Final = (
     (re.compile(r"\bspec\.services must have at least one service"), "spec.components must have at least one component"),
     (re.compile(r"\.extraPodSpec\.mainContainer\b"), ".podTemplate.spec.containers[main]"),
     (re.compile(r"\.extraPodSpec\b"), ".podTemplate.spec"),
     (re.compile(r"\.resources\.(limits|requests)\.gpu\b"), r".podTemplate.spec.containers[main].resources.\1[nvidia.com/gpu]"),
+    (re.compile(r"(?<![.\w\]])resources\.limits\.gpu\b"), "the limit nvidia.com/gpu"),
     (re.compile(r"\.extraPodMetadata\b"), ".podTemplate.metadata"),
     (re.compile(r"\.sharedMemory\.(?:size|disabled)\b"), ".sharedMemorySize"),
-    (re.compile(r"\bspec\.services\b"), "spec.components"),
+    (re.compile(r"\.volumeMounts\[\d+\](?=: volumeMount with useAsCompilationCache)"), ".compilationCache"),
+    (re.compile(r"volumeMount with useAsCompilationCache=true requires an explicit mountPoint"), "requires an explicit mountPath"),
+    (re.compile(r"\bvolumeMounts and sharedMemory\b"), "compilationCache and sharedMemorySize"),
+    (re.compile(rf"(?<!{_OWN})\bspec\.(?:pvcs\b|services\[[^\]]*\]\.(?:{_SAVED_FIELDS})\b)"), rf"{ALPHA_ONLY}: \g<0>"),
+    (re.compile(rf"(?<!{_OWN})\bspec\.services\b"), "spec.components"),
     (re.compile(r"\bspec\.envs\b"), "spec.env"),
     (re.compile(r"\bmainContainer\b"), "main"),
     (re.compile(r"\bcomponentType: worker\b"), "type: worker"),
     (re.compile(r"\bsharedMemory\.disabled\b"), "sharedMemorySize: 0"),
 )
 """What texts say of fields of v1alpha1 -> the same of v1beta1."""
+NOUNS: Final = (
+    (re.compile(r"\b([Aa]n?|[Tt]he|that|another|other|no|its|for) service(s?)(?![-\w./\]])"), r"\1 component\2"),
+    (re.compile(r"(?<![-\w./\[])services(?= on (?:several nodes|one node)\b)"), "components"),
+    (re.compile(r"((?:^|[;:,] ))service (?=\S)"), r"\1component "),
+)
+"""Where texts name a service -> the same with the noun of v1beta1. Names of components, which may be `service`, are left alone."""
 
 
 class ComponentPaths(Struct, frozen=True):
@@ -118,6 +132,15 @@ def _containers(component: Any) -> tuple[int | None, tuple[int, ...]]:
 
 def in_beta(text: str) -> str:
     """A text about a v1alpha1 graph in the words of v1beta1."""
-    for pattern, replacement in TEXTS:
+    return _replaced(text, (*FIELDS, *NOUNS))
+
+
+def with_fields_of_beta(text: str) -> str:
+    """A text about the fields of a v1alpha1 service that stand in a pod template."""
+    return _replaced(text, FIELDS)
+
+
+def _replaced(text: str, words: Iterable[tuple[re.Pattern[str], str]]) -> str:
+    for pattern, replacement in words:
         text = pattern.sub(replacement, text)
     return text

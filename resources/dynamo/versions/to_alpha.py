@@ -9,6 +9,7 @@ from typing import Any, Final
 from engine.quantity import is_zero
 from engine.resource import Body
 from resources.base.fields import mapping, mappings
+from resources.dynamo.model.framework import SUB_TYPES
 from resources.dynamo.model.pod_template import mounts_shared_memory, service_fields
 
 SAME_OF_GRAPH: Final = (
@@ -35,8 +36,6 @@ SAME_OF_COMPONENT: Final = (
     "eppConfig",
 )
 """The fields of a component that both versions have alike."""
-SUB_TYPES: Final = ("prefill", "decode")
-"""The types of v1beta1 that are workers with a sub-component type in v1alpha1."""
 EXPERIMENTAL: Final = ("gpuMemoryService", "failover", "checkpoint")
 """The fields of a service that are experimental in v1beta1."""
 

@@ -10,8 +10,9 @@ from engine.resource import Body
 from resources.base.fields import mapping, mappings
 from resources.base.names import NVIDIA_GPU
 from resources.dynamo.backends.volume_names import volume_name
+from resources.dynamo.model.framework import SUB_TYPES
 from resources.dynamo.model.pod_template import MAIN, PROBES
-from resources.dynamo.versions.to_alpha import EXPERIMENTAL, SAME_OF_COMPONENT, SAME_OF_GRAPH, SUB_TYPES, types_of
+from resources.dynamo.versions.to_alpha import EXPERIMENTAL, SAME_OF_COMPONENT, SAME_OF_GRAPH, types_of
 
 TYPES: Final = frozenset({"frontend", "worker", *SUB_TYPES, "planner", "epp"})
 ONLY_ALPHA: Final = ("dynamoNamespace", "autoscaling", "ingress", "serviceName")

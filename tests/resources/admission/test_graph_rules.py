@@ -7,16 +7,6 @@ import pytest
 from tests.resources.admission.graphs import KAI, WITHOUT_GROVE, created_graph, graph, one, wide, worker
 from tests.resources.admission.requests import issues_of
 
-LENGTH = (
-    "combined resource name length {} exceeds 45-character limit required for pod naming. Consider shortening the DynamoGraphDeployment "
-    "name '{}' (length {}) or service name '{}' (length {}). "
-)
-MULTINODE = (
-    "For multinode services, the combined length of DGD name + service name + service name with role suffix (e.g., 'my-service-ldr') "
-    "must not exceed 45 characters"
-)
-SINGLE = "The combined length of DGD name + service name must not exceed 45 characters"
-LONG = "a" * 44
 ONE_SCHEDULER = "and a gang has one scheduler"
 
 BACKEND, ORIGIN = "nvidia.com/vllm-distributed-executor-backend", "nvidia.com/dynamo-operator-origin-version"
@@ -104,16 +94,6 @@ REJECTED = [
         one(sharedMemory={"disabled": False, "size": "0"}),
         ["spec.services[decode].sharedMemory.size is required when disabled is false"],
         id="shared memory of no size",
-    ),
-    pytest.param(
-        graph({"my-service": wide()}, name=LONG),
-        ["spec.services[my-service]: " + LENGTH.format(68, LONG, 44, "my-service", 10) + MULTINODE],
-        id="names that cannot be shortened, on several nodes",
-    ),
-    pytest.param(
-        graph({"My-Service": worker()}, name=LONG),
-        ["spec.services[My-Service]: " + LENGTH.format(54, LONG, 44, "My-Service", 10) + SINGLE],
-        id="names that cannot be shortened, on one node",
     ),
     pytest.param(
         graph({"decode": worker(), "Decode": worker()}),

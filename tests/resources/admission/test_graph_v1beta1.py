@@ -1,21 +1,30 @@
 """Admission of graphs of v1beta1: judged as those of v1alpha1, told about in their own fields; and the rules for what v1beta1 adds."""
 
+import re
 from typing import Any
 
 import pytest
 
 from resources.dynamo.objects.podcliqueset import podcliqueset
-from resources.dynamo.versions.api_versions import ALPHA_ONLY
-from resources.dynamo.versions.converted import as_alpha
+from resources.dynamo.versions.api_versions import ALPHA_ONLY, BETA, EXACT
+from resources.dynamo.versions.converted import as_alpha, as_version
+from resources.dynamo.versions.paths import in_beta
 from resources.ports.configuration import Configuration, DynamoSettings
-from tests.resources.admission.graphs import WITHOUT_GROVE, created_graph, updated_graph
+from tests.resources.admission.graphs import WITHOUT_GROVE, created_graph, graph, updated_graph
 from tests.resources.admission.requests import SETUP, TOPOLOGY, issues_of
+from tests.resources.admission.test_graph_rules import REJECTED
+from tests.resources.admission.test_graph_warnings import WARNINGS
 from tests.resources.dynamo.pods.role_templates import SIZE, of_roles
 from tests.resources.dynamo.pods.role_templates import template as template_of
 from tests.resources.dynamo.reading import graph_in
 from tests.resources.dynamo.versions.beta_graphs import PAIRS, Body, alpha, beta, component, pods, wide
 
 WITH_TOPOLOGY = {"clusterTopologyName": "racks", "packDomain": "rack"}
+OF_ALPHA = re.compile(
+    r"\bspec\.services|(?<!component )\bservices?\b|componentType|extraPodSpec|mainContainer|sharedMemory\.|\benvs\b|limits\.gpu|"
+    r"mountPoint|useAsCompilationCache|extraPodMetadata"
+)
+"""What v1beta1 calls otherwise."""
 OVERRIDE = {"apiVersion": "grove.io/v1alpha1"}
 
 
@@ -104,6 +113,40 @@ def test_an_annotation_that_cannot_be_read_is_refused() -> None:
 )  # fmt: skip
 def test_what_is_refused_is_told_once(components: tuple[Body, ...], expected: str) -> None:
     assert [expected in issue for issue in refused(*components)] == [True], refused(*components)
+
+
+@pytest.mark.parametrize("annotations", [None, WITHOUT_GROVE], ids=["Grove", "components"])
+@pytest.mark.parametrize("old", [graph({"decode": case.values[0]}) for case in WARNINGS] + [case.values[0] for case in REJECTED])
+def test_what_is_said_of_a_graph_of_v1beta1_has_its_words(old: Any, annotations: dict[str, str] | None) -> None:
+    written = as_version(old, BETA)
+    given = {key: value for key, value in written["metadata"].get("annotations", {}).items() if key != EXACT} | (annotations or {})
+    decision = created_graph({**written, "metadata": {**written["metadata"], "annotations": given}})
+
+    texts = [*map(str, decision.issues), *decision.all_warnings]
+    own = [text for text in texts if not text.startswith(f"{ALPHA_ONLY}: spec.")]
+    assert [text for text in own if OF_ALPHA.search(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "service service: rename the service; that service's Service",
+            "component service: rename the component; that component's Service",
+        ),
+        (
+            "the pods of service, a keep their form, and services of my-service",
+            "the pods of service, a keep their form, and services of my-service",
+        ),
+        ("spec.services[service].envs: the graph has no service a", "spec.components[service].envs: the graph has no component a"),
+        ("10001 replicas of services on several nodes", "10001 replicas of components on several nodes"),
+        ("spec.pvcs[0].name is required", f"{ALPHA_ONLY}: spec.pvcs[0].name is required"),
+        ("spec.services[a].ingress.host is required", f"{ALPHA_ONLY}: spec.services[a].ingress.host is required"),
+        ("runs as a ServiceAccount of https://service/a", "runs as a ServiceAccount of https://service/a"),
+    ],
+)
+def test_texts_are_worded_as_v1beta1_without_a_change_of_names(text: str, expected: str) -> None:
+    assert in_beta(text) == in_beta(in_beta(text)) == expected
 
 
 def test_a_stored_graph_with_an_empty_field_that_is_not_carried_out_stays_valid() -> None:
@@ -296,7 +339,7 @@ def test_what_has_no_effect_is_told() -> None:
 
     assert "spec.restart must be unset on create" in warnings
     assert "spec.experimental.kvTransferPolicy has no effect" in warnings
-    assert "spec.components[A].scalingAdapter: replicas is used when the service is made" in warnings
+    assert "spec.components[A].scalingAdapter: replicas is used when the component is made" in warnings
 
 
 def test_unknown_fields_are_told_by_their_paths() -> None:
