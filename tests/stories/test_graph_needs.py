@@ -97,7 +97,7 @@ async def test_a_missing_claim_of_a_volume_in_a_pod_template_of_v1beta1_is_told_
         await cluster.sync(manifests=[as_version(decode, ALPHA)], wait=False)
         await cluster.sync(wait=False)
 
-        assert missing(cluster) == ["pods are not created: service decode: PersistentVolumeClaim models does not exist; create it"]
+        assert missing(cluster) == ["pods are not created: component decode: PersistentVolumeClaim models does not exist; create it"]
         made = (kinds.POD, *((kinds.LEADER_WORKER_SET, kinds.VOLCANO_POD_GROUP) if ADDONS[path] else ()))
         assert {kind.name: cluster.there(kind) for kind in made} == {kind.name: {} for kind in made}
 
