@@ -2,13 +2,12 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.enginectl.box import Box
-from tests.enginectl.calling import ROOT, Engine
+from tests.enginectl.calling import ROOT, Engine, program
 from tests.enginectl.test_approval import manifest
 from tests.waiting import PATIENCE
 
@@ -23,9 +22,7 @@ def home(full_box: Box, tmp_path: Path) -> Path:
     (kube := tmp_path / "home" / ".kube").mkdir(parents=True)
     (kube / "config").write_bytes(full_box.kubeconfig.read_bytes())
     (tools := tmp_path / "bin").mkdir()
-    words = f'PYTHONPATH="{ROOT}:{ROOT / "cmd"}" exec {sys.executable} -m enginectl "$@"'
-    (tools / "engine").write_text(f"#!/bin/sh\n{words}\n")
-    (tools / "engine").chmod(0o755)
+    (tools / "engine").symlink_to(program())
     return kube.parent
 
 

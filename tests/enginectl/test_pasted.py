@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +16,7 @@ import pytest
 from msgspec import Struct
 
 from tests.enginectl import test_cron, test_examples
-from tests.enginectl.calling import ROOT, environment, program
+from tests.enginectl.calling import ROOT, environment, finished, program
 from tests.waiting import PATIENCE
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -226,10 +225,8 @@ def test_previews_and_an_output_are_found() -> None:
 
 def test_the_address_of_the_leader_on_the_first_page_is_that_of_its_pod() -> None:
     (address,) = re.findall(r"--master-addr=([^\"]+)", (ROOT / "README.md").read_text())
-    said = subprocess.run(
-        [sys.executable, "-m", "enginectl", "render", "-f", EXAMPLES / "01-first-gang", "-o", "json"], capture_output=True, check=True
-    )
-    pods = {each["metadata"]["labels"]["grove.io/podclique"]: each for each in json.loads(said.stdout)["objects"] if each["kind"] == "Pod"}
+    said = finished("render", "-f", EXAMPLES / "01-first-gang", "-o", "json")
+    pods = {each["metadata"]["labels"]["grove.io/podclique"]: each for each in json.loads(said.out)["objects"] if each["kind"] == "Pod"}
     leader, worker = pods["first-0-leader"]["spec"], pods["first-0-worker"]["spec"]
 
     for variable in worker["containers"][0]["env"]:
