@@ -41,6 +41,11 @@ def token_secret(root: str) -> str:
     return f"{root}-ic-sat"
 
 
+def former_token_secret(root: str) -> str:
+    """The same in Grove v0.1.0-alpha.11 and earlier."""
+    return f"{root}-initc-sa-token-secret"
+
+
 def podclique(root: str, replica: int, clique: str) -> str:
     """A PodClique outside scaling groups."""
     return f"{root}-{replica}-{clique}"

@@ -19,7 +19,7 @@ from engine.plan import Alarm
 from engine.reason import Because, Reason
 from engine.resource import Body, Policy, Want
 from resources.admission.admitted_set import AdmittedSet
-from resources.base import kinds, labels
+from resources.base import kinds, labels, names
 from resources.base.fields import cliques_of, mapping
 from resources.children import identity
 from resources.children.child_kind import ChildTable
@@ -142,12 +142,16 @@ def shared_objects(
     def make() -> Part:
         rendered = (resource for row in table.rows for resource in row.of_set(template, lives.objects))
         own = identity.for_own_account(rendered, template, lives.objects, foreign, is_mounted=is_mounted)
-        return part(SET, [*own, *desired, *release.resources])
+        former = identity.former_token(template, lives.objects, is_mounted=is_former_mounted)
+        return part(SET, [*own, *former, *desired, *release.resources])
 
     lives, references = observed.slice(SET), observed.references.objects
     foreign = identity.foreign_account(observed, template)
-    is_mounted = foreign is not None and identity.mounts_token(observed, template)
-    shared = memo.recall(SET, (template, lives, foreign, is_mounted, *desired, *release.resources), make)
+    is_mounted = foreign is not None and identity.mounts_secret(observed, names.token_secret(template.id.name))
+    former = identity.former_token_id(template)
+    is_former_mounted = former in lives.objects and identity.mounts_secret(observed, former.name)
+    facts = (template, lives, foreign, is_mounted, is_former_mounted)
+    shared = memo.recall(SET, (*facts, *desired, *release.resources), make)
     is_complete = all(id in lives.objects or id in references for id in shared.resources)
     return SharedObjects(shared, tuple(domains.values()), release, is_complete, tuple(template_alarms(shared.resources.values(), template)))
 

@@ -123,9 +123,25 @@ def conflict_alarms(conflict: str) -> Iterator[Alarm]:
         yield Alarm(ACCOUNT_CONFLICT, conflict, blocking=True)
 
 
-def mounts_token(observed: Observed, template: Template) -> bool:
-    """Whether a pod of the set mounts the token Secret."""
-    name = names.token_secret(template.id.name)
+def former_token_id(template: Template) -> ResourceId:
+    """The token Secret under the name that it had in earlier releases of Grove."""
+    return kinds.SECRET.id(template.id.namespace, names.former_token_secret(template.id.name))
+
+
+def former_token(template: Template, lives: Mapping[ResourceId, Live], *, is_mounted: bool) -> Iterator[Want | Drop]:
+    """That Secret, where it exists: it stays while a pod mounts it, because the kubelet restarts no container without it (M23)."""
+    id = former_token_id(template)
+    if id not in lives:
+        return
+    if is_mounted:
+        body = manifest(kinds.SECRET, id.namespace, id.name, labels.default(template.id.name))
+        yield Want(id, "pods mount it", _owners(template), body=body)
+    else:
+        yield Drop(id, "an earlier release of Grove has made it, and no pod mounts it", reason=Reason.ORPHANED)
+
+
+def mounts_secret(observed: Observed, name: str) -> bool:
+    """Whether a pod of the set mounts the Secret of that name."""
     pods = (pod for part in observed.slices.values() for pod in part.of(kinds.POD.name))
     volumes = (volume for pod in pods for volume in mappings(mapping(pod.body.get("spec")).get("volumes")))
     return any(mapping(volume.get("secret")).get("secretName") == name for volume in volumes)

@@ -54,6 +54,11 @@ class Rendering:
         """The indices of the replicas of the set."""
         return range(self.pcs["spec"]["replicas"])
 
+    @property
+    def token_secret(self) -> str:
+        """The name of the token Secret."""
+        return f"{self.name}-{self.options.token}"
+
     def children(self) -> Iterator[Child]:
         """Everything but the pods, owners first."""
         yield from self._identity()
@@ -94,7 +99,7 @@ class Rendering:
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role}
         yield self._child(kinds.ROLE_BINDING, role, "pod-role-binding", named=named, roleRef=reference, subjects=[account])
         of_account = {"kubernetes.io/service-account.name": self.name}
-        secret = f"{self.name}-ic-sat"
+        secret = self.token_secret
         yield self._child(kinds.SECRET, secret, "pod-sa-token-secret", annotations=of_account, type="kubernetes.io/service-account-token")
 
     def _service(self, i: int) -> Child:
@@ -424,7 +429,7 @@ class Rendering:
         ]
         volumes = [
             *(pod.get("volumes") or ()),
-            {"name": "sa-token-secret-vol", "secret": {"secretName": f"{self.name}-ic-sat", "defaultMode": 420}},
+            {"name": "sa-token-secret-vol", "secret": {"secretName": self.token_secret, "defaultMode": 420}},
             {"name": "pod-info-vol", "downwardAPI": {"items": items}},
         ]
         return {**pod, "initContainers": [*(pod.get("initContainers") or ()), waiter], "volumes": volumes}

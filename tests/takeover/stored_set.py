@@ -27,6 +27,8 @@ class Options:
     """Topology domain -> label of nodes; empty: topology-aware scheduling is disabled."""
     replicas: Mapping[str, int] = field(default_factory=dict)
     """Full name of a PodClique or PodCliqueScalingGroup -> its replicas, if they differ from the template's."""
+    token: str = "ic-sat"
+    """How the names of token Secrets end."""
     pod_index: bool = False
     """Whether pods of scaling groups have an index within their group replica, as the release after the next gives them."""
 

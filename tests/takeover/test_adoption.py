@@ -1,10 +1,12 @@
 """A cluster that Grove's operator has run is taken over without a restart (M1 to M8 of docs/behaviour/take-over.md)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from engine.guard import Limits
 from engine.leaves import explain
 from engine.operation import Operation, body_of
 from engine.runtime.sync_report import Ending
@@ -161,3 +163,44 @@ async def test_M17_no_metadata_is_added_that_the_operator_does_not_know(name: st
         await cluster.sync()
 
         assert metadata_keys(cluster) == before
+
+
+def with_former_token(name: str) -> World:
+    """The world as Grove v0.1.0-alpha.11 and earlier leaves it: the token Secret has another name."""
+    world = WORLDS[name]
+    return replace(world, options=replace(world.options, token="initc-sa-token-secret"))
+
+
+def secrets(cluster: Stage) -> set[str]:
+    return set(cluster.there(kinds.SECRET))
+
+
+async def test_M23_the_token_of_earlier_releases_stays_until_no_pod_mounts_it() -> None:
+    async with run_by_grove(with_former_token("start order in groups")) as (cluster, _):
+        before = uids(cluster)
+        both = {"ord-initc-sa-token-secret", "ord-ic-sat"}
+
+        for _ in range(2):
+            report = await cluster.sync()
+            assert report.ending is Ending.DONE
+            assert secrets(cluster) == both
+        assert cluster.process.count == 0
+        assert before.items() <= uids(cluster).items()
+
+        edited = WORLDS["start order in groups"].manifest
+        for clique in edited["spec"]["template"]["cliques"]:
+            clique["spec"]["podSpec"] = serving(2)
+        await cluster.apply(edited)
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert secrets(cluster) == {"ord-ic-sat"}
+
+
+async def test_M23_where_no_pod_mounts_it_the_token_of_earlier_releases_goes_without_the_budget_of_deletes() -> None:
+    async with run_by_grove(with_former_token("inference")) as (cluster, _):
+        before = uids(cluster)
+
+        assert (await cluster.sync(limits=Limits(max_deletes=0))).ending is Ending.DONE
+
+        assert secrets(cluster) == {"llm-ic-sat"}
+        assert set(before) - set(uids(cluster)) == {"Secret llm-initc-sa-token-secret"}
