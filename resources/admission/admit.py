@@ -14,6 +14,7 @@ from engine.report.printable import clipped
 from engine.resource import Body
 from resources.admission import (
     annotation_rules,
+    computable_rules,
     create_rules,
     dependency_rules,
     json_rules,
@@ -211,6 +212,7 @@ def _creation_issues(new: _SetInHand, configuration: Configuration, references: 
     yield from topology_rules.issues(new.template, references, enabled=configuration.topology)
     yield from own_issues(new.model, new.version, configuration)
     yield from create_rules.new_set_issues(new.template)
+    yield from computable_rules.collision_issues(new.model.metadata.name or "", new.template)
     yield from annotation_rules.issues(new.specified)
     for fabric in configuration.fabrics:
         yield from fabric.creation_issues(new.specified)

@@ -4,7 +4,10 @@ A set that was admitted before is judged by these rules only, so anything that w
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from itertools import combinations_with_replacement
 from typing import Final
+
+from msgspec import Struct
 
 from engine.paths import get
 from resources.admission import dependency_rules
@@ -53,6 +56,9 @@ NO_TEMPLATE_NAME: Final = "template name is required"
 NO_REQUEST: Final = "at least one device request is required"
 NO_SHARE_NAME: Final = "reference name is required"
 OWN_NAMESPACE: Final = "namespace must be empty when name matches an internal resourceClaimTemplate"
+INDEX: Final = "#"
+"""Stands for any index in a name."""
+ONE_NAME: Final = "its {kind} would have the name of that of {holder}, e.g. {name}: rename one of them"
 EMPTY_FILTER: Final = "filter must specify at least one {fields} entry"
 NONE_OF_THIS_NAME: Final = {BY_CLIQUE: "no clique here has this name", BY_GROUP: "no scaling group has this name"}
 
@@ -111,6 +117,81 @@ def members(groups: Sequence[ScalingGroupConfig]) -> Iterator[tuple[Path, str]]:
     for number, group in enumerate(groups):
         for index, name in enumerate(group.clique_names):
             yield (*GROUPS, number, "cliqueNames", index), name
+
+
+class _Named(Struct, frozen=True):
+    """An object of a replica of the set, for any index, or that all replicas share."""
+
+    kind: str
+    holder: str
+    """What it is made for, in words."""
+    parts: tuple[str, ...]
+    """Its name after that of the set, divided at its hyphens; `INDEX` stands for any index."""
+    path: Path
+    value: str
+    """The field that it is named after."""
+
+    @property
+    def indices(self) -> frozenset[int]:
+        """The places of its indices."""
+        return frozenset(place for place, part in enumerate(self.parts) if part == INDEX)
+
+
+def collision_issues(root: str, template: SetTemplate) -> Iterator[Issue]:
+    """An issue for each object of the set `root` that has the name of another one of its kind, whatever the numbers of replicas are."""
+    alike: dict[tuple[str, ...], dict[frozenset[int], list[_Named]]] = {}
+    for named in _objects(template):
+        form = (named.kind, *(INDEX if _is_index(part) else part for part in named.parts))
+        alike.setdefault(form, {}).setdefault(named.indices, []).append(named)
+    for by_indices in alike.values():
+        for ones, others in combinations_with_replacement(by_indices.values(), 2):
+            yield from _of_one_name(root, ones, others)
+
+
+def _is_index(part: str) -> bool:
+    """Whether a part of a name may be an index, or stands for any."""
+    return part in (INDEX, "0") or (part.isdecimal() and part[0] != "0")
+
+
+def _of_one_name(root: str, ones: Sequence[_Named], others: Sequence[_Named]) -> Iterator[Issue]:
+    """An issue for each of the others that has the name of one of the first. What is given twice for one holder is reported elsewhere."""
+    indices = ones[0].indices | others[0].indices
+
+    def rest(named: _Named) -> tuple[str, ...]:
+        return tuple(part for place, part in enumerate(named.parts) if place not in indices)
+
+    known = {rest(named): named for named in reversed(ones)}
+    for named in others:
+        earlier = known.get(rest(named))
+        if earlier is not None and earlier.holder != named.holder:
+            parts = (next((part for part in pair if part != INDEX), "0") for pair in zip(earlier.parts, named.parts, strict=True))
+            message = ONE_NAME.format(kind=named.kind, holder=earlier.holder, name="-".join((root, *parts)))
+            yield Issue(named.path, ErrorType.DUPLICATE, message, named.value)
+
+
+def _objects(template: SetTemplate) -> Iterator[_Named]:
+    """The objects that are named after cliques, scaling groups and references to claims."""
+    grouped = {name: group.name for group in template.pod_clique_scaling_groups for name in group.clique_names}
+    yield from _claims("the set", (), template.resource_sharing, TEMPLATE)
+    for number, clique in enumerate(template.cliques):
+        group, path = grouped.get(clique.name), (*CLIQUES, number)
+        parts = (INDEX, *(group.split("-") + [INDEX] if group else ()), *clique.name.split("-"))
+        holder = f"clique '{clique.name}'" + (f" of scaling group '{group}'" if group else "")
+        yield _Named("PodClique", holder, parts, (*path, "name"), clique.name)
+        if clique.spec.auto_scaling_config is not None and not group:
+            yield _Named("HorizontalPodAutoscaler", holder, parts, (*path, "name"), clique.name)
+        yield from _claims(holder, parts, clique.resource_sharing, path)
+    for number, config in enumerate(template.pod_clique_scaling_groups):
+        holder, parts, path = f"scaling group '{config.name}'", (INDEX, *config.name.split("-")), (*GROUPS, number)
+        if config.scale_config is not None:
+            yield _Named("HorizontalPodAutoscaler", holder, parts, (*path, "name"), config.name)
+        yield from _claims(holder, parts, config.resource_sharing, path)
+
+
+def _claims(holder: str, parts: tuple[str, ...], shares: Sequence[ResourceSharing], path: Path) -> Iterator[_Named]:
+    for number, share in enumerate(shares):
+        of = (*parts, INDEX if share.scope == "PerReplica" else "all", *share.name.split("-"))
+        yield _Named("ResourceClaim", holder, of, (*path, "resourceSharing", number, "name"), share.name)
 
 
 def scheduler_issues(template: SetTemplate, configuration: Configuration) -> Iterator[Issue]:

@@ -23,6 +23,7 @@ SUFFIX: Final = "engine.grove.io"
 
 UNSTATED: Final = (
     "circular dependencies in startsAfter",
+    "two objects of a set that would have one name",
     "whether the ClusterTopologyBinding of a topology constraint exists and has its domains, and which domain is wider",
     "the total size of the annotations of a clique or a scaling group",
     "the size of a spec in bytes (limits.set.bytes), the limits of namespaces (limits.namespace), and those of changes of `scale`",

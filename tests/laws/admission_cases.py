@@ -214,6 +214,7 @@ TOGETHER: Final[Sequence[tuple[Body, Body]]] = (
     (small(), {f"{CLIQUES}.+": clique("b")}),
     (put(grouped(), {f"{CLIQUES}.0.spec.minAvailable": 2}), {f"{CLIQUES}.0.spec.minAvailable": GONE, f"{CLIQUES}.0.spec.replicas": 1}),
     (grouped(), {f"{CLIQUES}.0.spec.roleName": GONE, f"{CLIQUES}.2.spec.roleName": "front"}),
+    (grouped(), {f"{CLIQUES}.0.name": "model-0-lead"}),
     (grouped(), {TOPOLOGY: {"pack": {"required": "zone"}}}),
     (whole(), {TOPOLOGY: {"topologyName": "racks", "pack": {"required": "host"}}}),
     (whole(), {TOPOLOGY: {"topologyName": "racks", "pack": {"required": "row"}}}),

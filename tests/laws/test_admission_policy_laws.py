@@ -56,6 +56,7 @@ NO_RULE: Final[Mapping[str, str]] = {
     r"spec\.template\.podCliqueScalingGroups\[\]\.cliqueNames\[\]: combined resource name length": "",
     r".*: the ComputeDomain of the group would have an invalid name": "",
     r"spec\.template\.cliques: clique must not have circular dependencies": "circular dependencies in startsAfter",
+    r".*: its \w+ would have the name of that of": "two objects of a set that would have one name",
     r".*annotations: may not be more than \d+ bytes": "the total size of the annotations of a clique or a scaling group",
     r'.*topologyName: ClusterTopologyBinding "\w+" not found': "whether the ClusterTopologyBinding of a topology constraint exists",
     r".*: topology domain '\w+' does not exist in cluster topology": "whether the ClusterTopologyBinding of a topology constraint exists",

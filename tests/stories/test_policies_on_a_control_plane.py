@@ -55,6 +55,7 @@ RACKED = Configuration({"default-scheduler": KubeScheduler()}, "default-schedule
 UNSTATED = frozenset(
     {
         "clique must not have circular dependencies",
+        "would have the name of that of",
         "is the claim template of a ComputeDomain of this PodCliqueSet",
         "a ComputeDomain of this name belongs to a group",
     }

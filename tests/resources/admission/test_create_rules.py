@@ -1,11 +1,15 @@
 """Create rules: each issue with its field, its value and its message."""
 
+from time import process_time
 from typing import Any
 
 import pytest
 
 from providers.schedulers.kube import KubeScheduler
+from resources.admission.computable_rules import collision_issues
 from resources.ports.configuration import Configuration
+from resources.schema.podcliqueset import SetTemplate
+from tests.builders import claim_template
 from tests.resources.admission.requests import (
     GONE,
     RACKS,
@@ -360,3 +364,68 @@ def test_a_clique_without_replicas_has_one_pod_and_needs_it() -> None:
 
     assert decision.allowed and decision.body is not None
     assert decision.body["spec"]["template"]["cliques"][0]["spec"]["minAvailable"] == 1
+
+
+ALIKE = "would have the name of that of"
+AUTOSCALED = {"maxReplicas": 4}
+SHARED = [{"name": "device", "scope": "AllReplicas"}]
+OWN_TEMPLATES = {f"{T}.resourceClaimTemplates": [claim_template("device"), claim_template("a-all-device")]}
+GROUP_OF_B: dict[str, Any] = {**TWO, f"{T}.podCliqueScalingGroups": [{**GROUP, "name": "a", "cliqueNames": ["b"]}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "issues"),
+    [
+        pytest.param(
+            {**ONE_GROUP, f"{T}.cliques.1": clique("g-3-a")},
+            [f"{T}.cliques[1].name: Duplicate value: \"g-3-a\": its PodClique {ALIKE} clique 'a' of scaling group 'g', e.g. web-0-g-3-a"],
+            id="a clique and one of a replica that the group may be scaled to",
+        ),
+        pytest.param({**ONE_GROUP, f"{T}.cliques.1": clique("g-03-a")}, [], id="no replica has a leading zero"),
+        pytest.param(
+            {
+                **TWO,
+                f"{T}.cliques.0.name": "x",
+                f"{T}.cliques.1.name": "1-x",
+                f"{T}.podCliqueScalingGroups": [{**GROUP, "name": "g-0", "cliqueNames": ["x"]}, {**GROUP, "cliqueNames": ["1-x"]}],
+            },
+            [f"{T}.cliques[1].name: Duplicate value: \"1-x\": its PodClique {ALIKE} clique 'x' of scaling group 'g-0', e.g. web-0-g-0-1-x"],
+            id="cliques of two groups",
+        ),
+        pytest.param(GROUP_OF_B, [], id="a clique and a group may have one name"),
+        pytest.param(
+            {**GROUP_OF_B, SCALING: AUTOSCALED, f"{T}.podCliqueScalingGroups.0.scaleConfig": AUTOSCALED},
+            [f"{T}.podCliqueScalingGroups[0].name: Duplicate value: \"a\": its HorizontalPodAutoscaler {ALIKE} clique 'a', e.g. web-0-a"],
+            id="but not two autoscalers",
+        ),
+        pytest.param(
+            {
+                **OWN_TEMPLATES,
+                **GROUP_OF_B,
+                f"{T}.cliques.0.resourceSharing": SHARED,
+                f"{T}.podCliqueScalingGroups.0.resourceSharing": SHARED,
+                f"{T}.resourceSharing": [{"name": "a-all-device", "scope": "PerReplica"}],
+            },
+            [
+                f'{A}.resourceSharing[0].name: Duplicate value: "device": its ResourceClaim {ALIKE} the set, e.g. web-0-a-all-device',
+                f'{T}.podCliqueScalingGroups[0].resourceSharing[0].name: Duplicate value: "device": its ResourceClaim {ALIKE} the set, '
+                "e.g. web-0-a-all-device",
+            ],
+            id="nor claims",
+        ),
+    ],
+)
+def test_no_two_objects_of_a_new_set_get_one_name(changes: dict[str, Any], issues: list[str]) -> None:
+    body = put(small(), changes)
+
+    assert issues_of(created(body)) == [f"{issue}: rename one of them" for issue in issues]
+    assert issues_of(updated(body, put(body, {"spec.replicas": 2}))) == []
+
+
+def test_names_of_many_cliques_are_compared_in_a_moment() -> None:
+    cliques = [clique(f"w-{number}") for number in range(5000)]
+    template = SetTemplate.model_validate({"cliques": cliques})
+
+    before = process_time()
+    assert list(collision_issues("web", template)) == []
+    assert process_time() - before < 5
