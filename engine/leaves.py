@@ -35,7 +35,7 @@ def leaves(change: Change) -> Iterator[Change]:
     groups = DeepDiff(old_parts, new_parts, view="tree", threshold_to_diff_deeper=0, ignore_private_variables=False)
     levels = [level for group in groups.values() for level in group]
     for level in sorted(levels, key=lambda level: [str(part) for part in level.path(output_format="list")]):
-        path = tuple(_step(part) for part in level.path(output_format="list"))
+        path = tuple(f"[{part}]" if isinstance(part, int) else str(part) for part in level.path(output_format="list"))
         old, new = (None if _is_absent(side) else _unkeyed(side) for side in (level.t1, level.t2))
         if old is not None or new is not None:
             yield replace(change, path=(*change.path, *path), old=old, new=new)
@@ -44,11 +44,6 @@ def leaves(change: Change) -> Iterator[Change]:
 def _is_absent(side: Any) -> bool:
     """Whether one side of a deepdiff result does not exist."""
     return type(side).__name__ == "NotPresent" or side is None
-
-
-def _step(part: Any) -> str:
-    """One step of deepdiff's path as a key of ours: an index becomes `[0]`."""
-    return f"[{part}]" if isinstance(part, int) else str(part)
 
 
 def _differing(path: Path, old: Any, new: Any, orders: list[Change]) -> tuple[Any, Any]:

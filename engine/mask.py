@@ -14,7 +14,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 def masked(body: Body) -> Body:
     """The object with the values of a Secret replaced by a mask; keys stay. Objects of other kinds are returned unchanged."""
-    if not is_secret(body.get("apiVersion", ""), body.get("kind", "")):
+    if body.get("kind") != "Secret" or "/" in body.get("apiVersion", ""):
         return body
     hidden = {key: hide(value) for key, value in body.items() if key in SECRET_KEYS and value is not None}
     return {**body, **hidden, **masked_metadata(body)}
@@ -46,8 +46,3 @@ def hide(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: hide(inner) for key, inner in value.items()}
     return MASKED if value else value
-
-
-def is_secret(api_version: str, kind: str) -> bool:
-    """Whether objects of that kind hold secret data."""
-    return kind == "Secret" and "/" not in api_version

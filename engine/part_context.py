@@ -42,7 +42,7 @@ class PartContext(Struct, frozen=True):
 
         The blueprint may know better, except for a root that is carried out for the first time.
         """
-        if not _was_complete(self.root):
+        if not self.root.uid or completed_generation(self.root.body) is None:
             return Reason.MANIFEST_CHANGED if resource.reason in (None, *GROWTH) else resource.reason
         if resource.reason is not None:
             return resource.reason
@@ -80,8 +80,3 @@ class PartContext(Struct, frozen=True):
         """The uid of an owner, which is the root or in the same part; a placeholder if this plan creates it."""
         live = self.find(id)
         return live.uid if live is not None and live.uid else Unknown(id)
-
-
-def _was_complete(root: Live) -> bool:
-    """Whether some generation of the root has been carried out completely."""
-    return bool(root.uid) and completed_generation(root.body) is not None

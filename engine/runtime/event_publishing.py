@@ -165,18 +165,13 @@ def _warnings(observed: Observed, plan: Plan) -> Iterator[RootWarning]:
     Without the problems of a manifest that a user proposes: they are mistakes in that manifest, not in the root, and the user sees them.
     """
     root = observed.root
-    for problem in () if _is_proposed_by_user(observed) else plan.problems:
+    for problem in () if observed.proposal is not None and observed.proposer is None else plan.problems:
         yield RootWarning(root.id, root.uid, root.generation, problem)
     for alarm in plan.alarms:
         about = (observed.find(alarm.about) if alarm.about is not None else None) or root
         yield RootWarning(about.id, about.uid, root.generation, alarm.text, alarm.reason, alarm.counted_apart)
     if plan.error is not None:
         yield RootWarning(root.id, root.uid, root.generation, error_text(plan.error), INTERNAL_ERROR)
-
-
-def _is_proposed_by_user(observed: Observed) -> bool:
-    """Whether the root is planned as a user's manifest proposes it; another root's proposal is no such manifest."""
-    return observed.proposal is not None and observed.proposer is None
 
 
 def events_by_root(

@@ -168,13 +168,10 @@ def is_rejection(result: Result) -> bool:
     """Whether the same request would be answered the same way again."""
     if result.outcome is Outcome.FAILED:
         return isinstance(result.error, FINAL)
-    return is_name_conflict(result) and not _is_being_deleted(result)
+    existing = result.existing
+    return is_name_conflict(result) and (existing is None or existing.deleting_since is None)
 
 
 def is_name_conflict(result: Result) -> bool:
     """Whether the name is taken by an object that is not ours; the result carries that object."""
     return result.outcome is Outcome.CONFLICT and isinstance(result.error, AlreadyExists) and result.existing is not None
-
-
-def _is_being_deleted(result: Result) -> bool:
-    return result.existing is not None and result.existing.deleting_since is not None

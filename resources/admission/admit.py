@@ -113,7 +113,7 @@ def _decide_set(request: Request, configuration: Configuration, references: Refe
     """The decision on a PodCliqueSet. While it is being deleted every change is admitted, so that its finalizers can be removed."""
     if request.act is Act.DELETE or _is_terminating(request.old):
         return Decision(body=request.body)
-    if malformed := _frame_issues(PODCLIQUESET, request.body):
+    if malformed := _shape_issues(PODCLIQUESET, without_spec(request.body) if isinstance(request.body, Mapping) else request.body):
         return Decision(malformed, body=request.body)
     known = memo.last(VERSION)
     old = _stored(request.old, known, memo.last(STORED)) if request.act is Act.UPDATE else None
@@ -234,11 +234,6 @@ def _update_issues(old: _SetInHand | None, new: _SetInHand, configuration: Confi
 def without_spec(body: Mapping[str, Any]) -> dict[str, Any]:
     """An object without its spec, of which `SetVersion` knows whether it is JSON."""
     return {key: value for key, value in body.items() if key != "spec"}
-
-
-def _frame_issues(kind: Kind, body: Any) -> tuple[Issue, ...]:
-    """The issues because of which no other rule applies, besides those of the spec: see `_shape_issues`."""
-    return _shape_issues(kind, without_spec(body) if isinstance(body, Mapping) else body)
 
 
 def _shape_issues(kind: Kind, body: Any) -> tuple[Issue, ...]:

@@ -47,7 +47,8 @@ def decide(request: Request, references: References, protection: Protection) -> 
     It is allowed nevertheless if the parent PodCliqueSet is not named, does not exist or disables the protection.
     """
     allowed = Decision(body=request.body)
-    if not protection.protects(request) or not _is_managed(request):
+    is_managed = any(_label(body, labels.MANAGED_BY) == labels.MANAGER for body in _bodies(request))
+    if not protection.protects(request) or not is_managed:
         return allowed
     key = f"{request.id.namespace}/{request.id.name}"
     name = _label(_current(request), labels.PART_OF)
@@ -67,11 +68,6 @@ def decide(request: Request, references: References, protection: Protection) -> 
 
 def _disables_protection(parent: Body) -> bool:
     return bool(get(parent, ("metadata", "annotations", DISABLE_PROTECTION)) == "true")
-
-
-def _is_managed(request: Request) -> bool:
-    """Whether the new or the stored object has our label: removing the label does not remove the protection."""
-    return any(_label(body, labels.MANAGED_BY) == labels.MANAGER for body in _bodies(request))
 
 
 def _current(request: Request) -> Body:

@@ -226,7 +226,7 @@ def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: Gra
 def _alarms(planned: GraphPlan) -> Iterator[Alarm]:
     """Why the graph is not carried out, what is missing for some of its pods, and what the API server refuses."""
     if planned.failure:
-        yield Alarm(_camel(FAILED), planned.failure, blocking=True, may_pass=True)
+        yield Alarm("".join(word.capitalize() for word in FAILED.split("_")), planned.failure, blocking=True, may_pass=True)
     if planned.missing:
         yield Alarm(DEPENDENCY_MISSING, f"pods are not created: {planned.missing}", blocking=True, may_pass=True)
     if planned.lost:
@@ -310,7 +310,3 @@ def _terminating(live: Live) -> Wait:
     """What is said of an object that is being deleted, with the finalizers of others that keep it."""
     wait = kept(live, PLAIN)
     return Wait(live.id, wait.why if wait is not None else "is being deleted")
-
-
-def _camel(reason: str) -> str:
-    return "".join(word.capitalize() for word in reason.split("_"))

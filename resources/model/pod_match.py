@@ -36,11 +36,6 @@ def is_same_spec(live: Any, pod_spec: Body) -> bool:
     return same(canonical_form(mapping(live)), canonical_form(pod_spec))
 
 
-def covers_spec(live: Any, pod_spec: Body) -> bool:
-    """Whether the pod spec of a live object has everything that is in the pod spec, whatever their spelling; it may have more."""
-    return _includes(canonical_form(mapping(live)), canonical_form(pod_spec))
-
-
 def spelled_as(live: Any, pod_spec: Body, scheduler: str) -> Any:
     """The pod spec in the spelling of that of a live object, wherever both mean the same. `scheduler`: that of pods that name none."""
     return respelled(pod_spec, live, scheduler=scheduler)
@@ -103,7 +98,7 @@ def is_adopted(live: Live, clique: Clique, *, is_member: bool, requests: Iterabl
     live_spec = without_additions(get(live.body, ("spec", "podSpec"), {}), variables=variables, claims=claims)
     desired = without_additions(clique.pod_spec, variables=variables, claims=claims)
     if not is_member:
-        return covers_spec(live_spec, desired)
+        return _includes(canonical_form(mapping(live_spec)), canonical_form(desired))
     return _has(live.labels, clique.labels) and _has(annotations_of(live.body), clique.annotations) and is_same_spec(live_spec, desired)
 
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from engine.intent import Intent
 from engine.memo import Memo
 from engine.observed import Live, Observed, Unlisted, World, live, slice_of
 from engine.operation import Create, owner_reference
@@ -44,14 +43,9 @@ def with_assumed_secrets(first: FirstPass) -> FirstPass:
     incomplete = other_kinds(first.world.incomplete)
     roots = tuple(replace(each, incomplete=each.incomplete - {SECRET.key}) for each in first.world.roots)
     world = replace(first.world, roots=roots, incomplete=incomplete)
-    missing = {plan.root: plan for plan in _planned(replace(first, intent=_without_removals(first.intent)), _undeleted(world)).plans}
+    missing = {plan.root: plan for plan in _planned(replace(first, intent=replace(first.intent, removals={})), _undeleted(world)).plans}
     world = replace(world, roots=tuple(_with_secrets(each, missing.get(each.root.id)) for each in world.roots))
     return replace(first, world=world, planned=_planned(first, world), assumes_secrets=True)
-
-
-def _without_removals(intent: Intent) -> Intent:
-    """The intent without removals: a root that is removed has its Secrets until it is gone."""
-    return replace(intent, removals={})
 
 
 def _undeleted(world: World) -> World:

@@ -1,7 +1,7 @@
 """Waiting gangs: the PodGangs of a set whose minimum is not on nodes because the scheduler found no room for it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -50,26 +50,21 @@ def waiting_gangs(pods: SetPods) -> Iterator[WaitingGang]:
             serving = [pod for pod in pods.by_clique.get(clique, ()) if pod.serving]
             nodes = [pod.node for pod in serving if pod.node][:minimum]
             placed += nodes
-            lacking += [pod for pod in serving if not pod.node and not _has_gates(pod)][: minimum - len(nodes)]
+            lacking += [pod for pod in serving if not pod.node and not mapping(pod.live.body.get("spec")).get("schedulingGates")][
+                : minimum - len(nodes)
+            ]
         if words := _refusal(lacking):
             level = get(gang.body, REQUIRED_LEVEL)
             lives = tuple(pod.live for pod in lacking)
             yield WaitingGang(gang.id, sum(least.values()), tuple(placed), lives, level if isinstance(level, str) else "", words)
 
 
-def _has_gates(pod: PodFacts) -> bool:
-    return bool(mapping(pod.live.body.get("spec")).get("schedulingGates"))
-
-
 def _refusal(pods: Sequence[PodFacts]) -> str:
     """Why the scheduler found no node for the first of these pods of which it says so; empty if it says so of none."""
-    conditions = (_scheduled_condition(pod) for pod in pods)
+    statuses = (mapping(pod.live.body.get("status")) for pod in pods)
+    conditions = (find(status.get("conditions") or (), "PodScheduled") or {} for status in statuses)
     refused = (each for each in conditions if each.get("status") == "False" and each.get("reason") == "Unschedulable")
     return next((str(each.get("message") or "no node suits it") for each in refused), "")
-
-
-def _scheduled_condition(pod: PodFacts) -> Mapping[str, Any]:
-    return find(mapping(pod.live.body.get("status")).get("conditions") or (), "PodScheduled") or {}
 
 
 def diagnosis(gang: WaitingGang, room: GangRoom | None, unchecked: str) -> Diagnosis:

@@ -17,10 +17,6 @@ LONGEST_HOSTNAME: Final = 64
 
 def label_requirement(fields: Fields, path: Path) -> Iterator[Issue]:
     """An operator has the values that it needs."""
-    return _values(fields, path)
-
-
-def _values(fields: Fields, path: Path) -> Iterator[Issue]:
     operator, count = fields.get("operator"), size(fields, "values")
     if operator in ("In", "NotIn") and not count:
         yield missing((*path, "values"), "must be specified when `operator` is 'In' or 'NotIn'")
@@ -36,7 +32,7 @@ def node_term(fields: Fields, path: Path) -> Iterator[Issue]:
         at = (*path, "matchExpressions", number)
         key = text(expression, "key")
         yield from (invalid((*at, "key"), key, message) for message in qualified_faults(key))
-        yield from _values(expression, at)
+        yield from label_requirement(expression, at)
     for number, expression in entries(fields, "matchFields"):
         yield from _field_requirement(expression, (*path, "matchFields", number))
 

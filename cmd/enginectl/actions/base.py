@@ -70,7 +70,8 @@ async def settled_base(
     lives = outcome(first.world, concerned.world, forecast) if forecast else tuple(existing(current.world))
     record = Snapshot(lives, unserved=current.world.unserved, incomplete=current.world.incomplete)
     replaced = frozenset(live.id for live in existing(current.world))
-    at = now + duration_of(forecast) + SETTLING
+    duration = forecast.passes[-1].after if forecast is not None and forecast.passes else timedelta()
+    at = now + duration + SETTLING
     return SettledBase(RecordedObjects(record, provider, replaced), at, dict(notes_about(current, forecast)))
 
 
@@ -90,11 +91,6 @@ def times_of(live: Live) -> Iterator[datetime]:
             yield datetime.fromisoformat(str(text)).astimezone(UTC)
         except ValueError:
             continue
-
-
-def duration_of(forecast: Forecast | None) -> timedelta:
-    """How long after the first pass of a forecast the last one is."""
-    return forecast.passes[-1].after if forecast is not None and forecast.passes else timedelta()
 
 
 def notes_about(current: Pass[Configuration], forecast: Forecast | None) -> Iterator[tuple[ResourceId, tuple[str, ...]]]:

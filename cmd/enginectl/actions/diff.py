@@ -10,8 +10,9 @@ from engine.report.model import Report
 from enginectl.actions.planning import report_errors
 from enginectl.actions.preview import PreviewRequest, preview
 from enginectl.actions.reporting import TO_TERMINAL, Outputs, places_of, write_outputs
-from enginectl.base.exit_codes import Exit, worst
-from enginectl.base.options import ReportFormat
+from enginectl.base.exit_codes import Exit, UsageError, worst
+from enginectl.base.files import STDIN, require_directory
+from enginectl.base.options import ReportFormat, parse_seconds
 from enginectl.output.documents import Material
 from enginectl.wiring.cluster import LIVE
 from enginectl.wiring.configuration import Wiring
@@ -22,6 +23,16 @@ class Saving(Struct, frozen=True):
 
     file: Path
     valid_for: timedelta
+
+
+def saving_to(out: Path | None, valid_for: str) -> Saving | None:
+    """What `--out` and `--valid-for` ask for; None if no plan is saved. Raises `UsageError`."""
+    if out is None:
+        return None
+    if out == STDIN:
+        raise UsageError("--out -: a plan is written to a file, standard output has the report")
+    require_directory(out, "--out")
+    return Saving(out, timedelta(seconds=parse_seconds(valid_for, "--valid-for")))
 
 
 async def diff(

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from engine.forecast.simulation import existing
 from engine.ids import ResourceId
-from engine.observed import Observed
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider, ScanningProvider
 from enginectl.actions.facts import FactReader, capacities_and_room
@@ -62,7 +61,8 @@ async def waiting_for_room(
 
 def _gangs(result: Pass[Configuration], roots: Collection[ResourceId], configuration: Configuration) -> list[WaitingGang]:
     unlisted = unknown_kinds(result.world, configuration)
-    sets = (SetPods.of(observed, unlisted) for observed in result.world.roots if _is_set(observed, roots))
+    of_sets = (each for each in result.world.roots if each.root.id.kind == kinds.PODCLIQUESET.name and each.root.id in roots)
+    sets = (SetPods.of(observed, unlisted) for observed in of_sets)
     return list(islice((gang for pods in sets for gang in waiting_gangs(pods)), MOST))
 
 
@@ -79,10 +79,6 @@ def _diagnoses(
         judged = gang_room(pods, gang.level, gang.placed, (gang.id.namespace, gang.id.name), cluster, holders)
         diagnoses[gang.id] = diagnosis(gang, judged, unread if any(places[pod.id] for pod in gang.pods) else "")
     return diagnoses
-
-
-def _is_set(observed: Observed, roots: Collection[ResourceId]) -> bool:
-    return observed.root.id.kind == kinds.PODCLIQUESET.name and observed.root.id in roots
 
 
 def _unchecked(gangs: Sequence[WaitingGang], why: str) -> Mapping[ResourceId, Diagnosis]:

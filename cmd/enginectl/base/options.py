@@ -149,6 +149,15 @@ TakeOver = Annotated[
     bool, typer.Option("--take-over", help="Take over sets whose PodGangs Grove v0.1.0-alpha.12 or later has made (docs/migrating.md).")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip confirmation.")]
+Timeout = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION",
+        help="Maximum duration of the whole command, waiting for pods and delays included, e.g. 90s or 5m. What is left then is done "
+        "by the next one, or by run.",
+    ),
+]
+ValidFor = Annotated[str, typer.Option("--valid-for", metavar="DURATION", help="How long the saved plan may be applied.")]
 PolicyFiles = Annotated[
     list[Path] | None,
     typer.Option("--policy", metavar="FILE|DIR", help="PlanPolicies that the plan and its forecast must fulfil. Repeatable."),

@@ -5,17 +5,8 @@ from typing import Annotated, Final
 
 import typer
 
+from enginectl.base import options as params
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import (
-    EnableRemote,
-    Files,
-    OutputFormat,
-    PlanFormat,
-    PolicyFiles,
-    ReportFormat,
-    Waivers,
-    options,
-)
 from enginectl.commands.completion import objects
 
 EXAMPLES: Final = """
@@ -33,8 +24,8 @@ def delete(
             metavar="[KIND/]NAME", help="Workloads, e.g. web or dgd/chat. Repeatable.", show_default=False, autocompletion=objects
         ),
     ] = None,
-    files: Files = None,
-    enable_remote: EnableRemote = False,
+    files: params.Files = None,
+    enable_remote: params.EnableRemote = False,
     selector: Annotated[
         str, typer.Option("--selector", "-l", metavar="SELECTOR", help="Workloads with these labels, as for kubectl.", show_default=False)
     ] = "",
@@ -42,21 +33,14 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip confirmation. Needed where there is no terminal.")] = False,
     ignore_not_found: Annotated[bool, typer.Option("--ignore-not-found", help="A workload that does not exist is no error.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until everything is gone, or only do what can be done now.")] = True,
-    timeout: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION",
-            help="Maximum duration of the whole command, waiting for pods and delays included, e.g. 90s or 5m. What is left then is done "
-            "by the next one, or by run.",
-        ),
-    ] = "5m",
-    policy: PolicyFiles = None,
-    waive: Waivers = None,
-    format: PlanFormat = ReportFormat.TEXT,
+    timeout: params.Timeout = "5m",
+    policy: params.PolicyFiles = None,
+    waive: params.Waivers = None,
+    format: params.PlanFormat = params.ReportFormat.TEXT,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Delete nothing: save what is shown as a plan for `sync --plan`.")
     ] = None,
-    valid_for: Annotated[str, typer.Option("--valid-for", metavar="DURATION", help="How long the saved plan may be applied.")] = "24h",
+    valid_for: params.ValidFor = "24h",
 ) -> Exit:
     """Delete workloads with everything they have, and wait until all of it is gone.
 
@@ -67,38 +51,30 @@ def delete(
 
     Exit codes: 0 done, 1 failed, not found or not confirmed, 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, 64 usage error.
     """
-    from datetime import timedelta
-
     import anyio
 
     from enginectl.actions.delete import delete as delete_and_wait
     from enginectl.actions.delete import preview_deletion, require_consent
-    from enginectl.actions.diff import Saving
+    from enginectl.actions.diff import saving_to
     from enginectl.actions.sync import Patience
     from enginectl.base.exit_codes import UsageError
-    from enginectl.base.files import STDIN, require_directory
-    from enginectl.base.options import parse_seconds
     from enginectl.base.runner import conclude, run, run_cancellable
     from enginectl.input.deletion import deletion_of
     from enginectl.input.plan_policies import load_all
     from enginectl.wiring.configuration import Wiring, wire
     from enginectl.wiring.published_configuration import with_configuration
 
-    patience = Patience(wait, parse_seconds(timeout, "--timeout"))
+    patience = Patience(wait, params.parse_seconds(timeout, "--timeout"))
     if out is not None and yes:
         raise UsageError("--out saves the deletion and deletes nothing: it excludes --yes")
-    if out == STDIN:
-        raise UsageError("--out -: a plan is written to a file, standard output has the report")
-    if out is not None:
-        require_directory(out, "--out")
-    saving = Saving(out, timedelta(seconds=parse_seconds(valid_for, "--valid-for"))) if out is not None else None
+    saving = saving_to(out, valid_for)
     dry_run = dry_run or saving is not None
-    if format not in (ReportFormat.TEXT, ReportFormat.JSON) and not dry_run:
+    if format not in (params.ReportFormat.TEXT, params.ReportFormat.JSON) and not dry_run:
         raise UsageError(f"-o {format} shows a plan: it needs --dry-run")
     if not dry_run:
         require_consent(format, is_confirmed=yes)
     policies = load_all(policy or (), waive or (), remote=enable_remote)
-    wiring = wire(options(ctx))
+    wiring = wire(params.options(ctx))
     began = wiring.clock.monotonic()
     deletion = deletion_of(wiring, names or (), files or (), selector, ignore_missing=ignore_not_found, remote=enable_remote)
 
@@ -107,7 +83,7 @@ def delete(
     async def work(stop: anyio.CancelScope) -> Exit:
         async def remove(known: Wiring) -> Exit:
             return await delete_and_wait(
-                known, deletion, OutputFormat(format), stop, patience=patience, policies=policies, is_confirmed=yes, began=began
+                known, deletion, params.OutputFormat(format), stop, patience=patience, policies=policies, is_confirmed=yes, began=began
             )
 
         return await with_configuration(wiring, remove, writes=True, give_up_at=give_up_at)

@@ -5,36 +5,8 @@ from typing import Annotated, Final
 
 import typer
 
+from enginectl.base import options as params
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import (
-    AllowEmpty,
-    AllowReplace,
-    ApplySetParent,
-    AssumeNodes,
-    EnableRemote,
-    Excluded,
-    FieldValidation,
-    Files,
-    ForecastPasses,
-    Kustomizations,
-    Link,
-    MaxBytes,
-    PlanFormat,
-    PolicyFiles,
-    Prune,
-    Recursive,
-    ReportFormat,
-    Reports,
-    Selectors,
-    ShowValues,
-    Summary,
-    TakeOver,
-    Targets,
-    Title,
-    Validate,
-    Waivers,
-    options,
-)
 
 EXAMPLES: Final = """
 engine diff -f web.yaml                    # what applying the file would do
@@ -46,13 +18,13 @@ engine diff -f web.yaml --out plan.json    # save it for engine sync --plan
 
 def diff(
     ctx: typer.Context,
-    files: Files = None,
-    recursive: Recursive = False,
-    kustomizations: Kustomizations = None,
-    enable_remote: EnableRemote = False,
-    targets: Targets = None,
-    selectors: Selectors = None,
-    excluded: Excluded = None,
+    files: params.Files = None,
+    recursive: params.Recursive = False,
+    kustomizations: params.Kustomizations = None,
+    enable_remote: params.EnableRemote = False,
+    targets: params.Targets = None,
+    selectors: params.Selectors = None,
+    excluded: params.Excluded = None,
     base: Annotated[
         list[Path] | None,
         typer.Option("--base", metavar="FILE|DIR", help="Compare with these manifests, as if applied and settled. Repeatable."),
@@ -61,30 +33,30 @@ def diff(
         str,
         typer.Option(metavar="live|empty|SNAPSHOT", help="What to compare with. Default: live, and empty with --base.", show_default=False),
     ] = "",
-    validate: Validate = FieldValidation.STRICT,
-    format: PlanFormat = ReportFormat.TEXT,
-    allow_replace: AllowReplace = False,
-    take_over: TakeOver = False,
-    prune: Prune = False,
-    applyset: ApplySetParent = "",
-    allow_empty: AllowEmpty = False,
+    validate: params.Validate = params.FieldValidation.STRICT,
+    format: params.PlanFormat = params.ReportFormat.TEXT,
+    allow_replace: params.AllowReplace = False,
+    take_over: params.TakeOver = False,
+    prune: params.Prune = False,
+    applyset: params.ApplySetParent = "",
+    allow_empty: params.AllowEmpty = False,
     only_next: Annotated[bool, typer.Option("--next", help="Only the next pass, without a forecast of what follows.")] = False,
     server_dry_run: Annotated[
         bool,
         typer.Option("--server-dry-run", help="Let the API server check what the next pass would write; needs the rights to write it."),
     ] = False,
-    assume_nodes: AssumeNodes = False,
-    policy: PolicyFiles = None,
-    waive: Waivers = None,
-    forecast_passes: ForecastPasses = None,
-    reports: Reports = None,
-    summary: Summary = None,
-    title: Title = "",
-    link: Link = "",
-    max_bytes: MaxBytes = 65_000,
-    show_values: ShowValues = False,
+    assume_nodes: params.AssumeNodes = False,
+    policy: params.PolicyFiles = None,
+    waive: params.Waivers = None,
+    forecast_passes: params.ForecastPasses = None,
+    reports: params.Reports = None,
+    summary: params.Summary = None,
+    title: params.Title = "",
+    link: params.Link = "",
+    max_bytes: params.MaxBytes = 65_000,
+    show_values: params.ShowValues = False,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Save what is shown as a plan for `sync --plan`.")] = None,
-    valid_for: Annotated[str, typer.Option("--valid-for", metavar="DURATION", help="How long the saved plan may be applied.")] = "24h",
+    valid_for: params.ValidFor = "24h",
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")] = False,
 ) -> Exit:
     """Show what a sync would do, and why.
@@ -100,15 +72,11 @@ def diff(
 
     Signs: + create, ~ patch, scale or status, - delete, ± replace, ⊘ release a finalizer, ? later, ! blocked, · pending.
     """
-    from datetime import timedelta
-
-    from enginectl.actions.diff import Saving
     from enginectl.actions.diff import diff as write_diff
+    from enginectl.actions.diff import saving_to
     from enginectl.actions.preview import PreviewRequest
     from enginectl.actions.reporting import faults_reported, outputs_of
     from enginectl.base.exit_codes import UsageError
-    from enginectl.base.files import STDIN, require_directory
-    from enginectl.base.options import parse_seconds
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.plan_policies import load_all
     from enginectl.input.prune import PruneOptions, check_options, check_restrictions, pruning
@@ -123,18 +91,14 @@ def diff(
     pruned = PruneOptions(prune, applyset, allow_empty)
     check_options(pruned, [*(files or ()), *(kustomizations or ())], against=against, has_base=bool(base))
     policies = load_all(policy or (), waive or (), remote=enable_remote)
-    wiring = wire(options(ctx), allow_replace=allow_replace, take_over=take_over, validation=validate)
+    wiring = wire(params.options(ctx), allow_replace=allow_replace, take_over=take_over, validation=validate)
     if server_dry_run and (base or against not in ("", LIVE)):
         raise UsageError("--server-dry-run asks the cluster: it excludes --base and --against")
     against = against or (EMPTY if base else LIVE)
     if out is not None and (against != LIVE or base or only_next):
         other = "--next" if only_next else "--base" if base else "--against"
         raise UsageError(f"--out saves what a sync of the cluster would do: it excludes {other}")
-    if out == STDIN:
-        raise UsageError("--out -: a plan is written to a file, standard output has the report")
-    if out is not None:
-        require_directory(out, "--out")
-    saving = Saving(out, timedelta(seconds=parse_seconds(valid_for, "--valid-for"))) if out is not None else None
+    saving = saving_to(out, valid_for)
     words = Words(targets or (), selectors or (), excluded or ())
     check_restrictions(pruned, words)
     may_be_empty = prune or bool(base)

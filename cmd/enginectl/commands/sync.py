@@ -6,37 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from enginectl.base import options as params
 from enginectl.base.exit_codes import Exit
-from enginectl.base.options import (
-    AllowEmpty,
-    AllowReplace,
-    ApplySetParent,
-    AssumeNodes,
-    EnableRemote,
-    Excluded,
-    FieldValidation,
-    Files,
-    Kustomizations,
-    Link,
-    MaxBytes,
-    OutputFormat,
-    PlanFormat,
-    PolicyFiles,
-    Prune,
-    Recursive,
-    ReportFormat,
-    Reports,
-    Selectors,
-    ShowValues,
-    Summary,
-    TakeOver,
-    Targets,
-    Title,
-    Validate,
-    Waivers,
-    Yes,
-    options,
-)
 
 EXAMPLES: Final = """
 engine sync -f web.yaml              # apply the file, and wait until it is settled
@@ -47,26 +18,19 @@ engine sync --plan plan.json         # apply what engine diff --out has saved
 
 def sync(
     ctx: typer.Context,
-    files: Files = None,
-    recursive: Recursive = False,
-    kustomizations: Kustomizations = None,
-    enable_remote: EnableRemote = False,
-    targets: Targets = None,
-    selectors: Selectors = None,
-    excluded: Excluded = None,
-    validate: Validate = FieldValidation.STRICT,
+    files: params.Files = None,
+    recursive: params.Recursive = False,
+    kustomizations: params.Kustomizations = None,
+    enable_remote: params.EnableRemote = False,
+    targets: params.Targets = None,
+    selectors: params.Selectors = None,
+    excluded: params.Excluded = None,
+    validate: params.Validate = params.FieldValidation.STRICT,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and write nothing.")] = False,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait until every workload is settled, or only do what can be done now.")
     ] = True,
-    timeout: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION",
-            help="Maximum duration of the whole command, waiting for pods and delays included, e.g. 90s or 5m. What is left then is done "
-            "by the next one, or by run.",
-        ),
-    ] = "5m",
+    timeout: params.Timeout = "5m",
     lock_timeout: Annotated[
         str | None,
         typer.Option(
@@ -82,26 +46,26 @@ def sync(
         int | None,
         typer.Option(min=0, metavar="N", help="Allowed number of unintended deletes. Default: 10, or a tenth of all objects."),
     ] = None,
-    assume_nodes: AssumeNodes = False,
-    policy: PolicyFiles = None,
-    waive: Waivers = None,
-    allow_replace: AllowReplace = False,
-    take_over: TakeOver = False,
-    prune: Prune = False,
-    applyset: ApplySetParent = "",
-    allow_empty: AllowEmpty = False,
+    assume_nodes: params.AssumeNodes = False,
+    policy: params.PolicyFiles = None,
+    waive: params.Waivers = None,
+    allow_replace: params.AllowReplace = False,
+    take_over: params.TakeOver = False,
+    prune: params.Prune = False,
+    applyset: params.ApplySetParent = "",
+    allow_empty: params.AllowEmpty = False,
     plan: Annotated[
         Path | None,
         typer.Option("--plan", metavar="FILE", help="Apply a plan that was saved with --out, and nothing else."),
     ] = None,
-    yes: Yes = False,
-    format: PlanFormat = ReportFormat.TEXT,
-    reports: Reports = None,
-    summary: Summary = None,
-    title: Title = "",
-    link: Link = "",
-    max_bytes: MaxBytes = 65_000,
-    show_values: ShowValues = False,
+    yes: params.Yes = False,
+    format: params.PlanFormat = params.ReportFormat.TEXT,
+    reports: params.Reports = None,
+    summary: params.Summary = None,
+    title: params.Title = "",
+    link: params.Link = "",
+    max_bytes: params.MaxBytes = 65_000,
+    show_values: params.ShowValues = False,
 ) -> Exit:
     """Apply the plan until every workload is settled.
 
@@ -134,7 +98,6 @@ def sync(
     from enginectl.actions.sync import sync as apply_until_settled
     from enginectl.base import terminal
     from enginectl.base.exit_codes import UsageError
-    from enginectl.base.options import parse_seconds
     from enginectl.base.runner import conclude, leaves, run, run_cancellable
     from enginectl.input.plan_policies import load_all
     from enginectl.input.prune import PruneOptions, check_options, check_restrictions, pruning
@@ -147,25 +110,25 @@ def sync(
     outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
     if outputs.beside and not dry_run:
         raise UsageError(f"{outputs.beside} shows a plan: it needs --dry-run")
-    if quiet and (dry_run or options(ctx).verbose):
+    if quiet and (dry_run or params.options(ctx).verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
-    shared = options(ctx)
+    shared = params.options(ctx)
     excluding: dict[str, object] = {"--filename": files, "--kustomize": kustomizations, "--target": targets}
     excluding |= {"--selector": selectors, "--exclude": excluded}
     excluding |= {"--prune": prune, "--dry-run": dry_run, "--allow-replace": allow_replace, "--take-over": take_over}
-    excluding |= {"--validate": validate is not FieldValidation.STRICT}
+    excluding |= {"--validate": validate is not params.FieldValidation.STRICT}
     excluding |= {"--namespace": shared.namespace, "--all-namespaces": shared.all_namespaces}
     if plan is not None and (option := next((option for option, value in excluding.items() if value), "")):
         raise UsageError(f"--plan applies what was approved: it excludes {option}")
     pruned = PruneOptions(prune, applyset, allow_empty)
     check_options(pruned, [*(files or ()), *(kustomizations or ())])
-    lock_seconds = parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
-    patience, limits = Patience(wait, parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
+    lock_seconds = params.parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
+    patience, limits = Patience(wait, params.parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
     policies = load_all(policy or (), waive or (), remote=enable_remote)
     with terminal.without_notes() if quiet else nullcontext():
         saved = load_plan(plan) if plan is not None else None
         # The manifests of a saved plan were judged when it was made.
-        validation = FieldValidation.IGNORE if saved is not None else validate
+        validation = params.FieldValidation.IGNORE if saved is not None else validate
         replaces = allow_replace or (saved is not None and saved.scope.allow_replace)
         takes_over = take_over or (saved is not None and saved.scope.take_over)
         wiring = wire(shared, allow_replace=replaces, take_over=takes_over, validation=validation)
@@ -190,7 +153,7 @@ def sync(
                 return await apply_until_settled(
                     known,
                     roots,
-                    OutputFormat(format),
+                    params.OutputFormat(format),
                     stop,
                     focus=focus,
                     limits=limits,

@@ -172,12 +172,8 @@ def desirer(desired: DesiredBy, id: ResourceId) -> str:
     if desired.parent is not None and desired.root == id:
         return printable(str(desired.parent))
     parent = f", part of {printable(str(desired.parent))}" if desired.parent else ""
-    return f"{printable(str(desired.root))}{part_text(desired)}{parent}"
-
-
-def part_text(desired: DesiredBy) -> str:
-    """The replica that the object belongs to, in parentheses; empty if it belongs to the root as a whole."""
-    return f" (replica {desired.part})" if desired.part.isdecimal() else ""
+    part = f" (replica {desired.part})" if desired.part.isdecimal() else ""
+    return f"{printable(str(desired.root))}{part}{parent}"
 
 
 def graph_lines(graph: GraphSummary, now: datetime, verbose: bool) -> Iterator[Line]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from engine.ids import ResourceId
 from enginectl.serving.template_access import TemplateReader
 from providers.http.address import AddressLimits
-from providers.http.message import JSON, Handler, HttpResponse, IncomingRequest, Routes, refusal
+from providers.http.message import JSON, HttpResponse, IncomingRequest, Routes, refusal
 from providers.reference_caches import NO_READS, CachedReferences, Reads, ReferenceCaches
 from resources.admission.admit import admit
 from resources.admission.consent_rules import TemplateAccess, new_references, with_consent
@@ -146,7 +146,7 @@ def of_webhook(webhook: Webhook, decision: Decision, request: Request) -> Decisi
 
 def admission_routes(judge: Judge) -> Routes:
     """A route for each webhook."""
-    return {("POST", webhook.path): _handler(judge, webhook) for webhook in WEBHOOKS} | {("POST", CONVERT): convert}
+    return {("POST", webhook.path): partial(judge.answer, webhook) for webhook in WEBHOOKS} | {("POST", CONVERT): convert}
 
 
 async def convert(request: IncomingRequest) -> HttpResponse:
@@ -164,7 +164,3 @@ def _converted(body: bytes) -> bytes:
     from resources.admission.conversion_review import converted  # Most clusters have no graph.
 
     return orjson.dumps(converted(orjson.loads(body)))
-
-
-def _handler(judge: Judge, webhook: Webhook) -> Handler:
-    return partial(judge.answer, webhook)

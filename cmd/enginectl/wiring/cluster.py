@@ -33,12 +33,8 @@ async def open_baseline(wiring: Wiring, against: str) -> AsyncIterator[tuple[Pro
         async with connect(wiring) as (_, provider):
             yield ReadOnlyProvider(provider), (default_namespace(wiring),)
     else:
-        yield empty_cluster(wiring.configuration) if against == EMPTY else read_snapshot(Path(against)), ()
-
-
-def empty_cluster(configuration: Configuration) -> Snapshot:
-    """A cluster without objects, which serves what Kubernetes serves by default, and what the configuration requires."""
-    return Snapshot(unserved=unserved_without_a_cluster(configuration))
+        empty = against == EMPTY
+        yield Snapshot(unserved=unserved_without_a_cluster(wiring.configuration)) if empty else read_snapshot(Path(against)), ()
 
 
 def read_snapshot(path: Path) -> Snapshot:

@@ -132,14 +132,9 @@ def configuration_of(chosen: settings.Settings) -> Configuration:
         drain_timeout=timedelta(seconds=settings.seconds(chosen.network.domain_drain_timeout)),
         dynamo=dynamo_settings(chosen.dynamo),
         namespaces=tuple(chosen.namespaces),
-        limits=limits_of(chosen.limits),
+        limits=WorkloadLimits(_limits_of(chosen.limits.set), _limits_of(chosen.limits.namespace)),
         graph_scheduler_where_served=of_graphs,
     )
-
-
-def limits_of(chosen: settings.LimitSettings) -> WorkloadLimits:
-    """How large sets may be, alone and together."""
-    return WorkloadLimits(_limits_of(chosen.set), _limits_of(chosen.namespace))
 
 
 def _limits_of(chosen: settings.OfSet | settings.OfNamespace) -> SizeLimits:

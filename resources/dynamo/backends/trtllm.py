@@ -80,7 +80,7 @@ class TensorRtLlm(Struct, frozen=True):
         if not placement.gpus and not placement.is_of_role:
             path = ("spec", "services", placement.service, "resources", "limits", "gpu")
             raise PodFault(path, "the number of GPUs of one node is required: a multinode TensorRT-LLM service starts one process for each")
-        volume = _key_volume(placement.ssh_secret)
+        volume = {"name": volume_name(placement.ssh_secret), "secret": {"secretName": placement.ssh_secret, "defaultMode": 0o644}}
         keys = {"name": volume["name"], "mountPath": KEYS, "readOnly": True}
         envs = [env for env in mappings(container.get("env")) if env.get("name") != KEEP_FULL_NAMES["name"]]
         mounts = [*mappings(container.get("volumeMounts")), keys]
@@ -93,10 +93,6 @@ class TensorRtLlm(Struct, frozen=True):
         else:
             changed = _launcher(connected, placement, (placement.gpus or 0) * placement.nodes, volume)
         return replace(changed, shared_envs=(KEEP_FULL_NAMES,), shared_mounts=(keys,))
-
-
-def _key_volume(secret: str) -> dict[str, Any]:
-    return {"name": volume_name(secret), "secret": {"secretName": secret, "defaultMode": 0o644}}
 
 
 def _server(container: Body, placement: Placement) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from engine.ids import Kind, ResourceId
+from engine.ids import ResourceId
 from resources.base import kinds
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.model.names import grove_target
@@ -22,9 +22,5 @@ def scale_targets(graph: InferenceGraph, running: InferenceGraph | None = None) 
 
 def target_id(graph: InferenceGraph, service: GraphService) -> ResourceId:
     """The PodCliqueScalingGroup of a service on several nodes, or the PodClique of another."""
-    return target_kind(service).id(graph.namespace, grove_target(graph, service))
-
-
-def target_kind(service: GraphService) -> Kind:
-    """The kind of the object whose replicas are the replicas of a service."""
-    return kinds.SCALING_GROUP if service.is_multinode else kinds.PODCLIQUE
+    kind = kinds.SCALING_GROUP if service.is_multinode else kinds.PODCLIQUE
+    return kind.id(graph.namespace, grove_target(graph, service))

@@ -82,11 +82,6 @@ def waits_for_dependents(body: Body) -> bool:
     return is_deleting(body) and FOREGROUND in finalizers_of(body)
 
 
-def orphans_dependents(body: Body) -> bool:
-    """Whether it is being deleted and its dependents are to stay."""
-    return is_deleting(body) and ORPHAN in finalizers_of(body)
-
-
 def blocks(dependent: Body, owner: str) -> bool:
     """Whether the foreground deletion of the owner has to wait for this dependent."""
     return any(reference["uid"] == owner and reference.get("blockOwnerDeletion") for reference in owners_of(dependent))
@@ -180,7 +175,7 @@ class GarbageCollector:
         node = self._graph.get(uid)
         if node is None:
             return None
-        if orphans_dependents(node.body):
+        if is_deleting(node.body) and ORPHAN in finalizers_of(node.body):
             await self._orphan_dependents(node)
         elif waits_for_dependents(node.body):
             await self._process_foreground_deletion(node)

@@ -34,11 +34,6 @@ def is_subdomain_unique(lws: Body) -> bool:
     return (lws["spec"].get("networkConfig") or {}).get("subdomainPolicy") == UNIQUE
 
 
-def leader_name(lws: Body, group: int) -> str:
-    """The name of the leader of a group."""
-    return f"{lws['metadata']['name']}-{group}"
-
-
 def group_index(pod: Body) -> int:
     """The group of a pod; -1 if its label is no number."""
     text = labels_of(pod).get(GROUP, "")
@@ -58,7 +53,7 @@ def controller_of(body: Body) -> str:
 def leader_pod(lws: Body, group: int) -> dict[str, Any]:
     """The leader of a group, controlled by the set."""
     templates = lws["spec"]["leaderWorkerTemplate"]
-    namespace, name = lws["metadata"]["namespace"], leader_name(lws, group)
+    namespace, name = lws["metadata"]["namespace"], f"{lws['metadata']['name']}-{group}"
     labels = {
         NAME: lws["metadata"]["name"],
         GROUP: str(group),

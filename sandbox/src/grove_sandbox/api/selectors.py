@@ -24,7 +24,7 @@ class Selector(Struct, frozen=True):
 
 def selector(served: Served, labels: str, fields: str) -> Selector:
     """The label and field selectors of a request as one. Raises 400."""
-    return Selector((*_label_tests(labels), *_field_tests(served, fields)))
+    return Selector((*_label_tests(labels), *(_field_test(term, served) for term in fields.split(",") if term)))
 
 
 def wants_name(fields: str) -> str:
@@ -179,10 +179,6 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("resource.k8s.io", "ResourceSlice"): ("spec.nodeName", "spec.driver"),
 }
 _PATHS = {"source": ("source", "component"), "name": ("metadata", "name")}
-
-
-def _field_tests(served: Served, text: str) -> list[Test]:
-    return [_field_test(term, served) for term in text.split(",") if term]
 
 
 def _field_test(term: str, served: Served) -> Test:

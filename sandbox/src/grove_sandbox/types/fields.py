@@ -120,17 +120,12 @@ def with_named(fields: Fields, shape: Shape) -> Fields:
         if step == _SELF:
             result[step] = below
             continue
-        inner = with_named(_children(below), below_step(shape, step))
+        inner = with_named(_children(below), shape.child(step[2:]) if step.startswith("f:") else shape.item)
         declared = step.startswith("f:") and step[2:] in shape.fields
         made = node(declared or is_member(below), inner)
         if made is not None:
             result[step] = made
     return result
-
-
-def below_step(shape: Shape, step: str) -> Shape:
-    """The shape of the value that a step leads to."""
-    return shape.child(step[2:]) if step.startswith("f:") else shape.item
 
 
 def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
