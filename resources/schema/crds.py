@@ -8,17 +8,7 @@ import orjson
 from msgspec import Struct
 
 from engine.ids import Kind
-from resources.base.kinds import (
-    CRD,
-    DYNAMO_GRAPH,
-    DYNAMO_GRAPH_V1BETA1,
-    PODCLIQUE,
-    PODCLIQUESET,
-    PODGANG,
-    SCALING_ADAPTER,
-    SCALING_GROUP,
-    TOPOLOGY_BINDING,
-)
+from resources.base import kinds
 from resources.schema.child_kinds import PodClique, PodCliqueScalingGroup, PodGang
 from resources.schema.dynamo import DynamoGraphDeployment
 from resources.schema.dynamo_v1beta1 import DynamoGraphDeploymentV1Beta1
@@ -69,7 +59,7 @@ GRAPH_COLUMNS: Final = (
 )
 DEFINITIONS: Final = (
     Definition(
-        PODCLIQUE,
+        kinds.PODCLIQUE,
         PodClique,
         "pclq",
         (
@@ -85,7 +75,7 @@ DEFINITIONS: Final = (
         selector=".status.hpaPodSelector",
     ),
     Definition(
-        PODCLIQUESET,
+        kinds.PODCLIQUESET,
         PodCliqueSet,
         "pcs",
         (
@@ -104,7 +94,7 @@ DEFINITIONS: Final = (
         selector=".status.hpaPodSelector",
     ),
     Definition(
-        SCALING_GROUP,
+        kinds.SCALING_GROUP,
         PodCliqueScalingGroup,
         "pcsg",
         (
@@ -120,11 +110,11 @@ DEFINITIONS: Final = (
         ),
         selector=".status.selector",
     ),
-    Definition(TOPOLOGY_BINDING, ClusterTopologyBinding, "ct", (Column("Domains", ".spec.levels[*].domain", "string"), AGE)),
-    Definition(PODGANG, PodGang, "pg", (Column("Phase", ".status.phase", "string"), AGE)),
-    Definition(DYNAMO_GRAPH, DynamoGraphDeployment, "dgd", GRAPH_COLUMNS),
+    Definition(kinds.TOPOLOGY_BINDING, ClusterTopologyBinding, "ct", (Column("Domains", ".spec.levels[*].domain", "string"), AGE)),
+    Definition(kinds.PODGANG, PodGang, "pg", (Column("Phase", ".status.phase", "string"), AGE)),
+    Definition(kinds.DYNAMO_GRAPH, DynamoGraphDeployment, "dgd", GRAPH_COLUMNS),
     Definition(
-        SCALING_ADAPTER,
+        kinds.SCALING_ADAPTER,
         DynamoGraphDeploymentScalingAdapter,
         "dgdsa",
         (
@@ -139,7 +129,7 @@ DEFINITIONS: Final = (
 )
 """Every CRD, in the order of installation."""
 NEWER: Final[Mapping[Kind, Definition]] = {
-    DYNAMO_GRAPH: Definition(DYNAMO_GRAPH_V1BETA1, DynamoGraphDeploymentV1Beta1, "dgd", GRAPH_COLUMNS)
+    kinds.DYNAMO_GRAPH: Definition(kinds.DYNAMO_GRAPH_V1BETA1, DynamoGraphDeploymentV1Beta1, "dgd", GRAPH_COLUMNS)
 }
 """Kind -> its newer version, which is served where something converts the objects."""
 
@@ -149,7 +139,7 @@ class Conversion(Struct, frozen=True):
 
     service: Mapping[str, Any]
     """The reference to the Service of the webhook, with path and port."""
-    storage: str = DYNAMO_GRAPH.version
+    storage: str = kinds.DYNAMO_GRAPH.version
 
 
 def crds(conversion: Conversion | None = None) -> tuple[dict[str, Any], ...]:
@@ -179,8 +169,8 @@ def _crd(definition: Definition, conversion: Conversion | None) -> dict[str, Any
     both = [definition, newer] if newer is not None and conversion is not None else [definition]
     stored = conversion.storage if len(both) > 1 and conversion is not None else kind.version
     return {
-        "apiVersion": CRD.api_version,
-        "kind": CRD.name,
+        "apiVersion": kinds.CRD.api_version,
+        "kind": kinds.CRD.name,
         "metadata": {"name": f"{kind.plural}.{kind.group}"},
         "spec": {
             "group": kind.group,

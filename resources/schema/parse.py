@@ -6,16 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from engine.ids import Kind
-from resources.base.kinds import (
-    DYNAMO_GRAPH,
-    DYNAMO_GRAPH_V1BETA1,
-    PODCLIQUE,
-    PODCLIQUESET,
-    PODGANG,
-    SCALING_ADAPTER,
-    SCALING_GROUP,
-    TOPOLOGY_BINDING,
-)
+from resources.base import kinds
 from resources.schema import pod_spec_rules
 from resources.schema.child_kinds import PodClique, PodCliqueScalingGroup, PodGang
 from resources.schema.issues import ErrorType, Issue, Rejected, rejection, shown
@@ -24,26 +15,26 @@ from resources.schema.podcliqueset import PodCliqueSet
 from resources.schema.topology import ClusterTopologyBinding
 
 MODELS: Final[Mapping[Kind, type[ApiObject]]] = {
-    PODCLIQUESET: PodCliqueSet,
-    PODCLIQUE: PodClique,
-    SCALING_GROUP: PodCliqueScalingGroup,
-    TOPOLOGY_BINDING: ClusterTopologyBinding,
-    PODGANG: PodGang,
+    kinds.PODCLIQUESET: PodCliqueSet,
+    kinds.PODCLIQUE: PodClique,
+    kinds.SCALING_GROUP: PodCliqueScalingGroup,
+    kinds.TOPOLOGY_BINDING: ClusterTopologyBinding,
+    kinds.PODGANG: PodGang,
 }
 """The model of each kind that we define, except those of Dynamo: graphs are as large as all others together."""
 
 
 def model_of(kind: Kind) -> type[ApiObject]:
     """The model of a kind that we define."""
-    if kind == DYNAMO_GRAPH_V1BETA1:
+    if kind == kinds.DYNAMO_GRAPH_V1BETA1:
         from resources.schema.dynamo_v1beta1 import DynamoGraphDeploymentV1Beta1
 
         return DynamoGraphDeploymentV1Beta1
-    if kind == SCALING_ADAPTER:
+    if kind == kinds.SCALING_ADAPTER:
         from resources.schema.scaling_adapter import DynamoGraphDeploymentScalingAdapter
 
         return DynamoGraphDeploymentScalingAdapter
-    if kind != DYNAMO_GRAPH:
+    if kind != kinds.DYNAMO_GRAPH:
         return MODELS[kind]
     from resources.schema.dynamo import DynamoGraphDeployment
 

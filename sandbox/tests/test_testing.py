@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grove_sandbox.product import PODCLIQUESET
+from grove_sandbox.product import kinds
 from grove_sandbox.testing import serve
 from tests.waiting import PATIENCE
 
@@ -49,7 +49,9 @@ def test_a_cluster_for_tests_serves_the_kinds_that_it_is_given_and_no_others() -
     with serve() as cluster:
         found = cluster.portal.call(cluster.sandbox.api.catalogue.find, "", "v1", "pods")
         with pytest.raises(Exception, match="not find"):
-            cluster.portal.call(cluster.sandbox.api.catalogue.find, PODCLIQUESET.group, PODCLIQUESET.version, PODCLIQUESET.plural)
+            cluster.portal.call(
+                cluster.sandbox.api.catalogue.find, kinds.PODCLIQUESET.group, kinds.PODCLIQUESET.version, kinds.PODCLIQUESET.plural
+            )
 
     assert found.kind.name == "Pod"
 

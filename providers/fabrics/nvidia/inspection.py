@@ -9,7 +9,7 @@ from msgspec import Struct
 from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
-from providers.fabrics.nvidia import channels
+from providers.fabrics.nvidia import channels, names
 from providers.fabrics.nvidia.driver import (
     PLUGINS,
     Installed,
@@ -17,14 +17,6 @@ from providers.fabrics.nvidia.driver import (
     install,
     installed,
     plugins,
-)
-from providers.fabrics.nvidia.names import (
-    CHANNEL_CLASS,
-    COMPUTE_DOMAIN,
-    COMPUTE_DOMAIN_CLIQUE,
-    DOMAIN_LABEL,
-    DRIVER,
-    NVLINK_CLIQUE_LABEL,
 )
 from resources.base import kinds
 from resources.base.fields import mappings
@@ -70,18 +62,18 @@ class ComputeDomainCrd(Struct, frozen=True):
         return f"numNodes {number}; allocationMode {'known' if self.has_allocation_mode else 'unknown'}: driver {self.driver}"
 
 
-CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN.plural}.{COMPUTE_DOMAIN.group}")
-CLIQUES_CRD: Final = Query(kinds.CRD, name=f"{COMPUTE_DOMAIN_CLIQUE.plural}.{COMPUTE_DOMAIN_CLIQUE.group}")
-CLIQUES: Final = Query(COMPUTE_DOMAIN_CLIQUE, labels=DOMAIN_LABEL)
-CLASS: Final = Query(kinds.DEVICE_CLASS, name=CHANNEL_CLASS, versions=kinds.OLDER_RESOURCE_VERSIONS)
-SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={DRIVER}", versions=kinds.OLDER_RESOURCE_VERSIONS)
+CRD: Final = Query(kinds.CRD, name=f"{names.COMPUTE_DOMAIN.plural}.{names.COMPUTE_DOMAIN.group}")
+CLIQUES_CRD: Final = Query(kinds.CRD, name=f"{names.COMPUTE_DOMAIN_CLIQUE.plural}.{names.COMPUTE_DOMAIN_CLIQUE.group}")
+CLIQUES: Final = Query(names.COMPUTE_DOMAIN_CLIQUE, labels=names.DOMAIN_LABEL)
+CLASS: Final = Query(kinds.DEVICE_CLASS, name=names.CHANNEL_CLASS, versions=kinds.OLDER_RESOURCE_VERSIONS)
+SLICES: Final = Query(kinds.RESOURCE_SLICE, fields=f"spec.driver={names.DRIVER}", versions=kinds.OLDER_RESOURCE_VERSIONS)
 DEPLOYMENTS: Final = Query(kinds.DEPLOYMENT)
-DOMAINS: Final = Query(COMPUTE_DOMAIN, versions=COMPUTE_DOMAIN.newer)
+DOMAINS: Final = Query(names.COMPUTE_DOMAIN, versions=names.COMPUTE_DOMAIN.newer)
 TEMPLATES: Final = Query(kinds.RESOURCE_CLAIM_TEMPLATE, versions=kinds.OLDER_RESOURCE_VERSIONS)
 CLAIMS: Final = Query(kinds.RESOURCE_CLAIM, versions=kinds.OLDER_RESOURCE_VERSIONS)
 SCALING_GROUPS: Final = Query(kinds.SCALING_GROUP)
-DOMAIN_NODES: Final = Query(kinds.NODE, labels=DOMAIN_LABEL)
-NVLINK_NODES: Final = Query(kinds.NODE, labels=NVLINK_CLIQUE_LABEL)
+DOMAIN_NODES: Final = Query(kinds.NODE, labels=names.DOMAIN_LABEL)
+NVLINK_NODES: Final = Query(kinds.NODE, labels=names.NVLINK_CLIQUE_LABEL)
 QUERIES: Final = (
     CRD,
     CLIQUES_CRD,
@@ -119,7 +111,11 @@ class Inspection:
     @cached_property
     def needed(self) -> bool:
         """Whether sets request domains, get them automatically, or can request them because the kind is served."""
-        return self.auto or bool(self.requested) or any(map(self.installation.apis.serves, (COMPUTE_DOMAIN, *kinds.newer(COMPUTE_DOMAIN))))
+        return (
+            self.auto
+            or bool(self.requested)
+            or any(map(self.installation.apis.serves, (names.COMPUTE_DOMAIN, *kinds.newer(names.COMPUTE_DOMAIN))))
+        )
 
     @property
     def required(self) -> Severity:
@@ -165,7 +161,9 @@ def capacity(installation: Installation) -> NodeCapacity | None:
         return None
     taken = {node: channels.domain_uid(claim) for node, claim in channels.allocations(claims.objects)}
     nodes = installation.results.of(NVLINK_NODES)
-    cliques = {live.id.name: clique for live in nodes.objects if (clique := live.labels.get(NVLINK_CLIQUE_LABEL))} if nodes.known else None
+    cliques = (
+        {live.id.name: clique for live in nodes.objects if (clique := live.labels.get(names.NVLINK_CLIQUE_LABEL))} if nodes.known else None
+    )
     return NodeCapacity(channels.eligible_nodes(slices.objects), taken, cliques)
 
 
@@ -177,7 +175,7 @@ def read_crd(crd: Body) -> ComputeDomainCrd:
     """What the body of a CRD says. Fields of the wrong type count as absent."""
     versions = [version for version in mappings(get(crd, ("spec", "versions"))) if version.get("served") is True]
     by_name = {version.get("name"): version for version in versions}
-    ours = next((by_name[name] for name in (COMPUTE_DOMAIN.version, *COMPUTE_DOMAIN.newer) if name in by_name), {})
+    ours = next((by_name[name] for name in (names.COMPUTE_DOMAIN.version, *names.COMPUTE_DOMAIN.newer) if name in by_name), {})
     schema = get(ours, ("schema", "openAPIV3Schema"), {})
     spec = get(schema, ("properties", "spec"), {})
     required = get(spec, ("required",), ())

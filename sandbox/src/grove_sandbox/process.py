@@ -25,7 +25,7 @@ from grove_sandbox.http.server import listening
 from grove_sandbox.http.tls import LOOPBACK, loopback_identity
 from grove_sandbox.installation.addons import addon_objects
 from grove_sandbox.installation.installation import controller, installation
-from grove_sandbox.product import CRD, DEPLOYMENT, GROVE_GROUP, SCHEDULER_GROUP, Clock, Kind, crds
+from grove_sandbox.product import Clock, Kind, crds, kinds
 from grove_sandbox.registry import ACTORS, run_actors
 
 ADMINISTRATOR = "sandbox-admin"
@@ -33,7 +33,7 @@ OPERATOR = "operator"
 """The kubeconfig context for the engine, if managed objects are protected from other users."""
 ACCOUNT = "system:serviceaccount:default:grove-operator"
 """The user of that context, unless the configuration names one."""
-GROVE_GROUPS = frozenset({GROVE_GROUP, SCHEDULER_GROUP})
+GROVE_GROUPS = frozenset({kinds.GROVE_GROUP, kinds.SCHEDULER_GROUP})
 DEFAULT_OPTIONS = ActorOptions()
 
 
@@ -162,7 +162,7 @@ def _ours() -> tuple[Mapping[str, Any], ...]:
 
 
 def _define(api: Api, definitions: Collection[Mapping[str, Any]]) -> None:
-    kind = api.catalogue.find(CRD.group, CRD.version, CRD.plural)
+    kind = api.catalogue.find(kinds.CRD.group, kinds.CRD.version, kinds.CRD.plural)
     for definition in definitions:
         api.create(Request(kind, manager="sandbox"), definition)
 
@@ -170,7 +170,7 @@ def _define(api: Api, definitions: Collection[Mapping[str, Any]]) -> None:
 def _install_driver(api: Api, options: ActorOptions) -> None:
     """The driver, the ResourceSlices of the nodes to come, and its controller's Deployment, which the driver actor reports as available."""
     namespace = options.driver.namespace
-    _install(api, (*installation(namespace, node_names(options)), (DEPLOYMENT, controller(namespace))))
+    _install(api, (*installation(namespace, node_names(options)), (kinds.DEPLOYMENT, controller(namespace))))
 
 
 def _install(api: Api, objects: Iterable[tuple[Kind, Mapping[str, Any]]]) -> None:

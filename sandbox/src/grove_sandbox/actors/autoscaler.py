@@ -14,7 +14,7 @@ from grove_sandbox.actors.body import Body, Key, annotations_of, condition, cond
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.store import InformerStore, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import AUTOSCALER, Client, Clock, Kind, NotFound, conditions
+from grove_sandbox.product import Client, Clock, Kind, NotFound, conditions, kinds
 
 RECOMMENDATION: Final = "sandbox.grove.io/desired-replicas"
 
@@ -30,7 +30,7 @@ class Autoscaler:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._queue: WorkQueue[Key] = WorkQueue(clock)
-        self._scalers = InformerStore(AUTOSCALER, self._on_scaler)
+        self._scalers = InformerStore(kinds.AUTOSCALER, self._on_scaler)
         self._targets: dict[Kind, InformerStore] = {}
         self._scalers_of: dict[tuple[str, str, str, str], dict[Key, None]] = {}
         """HPAs by the group, kind, namespace and name of their target."""

@@ -17,7 +17,7 @@ from grove_sandbox.actors.inventory import Inventory, simulated_allocation
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.store import InformerStore, delete, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, AlreadyExists, Client, Clock, ClusterError, NotFound
+from grove_sandbox.product import AlreadyExists, Client, Clock, ClusterError, NotFound, kinds
 
 CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 """An annotation of a generated claim: its name in the pod's spec."""
@@ -45,8 +45,8 @@ class ClaimController:
         self._client, self._clock = client, clock
         self._pod_queue: WorkQueue[Key] = WorkQueue(clock, first_retry=FIRST_RETRY, last_retry=LAST_RETRY)
         self._claim_queue: WorkQueue[Key] = WorkQueue(clock)
-        self._pods = InformerStore(POD, self._on_pod)
-        self._claims = InformerStore(RESOURCE_CLAIM, lambda key, old, new: self._claim_queue.add(key))
+        self._pods = InformerStore(kinds.POD, self._on_pod)
+        self._claims = InformerStore(kinds.RESOURCE_CLAIM, lambda key, old, new: self._claim_queue.add(key))
         self._inventory = Inventory(self._on_inventory)
         self._users: dict[Key, dict[Key, None]] = {}
 
@@ -101,13 +101,13 @@ class ClaimController:
         namespace, name = pod["metadata"]["namespace"], entry["resourceClaimTemplateName"]
         try:
             # Templates are not watched: one that comes late is found when the pod is retried.
-            template = await self._client.get(RESOURCE_CLAIM_TEMPLATE, namespace, name)
+            template = await self._client.get(kinds.RESOURCE_CLAIM_TEMPLATE, namespace, name)
         except NotFound:
             message = f'PodResourceClaim {entry["name"]}: failed to create: resourceclaimtemplate.resource.k8s.io "{name}" not found'
             await record_warning(self._client, self._clock, pod, FAILED_CREATION, message, component="resource_claim")
             return False
         try:
-            await self._client.create(RESOURCE_CLAIM, namespace, _generated(pod, entry["name"], template))
+            await self._client.create(kinds.RESOURCE_CLAIM, namespace, _generated(pod, entry["name"], template))
         except AlreadyExists:
             # The name is a function of the pod's uid: an earlier attempt created it, and the answer was lost.
             return True
@@ -118,7 +118,7 @@ class ClaimController:
         if claim is None:
             return
         if self._has_finished_owner(claim) and not is_deleting(claim):
-            await delete(self._client, RESOURCE_CLAIM, claim)
+            await delete(self._client, kinds.RESOURCE_CLAIM, claim)
         reserved = self._reserved(claim)
         if reserved and not is_allocated(claim) and self._inventory.is_simulated_claim(claim):
             if not is_deleting(claim):
@@ -179,4 +179,9 @@ def _generated(pod: Body, claim: str, template: Body) -> dict[str, Any]:
         "annotations": {**(inherited.get("annotations") or {}), CLAIM_NAME: claim},
         "ownerReferences": [owner | {"controller": True, "blockOwnerDeletion": True}],
     }
-    return {"apiVersion": RESOURCE_CLAIM.api_version, "kind": RESOURCE_CLAIM.name, "metadata": metadata, "spec": template["spec"]["spec"]}
+    return {
+        "apiVersion": kinds.RESOURCE_CLAIM.api_version,
+        "kind": kinds.RESOURCE_CLAIM.name,
+        "metadata": metadata,
+        "spec": template["spec"]["spec"],
+    }

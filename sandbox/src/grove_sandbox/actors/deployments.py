@@ -30,7 +30,7 @@ from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.store import InformerStore, delete, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.installation.kinds import CONTROLLER_LABELS
-from grove_sandbox.product import DEPLOYMENT, POD, AlreadyExists, Client, Clock, NotFound, conditions
+from grove_sandbox.product import AlreadyExists, Client, Clock, NotFound, conditions, kinds
 
 HASH: Final = "pod-template-hash"
 
@@ -92,7 +92,7 @@ def new_pod(deployment: Body, taken: Iterable[str]) -> dict[str, Any]:
     own: Mapping[str, Any] = template.get("metadata") or {}
     prefix, names = f"{deployment['metadata']['name']}-{revision}", set(taken)
     name = next(name for number in range(len(names) + 1) if (name := f"{prefix}-{_suffix(deployment, number)}") not in names)
-    owner = {"apiVersion": DEPLOYMENT.api_version, "kind": DEPLOYMENT.name, "name": deployment["metadata"]["name"]}
+    owner = {"apiVersion": kinds.DEPLOYMENT.api_version, "kind": kinds.DEPLOYMENT.name, "name": deployment["metadata"]["name"]}
     metadata = {
         "name": name,
         "namespace": deployment["metadata"]["namespace"],
@@ -100,7 +100,7 @@ def new_pod(deployment: Body, taken: Iterable[str]) -> dict[str, Any]:
         "annotations": dict(own.get("annotations") or {}),
         "ownerReferences": [owner | {"uid": uid_of(deployment), "controller": True, "blockOwnerDeletion": True}],
     }
-    return {"apiVersion": POD.api_version, "kind": POD.name, "metadata": metadata, "spec": template["spec"]}
+    return {"apiVersion": kinds.POD.api_version, "kind": kinds.POD.name, "metadata": metadata, "spec": template["spec"]}
 
 
 def _suffix(deployment: Body, number: int) -> str:
@@ -182,8 +182,8 @@ class DeploymentController:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._queue: WorkQueue[Key] = WorkQueue(clock)
-        self._deployments = InformerStore(DEPLOYMENT, self._on_deployment)
-        self._pods = InformerStore(POD, self._on_pod, labels=HASH)
+        self._deployments = InformerStore(kinds.DEPLOYMENT, self._on_deployment)
+        self._pods = InformerStore(kinds.POD, self._on_pod, labels=HASH)
         self._keys: dict[str, Key] = {}
         """Deployments by uid."""
         self._pods_of: dict[str, dict[Key, None]] = {}
@@ -237,7 +237,7 @@ class DeploymentController:
         pods = self._pods_now(deployment)
         finished = [pod for pod in pods.leaving if is_finished(pod) and not is_deleting(pod)]
         for pod in (*to_delete(deployment, pods), *finished):
-            await delete(self._client, POD, pod)
+            await delete(self._client, kinds.POD, pod)
 
     async def _create_missing(self, deployment: Body) -> bool:
         """Create the pods that the rollout allows. Returns whether no name was taken."""
@@ -247,7 +247,7 @@ class DeploymentController:
             pod = new_pod(deployment, taken)
             taken.add(pod["metadata"]["name"])
             try:
-                self._pods.apply("ADDED", await self._client.create(POD, pod["metadata"]["namespace"], pod))
+                self._pods.apply("ADDED", await self._client.create(kinds.POD, pod["metadata"]["namespace"], pod))
             except AlreadyExists:
                 self._refused.setdefault(uid_of(deployment), set()).add(pod["metadata"]["name"])
                 return False

@@ -22,7 +22,7 @@ from grove_sandbox.actors.claim_fields import (
 from grove_sandbox.actors.inventory import Inventory
 from grove_sandbox.actors.pool import DEVICES, Pool
 from grove_sandbox.actors.store import InformerStore
-from grove_sandbox.product import RESOURCE_CLAIM, Client, NotFound, PodRequirements
+from grove_sandbox.product import Client, NotFound, PodRequirements, kinds
 
 PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 """The finalizer of a claim that is allocated."""
@@ -40,7 +40,7 @@ class DynamicResources:
 
     def __init__(self, client: Client, pool: Pool, on_freed: Callable[[], None], on_claim: Callable[[Key], None]) -> None:
         self._client, self._pool, self._on_freed, self._on_claim = client, pool, on_freed, on_claim
-        self.claims = InformerStore(RESOURCE_CLAIM, self._on_claim_event)
+        self.claims = InformerStore(kinds.RESOURCE_CLAIM, self._on_claim_event)
         self.inventory = Inventory(self._on_inventory)
         self._taken: dict[str, list[Device]] = {}
         """The devices of claims by uid."""

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from grove_sandbox.actors.body import Body, timestamp, uid_of
-from grove_sandbox.product import EVENT, AlreadyExists, Client, Clock, ClusterError
+from grove_sandbox.product import AlreadyExists, Client, Clock, ClusterError, kinds
 
 MAX_MESSAGE: Final = 1024
 """Characters of a message that the API accepts."""
@@ -18,8 +18,8 @@ async def record_warning(client: Client, clock: Clock, pod: Body, reason: str, m
     digest = hashlib.sha256(f"{uid_of(pod)}/{component}/{reason}/{message}".encode()).hexdigest()[:16]
     name = f"{pod_name[:230]}.{digest}"
     event = {
-        "apiVersion": EVENT.api_version,
-        "kind": EVENT.name,
+        "apiVersion": kinds.EVENT.api_version,
+        "kind": kinds.EVENT.name,
         "metadata": {"name": name, "namespace": namespace},
         "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": pod_name, "uid": uid_of(pod)},
         "type": "Warning",
@@ -32,7 +32,7 @@ async def record_warning(client: Client, clock: Clock, pod: Body, reason: str, m
     }
     with suppress(ClusterError):
         try:
-            await client.create(EVENT, namespace, event)
+            await client.create(kinds.EVENT, namespace, event)
         except AlreadyExists:
-            existing = await client.get(EVENT, namespace, name)
-            await client.patch(EVENT, namespace, name, {"count": (existing.get("count") or 1) + 1, "lastTimestamp": now})
+            existing = await client.get(kinds.EVENT, namespace, name)
+            await client.patch(kinds.EVENT, namespace, name, {"count": (existing.get("count") or 1) + 1, "lastTimestamp": now})

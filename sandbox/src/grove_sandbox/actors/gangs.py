@@ -8,17 +8,7 @@ from grove_sandbox.actors.gang import GangPods, PodStates, SchedulingUnit, gang_
 from grove_sandbox.actors.group_tree import GroupTrees
 from grove_sandbox.actors.pod_groups import kai_pods, volcano_pods
 from grove_sandbox.actors.store import InformerStore
-from grove_sandbox.product import (
-    KAI_POD_GROUP,
-    KAI_QUEUE,
-    KAI_TOPOLOGY,
-    PODGANG,
-    VOLCANO_POD_GROUP,
-    VOLCANO_QUEUE,
-    Kind,
-    requests_of,
-    thousandths,
-)
+from grove_sandbox.product import Kind, kinds, requests_of, thousandths
 
 GPU: Final = "nvidia.com/gpu"
 GpusOf = Callable[[str], int]
@@ -43,14 +33,16 @@ class Gangs:
         """
         self._pods, self._states, self._has_trees = pods, states, has_trees
         self._members: dict[SchedulingUnit, dict[Key, None]] = {}
-        self._gangs = {kind: InformerStore(kind, _notifies(kind, on_gang)) for kind in (PODGANG, VOLCANO_POD_GROUP, KAI_POD_GROUP)}
+        self._gangs = {
+            kind: InformerStore(kind, _notifies(kind, on_gang)) for kind in (kinds.PODGANG, kinds.VOLCANO_POD_GROUP, kinds.KAI_POD_GROUP)
+        }
 
         def notify(key: Key, old: Body | None, new: Body | None) -> None:
             if old is None or new is None or old.get("spec") != new.get("spec"):
                 on_admission()
 
-        self._volcano_queues, self._kai_queues = InformerStore(VOLCANO_QUEUE, notify), InformerStore(KAI_QUEUE, notify)
-        self._topologies = InformerStore(KAI_TOPOLOGY, notify)
+        self._volcano_queues, self._kai_queues = InformerStore(kinds.VOLCANO_QUEUE, notify), InformerStore(kinds.KAI_QUEUE, notify)
+        self._topologies = InformerStore(kinds.KAI_TOPOLOGY, notify)
         self.trees = GroupTrees(states, self.members, on_gang)
         """Those of kube-scheduler."""
         pods.subscribe(self._on_pod)
@@ -75,9 +67,9 @@ class Gangs:
 
     def pods_of(self, unit: SchedulingUnit, gang: Body) -> GangPods:
         """The pods of the gang, by what has to be done with them."""
-        if unit.kind == PODGANG:
+        if unit.kind == kinds.PODGANG:
             return gang_pods(gang, self._pods.objects, self._states)
-        if unit.kind == VOLCANO_POD_GROUP:
+        if unit.kind == kinds.VOLCANO_POD_GROUP:
             return volcano_pods(gang, self.members(unit), self._states)
         topologies = {name: body for (_, name), body in self._topologies.objects.items()}
         return kai_pods(gang, self.members(unit), self._states, topologies)
@@ -85,10 +77,10 @@ class Gangs:
     def refusal(self, unit: SchedulingUnit, gang: Body, pods: Iterable[Body]) -> str:
         """Why the queue of the gang does not admit these pods as well; empty: it does. A PodGang has no queue."""
         requested = gpus_of(pods)
-        if unit.kind == VOLCANO_POD_GROUP:
+        if unit.kind == kinds.VOLCANO_POD_GROUP:
             allocated = self._allocated(unit.kind, volcano_queue_of)
             return volcano_refusal(volcano_queue_of(gang), _by_name(self._volcano_queues), allocated, requested)
-        if unit.kind == KAI_POD_GROUP:
+        if unit.kind == kinds.KAI_POD_GROUP:
             allocated = self._allocated(unit.kind, kai_queue_of)
             return kai_refusal(kai_queue_of(gang), _by_name(self._kai_queues), allocated, requested)
         return ""

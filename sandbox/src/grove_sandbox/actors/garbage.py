@@ -12,7 +12,7 @@ from grove_sandbox.actors.body import Body, Key, finalizers_of, is_deleting, key
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.store import InformerStore, is_established, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import CRD, Client, Clock, Kind, NotFound
+from grove_sandbox.product import Client, Clock, Kind, NotFound, kinds
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
@@ -115,7 +115,7 @@ class GarbageCollector:
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self._discovery: WorkQueue[str] = WorkQueue(clock)
         self._graph = OwnerGraph()
-        self._definitions = InformerStore(CRD, lambda key, old, new: self._discovery.add(DISCOVER))
+        self._definitions = InformerStore(kinds.CRD, lambda key, old, new: self._discovery.add(DISCOVER))
         self._watched: dict[Kind, tuple[InformerStore, anyio.CancelScope]] = {}
 
     async def run(self) -> None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from grove_sandbox.actors.body import Body, Key, is_finished
 from grove_sandbox.actors.gang import PodStates, SchedulingUnit
 from grove_sandbox.actors.store import InformerStore
-from grove_sandbox.product import COMPOSITE_POD_GROUP, POD_GROUP, get
+from grove_sandbox.product import get, kinds
 
 
 class GroupTree(Struct, frozen=True):
@@ -29,7 +29,7 @@ class GroupTree(Struct, frozen=True):
     @property
     def is_composite(self) -> bool:
         """Whether it is a CompositePodGroup."""
-        return self.unit.kind == COMPOSITE_POD_GROUP
+        return self.unit.kind == kinds.COMPOSITE_POD_GROUP
 
     @property
     def is_complete(self) -> bool:
@@ -55,7 +55,7 @@ class GroupTrees:
         self._below: dict[Key, dict[SchedulingUnit, None]] = {}
         """The groups by the CompositePodGroup that they name as their parent."""
         self.stores: Mapping[Any, InformerStore] = {
-            kind: InformerStore(kind, self._listener(kind)) for kind in (POD_GROUP, COMPOSITE_POD_GROUP)
+            kind: InformerStore(kind, self._listener(kind)) for kind in (kinds.POD_GROUP, kinds.COMPOSITE_POD_GROUP)
         }
 
     def tree(self, unit: SchedulingUnit) -> GroupTree | None:
@@ -78,7 +78,7 @@ class GroupTrees:
         spec = (self._get(unit) or {})["spec"]
         levels = get(spec, ("schedulingConstraints", "topology")) or ()
         key = str(levels[0]["key"]) if levels else ""
-        if unit.kind == COMPOSITE_POD_GROUP:
+        if unit.kind == kinds.COMPOSITE_POD_GROUP:
             children = tuple(map(self._read, self._below.get((unit.namespace, unit.name), ())))
             return GroupTree(unit, get(spec, ("schedulingPolicy", "gang", "minGroupCount")) or 1, key, children)
         pods = [pod for pod in self._members(unit) if not is_finished(pod)]
@@ -105,4 +105,4 @@ class GroupTrees:
 
 def _parent_of(group: Body | None) -> SchedulingUnit | None:
     name = group["spec"].get("parentCompositePodGroupName") if group is not None else None
-    return SchedulingUnit(COMPOSITE_POD_GROUP, group["metadata"]["namespace"], name) if group is not None and name else None
+    return SchedulingUnit(kinds.COMPOSITE_POD_GROUP, group["metadata"]["namespace"], name) if group is not None and name else None

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from grove_sandbox.actors.body import Body, Key
 from grove_sandbox.actors.claim_fields import Device, requested_classes, requests_of
 from grove_sandbox.actors.store import InformerStore
-from grove_sandbox.product import DEVICE_CLASS, DRIVER, RESOURCE_SLICE
+from grove_sandbox.product import DRIVER, kinds
 
 COMPARISON: Final = re.compile(
     r"""\s*device\.(?:(?P<driver>driver)|attributes\[(?P<q>['"])(?P<domain>[^'"]+)(?P=q)\]\.(?P<name>\w+))\s*==\s*"""
@@ -31,8 +31,8 @@ class Inventory:
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
-        self.classes = InformerStore(DEVICE_CLASS, self._on_object)
-        self.slices = InformerStore(RESOURCE_SLICE, self._on_object)
+        self.classes = InformerStore(kinds.DEVICE_CLASS, self._on_object)
+        self.slices = InformerStore(kinds.RESOURCE_SLICE, self._on_object)
         self._selectors: dict[str, tuple[SelectorTerm, ...] | None] = {}
         self._by_node: dict[str, dict[str, tuple[Device, ...]]] | None = None
 

@@ -30,19 +30,7 @@ from grove_sandbox.actors.pod_status import NodeState, desired_status, differs, 
 from grove_sandbox.actors.script import script_of
 from grove_sandbox.actors.store import InformerStore, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import (
-    NODE,
-    POD,
-    PODCLIQUE_LABEL,
-    PODGANG_LABEL,
-    RESOURCE_CLAIM,
-    Client,
-    Clock,
-    NotFound,
-    Verdict,
-    conditions,
-    earliest,
-)
+from grove_sandbox.product import PODCLIQUE_LABEL, PODGANG_LABEL, Client, Clock, NotFound, Verdict, conditions, earliest, kinds
 
 STARTUP_WAITER: Final = "grove-initc"
 """The init container that ends when the cliques on its command line have enough ready pods."""
@@ -71,9 +59,9 @@ class Kubelets:
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._node_queue: WorkQueue[str] = WorkQueue(clock)
         self._claim_queue: WorkQueue[Key] = WorkQueue(clock)
-        self._pods = InformerStore(POD, self._on_pod)
-        self._nodes = InformerStore(NODE, self._on_node)
-        self._claims = InformerStore(RESOURCE_CLAIM, self._on_claim)
+        self._pods = InformerStore(kinds.POD, self._on_pod)
+        self._nodes = InformerStore(kinds.NODE, self._on_node)
+        self._claims = InformerStore(kinds.RESOURCE_CLAIM, self._on_claim)
         self._dra = DraManager(client, clock, self._pods, self._claims, options.termination)
         self._addresses = Addresses()
         self._ready: Counter[GangClique] = Counter()
@@ -182,7 +170,7 @@ class Kubelets:
                     await self._dra.unprepare(pod)
                     return None
                 await self._write_status(pod, stopped_status(pod, self._clock.now()))
-            await self._client.delete(POD, *key_of(pod), uid=uid_of(pod), grace=0)
+            await self._client.delete(kinds.POD, *key_of(pod), uid=uid_of(pod), grace=0)
         return None
 
     async def _write_status(self, pod: Body, status: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from grove_sandbox.actors.lws_groups import LwsGroup, groups_of, outdated, statu
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.store import InformerStore, delete, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import LEADER_WORKER_SET, POD, SERVICE, AlreadyExists, Client, Clock, NotFound, conditions
+from grove_sandbox.product import AlreadyExists, Client, Clock, NotFound, conditions, kinds
 
 NAME_TAKEN_RETRY = 1.0
 """Seconds after which a pod or Service whose name was taken by another object is tried again."""
@@ -33,9 +33,9 @@ class LwsController:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._queue: WorkQueue[Key] = WorkQueue(clock)
-        self._sets = InformerStore(LEADER_WORKER_SET, lambda key, old, new: self._queue.add(key))
-        self._pods = InformerStore(POD, self._on_pod, labels=lws_pods.NAME)
-        self._services = InformerStore(SERVICE, self._on_child, labels=lws_pods.NAME)
+        self._sets = InformerStore(kinds.LEADER_WORKER_SET, lambda key, old, new: self._queue.add(key))
+        self._pods = InformerStore(kinds.POD, self._on_pod, labels=lws_pods.NAME)
+        self._services = InformerStore(kinds.SERVICE, self._on_child, labels=lws_pods.NAME)
         self._pods_of: dict[Key, dict[Key, None]] = {}
         """Pods by the set that their label names."""
 
@@ -78,15 +78,15 @@ class LwsController:
         """Delete finished pods, groups beyond the number of replicas, groups that lost a pod, and groups that the rollout replaces."""
         groups = self._groups(lws)
         for pod in [pod for group in groups.values() for pod in group.pods if is_finished(pod) and not is_deleting(pod)]:
-            await delete(self._client, POD, pod)
+            await delete(self._client, kinds.POD, pod)
         replicas = lws["spec"].get("replicas", 1)
         surplus = [group for index, group in sorted(groups.items(), reverse=True) if index >= replicas]
         for group in (*surplus, *outdated(lws, groups)):
             if not is_deleting(group.leader):
-                await delete(self._client, POD, group.leader)
+                await delete(self._client, kinds.POD, group.leader)
         for group in groups.values():
             if not is_deleting(group.leader) and _is_broken(lws, group):
-                await delete(self._client, POD, group.leader, propagation="Foreground")
+                await delete(self._client, kinds.POD, group.leader, propagation="Foreground")
 
     async def _create_missing(self, lws: Body) -> bool:
         """Create what the set lacks. Returns whether no name was taken."""
@@ -120,7 +120,7 @@ class LwsController:
     async def _create_pod(self, pod: Body) -> Body | None:
         """Create the pod. None: its name is taken, by a predecessor that is still terminating or by another object."""
         with suppress(AlreadyExists):
-            created = await self._client.create(POD, pod["metadata"]["namespace"], pod)
+            created = await self._client.create(kinds.POD, pod["metadata"]["namespace"], pod)
             self._pods.apply("ADDED", created)
             return created
         return None
@@ -131,7 +131,7 @@ class LwsController:
         live = self._services.get(namespace, name)
         if live is None:
             with suppress(AlreadyExists):
-                self._services.apply("ADDED", await self._client.create(SERVICE, namespace, service))
+                self._services.apply("ADDED", await self._client.create(kinds.SERVICE, namespace, service))
         return live is None or not is_deleting(live)
 
     async def _write_status(self, lws: Body) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from grove_sandbox.actors.body import Body, annotations_of, labels_of, owners_of, uid_of
-from grove_sandbox.product import LEADER_WORKER_SET, POD, SERVICE, Kind
+from grove_sandbox.product import Kind, kinds
 
 PREFIX: Final = "leaderworkerset.sigs.k8s.io/"
 NAME, GROUP, WORKER = PREFIX + "name", PREFIX + "group-index", PREFIX + "worker-index"
@@ -64,7 +64,7 @@ def leader_pod(lws: Body, group: int) -> dict[str, Any]:
     annotations = {SIZE: str(size_of(lws))} | ({SUBDOMAIN_POLICY: UNIQUE} if is_subdomain_unique(lws) else {})
     template = templates.get("leaderTemplate") or templates["workerTemplate"]
     subdomain = name if is_subdomain_unique(lws) else lws["metadata"]["name"]
-    metadata = {"name": name, "labels": labels, "annotations": annotations, "ownerReferences": [_owner(LEADER_WORKER_SET, lws)]}
+    metadata = {"name": name, "labels": labels, "annotations": annotations, "ownerReferences": [_owner(kinds.LEADER_WORKER_SET, lws)]}
     return _pod(lws, template, metadata, subdomain)
 
 
@@ -74,20 +74,20 @@ def worker_pod(lws: Body, leader: Body, index: int) -> dict[str, Any]:
     labels = {key: leader_labels.get(key, "") for key in (NAME, GROUP, GROUP_KEY, REVISION)} | {WORKER: str(index)}
     annotations = {SIZE: annotations_of(leader).get(SIZE, ""), LEADER: name}
     template = lws["spec"]["leaderWorkerTemplate"]["workerTemplate"]
-    metadata = {"name": f"{name}-{index}", "labels": labels, "annotations": annotations, "ownerReferences": [_owner(POD, leader)]}
+    metadata = {"name": f"{name}-{index}", "labels": labels, "annotations": annotations, "ownerReferences": [_owner(kinds.POD, leader)]}
     return _pod(lws, template, metadata, leader["spec"].get("subdomain", ""))
 
 
 def shared_service(lws: Body) -> dict[str, Any]:
     """The headless Service of all pods of a set."""
     name = lws["metadata"]["name"]
-    return _service(lws, name, {NAME: name}, _owner(LEADER_WORKER_SET, lws))
+    return _service(lws, name, {NAME: name}, _owner(kinds.LEADER_WORKER_SET, lws))
 
 
 def group_service(lws: Body, leader: Body) -> dict[str, Any]:
     """The headless Service of the pods of one group."""
     selector = {NAME: lws["metadata"]["name"], GROUP: labels_of(leader).get(GROUP, "")}
-    return _service(lws, leader["metadata"]["name"], selector, _owner(POD, leader))
+    return _service(lws, leader["metadata"]["name"], selector, _owner(kinds.POD, leader))
 
 
 def _service(lws: Body, name: str, selector: Mapping[str, str], owner: Body) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _service(lws: Body, name: str, selector: Mapping[str, str], owner: Body) -> 
         "ownerReferences": [owner],
     }
     spec = {"clusterIP": "None", "selector": dict(selector), "publishNotReadyAddresses": True}
-    return {"apiVersion": SERVICE.api_version, "kind": SERVICE.name, "metadata": metadata, "spec": spec}
+    return {"apiVersion": kinds.SERVICE.api_version, "kind": kinds.SERVICE.name, "metadata": metadata, "spec": spec}
 
 
 def _owner(kind: Kind, body: Body) -> Body:
@@ -126,7 +126,7 @@ def _pod(lws: Body, template: Body, metadata: Mapping[str, Any], subdomain: str)
         "labels": {**(own.get("labels") or {}), **labels},
         "annotations": {**(own.get("annotations") or {}), **annotations},
     }
-    return {"apiVersion": POD.api_version, "kind": POD.name, "metadata": complete, "spec": spec}
+    return {"apiVersion": kinds.POD.api_version, "kind": kinds.POD.name, "metadata": complete, "spec": spec}
 
 
 def _with_variables(container: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from grove_sandbox.actors.body import Body, Key, condition, conditions_of, final
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.store import InformerStore, delete, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import NAMESPACE, POD, Client, Clock, Kind, NotFound, conditions
+from grove_sandbox.product import Client, Clock, Kind, NotFound, conditions, kinds
 
 FINALIZER: Final = "kubernetes"
 RETRY_AFTER: Final = 0.5
@@ -25,7 +25,7 @@ async def run(client: Client, clock: Clock, options: ActorOptions) -> None:
         if new is not None and is_deleting(new):
             queue.add(key[1])
 
-    namespaces = InformerStore(NAMESPACE, on_namespace)
+    namespaces = InformerStore(kinds.NAMESPACE, on_namespace)
 
     async def process(name: str) -> float | None:
         namespace = namespaces.get("", name)
@@ -37,7 +37,7 @@ async def run(client: Client, clock: Clock, options: ActorOptions) -> None:
             return RETRY_AFTER
         finalizers = [finalizer for finalizer in namespace["spec"]["finalizers"] if finalizer != FINALIZER]
         finalized = {**namespace, "spec": {**namespace["spec"], "finalizers": finalizers}}
-        await client.replace(NAMESPACE, "", name, finalized, subresource="finalize")
+        await client.replace(kinds.NAMESPACE, "", name, finalized, subresource="finalize")
         return None
 
     async with anyio.create_task_group() as tasks:
@@ -47,9 +47,9 @@ async def run(client: Client, clock: Clock, options: ActorOptions) -> None:
 
 async def _empty(client: Client, namespace: str) -> list[tuple[Kind, Body]]:
     """Delete everything in the namespace, other objects only after the pods. Returns what is still there."""
-    if pods := await _delete_all(client, POD, namespace):
+    if pods := await _delete_all(client, kinds.POD, namespace):
         return pods
-    others = [kind for kind in await client.kinds() if kind.namespaced and kind != POD]
+    others = [kind for kind in await client.kinds() if kind.namespaced and kind != kinds.POD]
     return [remaining for kind in others for remaining in await _delete_all(client, kind, namespace)]
 
 

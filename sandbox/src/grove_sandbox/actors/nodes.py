@@ -9,7 +9,7 @@ from grove_sandbox.actors.body import Body, conditions_of, labels_of, status_of,
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.store import InformerStore
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import LEASE, NODE, NVLINK_CLIQUE_LABEL, AlreadyExists, Client, Clock, conditions
+from grove_sandbox.product import NVLINK_CLIQUE_LABEL, AlreadyExists, Client, Clock, conditions, kinds
 
 SIMULATED: Final = "sandbox.grove.io/simulated"
 """The label of nodes that have a simulated kubelet. Users can set it on nodes that they create."""
@@ -47,7 +47,7 @@ async def keep_ready(client: Client, clock: Clock, options: ActorOptions, nodes:
     async def process(name: str) -> float | None:
         if name in unregistered:
             with suppress(AlreadyExists):
-                await client.create(NODE, "", _node(name, unregistered[name], options))
+                await client.create(kinds.NODE, "", _node(name, unregistered[name], options))
             del unregistered[name]
         node = nodes.get("", name)
         if node is None or not is_simulated(node):
@@ -67,7 +67,7 @@ async def _make_ready(client: Client, clock: Clock, options: ActorOptions, nodes
     if not conditions.is_true(conditions_of(node), "Ready"):
         status = {field: value for field, value in _status(name, options).items() if not live.get(field)}
         status |= {"nodeInfo": _NODE_INFO, "conditions": [_ready(timestamp(clock.now()))]}
-        nodes.assume(await client.patch(NODE, "", name, {"status": status}, how="strategic", subresource="status"))
+        nodes.assume(await client.patch(kinds.NODE, "", name, {"status": status}, how="strategic", subresource="status"))
     taints = (node.get("spec") or {}).get("taints") or ()
     # Admission taints every new node, and there may be no node controller that removes the taint.
     if any(taint["key"] == NOT_READY for taint in taints):
@@ -78,11 +78,11 @@ async def _make_ready(client: Client, clock: Clock, options: ActorOptions, nodes
 async def _renew_lease(client: Client, clock: Clock, options: ActorOptions, name: str) -> None:
     now = clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = {"holderIdentity": name, "leaseDurationSeconds": int(options.heartbeat * 4) or 1, "renewTime": now}
-    lease = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": {"name": name}, "spec": spec}
+    lease = {"apiVersion": kinds.LEASE.api_version, "kind": kinds.LEASE.name, "metadata": {"name": name}, "spec": spec}
     try:
-        await client.create(LEASE, "kube-node-lease", lease)
+        await client.create(kinds.LEASE, "kube-node-lease", lease)
     except AlreadyExists:
-        await client.patch(LEASE, "kube-node-lease", name, {"spec": spec})
+        await client.patch(kinds.LEASE, "kube-node-lease", name, {"spec": spec})
 
 
 def _node(name: str, number: int, options: ActorOptions) -> Body:
@@ -96,7 +96,7 @@ def _node(name: str, number: int, options: ActorOptions) -> Body:
         "topology.kubernetes.io/rack": f"rack-{rack}",
         "topology.kubernetes.io/zone": f"zone-{rack // options.racks_per_zone}",
     }
-    return {"apiVersion": NODE.api_version, "kind": NODE.name, "metadata": {"name": name, "labels": labels}}
+    return {"apiVersion": kinds.NODE.api_version, "kind": kinds.NODE.name, "metadata": {"name": name, "labels": labels}}
 
 
 def _status(name: str, options: ActorOptions) -> Mapping[str, Any]:

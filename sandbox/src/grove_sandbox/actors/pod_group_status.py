@@ -13,7 +13,7 @@ from grove_sandbox.actors.gang import SchedulingUnit
 from grove_sandbox.actors.gangs import Gangs
 from grove_sandbox.actors.pod_groups import minimum_of
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import KAI_POD_GROUP, POD_GROUP, VOLCANO_POD_GROUP, Client, Clock, NotFound, conditions
+from grove_sandbox.product import Client, Clock, NotFound, conditions, kinds
 
 SHORT_OF_RESOURCES, SHORT_OF_PODS = "NotEnoughResources", "NotEnoughTasks"
 """Volcano's reasons."""
@@ -44,7 +44,7 @@ class PodGroupStatuses:
 
     def update(self, unit: SchedulingUnit) -> None:
         """Write the status of the gang if it has one and something in it has changed."""
-        if unit.kind in (VOLCANO_POD_GROUP, KAI_POD_GROUP):
+        if unit.kind in (kinds.VOLCANO_POD_GROUP, kinds.KAI_POD_GROUP):
             self._queue.add(unit)
 
     def record(self, unit: SchedulingUnit, failure: Failure | None) -> None:
@@ -57,7 +57,7 @@ class PodGroupStatuses:
 
     async def answer(self, unit: SchedulingUnit, why: str) -> None:
         """Write the condition of one of kube-scheduler's PodGroups: why it is not scheduled, or that it is. Once True it stays so."""
-        store = self._gangs.trees.stores[POD_GROUP]
+        store = self._gangs.trees.stores[kinds.POD_GROUP]
         group = store.get(unit.namespace, unit.name)
         if group is None or conditions.is_true(conditions_of(group), INITIALLY_SCHEDULED):
             return
@@ -79,7 +79,7 @@ class PodGroupStatuses:
 
     def _status(self, unit: SchedulingUnit, group: Body) -> Mapping[str, Any]:
         pods, failure = self._gangs.members(unit), self._failures.get(unit)
-        if unit.kind == KAI_POD_GROUP:
+        if unit.kind == kinds.KAI_POD_GROUP:
             return self._kai_status(group, pods, failure)
         return self._volcano_status(group, pods, failure)
 
@@ -122,7 +122,7 @@ class PodGroupStatuses:
         return [dated if entry is known else entry for entry in live] if known is not None else [*live, dated]
 
     async def _write(self, unit: SchedulingUnit, group: Body, status: Mapping[str, Any]) -> None:
-        subresource = "" if unit.kind == VOLCANO_POD_GROUP else "status"
+        subresource = "" if unit.kind == kinds.VOLCANO_POD_GROUP else "status"
         with suppress(NotFound):
             await self._gangs.store(unit.kind).patch(self._client, group, {"status": status}, subresource=subresource, by_uid=True)
 

@@ -7,7 +7,7 @@ from grove_sandbox.actors.gang import unit_of
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.store import InformerStore, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import GROUP_PROTECTION, POD, POD_GROUP, Client, Clock
+from grove_sandbox.product import GROUP_PROTECTION, Client, Clock, kinds
 
 
 async def run(client: Client, clock: Clock, options: ActorOptions) -> None:
@@ -20,7 +20,7 @@ class _Protection:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._queue: WorkQueue[Key] = WorkQueue(clock)
-        self._groups, self._pods = InformerStore(POD_GROUP, self._on_group), InformerStore(POD, self._on_pod)
+        self._groups, self._pods = InformerStore(kinds.POD_GROUP, self._on_group), InformerStore(kinds.POD, self._on_pod)
         self._users: dict[Key, set[Key]] = {}
         """The pods by the PodGroup that they refer to."""
 
@@ -53,6 +53,6 @@ class _Protection:
 
 def _group_of(pod: Body | None) -> Key | None:
     """The PodGroup that a pod refers to; None for a pod of none, and for one that has finished."""
-    if pod is None or is_finished(pod) or (unit := unit_of(pod)).kind != POD_GROUP:
+    if pod is None or is_finished(pod) or (unit := unit_of(pod)).kind != kinds.POD_GROUP:
         return None
     return unit.namespace, unit.name

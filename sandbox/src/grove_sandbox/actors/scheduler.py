@@ -30,20 +30,7 @@ from grove_sandbox.actors.pool import Pool, Shortage
 from grove_sandbox.actors.store import InformerStore, run_informers
 from grove_sandbox.actors.unplaced import Unplaced
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import (
-    NODE,
-    POD,
-    POD_GROUP,
-    PODGANG,
-    PODS,
-    Client,
-    Clock,
-    ClusterError,
-    affinity_of,
-    conditions,
-    requests_of,
-    requirements_of,
-)
+from grove_sandbox.product import PODS, Client, Clock, ClusterError, affinity_of, conditions, kinds, requests_of, requirements_of
 
 RETRY_DELAY = 0.1
 """Seconds after resources are freed until all units that did not fit are tried again."""
@@ -63,8 +50,8 @@ class Scheduler:
         self._client, self._clock, self._options = client, clock, options
         self._queue: WorkQueue[SchedulingUnit | None] = WorkQueue(clock)
         self._pool = Pool()
-        self._pods = InformerStore(POD, self._on_pod)
-        self._nodes = InformerStore(NODE, self._on_node)
+        self._pods = InformerStore(kinds.POD, self._on_pod)
+        self._nodes = InformerStore(kinds.NODE, self._on_node)
         self._dra = DynamicResources(client, self._pool, self._retry_unschedulable, self._on_claim)
         self._pods_of_claim: dict[Key, dict[Key, None]] = {}
         """Unplaced pods by the claims that they use."""
@@ -150,10 +137,10 @@ class Scheduler:
         return None
 
     async def _schedule(self, unit: SchedulingUnit) -> float | None:
-        if unit.kind == POD_GROUP:
+        if unit.kind == kinds.POD_GROUP:
             return await self._schedule_groups(unit)
         # Where kube-scheduler has groups of its own, it knows nothing of PodGangs.
-        if unit.is_single or (unit.kind == PODGANG and self._options.gangs):
+        if unit.is_single or (unit.kind == kinds.PODGANG and self._options.gangs):
             return await self._schedule_single(unit)
         return await self._schedule_gang(unit)
 
@@ -318,7 +305,7 @@ class Scheduler:
             namespace, name = key_of(pod)
             try:
                 async with self._binding_limit:
-                    await self._client.create(POD, namespace, _binding(pod, nodes[uid_of(pod)]), name=name, subresource="binding")
+                    await self._client.create(kinds.POD, namespace, _binding(pod, nodes[uid_of(pod)]), name=name, subresource="binding")
             except ClusterError as error:
                 errors.append(error)
                 self._unreserve(pod)

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 from grove_sandbox.actors.body import Body, Key, by_age, conditions_of, key_of, revision_of, uid_of
-from grove_sandbox.product import CRD, Client, Clock, Informer, Kind, NotFound, PatchType, conditions
+from grove_sandbox.product import Client, Clock, Informer, Kind, NotFound, PatchType, conditions, kinds
 
 Listener = Callable[[Key, Body | None, Body | None], None]
 """Called after each change with the key, the old object and the new one (None: there is none)."""
@@ -95,7 +95,7 @@ async def run_informers(client: Client, clock: Clock, *stores: InformerStore) ->
     """Keep the stores up to date until cancelled. A kind that is not served is listed once its definition is established."""
     async with anyio.create_task_group() as tasks:
         for store in stores:
-            until_served = partial(_until_established, client, clock, store.kind) if store.kind != CRD else None
+            until_served = partial(_until_established, client, clock, store.kind) if store.kind != kinds.CRD else None
             tasks.start_soon(Informer(store, client, clock, until_served=until_served).run)
 
 
@@ -107,7 +107,7 @@ async def _until_established(client: Client, clock: Clock, kind: Kind) -> None:
             served.set()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_informers, client, clock, InformerStore(CRD, on_definition))
+        tasks.start_soon(run_informers, client, clock, InformerStore(kinds.CRD, on_definition))
         await served.wait()
         tasks.cancel_scope.cancel()
 

@@ -12,7 +12,7 @@ from grove_sandbox.actors.body import Body, Key, annotations_of, is_deleting, ke
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.store import InformerStore, delete, run_informers
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import NAMESPACE, SECRET, SERVICE_ACCOUNT, AlreadyExists, Client, Clock, NotFound
+from grove_sandbox.product import AlreadyExists, Client, Clock, NotFound, kinds
 
 DEFAULT: Final = "default"
 TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
@@ -38,9 +38,9 @@ class TokenController:
     def __init__(self, client: Client, clock: Clock, options: ActorOptions) -> None:
         self._client, self._clock, self._options = client, clock, options
         self._queue: WorkQueue[AccountItem] = WorkQueue(clock)
-        self._namespaces = InformerStore(NAMESPACE, lambda key, old, new: self._queue.add(AccountItem(key[1])))
-        self._accounts = InformerStore(SERVICE_ACCOUNT, self._on_account)
-        self._secrets = InformerStore(SECRET, self._on_secret)
+        self._namespaces = InformerStore(kinds.NAMESPACE, lambda key, old, new: self._queue.add(AccountItem(key[1])))
+        self._accounts = InformerStore(kinds.SERVICE_ACCOUNT, self._on_account)
+        self._secrets = InformerStore(kinds.SECRET, self._on_secret)
         self._secrets_of: dict[Key, dict[Key, None]] = {}
         """Token Secrets by their account."""
 
@@ -73,7 +73,7 @@ class TokenController:
             return
         account = await self._account(account_key)
         if account is None or annotations_of(secret).get(ACCOUNT_UID, uid_of(account)) != uid_of(account):
-            await delete(self._client, SECRET, secret)
+            await delete(self._client, kinds.SECRET, secret)
         elif missing := self._missing_data(secret, account):
             patch = {"metadata": {"annotations": {ACCOUNT_UID: uid_of(account)}}, "data": missing}
             await self._secrets.patch(self._client, secret, patch)
@@ -82,16 +82,16 @@ class TokenController:
         namespace = self._namespaces.get("", name)
         if namespace is None or is_deleting(namespace) or self._accounts.get(name, DEFAULT):
             return
-        body = {"apiVersion": SERVICE_ACCOUNT.api_version, "kind": SERVICE_ACCOUNT.name, "metadata": {"name": DEFAULT}}
+        body = {"apiVersion": kinds.SERVICE_ACCOUNT.api_version, "kind": kinds.SERVICE_ACCOUNT.name, "metadata": {"name": DEFAULT}}
         with suppress(AlreadyExists, NotFound):
-            await self._client.create(SERVICE_ACCOUNT, name, body)
+            await self._client.create(kinds.SERVICE_ACCOUNT, name, body)
 
     async def _account(self, key: Key) -> Body | None:
         """The account. One that is not in the store is read from the server, because the Secret of a missing one is deleted."""
         if known := self._accounts.get(*key):
             return known
         try:
-            return await self._client.get(SERVICE_ACCOUNT, *key)
+            return await self._client.get(kinds.SERVICE_ACCOUNT, *key)
         except NotFound:
             return None
 

@@ -7,9 +7,6 @@ from grove_sandbox.api.core import Operation
 from grove_sandbox.api.request import SERVER_USER, Request
 from grove_sandbox.api.verbs import Api
 from grove_sandbox.product import (
-    DYNAMO_GRAPH,
-    PODCLIQUESET,
-    TOPOLOGY_BINDING,
     Act,
     AdmissionRequest,
     Body,
@@ -19,16 +16,17 @@ from grove_sandbox.product import (
     Protection,
     ResourceId,
     admit,
+    kinds,
     live,
     refusal,
 )
 from grove_sandbox.types.status import StatusError
 
-MUTATED = frozenset((kind.group, kind.name) for kind in (PODCLIQUESET, DYNAMO_GRAPH))
+MUTATED = frozenset((kind.group, kind.name) for kind in (kinds.PODCLIQUESET, kinds.DYNAMO_GRAPH))
 VALIDATED = {
-    (PODCLIQUESET.group, PODCLIQUESET.name): "pcs.validating.webhooks.grove.io",
-    (TOPOLOGY_BINDING.group, TOPOLOGY_BINDING.name): "clustertopology.validating.webhooks.grove.io",
-    (DYNAMO_GRAPH.group, DYNAMO_GRAPH.name): "vdynamographdeployment.kb.io",
+    (kinds.PODCLIQUESET.group, kinds.PODCLIQUESET.name): "pcs.validating.webhooks.grove.io",
+    (kinds.TOPOLOGY_BINDING.group, kinds.TOPOLOGY_BINDING.name): "clustertopology.validating.webhooks.grove.io",
+    (kinds.DYNAMO_GRAPH.group, kinds.DYNAMO_GRAPH.name): "vdynamographdeployment.kb.io",
 }
 AUTHORIZER = "authorizer.webhooks.grove.io"
 

@@ -11,7 +11,6 @@ from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.process import sandbox
 from grove_sandbox.product import (
     DEFAULT_NAMESPACE,
-    PODCLIQUESET,
     Client,
     Exit,
     Kind,
@@ -20,6 +19,7 @@ from grove_sandbox.product import (
     Options,
     Wiring,
     connected_with,
+    kinds,
     scope_of,
     show_diff,
     show_status,
@@ -104,13 +104,13 @@ def steps(wiring: Wiring, client: Client) -> tuple[DemoStep, ...]:
 
 async def scale(client: Client, replicas: int) -> Exit:
     """Do what `kubectl scale` does."""
-    await client.patch(PODCLIQUESET, DEFAULT_NAMESPACE, NAME, {"spec": {"replicas": replicas}}, subresource="scale")
+    await client.patch(kinds.PODCLIQUESET, DEFAULT_NAMESPACE, NAME, {"spec": {"replicas": replicas}}, subresource="scale")
     return Exit.DONE
 
 
 async def delete(client: Client) -> Exit:
     """Do what `kubectl delete` does."""
-    await client.delete(PODCLIQUESET, DEFAULT_NAMESPACE, NAME)
+    await client.delete(kinds.PODCLIQUESET, DEFAULT_NAMESPACE, NAME)
     return Exit.DONE
 
 

@@ -228,13 +228,13 @@ async def _run_actors(names: tuple[str, ...], nodes: int, kubeconfig: Path | Non
     from msgspec.structs import replace
 
     from grove_sandbox.actors.options import ActorOptions, DriverOptions
-    from grove_sandbox.product import POD_GROUP, SystemClock, connected_as, terminal
+    from grove_sandbox.product import SystemClock, connected_as, kinds, terminal
     from grove_sandbox.registry import run_actors
 
     clock, actor_options = SystemClock(), ActorOptions(nodes=nodes, heartbeat=HEARTBEAT, driver=DriverOptions(deference=DEFERENCE))
     async with AsyncExitStack() as clients, anyio.create_task_group() as tasks:
         for name in names:
             client = await clients.enter_async_context(connected_as(f"sandbox-{name}", clock, kubeconfig, context))
-            gangs = any((kind.group, kind.plural) == (POD_GROUP.group, POD_GROUP.plural) for kind in await client.kinds())
+            gangs = any((kind.group, kind.plural) == (kinds.POD_GROUP.group, kinds.POD_GROUP.plural) for kind in await client.kinds())
             tasks.start_soon(run_actors, client, clock, (name,), replace(actor_options, gangs=gangs))
         terminal.notice(f"running {', '.join(names)}; Ctrl-C ends it")

@@ -7,19 +7,14 @@ from grove_sandbox.actors.store import InformerStore, run_informers
 from grove_sandbox.product import (
     COMPUTE_DOMAIN,
     COMPUTE_DOMAIN_CLIQUE,
-    DAEMON_SET,
     DOMAIN_LABEL,
-    NODE,
     NVLINK_CLIQUE_LABEL,
-    POD,
-    RESOURCE_CLAIM,
-    RESOURCE_CLAIM_TEMPLATE,
-    RESOURCE_SLICE,
     TARGET_LABEL,
     Client,
     Clock,
     ClusterError,
     Kind,
+    kinds,
 )
 
 
@@ -66,13 +61,13 @@ class Cache:
     def __init__(self, namespace: str) -> None:
         self.domains = InformerStore(COMPUTE_DOMAIN)
         self.cliques = DomainStore(COMPUTE_DOMAIN_CLIQUE, namespace=namespace)
-        self.daemon_sets = DomainStore(DAEMON_SET, namespace=namespace, labels=DOMAIN_LABEL)
-        self.templates = DomainStore(RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL)
-        self.daemons = DomainStore(POD, namespace=namespace, labels=DOMAIN_LABEL)
+        self.daemon_sets = DomainStore(kinds.DAEMON_SET, namespace=namespace, labels=DOMAIN_LABEL)
+        self.templates = DomainStore(kinds.RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL)
+        self.daemons = DomainStore(kinds.POD, namespace=namespace, labels=DOMAIN_LABEL)
         """The pods of the driver's DaemonSets."""
-        self.nodes = DomainStore(NODE)
-        self.claims = InformerStore(RESOURCE_CLAIM)
-        self.slices = InformerStore(RESOURCE_SLICE)
+        self.nodes = DomainStore(kinds.NODE)
+        self.claims = InformerStore(kinds.RESOURCE_CLAIM)
+        self.slices = InformerStore(kinds.RESOURCE_SLICE)
         self._stores = (
             self.domains,
             self.cliques,

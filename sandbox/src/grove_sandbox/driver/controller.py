@@ -14,7 +14,7 @@ from grove_sandbox.driver.periodic import PeriodicTask
 from grove_sandbox.driver.status import StatusWriters, overall_status
 from grove_sandbox.driver.teardown import Teardown
 from grove_sandbox.installation.kinds import DAEMON
-from grove_sandbox.product import COMPUTE_DOMAIN, DAEMON_SET, DOMAIN_LABEL, RESOURCE_CLAIM_TEMPLATE, WORKLOAD, Client, Clock, Kind
+from grove_sandbox.product import COMPUTE_DOMAIN, DOMAIN_LABEL, WORKLOAD, Client, Clock, Kind, kinds
 
 FIRST_RETRY, LAST_RETRY = 0.005, 1000.0
 """Seconds until an item is retried, at first and at most. A new item waits for the first."""
@@ -103,9 +103,9 @@ class Controller:
         self._cleanup.request_labels()
         cache = self._cache
         if not self._options.host_managed:
-            await self._ensure(cache.templates, domain, RESOURCE_CLAIM_TEMPLATE, daemon_template(domain, self._options), DAEMON)
-            await self._ensure(cache.daemon_sets, domain, DAEMON_SET, daemon_set(domain, self._options), "")
-        await self._ensure(cache.templates, domain, RESOURCE_CLAIM_TEMPLATE, workload_template(domain), WORKLOAD)
+            await self._ensure(cache.templates, domain, kinds.RESOURCE_CLAIM_TEMPLATE, daemon_template(domain, self._options), DAEMON)
+            await self._ensure(cache.daemon_sets, domain, kinds.DAEMON_SET, daemon_set(domain, self._options), "")
+        await self._ensure(cache.templates, domain, kinds.RESOURCE_CLAIM_TEMPLATE, workload_template(domain), WORKLOAD)
         await self._statuses.write(domain, overall_status(domain, status_of(domain).get("nodes") or ()))
 
     async def _add_finalizer(self, domain: Body) -> Body:

@@ -21,7 +21,7 @@ from grove_sandbox.actors.options import DriverOptions
 from grove_sandbox.actors.store import delete
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.driver.cache import Cache, not_deleting
-from grove_sandbox.product import DAEMON_SET, DOMAIN_LABEL, POD, AlreadyExists, Client, Clock, NotFound, conditions
+from grove_sandbox.product import DOMAIN_LABEL, AlreadyExists, Client, Clock, NotFound, conditions, kinds
 
 REAL_MANAGER: Final = "kube-controller-manager"
 """The field manager of a real controller."""
@@ -70,7 +70,7 @@ class DaemonSetController:
                 await self._create(daemon_set, node, predecessors)
         for pod in not_deleting(pods):
             if node_of(pod) not in nodes or is_finished(pod):
-                await delete(self._client, POD, pod)
+                await delete(self._client, kinds.POD, pod)
         await self._write_status(daemon_set, nodes, not_deleting(self._pods(daemon_set)))
 
     def _nodes(self, daemon_set: Body) -> list[str]:
@@ -85,7 +85,7 @@ class DaemonSetController:
 
     async def _create(self, daemon_set: Body, node: str, predecessors: Iterable[Body]) -> None:
         with suppress(AlreadyExists):  # The watch has not reported it yet.
-            pod = await self._client.create(POD, daemon_set["metadata"]["namespace"], _pod(daemon_set, node, predecessors))
+            pod = await self._client.create(kinds.POD, daemon_set["metadata"]["namespace"], _pod(daemon_set, node, predecessors))
             self._cache.daemons.apply("ADDED", pod)
 
     async def _write_status(self, daemon_set: Body, nodes: list[str], pods: list[Body]) -> None:
@@ -129,13 +129,13 @@ def _pod(daemon_set: Body, node: str, predecessors: Iterable[Body]) -> dict[str,
     """The pod for a node. Its name is the same at every attempt, and differs from those of its predecessors on the node."""
     name, template = daemon_set["metadata"]["name"], daemon_set["spec"]["template"]
     digest = hashlib.sha256("/".join([uid_of(daemon_set), node, *sorted(map(uid_of, predecessors))]).encode()).hexdigest()[:5]
-    owner = {"apiVersion": DAEMON_SET.api_version, "kind": DAEMON_SET.name, "name": name, "uid": uid_of(daemon_set)}
+    owner = {"apiVersion": kinds.DAEMON_SET.api_version, "kind": kinds.DAEMON_SET.name, "name": name, "uid": uid_of(daemon_set)}
     metadata: Mapping[str, Any] = template.get("metadata") or {}
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
     return {
-        "apiVersion": POD.api_version,
-        "kind": POD.name,
+        "apiVersion": kinds.POD.api_version,
+        "kind": kinds.POD.name,
         "metadata": {
             "name": f"{name}-{digest}",
             "namespace": daemon_set["metadata"]["namespace"],

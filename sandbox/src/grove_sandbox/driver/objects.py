@@ -6,16 +6,7 @@ from grove_sandbox.actors.body import Body, uid_of
 from grove_sandbox.actors.options import DriverOptions
 from grove_sandbox.actors.script import PREFIX
 from grove_sandbox.installation.kinds import ACCOUNT, CHANNEL_CONFIG, CONFIG_VERSION, DAEMON, DAEMON_CLASS
-from grove_sandbox.product import (
-    CHANNEL_CLASS,
-    DAEMON_CONFIG,
-    DAEMON_SET,
-    DOMAIN_LABEL,
-    DRIVER,
-    RESOURCE_CLAIM_TEMPLATE,
-    TARGET_LABEL,
-    WORKLOAD,
-)
+from grove_sandbox.product import CHANNEL_CLASS, DAEMON_CONFIG, DOMAIN_LABEL, DRIVER, TARGET_LABEL, WORKLOAD, kinds
 
 IMAGE: Final = "nvcr.io/nvidia/k8s-dra-driver-gpu:simulated"
 CLAIM: Final = "compute-domain-daemon"
@@ -51,8 +42,8 @@ def _template(
         "config": [{"requests": [request], "opaque": opaque}],
     }
     return {
-        "apiVersion": RESOURCE_CLAIM_TEMPLATE.api_version,
-        "kind": RESOURCE_CLAIM_TEMPLATE.name,
+        "apiVersion": kinds.RESOURCE_CLAIM_TEMPLATE.api_version,
+        "kind": kinds.RESOURCE_CLAIM_TEMPLATE.name,
         "metadata": {"name": name, "namespace": namespace, "labels": labels, "finalizers": [DOMAIN_LABEL]},
         "spec": {"spec": {"devices": devices}},
     }
@@ -72,8 +63,8 @@ def daemon_set(domain: Body, options: DriverOptions) -> dict[str, Any]:
     # A simulated kubelet runs no probes: an annotation says how long the start takes.
     script = {f"{PREFIX}ready-after": f"{options.imex_start:g}s"} if options.imex_start else {}
     return {
-        "apiVersion": DAEMON_SET.api_version,
-        "kind": DAEMON_SET.name,
+        "apiVersion": kinds.DAEMON_SET.api_version,
+        "kind": kinds.DAEMON_SET.name,
         "metadata": {"name": daemon_name(domain), "namespace": options.namespace, "labels": labels, "finalizers": [DOMAIN_LABEL]},
         "spec": {
             "selector": {"matchLabels": labels},

@@ -21,7 +21,7 @@ from grove_sandbox.driver.daemons import Daemons
 from grove_sandbox.driver.plugins import Plugins
 from grove_sandbox.installation.installation import installation, slice_name, slice_of
 from grove_sandbox.installation.kinds import CONTROLLER
-from grove_sandbox.product import DEPLOYMENT, RESOURCE_SLICE, AlreadyExists, Client, Clock, NotFound
+from grove_sandbox.product import AlreadyExists, Client, Clock, NotFound, kinds
 
 INSTALLATION: Final = ""
 """The key of the installation; all other keys are names of nodes."""
@@ -51,10 +51,10 @@ class Publisher:
             return await self._install()
         node, published = self._cache.nodes.get("", name), self._cache.slices.get("", slice_name(name))
         if node is None and published is not None:
-            await delete(self._client, RESOURCE_SLICE, published)
+            await delete(self._client, kinds.RESOURCE_SLICE, published)
         elif node is not None and is_simulated(node) and published is None:
             with suppress(AlreadyExists):
-                await self._client.create(RESOURCE_SLICE, "", slice_of(name, uid_of(node)))
+                await self._client.create(kinds.RESOURCE_SLICE, "", slice_of(name, uid_of(node)))
 
     async def _install(self) -> None:
         for kind, body in installation(self._options.namespace):
@@ -63,7 +63,7 @@ class Publisher:
         if "controller" in self._options.parts:
             # Where the controller has a Deployment, no other controller writes its status.
             with suppress(NotFound):
-                await self._client.patch(DEPLOYMENT, self._options.namespace, CONTROLLER, _AVAILABLE, subresource="status")
+                await self._client.patch(kinds.DEPLOYMENT, self._options.namespace, CONTROLLER, _AVAILABLE, subresource="status")
 
 
 class Part(Protocol):

@@ -5,18 +5,7 @@ from typing import Any, Final
 
 from grove_sandbox.installation.custom_kind import TEXT, Schema, definition, object_of
 from grove_sandbox.installation.kinds import ACCOUNT, CHART_LABELS, CONTROLLER, CONTROLLER_LABELS, DAEMON_CLASS
-from grove_sandbox.product import (
-    CHANNEL_CLASS,
-    COMPUTE_DOMAIN,
-    COMPUTE_DOMAIN_CLIQUE,
-    CRD,
-    DEVICE_CLASS,
-    DRIVER,
-    NAMESPACE,
-    RESOURCE_SLICE,
-    SERVICE_ACCOUNT,
-    Kind,
-)
+from grove_sandbox.product import CHANNEL_CLASS, COMPUTE_DOMAIN, COMPUTE_DOMAIN_CLIQUE, DRIVER, Kind, kinds
 
 Body = Mapping[str, Any]
 
@@ -30,13 +19,13 @@ _DAEMONS: Final = f"device.driver == '{DRIVER}' && {_ATTRIBUTES}.type == 'daemon
 def installation(namespace: str = NAMESPACE_OF_DRIVER, nodes: Iterable[str] = ()) -> Iterable[tuple[Kind, Body]]:
     """All objects in the order in which they can be created; the ResourceSlices of these nodes last."""
     for each in definitions():
-        yield CRD, each
-    yield NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-    yield SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}}
-    yield DEVICE_CLASS, _device_class(CHANNEL_CLASS, _CHANNELS)
-    yield DEVICE_CLASS, _device_class(DAEMON_CLASS, _DAEMONS)
+        yield kinds.CRD, each
+    yield kinds.NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    yield kinds.SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}}
+    yield kinds.DEVICE_CLASS, _device_class(CHANNEL_CLASS, _CHANNELS)
+    yield kinds.DEVICE_CLASS, _device_class(DAEMON_CLASS, _DAEMONS)
     for node in nodes:
-        yield RESOURCE_SLICE, slice_of(node)
+        yield kinds.RESOURCE_SLICE, slice_of(node)
 
 
 def controller(namespace: str = NAMESPACE_OF_DRIVER) -> Body:
@@ -52,7 +41,7 @@ def controller(namespace: str = NAMESPACE_OF_DRIVER) -> Body:
 
 def _device_class(name: str, expression: str) -> Body:
     spec = {"selectors": [{"cel": {"expression": expression}}]}
-    return {"apiVersion": DEVICE_CLASS.api_version, "kind": DEVICE_CLASS.name, "metadata": {"name": name}, "spec": spec}
+    return {"apiVersion": kinds.DEVICE_CLASS.api_version, "kind": kinds.DEVICE_CLASS.name, "metadata": {"name": name}, "spec": spec}
 
 
 def slice_name(node: str) -> str:
@@ -70,7 +59,7 @@ def slice_of(node: str, uid: str = "") -> Body:
         "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
         "devices": [_device("channel"), _device("daemon")],
     }
-    return {"apiVersion": RESOURCE_SLICE.api_version, "kind": RESOURCE_SLICE.name, "metadata": metadata, "spec": spec}
+    return {"apiVersion": kinds.RESOURCE_SLICE.api_version, "kind": kinds.RESOURCE_SLICE.name, "metadata": metadata, "spec": spec}
 
 
 def _device(type_: str) -> Body:

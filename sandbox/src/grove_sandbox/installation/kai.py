@@ -16,7 +16,7 @@ from grove_sandbox.installation.custom_kind import (
     list_of,
     object_of,
 )
-from grove_sandbox.product import CRD, KAI_POD_GROUP, KAI_QUEUE, KAI_TOPOLOGY, Kind
+from grove_sandbox.product import Kind, kinds
 
 _MEMBERS: Final = {**COUNT, "minimum": 1}
 _IMMUTABLE: Final = {"rule": "self == oldSelf", "message": "field is immutable"}
@@ -24,15 +24,15 @@ _IMMUTABLE: Final = {"rule": "self == oldSelf", "message": "field is immutable"}
 
 def installation() -> Iterable[tuple[Kind, Mapping[str, Any]]]:
     """All objects in the order in which they can be created."""
-    yield CRD, definition(KAI_POD_GROUP, object_of({"spec": _POD_GROUP, "status": _POD_GROUP_STATUS}), short_names=("pg",))
+    yield kinds.CRD, definition(kinds.KAI_POD_GROUP, object_of({"spec": _POD_GROUP, "status": _POD_GROUP_STATUS}), short_names=("pg",))
     columns = (
         ("Priority", "string", ".spec.priority"),
         ("Parent", "string", ".spec.parentQueue"),
         ("Children", "string", ".status.childQueues"),
         ("DisplayName", "string", ".spec.displayName"),
     )
-    yield CRD, definition(KAI_QUEUE, object_of({"spec": _QUEUE, "status": _QUEUE_STATUS}), columns=columns)
-    yield CRD, definition(KAI_TOPOLOGY, object_of({"spec": _TOPOLOGY}, ("spec",)))
+    yield kinds.CRD, definition(kinds.KAI_QUEUE, object_of({"spec": _QUEUE, "status": _QUEUE_STATUS}), columns=columns)
+    yield kinds.CRD, definition(kinds.KAI_TOPOLOGY, object_of({"spec": _TOPOLOGY}, ("spec",)))
 
 
 _TOPOLOGY_CONSTRAINT: Final = object_of({"topology": TEXT, "requiredTopologyLevel": TEXT, "preferredTopologyLevel": TEXT})

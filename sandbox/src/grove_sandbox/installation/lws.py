@@ -19,7 +19,7 @@ from grove_sandbox.installation.custom_kind import (
     list_of,
     object_of,
 )
-from grove_sandbox.product import CRD, LEADER_WORKER_SET, Kind
+from grove_sandbox.product import Kind, kinds
 
 _ROLLING: Final = {"maxUnavailable": 1, "maxSurge": 0, "partition": 0}
 _NAME: Final = {"type": "string", "maxLength": 63, "pattern": "^[a-z]([-a-z0-9]*[a-z0-9])?$"}
@@ -33,9 +33,9 @@ _MOST: Final = 1_000_000
 def installation() -> Iterable[tuple[Kind, Mapping[str, Any]]]:
     """All objects in the order in which they can be created."""
     yield (
-        CRD,
+        kinds.CRD,
         definition(
-            LEADER_WORKER_SET,
+            kinds.LEADER_WORKER_SET,
             object_of({"metadata": object_of({"name": _NAME}), "spec": _SPEC, "status": _STATUS}, ("spec",)),
             short_names=("lws",),
             columns=(

@@ -19,7 +19,7 @@ from grove_sandbox.installation.custom_kind import (
     list_of,
     object_of,
 )
-from grove_sandbox.product import CRD, VOLCANO_POD_GROUP, VOLCANO_QUEUE, Kind
+from grove_sandbox.product import Kind, kinds
 
 ROOT, DEFAULT = "root", "default"
 
@@ -30,9 +30,9 @@ _NAME: Final = {"type": "string", "maxLength": 253, "pattern": r"^[a-z0-9]([-a-z
 def installation() -> Iterable[tuple[Kind, Mapping[str, Any]]]:
     """All objects in the order in which they can be created."""
     yield (
-        CRD,
+        kinds.CRD,
         definition(
-            VOLCANO_POD_GROUP,
+            kinds.VOLCANO_POD_GROUP,
             object_of({"spec": _POD_GROUP, "status": _POD_GROUP_STATUS}),
             short_names=("pg", "podgroup-v1beta1"),
             columns=(
@@ -46,10 +46,13 @@ def installation() -> Iterable[tuple[Kind, Mapping[str, Any]]]:
     )
     columns = (("PARENT", "string", ".spec.parent"),)
     queue = object_of({"spec": _QUEUE, "status": _QUEUE_STATUS})
-    yield CRD, definition(VOLCANO_QUEUE, queue, short_names=("q", "queue-v1beta1"), columns=columns)
+    yield kinds.CRD, definition(kinds.VOLCANO_QUEUE, queue, short_names=("q", "queue-v1beta1"), columns=columns)
     for name in (ROOT, DEFAULT):
         metadata = {"name": name}
-        yield VOLCANO_QUEUE, {"apiVersion": VOLCANO_QUEUE.api_version, "kind": "Queue", "metadata": metadata, "spec": {"weight": 1}}
+        yield (
+            kinds.VOLCANO_QUEUE,
+            {"apiVersion": kinds.VOLCANO_QUEUE.api_version, "kind": "Queue", "metadata": metadata, "spec": {"weight": 1}},
+        )
 
 
 def _network_topology() -> Schema:

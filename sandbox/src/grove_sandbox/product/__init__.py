@@ -44,38 +44,6 @@ from resources.admission.request import Act, Decision
 from resources.admission.request import Request as AdmissionRequest
 from resources.admission.review import refusal
 from resources.base import kinds
-from resources.base.kinds import (
-    AUTOSCALER,
-    COMPOSITE_POD_GROUP,
-    CRD,
-    DAEMON_SET,
-    DEPLOYMENT,
-    DEVICE_CLASS,
-    DYNAMO_GRAPH,
-    EVENT,
-    GROVE_GROUP,
-    KAI_POD_GROUP,
-    KAI_QUEUE,
-    KAI_TOPOLOGY,
-    LEADER_WORKER_SET,
-    LEASE,
-    NAMESPACE,
-    NODE,
-    POD,
-    POD_GROUP,
-    PODCLIQUESET,
-    PODGANG,
-    RESOURCE_CLAIM,
-    RESOURCE_CLAIM_TEMPLATE,
-    RESOURCE_SLICE,
-    SCHEDULER_GROUP,
-    SECRET,
-    SERVICE,
-    SERVICE_ACCOUNT,
-    TOPOLOGY_BINDING,
-    VOLCANO_POD_GROUP,
-    VOLCANO_QUEUE,
-)
 from resources.base.labels import GROUP_PROTECTION
 from resources.base.labels import PODCLIQUE as PODCLIQUE_LABEL
 from resources.base.labels import PODGANG as PODGANG_LABEL
