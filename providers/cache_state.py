@@ -56,25 +56,16 @@ class InformerObserver(Protocol):
 
     def listed(self, kind: Kind) -> None:
         """A complete list has been answered."""
-        ...
+        return
 
     def watched(self, kind: Kind) -> None:
         """The server has accepted a watch."""
-        ...
+        return
 
     def failed(self, kind: Kind, error: ClusterError) -> None:
         """A list or a watch has ended with an error."""
-        ...
+        return
 
 
-class NoInformerObserver:
+class NoInformerObserver(InformerObserver):
     """An `InformerObserver` that does nothing."""
-
-    def listed(self, kind: Kind) -> None:
-        """Do nothing."""
-
-    def watched(self, kind: Kind) -> None:
-        """Do nothing."""
-
-    def failed(self, kind: Kind, error: ClusterError) -> None:
-        """Do nothing."""

@@ -23,22 +23,22 @@ class LoopObserver(Protocol[C_contra]):
 
         With shards: it has acquired its first shard, or has lost or released its last one.
         """
-        ...
+        return
 
     def planned(self, current: Pass[C_contra], chosen: Sequence[Plan]) -> None:
         """A pass has observed and planned; the operations of `chosen` are executed now.
 
         With shards each has passes of its own. `current` then joins this one and the last ones of the other shards of this process.
         """
-        ...
+        return
 
     def passed(self, current: Pass[C_contra], results: Sequence[Result]) -> None:
         """The pass has ended, with these results of its operations."""
-        ...
+        return
 
     def failed(self, error: Exception) -> None:
         """A pass has ended with an error. Results of what it has sent may follow."""
-        ...
+        return
 
 
 @runtime_checkable

@@ -16,42 +16,27 @@ class Progress(Protocol):
 
     def waiting_for_lease(self, holder: LeaseHolder) -> None:
         """The lease is held by `holder`, and we need it; called once for each holder."""
-        ...
+        return
 
     def planned(self, plans: Sequence[Plan], operations: int) -> None:
         """A pass has computed these plans; `operations` of their operations are executed now."""
-        ...
+        return
 
     def unapproved(self, excess: Sequence[Excess]) -> None:
         """The pass would do more than was approved; called before `planned`, whenever that is something else than in the pass before."""
-        ...
+        return
 
     def applied(self, result: Result) -> None:
         """An operation has ended, with whatever outcome."""
-        ...
+        return
 
     def idle(self, plans: Sequence[Plan], seconds: float) -> None:
         """The pass has ended; the next one begins after at most `seconds`."""
-        ...
+        return
 
 
-class NoProgress:
+class NoProgress(Progress):
     """A `Progress` that shows nothing."""
-
-    def waiting_for_lease(self, holder: LeaseHolder) -> None:
-        """Show nothing."""
-
-    def planned(self, plans: Sequence[Plan], operations: int) -> None:
-        """Show nothing."""
-
-    def unapproved(self, excess: Sequence[Excess]) -> None:
-        """Show nothing."""
-
-    def applied(self, result: Result) -> None:
-        """Show nothing."""
-
-    def idle(self, plans: Sequence[Plan], seconds: float) -> None:
-        """Show nothing."""
 
 
 class LoggedProgress:

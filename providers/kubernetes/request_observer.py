@@ -24,35 +24,23 @@ class RequestObserver(Protocol):
 
     def sent(self, method: str, path: str) -> None:
         """An attempt begins; `path` is that of the URL with its parameters. `answered` or `abandoned` follows."""
-        ...
+        return
 
     def abandoned(self, method: str, path: str) -> None:
         """An attempt has been cancelled."""
-        ...
+        return
 
     def answered(self, attempt: RequestAttempt) -> None:
         """An attempt has ended."""
-        ...
+        return
 
     def repeated(self, attempt: RequestAttempt) -> None:
         """The request is sent again after this attempt."""
-        ...
+        return
 
 
-class NoRequestObserver:
+class NoRequestObserver(RequestObserver):
     """A `RequestObserver` that does nothing."""
-
-    def sent(self, method: str, path: str) -> None:
-        """Do nothing."""
-
-    def abandoned(self, method: str, path: str) -> None:
-        """Do nothing."""
-
-    def answered(self, attempt: RequestAttempt) -> None:
-        """Do nothing."""
-
-    def repeated(self, attempt: RequestAttempt) -> None:
-        """Do nothing."""
 
 
 class RequestObservers:

@@ -7,15 +7,15 @@ from threading import Lock
 from prometheus_client.metrics_core import Metric
 
 from engine.ids import ResourceId
-from engine.operation import Result
 from engine.plan import Plan
+from engine.runtime.observers import LoopObserver
 from engine.runtime.passes import Pass
 from providers.metrics.families import BY_FIGURE, samples
 from resources.ports.configuration import Configuration
 from resources.reports.figures import Figure, figures
 
 
-class FleetMetrics:
+class FleetMetrics(LoopObserver[Configuration]):
     """A `LoopObserver` that keeps the last pass, and a collector that counts what is in it.
 
     A pass costs nothing here. What has been counted for a root is kept for as long as its plan is the same object, so that asking costs
@@ -37,12 +37,6 @@ class FleetMetrics:
     def planned(self, current: Pass[Configuration], chosen: Sequence[Plan]) -> None:
         """Keep the pass."""
         self._last = current
-
-    def passed(self, current: Pass[Configuration], results: Sequence[Result]) -> None:
-        """Nothing: what was done is observed by the next pass."""
-
-    def failed(self, error: Exception) -> None:
-        """Nothing: what was seen last is still the best that is known."""
 
     def collect(self) -> Iterator[Metric]:
         """All figures of the last pass, zeros included once they have not been zero."""

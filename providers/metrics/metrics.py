@@ -12,7 +12,7 @@ from engine.ids import Kind
 from engine.runtime.clock import Clock
 from engine.runtime.observers import LoopObserver, Observers
 from providers.cache_state import CacheState
-from providers.kubernetes.request_observer import RequestAttempt
+from providers.kubernetes.request_observer import RequestAttempt, RequestObserver
 from providers.metrics import families
 from providers.metrics.families import counter, gauge, histogram, samples
 from providers.metrics.fleet import FleetMetrics
@@ -21,19 +21,13 @@ from providers.metrics.process import CertificateMetrics, ProcessMetrics
 from resources.ports.configuration import Configuration
 
 
-class RequestMetrics:
+class RequestMetrics(RequestObserver):
     """A `RequestObserver` that counts."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = counter(families.REQUESTS, registry)
         self._seconds = histogram(families.REQUEST_SECONDS_FAMILY, registry)
         self._retries = counter(families.REQUEST_RETRIES, registry)
-
-    def sent(self, method: str, path: str) -> None:
-        """Do nothing: attempts are counted when they end."""
-
-    def abandoned(self, method: str, path: str) -> None:
-        """Do nothing: it had no answer."""
 
     def answered(self, attempt: RequestAttempt) -> None:
         """Count one attempt."""

@@ -30,7 +30,7 @@ SLICE: Final = 0.1
 """Seconds that one line of the file covers at least."""
 
 
-class Profiler:
+class Profiler(RequestObserver):
     """A `RequestObserver` that also samples the stacks of all threads. The time between two samples counts as what the later one shows.
 
     A line of the file is a JSON object: `since` and `until`, on the monotonic clock of the machine, `seconds` by activity, which add up to
@@ -53,9 +53,6 @@ class Profiler:
     def answered(self, attempt: RequestAttempt) -> None:
         """Count it no longer."""
         self._count(attempt.method, attempt.path, -1)
-
-    def repeated(self, attempt: RequestAttempt) -> None:
-        """Do nothing."""
 
     def _count(self, method: str, path: str, difference: int) -> None:
         if (activity := awaited(method, path)) is not None:

@@ -15,6 +15,7 @@ from engine.operation import Outcome, Result
 from engine.plan import Plan
 from engine.report.printable import clipped
 from engine.runtime.clock import Clock
+from engine.runtime.observers import LoopObserver
 from engine.runtime.passes import Pass
 from resources.base.fields import annotations_of
 
@@ -46,7 +47,7 @@ class _Call(NamedTuple):
     ended: int
 
 
-class PassSpans:
+class PassSpans(LoopObserver[object]):
     """An `engine.runtime.observers.LoopObserver` that makes spans of passes that send something; others make none.
 
     pass → workload → operation. A workload with the annotation `traceparent` continues that trace, with a link to the pass. Results that
@@ -63,9 +64,6 @@ class PassSpans:
         """The pass whose plans are being sent; None between two passes, and if nothing is sent."""
         self._offset = 0.0
         """Seconds from the monotonic clock to the wall clock, as they were last compared."""
-
-    def leading(self, leads: bool) -> None:
-        """Make no span."""
 
     def failed(self, error: Exception) -> None:
         """Make a span of a pass that ended with an error. What it has sent belongs to it: the results may follow."""

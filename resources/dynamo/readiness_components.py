@@ -1,13 +1,13 @@
 """Readiness on the component path: the state of each service, from its LeaderWorkerSets or its Deployment."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from engine.ids import ResourceId
 from engine.observed import Live
 from engine.resource import Body
 from resources.base import kinds
-from resources.base.fields import mapping, mappings
+from resources.base.fields import count, mapping, mappings
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.model.state import NOT_FOUND, ServiceState
 from resources.dynamo.objects.component_names import instance_name
@@ -36,9 +36,9 @@ def _of_sets(graph: InferenceGraph, service: GraphService, find: FindLive) -> Se
         service=service.name,
         component_kind=kinds.LEADER_WORKER_SET.name,
         component_name=instance_name(graph, service, 0),
-        replicas=sum(_count(status, "replicas") for status in statuses),
-        updated_replicas=sum(_count(status, "updatedReplicas") for status in statuses),
-        ready_replicas=sum(_count(status, "readyReplicas") for status in statuses),
+        replicas=sum(count(status.get("replicas")) for status in statuses),
+        updated_replicas=sum(count(status.get("updatedReplicas")) for status in statuses),
+        ready_replicas=sum(count(status.get("readyReplicas")) for status in statuses),
         reason=f"{SETS_NOT_READY}: {', '.join(details)}" if details else "",
         exists=bool(statuses),
         has_room=not details or not any(_is_unplaced(find(kinds.VOLCANO_POD_GROUP.id(id.namespace, id.name))) for id in ids),
@@ -60,7 +60,7 @@ def _set_detail(id: ResourceId, live: Live | None) -> str:
     if live is None:
         return f"{subject}: {NOT_FOUND}"
     status = mapping(live.body.get("status"))
-    desired, ready = _count(mapping(live.body.get("spec")), "replicas"), _count(status, "readyReplicas")
+    desired, ready = count(mapping(live.body.get("spec")).get("replicas")), count(status.get("readyReplicas"))
     if desired == 0:
         return ""
     if ready < desired:
@@ -78,10 +78,10 @@ def _of_deployment(graph: InferenceGraph, service: GraphService, find: FindLive)
         service=service.name,
         component_kind=id.kind,
         component_name=id.name,
-        replicas=_count(status, "replicas"),
-        updated_replicas=_count(status, "updatedReplicas"),
-        ready_replicas=_count(status, "readyReplicas"),
-        available_replicas=_count(status, "availableReplicas"),
+        replicas=count(status.get("replicas")),
+        updated_replicas=count(status.get("updatedReplicas")),
+        ready_replicas=count(status.get("readyReplicas")),
+        available_replicas=count(status.get("availableReplicas")),
         reason=f"{DEPLOYMENT_NOT_READY}: {detail}" if detail else "",
         exists=live is not None,
     )
@@ -94,23 +94,18 @@ def _deployment_detail(service: GraphService, id: ResourceId, live: Live | None,
     if live is None:
         return f"{subject}: {NOT_FOUND}"
     spec = mapping(live.body.get("spec"))
-    desired = service.replicas if not service.is_scaled_by_others else _count(spec, "replicas")
+    desired = service.replicas if not service.is_scaled_by_others else count(spec.get("replicas"))
     if desired == 0:
         return ""
     for field, word in (("updatedReplicas", "updated"), ("availableReplicas", "available")):
-        if (count := _count(status, field)) < desired:
-            return f"{subject}: desired={desired}, {word}={count}"
+        if (found := count(status.get(field))) < desired:
+            return f"{subject}: desired={desired}, {word}={found}"
     return _unavailable(subject, live, status)
 
 
 def _unavailable(subject: str, live: Live, status: Body) -> str:
     """Why an object whose counts suffice is not ready: its status is that of an earlier generation, or it is not available."""
-    if "observedGeneration" in status and _count(status, "observedGeneration") < live.generation:
+    if "observedGeneration" in status and count(status.get("observedGeneration")) < live.generation:
         return f"{subject}: its latest change is not observed yet"
     is_available = any(entry.get("type") == "Available" and entry.get("status") == "True" for entry in mappings(status.get("conditions")))
     return "" if is_available else f"{subject}: condition Available is not True"
-
-
-def _count(fields: Body, field: str) -> int:
-    value: Any = fields.get(field)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -1,7 +1,7 @@
 """Readiness on the Grove path: the state of each service, from the object that Grove makes of it."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
 from resources.base import labels
-from resources.base.fields import mapping, mappings
+from resources.base.fields import count, mapping, mappings
 from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.model.state import NOT_FOUND, ServiceState
 from resources.dynamo.objects.scaling import target_id
@@ -50,13 +50,13 @@ def _state(service: GraphService, id: ResourceId, live: Live | None) -> ServiceS
     """A service on several nodes is ready if all replicas of its group are available, another if all its pods are ready."""
     body = live.body if live else {}
     status = mapping(body.get("status"))
-    usable = _count(status, "availableReplicas" if service.is_multinode else "readyReplicas")
+    usable = count(status.get("availableReplicas" if service.is_multinode else "readyReplicas"))
     return ServiceState(
         service=service.name,
         component_kind=id.kind,
         component_name=id.name,
-        replicas=_count(status, "replicas"),
-        updated_replicas=_count(status, "updatedReplicas"),
+        replicas=count(status.get("replicas")),
+        updated_replicas=count(status.get("updatedReplicas")),
         ready_replicas=None if service.is_multinode else usable,
         available_replicas=usable if service.is_multinode else None,
         reason=_reason(service, id, body, usable),
@@ -78,9 +78,4 @@ def _reason(service: GraphService, id: ResourceId, body: Body, usable: int) -> s
 
 def _desired(service: GraphService, body: Body) -> int:
     """The replicas that the graph names, else those of the object, which autoscalers and people may set."""
-    return service.replicas if not service.is_scaled_by_others else _count(mapping(body.get("spec")), "replicas")
-
-
-def _count(fields: Body, field: str) -> int:
-    value: Any = fields.get(field)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    return service.replicas if not service.is_scaled_by_others else count(mapping(body.get("spec")).get("replicas"))

@@ -100,11 +100,7 @@ def variable_faults(name: str) -> list[str]:
             "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with "
             "a digit " + example(VARIABLE, "my.env-name", "MY_ENV.NAME", "MyEnvName1")
         )
-    if name in (".", ".."):
-        faults.append(f"must not be '{name}'")
-    elif name.startswith(".."):
-        faults.append("must not start with '..'")
-    return faults
+    return faults + _dot_faults(name)
 
 
 def port_name_faults(name: str) -> list[str]:
@@ -133,11 +129,13 @@ def key_faults(key: str) -> list[str]:
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
             + example(KEY, "key.name", "KEY_NAME", "key-name")
         )
-    if key in (".", ".."):
-        faults.append(f"must not be '{key}'")
-    elif key.startswith(".."):
-        faults.append("must not start with '..'")
-    return faults
+    return faults + _dot_faults(key)
+
+
+def _dot_faults(name: str) -> list[str]:
+    if name in (".", ".."):
+        return [f"must not be '{name}'"]
+    return ["must not start with '..'"] if name.startswith("..") else []
 
 
 def search_faults(name: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Publishing: the leader of `engine run` keeps what the installation publishes equal to what it plans with."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -8,10 +8,8 @@ import anyio
 from msgspec.structs import replace
 
 from engine.errors import ClusterError, NotFound
-from engine.operation import Result
-from engine.plan import Plan
 from engine.runtime.logs import Log
-from engine.runtime.passes import Pass
+from engine.runtime.observers import LoopObserver
 from engine.runtime.provider import Client
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.other_writers import operator_has_started
@@ -44,7 +42,7 @@ INTERVAL: Final = 30.0
 """Seconds between two looks at the object."""
 
 
-class Publisher:
+class Publisher(LoopObserver[Configuration]):
     """What a process of `engine run` does with the object. With shards the holder of the first one leads.
 
     It is the observer of a loop. Several releases may run side by side during an upgrade: only the leader writes, and what it writes is
@@ -106,15 +104,6 @@ class Publisher:
         if leads and not self._leads:
             self._is_changed.set()
         self._leads = leads
-
-    def planned(self, current: Pass[Configuration], chosen: Sequence[Plan]) -> None:
-        """Passes do not matter here."""
-
-    def passed(self, current: Pass[Configuration], results: Sequence[Result]) -> None:
-        """Passes do not matter here."""
-
-    def failed(self, error: Exception) -> None:
-        """Passes do not matter here."""
 
     async def run(self) -> None:
         """Look at the object when it may have to change, and from time to time, until the installation has moved."""

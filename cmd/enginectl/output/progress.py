@@ -58,7 +58,7 @@ def show_progress(wiring: Wiring, *, quiet: bool = False) -> Iterator[Progress]:
         yield Tree(live, wiring.clock)
 
 
-class Lines:
+class Lines(Progress):
     """A `Progress` that writes a line for every operation but statuses, and one for what an object waits for, whenever that is new.
 
     What it still waits for is written after each `SILENCE` without a line.
@@ -80,9 +80,6 @@ class Lines:
     def _write(self, line: Line | str) -> None:
         self._written_at = self._clock.monotonic()
         terminal.notice(line)
-
-    def planned(self, plans: Sequence[Plan], operations: int) -> None:
-        """Nothing: every operation gets a line of its own."""
 
     def unapproved(self, excess: Sequence[Excess]) -> None:
         """Each operation that is not done, and was not named before."""

@@ -5,10 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.operation import Result
-from engine.plan import Plan
 from engine.runtime.clock import Clock
-from engine.runtime.passes import Pass
+from engine.runtime.observers import LoopObserver
 from providers.cache_state import CacheState
 from resources.ports.configuration import Configuration
 
@@ -105,7 +103,7 @@ def _first(kinds: Sequence[str]) -> str:
     return f"{', '.join(kinds[:MAX_KINDS])}{more}"
 
 
-class LeadershipCheck:
+class LeadershipCheck(LoopObserver[Configuration]):
     """A `LoopObserver` that knows whether this process leads."""
 
     def __init__(self) -> None:
@@ -114,15 +112,6 @@ class LeadershipCheck:
     def leading(self, leads: bool) -> None:
         """Take note."""
         self.leads = leads
-
-    def planned(self, current: Pass[Configuration], chosen: Sequence[Plan]) -> None:
-        """Nothing."""
-
-    def passed(self, current: Pass[Configuration], results: Sequence[Result]) -> None:
-        """Nothing."""
-
-    def failed(self, error: Exception) -> None:
-        """Nothing."""
 
     def check(self) -> HealthCheck:
         """Says whether this process leads. It is always good: a replica that waits for the lease serves reviews."""

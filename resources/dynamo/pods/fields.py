@@ -24,27 +24,26 @@ def map_at(body: Body, path: Path, *fields: str) -> Body:
 
 def maps_at(body: Body, path: Path, field: str) -> list[Body]:
     """The list of maps in a field; empty if there is none. Raises `PodFault` for anything else."""
-    value = body.get(field)
-    if value is None:
-        return []
-    if not isinstance(value, list | tuple):
-        raise PodFault((*path, field), "must be a list")
+    value = _list_at(body, path, field)
     for index, entry in enumerate(value):
         if not isinstance(entry, Mapping):
             raise PodFault((*path, field, index), "must be a map")
-    return list(value)
+    return value
 
 
 def words_at(body: Body, path: Path, field: str) -> list[str]:
     """The list of texts in a field; empty if there is none. Raises `PodFault` for anything else."""
-    value = body.get(field)
-    if value is None:
-        return []
-    if not isinstance(value, list | tuple):
-        raise PodFault((*path, field), "must be a list")
+    value = _list_at(body, path, field)
     for index, word in enumerate(value):
         if not isinstance(word, str):
             raise PodFault((*path, field, index), "must be a text")
         if "\0" in word:
             raise PodFault((*path, field, index), "must not contain a null character")
-    return list(value)
+    return value
+
+
+def _list_at(body: Body, path: Path, field: str) -> list[Any]:
+    value = body.get(field)
+    if not isinstance(value, list | tuple | None):
+        raise PodFault((*path, field), "must be a list")
+    return list(value or ())
