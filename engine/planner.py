@@ -173,14 +173,9 @@ def _with_health(resource: Resource, of_root: RootHealth, root: Live) -> Resourc
 
 def _part_plan(actions: Iterable[Action]) -> PartPlan:
     """The actions on the objects of a part, as operations and waits."""
-    operations: list[Operation] = []
-    deferred: list[Wait] = []
-    for action in actions:
-        if isinstance(action, Wait):
-            deferred.append(action)
-        else:
-            operations.append(action)
-    return PartPlan(tuple(operations), tuple(deferred))
+    listed = tuple(actions)
+    deferred = tuple(action for action in listed if isinstance(action, Wait))
+    return PartPlan(tuple(action for action in listed if not isinstance(action, Wait)), deferred)
 
 
 def _actions(resources: Resources, context: PartContext) -> Iterable[Action]:
@@ -189,7 +184,7 @@ def _actions(resources: Resources, context: PartContext) -> Iterable[Action]:
     for id, resource in resources.items():
         known = context.find(id)
         live = known if known is not None and known.uid else None  # A proposed root has no uid.
-        actions = list(actions_on(resource, live, context))
+        actions: Sequence[Action] = list(actions_on(resource, live, context))
         if live is None and not isinstance(resource, Drop):
             actions = _after_owners(resource, actions, not_created)
         yield from actions
@@ -198,21 +193,16 @@ def _actions(resources: Resources, context: PartContext) -> Iterable[Action]:
             yield from delete_unintended(live, context)
 
 
-def _after_owners(resource: Resource, actions: list[Action], not_created: dict[ResourceId, bool]) -> list[Action]:
+def _after_owners(resource: Resource, actions: Sequence[Action], not_created: dict[ResourceId, bool]) -> Sequence[Action]:
     """The actions on a missing object, deferred if an owner is. `not_created` collects deferred objects: id -> whether it is blocked."""
     missing_owners = not_created.keys() & {owner.id for owner in resource.owners}
-    if missing_owners and any(not isinstance(action, Wait) for action in actions):
+    waits = [action for action in actions if isinstance(action, Wait)]
+    if missing_owners and len(waits) < len(actions):
         owner = min(missing_owners, key=lambda id: (not not_created[id], id))
-        actions = [
-            Wait(
-                resource.id,
-                f"waits for its owner {owner}, which is not created yet",
-                blocked=not_created[owner],
-                reason=Reason.OWNER_MISSING,
-            )
-        ]
-    if not any(not isinstance(action, Wait) for action in actions):
-        not_created[resource.id] = any(isinstance(action, Wait) and action.blocked for action in actions)
+        why = f"waits for its owner {owner}, which is not created yet"
+        actions = waits = [Wait(resource.id, why, blocked=not_created[owner], reason=Reason.OWNER_MISSING)]
+    if len(waits) == len(actions):
+        not_created[resource.id] = any(wait.blocked for wait in waits)
     return actions
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from engine.runtime.clock import Clock
 from engine.runtime.logs import Log
 from providers.certificates.judging import MOST_BYTES, pair_of, time_fault
-from providers.certificates.live_context import LiveContext
+from providers.certificates.live_context import LiveCertificate
 from providers.certificates.making import Pair
 from providers.certificates.secret import CERTIFICATE, CERTIFICATE_KEY
 from providers.certificates.server_certificate import Problems
@@ -17,7 +17,7 @@ PERIOD: Final = 5.0
 """Seconds between two looks at the files."""
 
 
-class GivenCertificate:
+class GivenCertificate(LiveCertificate):
     """A `ServerCertificate` for `certProvisionMode: manual`: `tls.crt` and `tls.key` in a folder.
 
     The kubelet replaces the files of a mounted Secret by swapping a symbolic link, and other tools write one file after the other: a pair
@@ -28,20 +28,10 @@ class GivenCertificate:
         self._folder = folder
         self._clock = clock
         self._log = log
-        self._live = LiveContext()
+        super().__init__()
         self._problems = Problems(log)
         self._read: tuple[bytes, bytes] | None = None
         """The files that are served."""
-
-    @property
-    def context(self) -> ssl.SSLContext:
-        """The TLS settings to listen with."""
-        return self._live.context
-
-    @property
-    def expires_at(self) -> datetime | None:
-        """When the certificate that is served expires."""
-        return self._live.pair.expires_at if self._live.pair else None
 
     @property
     def authority_expires_at(self) -> datetime | None:

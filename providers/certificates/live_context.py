@@ -5,6 +5,7 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 from providers.certificates.making import Pair
 
@@ -35,6 +36,23 @@ class LiveContext:
         """Called in each handshake, also if the client sends no server name."""
         if self._current is not None:
             connection.context = self._current
+
+
+class LiveCertificate:
+    """What every `ServerCertificate` has that serves a pair from memory."""
+
+    def __init__(self) -> None:
+        self._live = LiveContext()
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The TLS settings to listen with."""
+        return self._live.context
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the certificate that is served expires; None while there is none."""
+        return self._live.pair.expires_at if self._live.pair else None
 
 
 def _no_password() -> str:

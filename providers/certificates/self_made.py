@@ -1,7 +1,6 @@
 """SelfMadeCertificate: certificates that we make, keep in a Secret that all replicas share, and renew; authorities that we publish."""
 
 import random
-import ssl
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import reduce
@@ -18,7 +17,7 @@ from providers.certificates import bundles as configurations
 from providers.certificates import secret as secrets
 from providers.certificates.bundles import Bundles, ServedService, WebhookTarget, bundles_of
 from providers.certificates.judging import is_signed_by, time_fault
-from providers.certificates.live_context import LiveContext
+from providers.certificates.live_context import LiveCertificate
 from providers.certificates.making import Pair
 from providers.certificates.rotation import Action, RotationStep, Stored, after, issuer_of, next_step, pair_fault, published_authorities
 from providers.certificates.server_certificate import Problems
@@ -53,7 +52,7 @@ class CertificatePlace(Struct, frozen=True):
         return (*dns, self.address) if self.address.strip(":0.") else dns
 
 
-class SelfMadeCertificate:
+class SelfMadeCertificate(LiveCertificate):
     """A `ServerCertificate` for `certProvisionMode: auto`. Replicas need not know one another: each looks, and takes the next step."""
 
     def __init__(self, client: Client, clock: Clock, log: Log, place: CertificatePlace) -> None:
@@ -62,22 +61,12 @@ class SelfMadeCertificate:
         self._log = log
         self._place = place
         self._names = place.names()
-        self._live = LiveContext()
+        super().__init__()
         self._trust = Trust()
         self._problems = Problems(log)
         self._is_known_to_be_trusted = False
         """Whether no webhook configuration has refused what is served, when that was read for the first time."""
         self._signing_until: datetime | None = None
-
-    @property
-    def context(self) -> ssl.SSLContext:
-        """The TLS settings to listen with."""
-        return self._live.context
-
-    @property
-    def expires_at(self) -> datetime | None:
-        """When the certificate that is served expires."""
-        return self._live.pair.expires_at if self._live.pair else None
 
     @property
     def authority_expires_at(self) -> datetime | None:

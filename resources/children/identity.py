@@ -27,13 +27,8 @@ def service_account(template: Template, lives: Mapping[ResourceId, Live]) -> Ite
     """The ServiceAccount of the set's pods."""
     root, namespace = template.id.name, template.id.namespace
     name = names.service_account(root)
-    body = manifest(
-        kinds.SERVICE_ACCOUNT,
-        namespace,
-        name,
-        labels.child(root, "pod-service-account", name),
-        automountServiceAccountToken=True,
-    )
+    own_labels = labels.child(root, "pod-service-account", name)
+    body = manifest(kinds.SERVICE_ACCOUNT, namespace, name, own_labels, automountServiceAccountToken=True)
     policy = Policy(omitted=omitted_fields(kinds.SERVICE_ACCOUNT))
     yield Want(kinds.SERVICE_ACCOUNT.id(namespace, name), "ServiceAccount of the set's pods", _owners(template), body=body, policy=policy)
 
@@ -51,14 +46,9 @@ def role_binding(template: Template, lives: Mapping[ResourceId, Live]) -> Iterat
     root, namespace = template.id.name, template.id.namespace
     name = names.role(root)
     account = {"kind": "ServiceAccount", "name": names.service_account(root), "namespace": namespace}
-    body = manifest(
-        kinds.ROLE_BINDING,
-        namespace,
-        name,
-        labels.child(root, "pod-role-binding", name.replace(":", "-")),
-        roleRef={"apiGroup": kinds.ROLE.group, "kind": kinds.ROLE.name, "name": name},
-        subjects=[account],
-    )
+    role = {"apiGroup": kinds.ROLE.group, "kind": kinds.ROLE.name, "name": name}
+    own_labels = labels.child(root, "pod-role-binding", name.replace(":", "-"))
+    body = manifest(kinds.ROLE_BINDING, namespace, name, own_labels, roleRef=role, subjects=[account])
     yield Want(
         kinds.ROLE_BINDING.id(namespace, name),
         "grants the Role to the ServiceAccount",

@@ -75,6 +75,12 @@ def entries(holder: Fields, field: str) -> Sequence[tuple[int, Fields]]:
     return ()
 
 
+def texts(holder: Fields, field: str) -> Iterator[tuple[int, str]]:
+    """The texts in a list with their indices; entries of other types are skipped."""
+    value = holder.get(field)
+    yield from ((number, entry) for number, entry in enumerate(value if isinstance(value, list | tuple) else ()) if isinstance(entry, str))
+
+
 def part(holder: Fields, *fields: str) -> Fields:
     """The object below these fields; empty if there is none."""
     value: Any = holder

@@ -6,7 +6,7 @@ from typing import Final
 
 from resources.schema.formats import qualified_faults, subdomain_faults, value_faults
 from resources.schema.issues import Issue, Path
-from resources.schema.pod_checks import Fields, duplicate, entries, forbidden, invalid, missing, part, size, text
+from resources.schema.pod_checks import Fields, duplicate, entries, forbidden, invalid, missing, part, size, text, texts
 
 FIELD_KEYS: Final = ("metadata.name",)
 LONGEST_SEARCHES: Final = 2048
@@ -45,31 +45,25 @@ def _field_requirement(expression: Fields, path: Path) -> Iterator[Issue]:
     if expression.get("key") not in FIELD_KEYS:
         yield invalid((*path, "key"), expression.get("key"), "not a valid field selector key")
         return
-    values = expression.get("values")
-    for number, value in enumerate(values if isinstance(values, list | tuple) else ()):
-        if isinstance(value, str):
-            yield from (invalid((*path, "values", number), value, message) for message in subdomain_faults(value))
+    for number, value in texts(expression, "values"):
+        yield from (invalid((*path, "values", number), value, message) for message in subdomain_faults(value))
 
 
 def node_selector(fields: Fields, path: Path) -> Iterator[Issue]:
     """Required terms have label values that labels can have; preferred ones may have others."""
     for number, term in entries(fields, "nodeSelectorTerms"):
         for index, expression in entries(term, "matchExpressions"):
-            values = expression.get("values")
             at = (*path, "nodeSelectorTerms", number, "matchExpressions", index, "values")
-            for place, value in enumerate(values if isinstance(values, list | tuple) else ()):
-                if isinstance(value, str):
-                    yield from (invalid((*at, place), value, message) for message in value_faults(value))
+            for place, value in texts(expression, "values"):
+                yield from (invalid((*at, place), value, message) for message in value_faults(value))
 
 
 def pod_term(fields: Fields, path: Path) -> Iterator[Issue]:
     """Keys of labels are compared once: in the selector, among the keys that match, or among those that differ."""
     yield from _label_keys(fields, path, ("matchLabelKeys", "mismatchLabelKeys"))
-    mismatched = fields.get("mismatchLabelKeys")
-    others = {key for key in mismatched if isinstance(key, str)} if isinstance(mismatched, list | tuple) else set()
-    keys = fields.get("matchLabelKeys")
-    for number, key in enumerate(keys if isinstance(keys, list | tuple) else ()):
-        if isinstance(key, str) and key in others:
+    others = {key for _, key in texts(fields, "mismatchLabelKeys")}
+    for number, key in texts(fields, "matchLabelKeys"):
+        if key in others:
             yield invalid((*path, "matchLabelKeys", number), key, "exists in both matchLabelKeys and mismatchLabelKeys")
 
 
@@ -78,14 +72,13 @@ def _label_keys(fields: Fields, path: Path, names: tuple[str, ...]) -> Iterator[
     selector = part(fields, "labelSelector")
     expressions = {text(expression, "key") for _, expression in entries(selector, "matchExpressions")}
     for name in names:
-        keys = fields.get(name)
-        if isinstance(keys, list | tuple) and keys and fields.get("labelSelector") is None:
+        if isinstance(fields.get(name), list | tuple) and size(fields, name) and fields.get("labelSelector") is None:
             yield forbidden((*path, name), "must not be specified when labelSelector is not set")
         selected = {*expressions, *part(selector, "matchLabels")}
-        for number, key in enumerate(keys if isinstance(keys, list | tuple) else ()):
-            if isinstance(key, str) and key in selected:
+        for number, key in texts(fields, name):
+            if key in selected:
                 yield invalid((*path, name, number), key, f"exists in both {name} and labelSelector")
-            if isinstance(key, str) and name == "matchLabelKeys":
+            if name == "matchLabelKeys":
                 selected.add(key)
 
 
