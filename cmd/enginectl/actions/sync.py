@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import anyio
 from msgspec import Struct
@@ -35,7 +34,7 @@ from enginectl.base.exit_codes import Exit
 from enginectl.base.options import OutputFormat
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.plan_policies import NO_POLICIES, Policies
-from enginectl.input.removals import Removing, found_by
+from enginectl.input.removals import RemovalScope, Removing, found_by
 from enginectl.input.roots import Roots, select_for
 from enginectl.input.saved_plans import selection_of
 from enginectl.input.targets import require_matches
@@ -62,8 +61,6 @@ CODES = {
     Ending.TIMED_OUT: Exit.UNSETTLED,
     Ending.DONE: Exit.DONE,
 }
-CHECKED: Final = "the cluster could be checked"
-"""What had not happened when the time was over."""
 
 
 class Patience(Struct, frozen=True):
@@ -117,10 +114,10 @@ async def sync(
         if plan is not None and (deviations := await foreign_circumstances(wiring, plan, provider)):
             return refuse(deviations, clock.now(), format, quiet=quiet)
         read = selection
-        await in_time(clock, give_up_at, lambda: requirements.require(wiring, provider, read, roots.kinds), CHECKED)
-        scope = await in_time(clock, give_up_at, lambda: found_by(removing, wiring, provider, read), CHECKED)
+        scope, admitted = await in_time(
+            clock, give_up_at, lambda: checked(wiring, roots, focus, removing, provider, read), "the cluster could be checked"
+        )
         selection, removals = scope.selection, scope.removals
-        admitted = await in_time(clock, give_up_at, lambda: check(wiring, roots, focus, provider, selection), CHECKED)
         if removals.objections:
             report_objections(removals.objections)
             return Exit.DENIED
@@ -198,12 +195,17 @@ def with_stuck(result: SyncReport[Configuration], *, assume_nodes: bool) -> Sync
     return replace(result, stuck=stuck_roots(first_pass_of(result.last_pass), written, assume_nodes=assume_nodes))
 
 
-async def check(wiring: Wiring, roots: Roots, focus: Focus, provider: Provider, selection: Selection) -> AdmittedRoots:
-    """The roots as the cluster would admit them. Raises `InputError` if it would not, or if a workload in focus does not exist."""
-    await require_matches(wiring, provider, selection, roots, focus)
-    admitted = await admit_against(wiring, roots, provider, LIVE, selection)
+async def checked(
+    wiring: Wiring, roots: Roots, focus: Focus, removing: Removing | None, provider: Provider, selection: Selection
+) -> tuple[RemovalScope, AdmittedRoots]:
+    """What is removed, and the roots as the cluster would admit them. Raises `InputError` if it would not admit them or a workload does not
+    exist, and `MissingRequirement`."""
+    await requirements.require(wiring, provider, selection, roots.kinds)
+    scope = await found_by(removing, wiring, provider, selection)
+    await require_matches(wiring, provider, scope.selection, roots, focus)
+    admitted = await admit_against(wiring, roots, provider, LIVE, scope.selection)
     admitted.require_all()
-    return admitted
+    return scope, admitted
 
 
 async def dry_run(wiring: Wiring, request: PreviewRequest, outputs: Outputs, *, give_up_at: float, saving: Saving | None = None) -> Exit:
