@@ -58,31 +58,15 @@ def tagged(log: Log, **values: Any) -> Log:
     return TaggedLog(log, values)
 
 
-class ReplaceableLog:
+class ReplaceableLog(TaggedLog):
     """A `Log` that passes everything on to another one, which can be replaced while it is used."""
 
     def __init__(self, log: Log) -> None:
-        self._log = log
+        super().__init__(log, {})
 
     def use(self, log: Log) -> None:
         """Write to this log from now on."""
         self._log = log
-
-    def debug(self, event: str, **values: Any) -> None:
-        """Pass it on."""
-        self._log.debug(event, **values)
-
-    def info(self, event: str, **values: Any) -> None:
-        """Pass it on."""
-        self._log.info(event, **values)
-
-    def warning(self, event: str, **values: Any) -> None:
-        """Pass it on."""
-        self._log.warning(event, **values)
-
-    def error(self, event: str, **values: Any) -> None:
-        """Pass it on."""
-        self._log.error(event, **values)
 
 
 _writing = Lock()
