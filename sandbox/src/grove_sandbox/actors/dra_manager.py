@@ -10,7 +10,7 @@ from grove_sandbox.actors.claim_fields import claims_by_name, claims_of, is_allo
 from grove_sandbox.actors.event_recorder import record_warning
 from grove_sandbox.actors.prepare_calls import PrepareCall
 from grove_sandbox.actors.store import InformerStore
-from grove_sandbox.product import DRIVER, Client, Clock, Verdict, earliest
+from grove_sandbox.product import Client, Clock, Verdict, earliest, nvidia
 
 FAILED_PREPARE: Final = "FailedPrepareDynamicResources"
 RETRY_AFTER: Final = timedelta(seconds=10)
@@ -47,7 +47,7 @@ class DraManager:
             return Verdict(False)  # The driver is still trying.
         if not call.is_answered:
             if now >= call.since + REGISTRATION_TIMEOUT:
-                await self._record_failure(pod, claim, call, f"DRA driver {DRIVER} is not registered")
+                await self._record_failure(pod, claim, call, f"DRA driver {nvidia.DRIVER} is not registered")
                 return Verdict(False)
             return Verdict(False, until=call.since + REGISTRATION_TIMEOUT)
         await self._record_failure(pod, claim, call, _failure_of(claim, call))

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from grove_sandbox.actors.body import Body, Key
 from grove_sandbox.actors.claim_fields import Device, requested_classes, requests_of
 from grove_sandbox.actors.store import InformerStore
-from grove_sandbox.product import DRIVER, kinds
+from grove_sandbox.product import kinds, nvidia
 
 COMPARISON: Final = re.compile(
     r"""\s*device\.(?:(?P<driver>driver)|attributes\[(?P<q>['"])(?P<domain>[^'"]+)(?P=q)\]\.(?P<name>\w+))\s*==\s*"""
@@ -45,7 +45,7 @@ class Inventory:
     def is_simulated(self, device_class: str) -> bool:
         """Whether the class has as many devices as requested, because no driver publishes such devices."""
         drivers = {test.domain if test.name else test.value for test in self._selector(device_class) or ()}
-        if not drivers or DRIVER in drivers:
+        if not drivers or nvidia.DRIVER in drivers:
             return not drivers
         return all(body["spec"].get("driver") not in drivers for body in self.slices.objects.values())
 

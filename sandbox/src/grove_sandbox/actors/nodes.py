@@ -9,7 +9,7 @@ from grove_sandbox.actors.body import Body, conditions_of, labels_of, status_of,
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.actors.store import InformerStore
 from grove_sandbox.actors.work_queue import WorkQueue
-from grove_sandbox.product import NVLINK_CLIQUE_LABEL, AlreadyExists, Client, Clock, conditions, kinds
+from grove_sandbox.product import AlreadyExists, Client, Clock, conditions, kinds, nvidia
 
 SIMULATED: Final = "sandbox.grove.io/simulated"
 """The label of nodes that have a simulated kubelet. Users can set it on nodes that they create."""
@@ -92,7 +92,7 @@ def _node(name: str, number: int, options: ActorOptions) -> Body:
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
-        NVLINK_CLIQUE_LABEL: f"{CLUSTER}.{rack}",
+        nvidia.NVLINK_CLIQUE_LABEL: f"{CLUSTER}.{rack}",
         "topology.kubernetes.io/rack": f"rack-{rack}",
         "topology.kubernetes.io/zone": f"zone-{rack // options.racks_per_zone}",
     }

@@ -15,7 +15,7 @@ from msgspec import Struct
 from grove_sandbox.actors.body import LONG_AGO, Body, parse_time, status_of, timestamp
 from grove_sandbox.actors.claim_fields import allocation_results
 from grove_sandbox.actors.store import InformerStore
-from grove_sandbox.product import DRIVER, Client, NotFound, conditions
+from grove_sandbox.product import Client, NotFound, conditions, nvidia
 
 PREPARE, PREPARED, FABRIC_LOST = "Prepare", "Prepared", "FabricLost"
 DONE, IN_PROGRESS, FAILED, SKIPPED = "Prepared", "PrepareStarted", "PrepareFailed", "PrepareSkipped"
@@ -52,7 +52,7 @@ class PrepareCall(Struct, frozen=True):
 
 def results_of(claim: Body) -> list[Body]:
     """The allocated devices of the driver."""
-    return [result for result in allocation_results(claim) if result.get("driver") == DRIVER]
+    return [result for result in allocation_results(claim) if result.get("driver") == nvidia.DRIVER]
 
 
 def node_of(claim: Body) -> str:
@@ -63,7 +63,7 @@ def node_of(claim: Body) -> str:
 
 def call_of(claim: Body) -> PrepareCall | None:
     """The last call for the claim's device; None if there was none."""
-    entry = next((entry for entry in status_of(claim).get("devices") or () if entry.get("driver") == DRIVER), None)
+    entry = next((entry for entry in status_of(claim).get("devices") or () if entry.get("driver") == nvidia.DRIVER), None)
     device_conditions = (entry or {}).get("conditions") or ()
     prepare, prepared = conditions.find(device_conditions, PREPARE), conditions.find(device_conditions, PREPARED) or {}
     if prepare is None:
@@ -103,7 +103,7 @@ async def set_condition(client: Client, claims: InformerStore, claim: Body, cond
     """Write the condition into the status of the claim's device."""
     result = results_of(claim)[0]
     entries = list(status_of(claim).get("devices") or ())
-    old: Body = next((entry for entry in entries if entry.get("driver") == DRIVER), {"conditions": ()})
+    old: Body = next((entry for entry in entries if entry.get("driver") == nvidia.DRIVER), {"conditions": ()})
     others = [other for other in old.get("conditions") or () if other["type"] != condition["type"]]
     entry = {name: result[name] for name in ("driver", "pool", "device")} | {"conditions": [*others, dict(condition)]}
     await _write(client, claims, claim, [*(other for other in entries if other is not old), entry])
@@ -111,7 +111,7 @@ async def set_condition(client: Client, claims: InformerStore, claim: Body, cond
 
 async def clear(client: Client, claims: InformerStore, claim: Body) -> None:
     """Remove the entry of the claim's device: it is not prepared, and no call is under way."""
-    await _write(client, claims, claim, [entry for entry in status_of(claim).get("devices") or () if entry.get("driver") != DRIVER])
+    await _write(client, claims, claim, [entry for entry in status_of(claim).get("devices") or () if entry.get("driver") != nvidia.DRIVER])
 
 
 async def _write(client: Client, claims: InformerStore, claim: Body, devices: list[Any]) -> None:

@@ -4,18 +4,7 @@ from collections.abc import Iterable
 
 from grove_sandbox.actors.body import Body, Key, is_deleting, labels_of, uid_of
 from grove_sandbox.actors.store import InformerStore, run_informers
-from grove_sandbox.product import (
-    COMPUTE_DOMAIN,
-    COMPUTE_DOMAIN_CLIQUE,
-    DOMAIN_LABEL,
-    NVLINK_CLIQUE_LABEL,
-    TARGET_LABEL,
-    Client,
-    Clock,
-    ClusterError,
-    Kind,
-    kinds,
-)
+from grove_sandbox.product import Client, Clock, ClusterError, Kind, kinds, nvidia
 
 
 class RetryLater(ClusterError):
@@ -30,7 +19,7 @@ class DomainStore(InformerStore):
         self._by_domain: dict[str, dict[Key, Body]] = {}
 
     def _index(self, key: Key, old: Body | None, new: Body | None) -> None:
-        before, after = (labels_of(body).get(DOMAIN_LABEL) if body is not None else None for body in (old, new))
+        before, after = (labels_of(body).get(nvidia.DOMAIN_LABEL) if body is not None else None for body in (old, new))
         if before is not None and before != after:
             self._by_domain[before].pop(key)
             if not self._by_domain[before]:
@@ -44,7 +33,7 @@ class DomainStore(InformerStore):
 
     def the_one(self, uid: str, target: str = "") -> Body | None:
         """The only object of a domain for that target. Raises `RetryLater` if there are several."""
-        matches = [body for body in self.of(uid) if labels_of(body).get(TARGET_LABEL, "") == target]
+        matches = [body for body in self.of(uid) if labels_of(body).get(nvidia.TARGET_LABEL, "") == target]
         if len(matches) > 1:
             raise RetryLater(f"more than one {self.kind.name} found with same ComputeDomain UID")
         return matches[0] if matches else None
@@ -59,11 +48,11 @@ class Cache:
     """One store for each kind. The driver's own objects are looked for in its namespace only."""
 
     def __init__(self, namespace: str) -> None:
-        self.domains = InformerStore(COMPUTE_DOMAIN)
-        self.cliques = DomainStore(COMPUTE_DOMAIN_CLIQUE, namespace=namespace)
-        self.daemon_sets = DomainStore(kinds.DAEMON_SET, namespace=namespace, labels=DOMAIN_LABEL)
-        self.templates = DomainStore(kinds.RESOURCE_CLAIM_TEMPLATE, labels=DOMAIN_LABEL)
-        self.daemons = DomainStore(kinds.POD, namespace=namespace, labels=DOMAIN_LABEL)
+        self.domains = InformerStore(nvidia.COMPUTE_DOMAIN)
+        self.cliques = DomainStore(nvidia.COMPUTE_DOMAIN_CLIQUE, namespace=namespace)
+        self.daemon_sets = DomainStore(kinds.DAEMON_SET, namespace=namespace, labels=nvidia.DOMAIN_LABEL)
+        self.templates = DomainStore(kinds.RESOURCE_CLAIM_TEMPLATE, labels=nvidia.DOMAIN_LABEL)
+        self.daemons = DomainStore(kinds.POD, namespace=namespace, labels=nvidia.DOMAIN_LABEL)
         """The pods of the driver's DaemonSets."""
         self.nodes = DomainStore(kinds.NODE)
         self.claims = InformerStore(kinds.RESOURCE_CLAIM)
@@ -103,7 +92,7 @@ class Cache:
     def membership(self, uid: str, node: str) -> Body | None:
         """The entry of the node's daemon in a domain: in the node's clique, or in the domain's status if the node has no fabric."""
         live = self.nodes.get("", node)
-        fabric = labels_of(live).get(NVLINK_CLIQUE_LABEL, "") if live else ""
+        fabric = labels_of(live).get(nvidia.NVLINK_CLIQUE_LABEL, "") if live else ""
         if fabric:
             daemons = [daemon for clique in self.cliques.of(uid) for daemon in daemons_in(clique)]
             return next((daemon for daemon in daemons if (daemon["nodeName"], daemon["cliqueID"]) == (node, fabric)), None)

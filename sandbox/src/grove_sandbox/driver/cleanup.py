@@ -13,7 +13,7 @@ from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.driver.cache import Cache, DomainStore
 from grove_sandbox.driver.periodic import PeriodicTask
 from grove_sandbox.driver.teardown import delete_once, remove_finalizer, remove_label
-from grove_sandbox.product import DOMAIN_LABEL, Client, Clock, NotFound
+from grove_sandbox.product import Client, Clock, NotFound, nvidia
 
 PERIOD: Final = 600.0
 LABELS: Final = "labels"
@@ -42,7 +42,7 @@ class StaleObjectCleanup:
 
     def _on_object(self, key: Key, old: Body | None, new: Body | None) -> None:
         """Something was deleted, or belongs to a domain that is not known."""
-        uids = [labels_of(body)[DOMAIN_LABEL] for body in (old, new) if body is not None and DOMAIN_LABEL in labels_of(body)]
+        uids = [labels_of(body)[nvidia.DOMAIN_LABEL] for body in (old, new) if body is not None and nvidia.DOMAIN_LABEL in labels_of(body)]
         if new is None or any(self._cache.domain(uid) is None for uid in uids):
             self._periodic.request()
 

@@ -14,7 +14,7 @@ from grove_sandbox.driver.periodic import PeriodicTask
 from grove_sandbox.driver.status import StatusWriters, overall_status
 from grove_sandbox.driver.teardown import Teardown
 from grove_sandbox.installation.kinds import DAEMON
-from grove_sandbox.product import COMPUTE_DOMAIN, DOMAIN_LABEL, WORKLOAD, Client, Clock, Kind, kinds
+from grove_sandbox.product import Client, Clock, Kind, kinds, nvidia
 
 FIRST_RETRY, LAST_RETRY = 0.005, 1000.0
 """Seconds until an item is retried, at first and at most. A new item waits for the first."""
@@ -69,7 +69,7 @@ class Controller:
 
     def _on_node(self, key: Key, old: Body | None, new: Body | None) -> None:
         """Nor does it watch that a node joins a domain that is being deleted."""
-        uid = labels_of(new).get(DOMAIN_LABEL) if new is not None else None
+        uid = labels_of(new).get(nvidia.DOMAIN_LABEL) if new is not None else None
         if uid is not None and (domain := self._cache.domain(uid)) is not None and is_deleting(domain):
             self._resync.request()
 
@@ -105,15 +105,15 @@ class Controller:
         if not self._options.host_managed:
             await self._ensure(cache.templates, domain, kinds.RESOURCE_CLAIM_TEMPLATE, daemon_template(domain, self._options), DAEMON)
             await self._ensure(cache.daemon_sets, domain, kinds.DAEMON_SET, daemon_set(domain, self._options), "")
-        await self._ensure(cache.templates, domain, kinds.RESOURCE_CLAIM_TEMPLATE, workload_template(domain), WORKLOAD)
+        await self._ensure(cache.templates, domain, kinds.RESOURCE_CLAIM_TEMPLATE, workload_template(domain), nvidia.WORKLOAD)
         await self._statuses.write(domain, overall_status(domain, status_of(domain).get("nodes") or ()))
 
     async def _add_finalizer(self, domain: Body) -> Body:
         finalizers = finalizers_of(domain)
-        if DOMAIN_LABEL in finalizers:
+        if nvidia.DOMAIN_LABEL in finalizers:
             return domain
-        desired = {**domain, "metadata": {**domain["metadata"], "finalizers": [*finalizers, DOMAIN_LABEL]}}
-        answer = await self._client.replace(COMPUTE_DOMAIN, *key_of(domain), desired)
+        desired = {**domain, "metadata": {**domain["metadata"], "finalizers": [*finalizers, nvidia.DOMAIN_LABEL]}}
+        answer = await self._client.replace(nvidia.COMPUTE_DOMAIN, *key_of(domain), desired)
         self._cache.domains.assume(answer)
         return answer
 

@@ -21,7 +21,7 @@ from grove_sandbox.actors.options import DriverOptions
 from grove_sandbox.actors.store import delete
 from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.driver.cache import Cache, not_deleting
-from grove_sandbox.product import DOMAIN_LABEL, AlreadyExists, Client, Clock, NotFound, conditions, kinds
+from grove_sandbox.product import AlreadyExists, Client, Clock, NotFound, conditions, kinds, nvidia
 
 REAL_MANAGER: Final = "kube-controller-manager"
 """The field manager of a real controller."""
@@ -44,7 +44,7 @@ class DaemonSetController:
         await self._queue.run(self._process)
 
     def _on_labelled(self, key: Key, old: Body | None, new: Body | None) -> None:
-        uids = {labels_of(body).get(DOMAIN_LABEL) for body in (old, new) if body is not None} - {None}
+        uids = {labels_of(body).get(nvidia.DOMAIN_LABEL) for body in (old, new) if body is not None} - {None}
         for daemon_set in [daemon_set for uid in uids if uid for daemon_set in self._cache.daemon_sets.of(uid)]:
             self._queue.add(key_of(daemon_set))
 
@@ -76,11 +76,11 @@ class DaemonSetController:
     def _nodes(self, daemon_set: Body) -> list[str]:
         """The nodes that the DaemonSet selects, which all have the label of its domain."""
         selector = daemon_set["spec"]["template"]["spec"].get("nodeSelector") or {}
-        nodes = self._cache.nodes.of(selector.get(DOMAIN_LABEL, ""))
+        nodes = self._cache.nodes.of(selector.get(nvidia.DOMAIN_LABEL, ""))
         return [node["metadata"]["name"] for node in nodes if selector.items() <= labels_of(node).items()]
 
     def _pods(self, daemon_set: Body) -> list[Body]:
-        pods = self._cache.daemons.of(labels_of(daemon_set).get(DOMAIN_LABEL, ""))
+        pods = self._cache.daemons.of(labels_of(daemon_set).get(nvidia.DOMAIN_LABEL, ""))
         return [pod for pod in pods if any(owner["uid"] == uid_of(daemon_set) for owner in owners_of(pod))]
 
     async def _create(self, daemon_set: Body, node: str, predecessors: Iterable[Body]) -> None:

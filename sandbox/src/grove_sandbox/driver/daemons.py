@@ -11,16 +11,7 @@ from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.driver.cache import Cache, RetryLater, daemons_in
 from grove_sandbox.driver.status import NOT_READY, READY
 from grove_sandbox.installation.kinds import CLIQUE_ID
-from grove_sandbox.product import (
-    COMPUTE_DOMAIN_CLIQUE,
-    DOMAIN_LABEL,
-    NVLINK_CLIQUE_LABEL,
-    AlreadyExists,
-    Client,
-    Clock,
-    NotFound,
-    conditions,
-)
+from grove_sandbox.product import AlreadyExists, Client, Clock, NotFound, conditions, nvidia
 
 
 class Daemons:
@@ -49,7 +40,7 @@ class Daemons:
             return await self._leave(pod)
         if status_of(pod).get("phase") != "Running":
             return
-        fabric = labels_of(node).get(NVLINK_CLIQUE_LABEL, "")
+        fabric = labels_of(node).get(nvidia.NVLINK_CLIQUE_LABEL, "")
         if labels_of(pod).get(CLIQUE_ID) != fabric:
             with suppress(NotFound):
                 await self._cache.daemons.patch(self._client, pod, {"metadata": {"labels": {CLIQUE_ID: fabric}}}, by_uid=True)
@@ -58,7 +49,7 @@ class Daemons:
 
     async def _join(self, pod: Body, fabric: str) -> None:
         """Add or update the pod's entry in the clique. Raises `RetryLater` if the clique is full."""
-        domain, node = labels_of(pod)[DOMAIN_LABEL], pod["spec"]["nodeName"]
+        domain, node = labels_of(pod)[nvidia.DOMAIN_LABEL], pod["spec"]["nodeName"]
         clique = self._cache.cliques.get(self._options.namespace, f"{domain}.{fabric}")
         if clique is None:
             return await self._create_clique(domain, fabric, pod)
@@ -82,17 +73,17 @@ class Daemons:
         metadata = {
             "name": f"{domain}.{fabric}",
             "namespace": self._options.namespace,
-            "labels": {DOMAIN_LABEL: domain, CLIQUE_ID: fabric},
+            "labels": {nvidia.DOMAIN_LABEL: domain, CLIQUE_ID: fabric},
             "ownerReferences": [_owner(pod)],
         }
         body = {
-            "apiVersion": COMPUTE_DOMAIN_CLIQUE.api_version,
-            "kind": COMPUTE_DOMAIN_CLIQUE.name,
+            "apiVersion": nvidia.COMPUTE_DOMAIN_CLIQUE.api_version,
+            "kind": nvidia.COMPUTE_DOMAIN_CLIQUE.name,
             "metadata": metadata,
             "daemons": [_entry(pod, fabric, 0)],
         }
         try:
-            clique = await self._client.create(COMPUTE_DOMAIN_CLIQUE, self._options.namespace, body)
+            clique = await self._client.create(nvidia.COMPUTE_DOMAIN_CLIQUE, self._options.namespace, body)
         except AlreadyExists:
             raise RetryLater("another daemon has created the clique") from None
         self._cache.cliques.apply("ADDED", clique)
@@ -100,7 +91,7 @@ class Daemons:
     async def _leave(self, pod: Body) -> None:
         """The daemon has stopped: remove the entry of its address."""
         address = status_of(pod).get("podIP")
-        for clique in self._cache.cliques.of(labels_of(pod)[DOMAIN_LABEL]):
+        for clique in self._cache.cliques.of(labels_of(pod)[nvidia.DOMAIN_LABEL]):
             daemons = daemons_in(clique)
             others = [daemon for daemon in daemons if daemon["ipAddress"] != address]
             if len(others) < len(daemons):

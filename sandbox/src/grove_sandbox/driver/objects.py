@@ -6,7 +6,7 @@ from grove_sandbox.actors.body import Body, uid_of
 from grove_sandbox.actors.options import DriverOptions
 from grove_sandbox.actors.script import PREFIX
 from grove_sandbox.installation.kinds import ACCOUNT, CHANNEL_CONFIG, CONFIG_VERSION, DAEMON, DAEMON_CLASS
-from grove_sandbox.product import CHANNEL_CLASS, DAEMON_CONFIG, DOMAIN_LABEL, DRIVER, TARGET_LABEL, WORKLOAD, kinds
+from grove_sandbox.product import kinds, nvidia
 
 IMAGE: Final = "nvcr.io/nvidia/k8s-dra-driver-gpu:simulated"
 CLAIM: Final = "compute-domain-daemon"
@@ -19,7 +19,7 @@ def daemon_name(domain: Body) -> str:
 
 def daemon_template(domain: Body, options: DriverOptions) -> dict[str, Any]:
     """The claim template of the domain's daemons, in the driver's namespace."""
-    config = {"kind": DAEMON_CONFIG, "domainID": uid_of(domain)}
+    config = {"kind": nvidia.DAEMON_CONFIG, "domainID": uid_of(domain)}
     return _template(domain, options.namespace, daemon_name(domain), DAEMON, "daemon", DAEMON_CLASS, config)
 
 
@@ -29,14 +29,14 @@ def workload_template(domain: Body) -> dict[str, Any]:
     mode = channel.get("allocationMode") or "Single"
     config = {"kind": CHANNEL_CONFIG, "domainID": uid_of(domain), "allocationMode": mode}
     name = channel["resourceClaimTemplate"]["name"]
-    return _template(domain, domain["metadata"]["namespace"], name, WORKLOAD, "channel", CHANNEL_CLASS, config)
+    return _template(domain, domain["metadata"]["namespace"], name, nvidia.WORKLOAD, "channel", nvidia.CHANNEL_CLASS, config)
 
 
 def _template(
     domain: Body, namespace: str, name: str, target: str, request: str, device_class: str, config: dict[str, Any]
 ) -> dict[str, Any]:
-    labels = {DOMAIN_LABEL: uid_of(domain), TARGET_LABEL: target}
-    opaque = {"driver": DRIVER, "parameters": {"apiVersion": CONFIG_VERSION, **config}}
+    labels = {nvidia.DOMAIN_LABEL: uid_of(domain), nvidia.TARGET_LABEL: target}
+    opaque = {"driver": nvidia.DRIVER, "parameters": {"apiVersion": CONFIG_VERSION, **config}}
     devices = {
         "requests": [{"name": request, "exactly": {"deviceClassName": device_class}}],
         "config": [{"requests": [request], "opaque": opaque}],
@@ -44,14 +44,14 @@ def _template(
     return {
         "apiVersion": kinds.RESOURCE_CLAIM_TEMPLATE.api_version,
         "kind": kinds.RESOURCE_CLAIM_TEMPLATE.name,
-        "metadata": {"name": name, "namespace": namespace, "labels": labels, "finalizers": [DOMAIN_LABEL]},
+        "metadata": {"name": name, "namespace": namespace, "labels": labels, "finalizers": [nvidia.DOMAIN_LABEL]},
         "spec": {"spec": {"devices": devices}},
     }
 
 
 def daemon_set(domain: Body, options: DriverOptions) -> dict[str, Any]:
     """The DaemonSet, whose pods run on the nodes that carry the domain's label."""
-    labels = {DOMAIN_LABEL: uid_of(domain)}
+    labels = {nvidia.DOMAIN_LABEL: uid_of(domain)}
     container = {"name": CLAIM, "image": IMAGE, "resources": {"claims": [{"name": CLAIM}]}}
     spec = {
         "nodeSelector": labels,
@@ -65,7 +65,7 @@ def daemon_set(domain: Body, options: DriverOptions) -> dict[str, Any]:
     return {
         "apiVersion": kinds.DAEMON_SET.api_version,
         "kind": kinds.DAEMON_SET.name,
-        "metadata": {"name": daemon_name(domain), "namespace": options.namespace, "labels": labels, "finalizers": [DOMAIN_LABEL]},
+        "metadata": {"name": daemon_name(domain), "namespace": options.namespace, "labels": labels, "finalizers": [nvidia.DOMAIN_LABEL]},
         "spec": {
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels, "annotations": script}, "spec": spec},

@@ -15,11 +15,11 @@ from grove_sandbox.driver.cache import Cache, daemons_in
 from grove_sandbox.driver.status import READY
 from grove_sandbox.driver.teardown import remove_label
 from grove_sandbox.installation.kinds import CHANNEL_CONFIG, CONFIG_VERSION
-from grove_sandbox.product import DAEMON_CONFIG, DOMAIN_LABEL, DRIVER, NVLINK_CLIQUE_LABEL, Client, Clock, NotFound
+from grove_sandbox.product import Client, Clock, NotFound, nvidia
 
 _FIELDS: Final = {
     CHANNEL_CONFIG: frozenset({"apiVersion", "kind", "domainID", "allocationMode"}),
-    DAEMON_CONFIG: frozenset({"apiVersion", "kind", "domainID"}),
+    nvidia.DAEMON_CONFIG: frozenset({"apiVersion", "kind", "domainID"}),
 }
 
 
@@ -34,7 +34,7 @@ def config_of(claim: Body) -> ClaimConfig:
     """The configuration of the claim. Raises `ValueError` if it can never be prepared."""
     devices = (status_of(claim).get("allocation") or {}).get("devices") or {}
     opaque = [entry.get("opaque") or {} for entry in devices.get("config") or ()]
-    configs = [entry.get("parameters") for entry in opaque if entry.get("driver") == DRIVER]
+    configs = [entry.get("parameters") for entry in opaque if entry.get("driver") == nvidia.DRIVER]
     if not configs:
         raise ValueError("no opaque configuration for this driver")
     # The last one counts, and all of them must be valid.
@@ -150,7 +150,7 @@ class Plugins:
         claims = [claim for claim in self._cache.claims.objects.values() if prepare_calls.call_of(claim)]
         used = {(prepare_calls.node_of(claim), _domain_of(claim)) for claim in claims}
         for (_, name), node in list(self._cache.nodes.objects.items()):
-            label = labels_of(node).get(DOMAIN_LABEL)
+            label = labels_of(node).get(nvidia.DOMAIN_LABEL)
             if label is not None and is_simulated(node) and (name, label) not in used:
                 await remove_label(self._client, self._cache.nodes, node)
 
@@ -239,13 +239,13 @@ class Plugins:
         node = self._cache.nodes.get("", name)
         if node is None:
             raise RetryableError(f"node {name} not found")
-        label = labels_of(node).get(DOMAIN_LABEL)
+        label = labels_of(node).get(nvidia.DOMAIN_LABEL)
         if label == domain:
             return
         if label is not None:
             raise RetryableError("label already exists for a different ComputeDomain")
         try:
-            await self._cache.nodes.patch(self._client, node, {"metadata": {"labels": {DOMAIN_LABEL: domain}}})
+            await self._cache.nodes.patch(self._client, node, {"metadata": {"labels": {nvidia.DOMAIN_LABEL: domain}}})
         except NotFound:
             raise RetryableError(f"node {name} not found") from None
 
@@ -266,7 +266,7 @@ class Plugins:
         if checkpoint is None:
             return
         node = self._cache.nodes.get("", checkpoint.node)
-        if checkpoint.config.is_channel and node is not None and labels_of(node).get(DOMAIN_LABEL) == checkpoint.config.domain:
+        if checkpoint.config.is_channel and node is not None and labels_of(node).get(nvidia.DOMAIN_LABEL) == checkpoint.config.domain:
             await remove_label(self._client, self._cache.nodes, node)
         for by_claim in (self._checkpoints, self._attempts, self._daemon_gone_since, self._claim_gone_since):
             by_claim.pop(claim, None)
@@ -290,7 +290,7 @@ class Plugins:
     def _has_fabric(self, name: str) -> bool:
         node = self._cache.nodes.get("", name)
         is_watched = not self._options.driver.host_managed
-        return is_watched and node is not None and bool(labels_of(node).get(NVLINK_CLIQUE_LABEL))
+        return is_watched and node is not None and bool(labels_of(node).get(nvidia.NVLINK_CLIQUE_LABEL))
 
 
 def _domain_of(claim: Body) -> str:

@@ -11,7 +11,7 @@ from grove_sandbox.actors.work_queue import WorkQueue
 from grove_sandbox.driver.cache import Cache, daemons_in
 from grove_sandbox.driver.periodic import PeriodicTask
 from grove_sandbox.installation.kinds import CLIQUE_ID
-from grove_sandbox.product import DOMAIN_LABEL, Client, Clock, ClusterError, NotFound, conditions
+from grove_sandbox.product import Client, Clock, ClusterError, NotFound, conditions, nvidia
 
 READY, NOT_READY = "Ready", "NotReady"
 PERIOD: Final = 2.0
@@ -55,7 +55,7 @@ class StatusWriters:
     async def _process_daemon_set(self, key: Key) -> None:
         """If as many daemons are ready as the domain has nodes, it is Ready, whatever its nodes say; also if both are 0."""
         daemon_set = self._cache.daemon_sets.get(*key)
-        domain = self._cache.domain(labels_of(daemon_set).get(DOMAIN_LABEL, "")) if daemon_set else None
+        domain = self._cache.domain(labels_of(daemon_set).get(nvidia.DOMAIN_LABEL, "")) if daemon_set else None
         if daemon_set is None or domain is None:
             return
         if (status_of(daemon_set).get("numberReady") or 0) == ((domain.get("spec") or {}).get("numNodes") or 0):
@@ -77,7 +77,7 @@ class StatusWriters:
             raise failure
 
     async def _prune(self, clique: Body) -> None:
-        nodes = {pod["spec"].get("nodeName") for pod in self._cache.daemons.of(labels_of(clique).get(DOMAIN_LABEL, ""))}
+        nodes = {pod["spec"].get("nodeName") for pod in self._cache.daemons.of(labels_of(clique).get(nvidia.DOMAIN_LABEL, ""))}
         daemons = daemons_in(clique)
         kept = [daemon for daemon in daemons if daemon["nodeName"] in nodes]
         if len(kept) < len(daemons):

@@ -6,7 +6,7 @@ from grove_sandbox.actors.body import Body, finalizers_of, is_deleting, key_of, 
 from grove_sandbox.actors.store import InformerStore, delete
 from grove_sandbox.driver.cache import Cache, DomainStore, RetryLater
 from grove_sandbox.installation.kinds import DAEMON
-from grove_sandbox.product import COMPUTE_DOMAIN, DOMAIN_LABEL, WORKLOAD, Client, Kind, NotFound
+from grove_sandbox.product import Client, Kind, NotFound, nvidia
 
 
 class Teardown:
@@ -19,18 +19,18 @@ class Teardown:
         """One attempt. Raises `RetryLater` unless it was the last."""
         uid, client = uid_of(domain), self._client
         templates, daemon_sets = self._cache.templates, self._cache.daemon_sets
-        if (workload := templates.the_one(uid, WORKLOAD)) is not None:
+        if (workload := templates.the_one(uid, nvidia.WORKLOAD)) is not None:
             await delete_once(client, templates.kind, workload)
         await self._delete_daemons(uid)
         for node in self._cache.nodes.of(uid):
             await remove_label(client, self._cache.nodes, node)
-        await self._remove_finalizer(templates, uid, WORKLOAD)
-        self._require_gone(templates, uid, WORKLOAD)
+        await self._remove_finalizer(templates, uid, nvidia.WORKLOAD)
+        self._require_gone(templates, uid, nvidia.WORKLOAD)
         await self._remove_finalizer(templates, uid, DAEMON)
         await self._remove_finalizer(daemon_sets, uid)
         self._require_gone(templates, uid, DAEMON)
         self._require_gone(daemon_sets, uid)
-        await remove_finalizer(client, COMPUTE_DOMAIN, domain)
+        await remove_finalizer(client, nvidia.COMPUTE_DOMAIN, domain)
 
     async def _delete_daemons(self, uid: str) -> None:
         """Without a DaemonSet its template is not deleted, and the teardown never ends: this is what the driver does."""
@@ -62,9 +62,9 @@ async def delete_once(client: Client, kind: Kind, body: Body) -> None:
 
 async def remove_finalizer(client: Client, kind: Kind, body: Body) -> None:
     """Remove the driver's finalizer."""
-    if DOMAIN_LABEL not in finalizers_of(body):
+    if nvidia.DOMAIN_LABEL not in finalizers_of(body):
         return
-    finalizers = [finalizer for finalizer in finalizers_of(body) if finalizer != DOMAIN_LABEL]
+    finalizers = [finalizer for finalizer in finalizers_of(body) if finalizer != nvidia.DOMAIN_LABEL]
     with suppress(NotFound):
         await client.replace(kind, *key_of(body), {**body, "metadata": {**body["metadata"], "finalizers": finalizers}})
 
@@ -72,4 +72,4 @@ async def remove_finalizer(client: Client, kind: Kind, body: Body) -> None:
 async def remove_label(client: Client, nodes: InformerStore, node: Body) -> None:
     """Remove the node from its domain."""
     with suppress(NotFound):
-        await nodes.patch(client, node, {"metadata": {"labels": {DOMAIN_LABEL: None}}})
+        await nodes.patch(client, node, {"metadata": {"labels": {nvidia.DOMAIN_LABEL: None}}})

@@ -5,15 +5,15 @@ from typing import Any, Final
 
 from grove_sandbox.installation.custom_kind import TEXT, Schema, definition, object_of
 from grove_sandbox.installation.kinds import ACCOUNT, CHART_LABELS, CONTROLLER, CONTROLLER_LABELS, DAEMON_CLASS
-from grove_sandbox.product import CHANNEL_CLASS, COMPUTE_DOMAIN, COMPUTE_DOMAIN_CLIQUE, DRIVER, Kind, kinds
+from grove_sandbox.product import Kind, kinds, nvidia
 
 Body = Mapping[str, Any]
 
 NAMESPACE_OF_DRIVER: Final = "dra-driver-nvidia-gpu"
 
-_ATTRIBUTES: Final = f"device.attributes['{DRIVER}']"
-_CHANNELS: Final = f"device.driver == '{DRIVER}' && {_ATTRIBUTES}.type == 'channel' && {_ATTRIBUTES}.id == 0"
-_DAEMONS: Final = f"device.driver == '{DRIVER}' && {_ATTRIBUTES}.type == 'daemon'"
+_ATTRIBUTES: Final = f"device.attributes['{nvidia.DRIVER}']"
+_CHANNELS: Final = f"device.driver == '{nvidia.DRIVER}' && {_ATTRIBUTES}.type == 'channel' && {_ATTRIBUTES}.id == 0"
+_DAEMONS: Final = f"device.driver == '{nvidia.DRIVER}' && {_ATTRIBUTES}.type == 'daemon'"
 
 
 def installation(namespace: str = NAMESPACE_OF_DRIVER, nodes: Iterable[str] = ()) -> Iterable[tuple[Kind, Body]]:
@@ -22,7 +22,7 @@ def installation(namespace: str = NAMESPACE_OF_DRIVER, nodes: Iterable[str] = ()
         yield kinds.CRD, each
     yield kinds.NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     yield kinds.SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}}
-    yield kinds.DEVICE_CLASS, _device_class(CHANNEL_CLASS, _CHANNELS)
+    yield kinds.DEVICE_CLASS, _device_class(nvidia.CHANNEL_CLASS, _CHANNELS)
     yield kinds.DEVICE_CLASS, _device_class(DAEMON_CLASS, _DAEMONS)
     for node in nodes:
         yield kinds.RESOURCE_SLICE, slice_of(node)
@@ -46,7 +46,7 @@ def _device_class(name: str, expression: str) -> Body:
 
 def slice_name(node: str) -> str:
     """The name of the ResourceSlice of a node."""
-    return f"{node}-{DRIVER}"
+    return f"{node}-{nvidia.DRIVER}"
 
 
 def slice_of(node: str, uid: str = "") -> Body:
@@ -54,7 +54,7 @@ def slice_of(node: str, uid: str = "") -> Body:
     owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": True}
     metadata = {"name": slice_name(node)} | ({"ownerReferences": [owner]} if uid else {})
     spec = {
-        "driver": DRIVER,
+        "driver": nvidia.DRIVER,
         "nodeName": node,
         "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
         "devices": [_device("channel"), _device("daemon")],
@@ -75,7 +75,7 @@ def definitions() -> tuple[Mapping[str, Any], ...]:
     """The definitions of ComputeDomain and ComputeDomainClique, without short names, categories or columns."""
     domain = object_of({"spec": _SPEC, "status": _STATUS})
     clique = object_of({"daemons": _nodes("nodeName")})
-    return definition(COMPUTE_DOMAIN, domain), definition(COMPUTE_DOMAIN_CLIQUE, clique)
+    return definition(nvidia.COMPUTE_DOMAIN, domain), definition(nvidia.COMPUTE_DOMAIN_CLIQUE, clique)
 
 
 def _nodes(key: str) -> Schema:

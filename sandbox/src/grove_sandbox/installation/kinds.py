@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from grove_sandbox.product import COMPUTE_DOMAIN, DOMAIN_LABEL
+from grove_sandbox.product import nvidia
 
 DAEMON: Final = "Daemon"
 """The target of the claim templates of the driver's daemons."""
-CLIQUE_ID: Final = DOMAIN_LABEL + ".cliqueID"
+CLIQUE_ID: Final = nvidia.DOMAIN_LABEL + ".cliqueID"
 """The label of daemons' pods and of cliques with the NVLink clique."""
 
 DAEMON_CLASS: Final = "compute-domain-daemon.nvidia.com"
-CONFIG_VERSION: Final = COMPUTE_DOMAIN.api_version
+CONFIG_VERSION: Final = nvidia.COMPUTE_DOMAIN.api_version
 CHANNEL_CONFIG: Final = "ComputeDomainChannelConfig"
 CONTROLLER: Final = "compute-domain-controller"
 """The Deployment of the driver's controller, in the driver's namespace."""

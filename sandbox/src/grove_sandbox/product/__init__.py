@@ -25,17 +25,7 @@ from enginectl.base.options import Options, OutputFormat, options
 from enginectl.base.runner import conclude, run, run_cancellable
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring, protection, wire
 from enginectl.wiring.scope import scope_of
-from providers.fabrics.nvidia.names import (
-    CHANNEL_CLASS,
-    COMPUTE_DOMAIN,
-    COMPUTE_DOMAIN_CLIQUE,
-    DAEMON_CONFIG,
-    DOMAIN_LABEL,
-    DRIVER,
-    NVLINK_CLIQUE_LABEL,
-    TARGET_LABEL,
-    WORKLOAD,
-)
+from providers.fabrics.nvidia import names as nvidia
 from providers.informer import Informer
 from providers.kubernetes.errors import error_of_status
 from resources.admission.admit import admit
