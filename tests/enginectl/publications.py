@@ -14,7 +14,7 @@ from resources.settings import valid_settings
 from tests.enginectl.box import Box
 
 LINE = "configuration: installation in grove-system, version 0.1.0 (ConfigMap kube-public/grove-engine)"
-NONE = "configuration: defaults (there is no ConfigMap kube-public/grove-engine)"
+NONE = "configuration: defaults (no installation: there is no ConfigMap kube-public/grove-engine)"
 
 
 def publication(configuration: Mapping[str, Any], **data: str) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def with_published(wiring: Wiring, read: PublishedConfiguration, *, writes: bool
         note = f"what is installed may plan otherwise than with the defaults: {OTHERWISE}"
         return KnownConfiguration(wiring, f"defaults ({CALLED} may not be read: {read.faults[0]})", (note,))
     if read.state is PublicationState.ABSENT:
-        return KnownConfiguration(wiring, f"defaults (there is no {CALLED})")
+        return KnownConfiguration(wiring, f"defaults (no installation: there is no {CALLED})")
     return _of_installation(wiring, read, writes=writes)
 
 
