@@ -98,8 +98,8 @@ def _deployment_detail(service: GraphService, id: ResourceId, live: Live | None,
     if desired == 0:
         return ""
     for field, word in (("updatedReplicas", "updated"), ("availableReplicas", "available")):
-        if (found := count(status.get(field))) < desired:
-            return f"{subject}: desired={desired}, {word}={found}"
+        if (number := count(status.get(field))) < desired:
+            return f"{subject}: desired={desired}, {word}={number}"
     return _unavailable(subject, live, status)
 
 
