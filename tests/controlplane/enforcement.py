@@ -26,6 +26,12 @@ CONTROLLER: Final[Body] = {
     "metadata": {"name": "probe"},
     "spec": {"replicas": 0, "selector": {"a": "b"}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]}},
 }
+DEPLOYMENT: Final[Body] = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "probe"},
+    "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": CONTROLLER["spec"]["template"]},
+}
 
 
 @dataclass(frozen=True)
@@ -62,13 +68,14 @@ class Policy:
         await eventually(lambda: _is_accepted(client, self.kind, self.namespace, self.refused))
 
 
-async def limit_pods(client: KubernetesClient, namespace: str, name: str, pods: int, used: int = 0) -> None:
+async def limit_pods(client: KubernetesClient, namespace: str, name: str, pods: int, used: int = 0, cpu: int | None = None) -> None:
     """Store a quota of so many pods, with the status that its controller would write, and wait until the server enforces it.
 
-    It also forbids ReplicationControllers, by which the wait recognises it.
+    With `cpu` it is also one of so many CPUs, of which none are used. It forbids ReplicationControllers, by which the wait recognises it.
     """
-    hard = {"pods": str(pods), "replicationcontrollers": "0"}
-    status = {"status": {"hard": hard, "used": {"pods": str(used), "replicationcontrollers": "0"}}}
+    cpus = {"requests.cpu": str(cpu)} if cpu is not None else {}
+    hard = {"pods": str(pods), "replicationcontrollers": "0", **cpus}
+    status = {"status": {"hard": hard, "used": {"pods": str(used), "replicationcontrollers": "0", **dict.fromkeys(cpus, "0")}}}
     await client.create(kinds.RESOURCE_QUOTA, namespace, {"metadata": {"name": name}, "spec": {"hard": hard}})
     await client.patch(kinds.RESOURCE_QUOTA, namespace, name, status, subresource="status")
     await until_refused(client, REPLICATION_CONTROLLER, namespace, CONTROLLER, f"exceeded quota: {name}")

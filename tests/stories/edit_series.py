@@ -10,6 +10,7 @@ from engine.runtime.sync_report import Ending
 from providers.fabrics.nvidia.names import NAMED
 from resources.base import kinds, labels
 from tests.builders import claim_template, clique, group, podcliqueset, share
+from tests.controlplane.enforcement import DEPLOYMENT as PROBING_DEPLOYMENT
 from tests.controlplane.enforcement import SERVICE as PROBING_SERVICE
 from tests.controlplane.enforcement import Policy
 from tests.stories.edits import (
@@ -203,6 +204,44 @@ GRAPHS = EditSeries(
     ],
 )
 
+
+def parts(**services: dict[str, Any]) -> Body:
+    """A graph without Grove, with a service that runs and these."""
+    return graph("parts", {"nvidia.com/enable-grove": "false"}, worker=service(1), **services)
+
+
+NO_DEPLOYMENTS = Policy("no-deployments", "components", kinds.DEPLOYMENT, "false", "no-deployments here", PROBING_DEPLOYMENT)
+NO_COMPONENT_PODS = Policy("no-component-pods", "components", kinds.POD, "false", "no-component-pods here")
+
+COMPONENTS = EditSeries(
+    "components",
+    [parts()],
+    [
+        Edit(
+            "a policy refuses the pods of a new Deployment",
+            enforced(NO_COMPONENT_PODS),
+            [parts(a=service(1))],
+            ending=Ending.TIMED_OUT,
+            undo=lifted(NO_COMPONENT_PODS),
+        ),
+        Edit(
+            "a quota that the pods of another one exceed",
+            together(limited("few", pods=3, used=2), applied(parts(a=service(1)))),
+            [parts(a=service(1), b=service(2))],
+            ending=Ending.TIMED_OUT,
+            undo=deleted(kinds.RESOURCE_QUOTA, "few"),
+        ),
+        Edit(
+            "a policy refuses Deployments",
+            enforced(NO_DEPLOYMENTS),
+            [parts(a=service(1), b=service(2), c=service(1))],
+            ending=Ending.STUCK,
+            unknown=True,
+            undo=lifted(NO_DEPLOYMENTS),
+        ),
+    ],
+)
+
 TROUBLE = EditSeries(
     "trouble",
     [small()],
@@ -220,6 +259,12 @@ TROUBLE = EditSeries(
             ending=Ending.STUCK,
             unknown=True,
             undo=together(deleted(kinds.RESOURCE_QUOTA, "few"), scaled(SET, "one", 1)),
+        ),
+        Edit(
+            "a quota that asks for CPUs, which pods do not request",
+            together(limited("cpus", pods=10, used=2, cpu=10), scaled(SET, "one", 2)),
+            ending=Ending.STUCK,
+            undo=together(deleted(kinds.RESOURCE_QUOTA, "cpus"), scaled(SET, "one", 1)),
         ),
         Edit("pods that the API server refuses", applied(of_pod(BAD_PORT)), ending=Ending.STUCK, undo=applied(small())),
         Edit("pods that no node can take", applied(of_pod(GIANT)), ending=Ending.TIMED_OUT, undo=applied(small())),
@@ -315,4 +360,4 @@ NODES = EditSeries(
     ],
 )
 
-ALL_SERIES = (UPDATES, DELETIONS, WITHOUT_LABELS, DRIFT, GRAPHS, TROUBLE, *KEPT, REFUSED, DOMAINS, ACCOUNTS, NODES)
+ALL_SERIES = (UPDATES, DELETIONS, WITHOUT_LABELS, DRIFT, GRAPHS, COMPONENTS, TROUBLE, *KEPT, REFUSED, DOMAINS, ACCOUNTS, NODES)

@@ -253,9 +253,9 @@ def lifted(policy: Policy) -> Act:
     return lambda user: policy.lift(user.client)
 
 
-def limited(name: str, pods: int, used: int) -> Act:
-    """A quota of pods takes effect, of which so many are used."""
-    return lambda user: limit_pods(user.client, user.namespace, name, pods, used)
+def limited(name: str, pods: int, used: int, cpu: int | None = None) -> Act:
+    """A quota of pods takes effect, of which so many are used. With `cpu` it allows so many CPUs, and each pod must request some."""
+    return lambda user: limit_pods(user.client, user.namespace, name, pods, used, cpu)
 
 
 def created(kind: Kind, body: Body) -> Act:
