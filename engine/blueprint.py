@@ -127,7 +127,7 @@ class Blueprint(ABC, Generic[C_contra]):
     def desire(self, observed: Observed, now: datetime, configuration: C_contra, memo: Memo) -> Desired:
         """All objects that should exist now."""
 
-    def asked(self, observed: Observed) -> Asked:
+    def asked(self, observed: Observed, configuration: C_contra) -> Asked:
         """About how many objects a root asks for, as it is proposed or stored, nested roots not included. By default none.
 
         It is not validated.
@@ -141,6 +141,10 @@ class Blueprint(ABC, Generic[C_contra]):
     def scaled(self, observed: Observed, configuration: C_contra) -> ScaledOut:
         """What its live objects ask for beyond `asked`. By default nothing."""
         return NOT_SCALED
+
+    def lost(self, observed: Observed) -> Mapping[ResourceId, int]:
+        """Owner -> how many of its objects of light kinds have existed and are gone, as far as it is recorded. By default none."""
+        return {}
 
     def nested_kinds(self) -> tuple[Kind, ...]:
         """The kinds of roots that its roots propose as parts of themselves. By default none: then `nested_roots` is not called."""

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.blueprint import Asked, Blueprint, C, Desired
-from engine.graph import Graph, Resources, edges_of
+from engine.graph import Graph, Part, Resources, edges_of
 from engine.health import TYPES, Obstacle
 from engine.ids import ResourceId
 from engine.memo import Memo
@@ -40,8 +40,9 @@ def bytes_for_objects(memory: int) -> int:
 def with_allowances(world: World, blueprints: Sequence[Blueprint[C]], configuration: C, most: int, memo: Memo) -> World:
     """The world in which each root knows what may be created for it, if all objects together are to take at most `most` bytes.
 
-    The same world if everything that is asked for fits. Old roots have precedence over new ones. A root whose specification has been
-    carried out completely since it was edited last only replaces what is lost, and is not limited, unless parts of it are scaled out.
+    The same world if everything that is asked for fits. What has existed and is gone is created first, then old roots have precedence over
+    new ones. A root whose specification has been carried out completely since it was edited last only replaces what is lost, and is not
+    limited, unless parts of it are scaled out.
     """
     by_kind, roots = {blueprint.kind.name: blueprint for blueprint in blueprints}, by_root(world.roots)
     sizes = memo.each("sizes", roots, (configuration,), lambda observed: _size(by_kind[observed.root.id.kind], observed, configuration))
@@ -49,9 +50,9 @@ def with_allowances(world: World, blueprints: Sequence[Blueprint[C]], configurat
     if sum(size.missing for size in sizes) <= left:
         return world
     lacking = [(observed, size) for observed, size in zip(roots, sizes, strict=True) if size.missing]
-    growing = sorted((each for each in lacking if each[1].is_growing), key=lambda each: _age(each[0]))
     left -= sum(size.missing for _, size in lacking if not size.is_growing)
-    allowances = dict(_allowances(growing, left, most))
+    growing = [_Growing(each, size, by_kind[each.root.id.kind].lost(each)) for each, size in lacking if size.is_growing]
+    allowances = dict(_allowances(sorted(growing, key=lambda each: _age(each.observed)), left, most))
     return replace(world, roots=memo.each("allowances", roots, (allowances,), lambda observed: _with_allowance(observed, allowances)))
 
 
@@ -69,7 +70,7 @@ class _Size(Struct, frozen=True):
 
 def _size(blueprint: Blueprint[C], observed: Observed, configuration: C) -> _Size:
     """How much memory the objects of a root take. Existing ones are taken to be as large as those that it asks for."""
-    asked = blueprint.asked(observed)
+    asked = blueprint.asked(observed, configuration)
     of_light = BYTES_PER_LIGHT + (-(-asked.bytes // asked.light) if asked.light else 0)
     light = sum(len(slice.of(kind)) for slice in observed.slices.values() for kind in blueprint.light_kinds)
     existing = light * of_light + (observed.count() - light) * BYTES_PER_OTHER
@@ -90,16 +91,32 @@ def _age(observed: Observed) -> tuple[str, ResourceId]:
     return str(body["metadata"].get("creationTimestamp", "")), observed.root.id
 
 
-def _allowances(growing: Iterable[tuple[Observed, _Size]], left: int, most: int) -> Iterable[tuple[ResourceId, MemoryAllowance]]:
+class _Growing(Struct, frozen=True):
+    """A root some of whose objects have never existed."""
+
+    observed: Observed
+    size: _Size
+    lost: Mapping[ResourceId, int]
+    """Owner -> how many of its objects of light kinds have existed and are gone."""
+
+    @property
+    def bytes_lost(self) -> int:
+        """What these take."""
+        return min(self.size.missing, sum(self.lost.values()) * self.size.of_light)
+
+
+def _allowances(growing: Sequence[_Growing], left: int, most: int) -> Iterable[tuple[ResourceId, MemoryAllowance]]:
     """The roots that cannot have all that they ask for, with what they can have: one of which nothing exists is not begun.
 
-    `left`: how many bytes more all of them may take.
+    `left`: how many bytes more all of them may take. What some have lost has precedence over what others grow by.
     """
-    for observed, size in growing:
-        allowed = min(size.missing, max(0, left)) if observed.count() or size.missing <= left else 0
+    left -= sum(each.bytes_lost for each in growing)
+    for each in growing:
+        missing = each.size.missing - each.bytes_lost
+        allowed = min(missing, max(0, left)) if each.observed.count() or missing <= left else 0
         left -= allowed
-        if allowed < size.missing:
-            yield observed.root.id, MemoryAllowance(allowed, most, size.of_light)
+        if allowed < missing:
+            yield each.observed.root.id, MemoryAllowance(each.bytes_lost + allowed, most, each.size.of_light, each.lost)
 
 
 def _with_allowance(observed: Observed, allowances: Mapping[ResourceId, MemoryAllowance]) -> Observed:
@@ -139,18 +156,32 @@ def within_allowance(plan: Plan, graph: Graph, observed: Observed, allowance: Me
 
 
 def _affordable(graph: Graph, observed: Observed, allowance: MemoryAllowance, light_kinds: Set[str]) -> Set[ResourceId]:
-    """The missing objects for which there is room, units as a whole: also what is created in a later pass has its room now."""
-    left, affordable = allowance.bytes, set[ResourceId]()
-    for part in graph.parts:
-        lives = observed.slice(part.key).objects
-        if part.ids.keys() <= lives.keys():
-            continue
-        for unit in _missing_units(graph.resources_of(part), observed, lives):
-            size = sum(allowance.of_light if id.kind in light_kinds else BYTES_PER_OTHER for id in unit)
+    """The missing objects for which there is room, first those that were lost, then units as a whole: also what is created in a later pass
+    has its room now.
+    """
+    lacking = [part for part in graph.parts if not part.ids.keys() <= observed.slice(part.key).objects.keys()]
+    lost = {id for part in lacking for id in _lost(graph, part, observed.slice(part.key).objects, allowance.lost, light_kinds)}
+    left, affordable = allowance.bytes - len(lost) * allowance.of_light, set(lost)
+    for part in lacking:
+        for unit in _missing_units(graph.resources_of(part), observed, observed.slice(part.key).objects):
+            size = sum(allowance.of_light if id.kind in light_kinds else BYTES_PER_OTHER for id in unit - lost)
             if size <= left:
                 left -= size
                 affordable.update(unit)
     return affordable
+
+
+def _lost(
+    graph: Graph, part: Part, lives: Mapping[ResourceId, Live], lost: Mapping[ResourceId, int], light_kinds: Set[str]
+) -> Iterator[ResourceId]:
+    """The objects of a part that are created in place of those that were lost. `lost`: owner -> how many of its objects are."""
+    left = {owner: number for owner, number in lost.items() if owner in lives}
+    for id, resource in graph.resources_of(part).items() if left else ():
+        if isinstance(resource, Want) and id.kind in light_kinds and id not in lives:
+            owner = next((owner.id for owner in resource.owners if left.get(owner.id)), None)
+            if owner is not None:
+                left[owner] -= 1
+                yield id
 
 
 def _missing_units(resources: Resources, observed: Observed, lives: Mapping[ResourceId, Live]) -> Iterator[Set[ResourceId]]:

@@ -263,6 +263,8 @@ class MemoryAllowance(Struct, frozen=True):
     """How many bytes the objects of all roots together may take."""
     of_light: int
     """How many bytes each created object of a light kind takes."""
+    lost: Mapping[ResourceId, int] = field(default_factory=dict)
+    """Owner -> how many of its objects of light kinds have existed and are gone: they are created first."""
 
 
 NONE_MISLABELLED: frozenset[ResourceId] = frozenset()

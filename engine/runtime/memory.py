@@ -8,11 +8,11 @@ from operator import itemgetter
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.blueprint import Blueprint, C
+from engine.blueprint import Asked, Blueprint, C
 from engine.ids import ResourceId
 from engine.intent import Intent
 from engine.memo import Memo, Steps, differences
-from engine.observed import Live, World, by_root
+from engine.observed import Live, Observed, World, by_root
 from engine.operation import Operation, WriteStatus
 from engine.plan import Plan
 from engine.resource import Body
@@ -149,7 +149,7 @@ class Memory(Struct, eq=False):
 
 
 def sizes_of_planned(
-    memory: Memory, blueprints: Sequence[Blueprint[C]], world: World | None, intent: Intent, now: datetime
+    memory: Memory, blueprints: Sequence[Blueprint[C]], configuration: C, world: World | None, intent: Intent, now: datetime
 ) -> Mapping[ResourceId, int] | None:
     """The roots that a pass is to plan anew, each with the number of objects that it has or asks for; None if these are all roots.
 
@@ -160,4 +160,10 @@ def sizes_of_planned(
     by_kind, roots = {blueprint.kind.name: blueprint for blueprint in blueprints}, by_root(world.roots)
     planned = {*differences(by_root(memory.world.roots), roots), *due(memory.memo, now, memory.carried)}.difference(memory.carried)
     observed = {id: each for id in sorted(planned) if (each := roots.get(id)) is not None}
-    return {id: max(each.count(), by_kind[id.kind].asked(each).objects) for id, each in observed.items()}
+    return {id: max(each.count(), _asked(memory, by_kind[id.kind], each, configuration).objects) for id, each in observed.items()}
+
+
+def _asked(memory: Memory, blueprint: Blueprint[C], observed: Observed, configuration: C) -> Asked:
+    """What a root asks for; counted anew only when the root has changed."""
+    facts = (observed.root, observed.proposal, observed.unserved, configuration)
+    return memory.memo.scope(observed.root.id).recall("asked", facts, lambda: blueprint.asked(observed, configuration))

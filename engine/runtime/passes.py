@@ -134,7 +134,7 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
         world = _updated(engine, memory, observation, intent)
         if world is None and memory.world is not None:
             world = await in_thread(partial(_assembled, engine, memory, observation, intent), len(observation.children))
-        sizes = sizes_of_planned(memory, engine.blueprints, world, intent, now)
+        sizes = sizes_of_planned(memory, engine.blueprints, engine.configuration, world, intent, now)
         if not again:
             memory.portions.begin(sizes or {}, observed_at)
         waiting = memory.portions.waiting

@@ -66,7 +66,7 @@ class DynamoGraphBlueprint(Blueprint[Configuration]):
         """Secrets, claims and, if KAI is enabled, its queues."""
         return (kinds.SECRET, kinds.PVC, *((kinds.KAI_QUEUE,) if KAI_SCHEDULER in configuration.schedulers else ()))
 
-    def asked(self, observed: Observed) -> Asked:
+    def asked(self, observed: Observed, configuration: Configuration) -> Asked:
         """The LeaderWorkerSets, Deployments and what belongs to them, without Grove."""
         from resources.dynamo.component_size import asked  # Only in a process that keeps running.
 

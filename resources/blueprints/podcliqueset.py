@@ -14,13 +14,11 @@ from engine.paths import get
 from engine.resource import Policy
 from resources.admission.admitted_set import AdmittedSet, admitted_set
 from resources.base import kinds, labels
-from resources.base.fields import GROUPS, cliques_of, count, mapping, mappings, members_of
-from resources.base.set_size import json_bytes
+from resources.base.fields import mapping, mappings
 from resources.blueprints.deletion import teardown
 from resources.blueprints.desired_set import SetInput, desired_set
 from resources.blueprints.root import KNOWN, invalid_root
 from resources.children.child_kind import ChildTable
-from resources.children.podgang import MOST_PODS
 from resources.children.table import CHILDREN
 from resources.domains.release import used_orphans
 from resources.model.domain import policy_of
@@ -37,12 +35,6 @@ BINDINGS = frozenset({kinds.TOPOLOGY_BINDING.key})
 """What is read only if topology constraints are enabled."""
 READS = BINDINGS.union(kind.key for kind in (kinds.POD, kinds.PODCLIQUE, kinds.SCALING_GROUP, kinds.PODGANG))
 """The kinds of live objects from which the set itself is computed, above all its status."""
-
-COMPRESSED = 24 << 10
-"""The bytes of a pod specification, as JSON, up to which a pod takes what `engine.memory_budget` counts for it.
-
-Of a larger one the rest is kept as it is: pods are compressed by what they have in common, within a window of that size.
-"""
 
 
 class PodCliqueSetBlueprint(Blueprint[Configuration]):
@@ -97,33 +89,17 @@ class PodCliqueSetBlueprint(Blueprint[Configuration]):
                         if isinstance(name := pod.get("name"), str) and pod.get("namespace") == observed.root.id.namespace:
                             yield kinds.POD.id(observed.root.id.namespace, name)
 
-    def asked(self, observed: Observed) -> Asked:
-        """The pods, cliques, groups, gangs and Services that the specification names. Fields of the wrong shape count as 0.
+    def asked(self, observed: Observed, configuration: Configuration) -> Asked:
+        """The pods, cliques, groups, gangs, Services, autoscalers and domains that the specification names."""
+        from resources.blueprints.asked import asked  # Only in a process that keeps running.
 
-        None if no PodGang can list the pods: then none are created.
-        """
-        body = observed.proposal or observed.root.body
-        specs = {clique.get("name"): mapping(clique.get("spec")) for clique in cliques_of(body)}
-        pods_of = {name: count(spec.get("replicas")) for name, spec in specs.items()}
-        beyond = {name: max(0, json_bytes(spec.get("podSpec")) - COMPRESSED) * pods_of[name] for name, spec in specs.items()}
-        groups = mappings(get(body, GROUPS, ()))
-        members = {name for group in groups for name in members_of(group)}
-        alone = [number for name, number in pods_of.items() if name not in members]
-        pods = sum(alone)
-        large = sum(number for name, number in beyond.items() if name not in members)
-        in_base_gang = 1 + len(alone) + pods
-        of_replica = in_base_gang + 1
-        for group in groups:
-            own = [pods_of.get(name, 0) for name in members_of(group)]
-            size, number = 1 + len(own) + sum(own), count(group.get("replicas", 1))
-            of_replica += 1 + size * number
-            pods += sum(own) * number
-            large += sum(beyond.get(name, 0) for name in members_of(group)) * number
-            in_base_gang += size * min(number, count(group.get("minAvailable", 1)))
-        if in_base_gang > MOST_PODS:
-            return Asked()
-        replicas = count(get(body, ("spec", "replicas"), 0))
-        return Asked(of_replica * replicas, pods * replicas, large * replicas)
+        return asked(observed, configuration)
+
+    def lost(self, observed: Observed) -> Mapping[ResourceId, int]:
+        """PodClique -> how many of its pods have existed and are gone."""
+        from resources.blueprints.scaled_parts import lost
+
+        return lost(observed)
 
     def scaled(self, observed: Observed, configuration: Configuration) -> ScaledOut:
         """The pods, cliques and gangs of cliques and scaling groups with more replicas than the specification names."""

@@ -1,13 +1,16 @@
-"""Scaled parts: what the cliques and scaling groups of a set ask for beyond its specification, because they were scaled by themselves."""
+"""Scaled parts: what the cliques and scaling groups of a set ask for beyond its specification, because they were scaled by themselves;
+and which pods they have lost.
+"""
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from math import inf
 
 from msgspec import Struct
 
 from engine.blueprint import NOT_SCALED, Asked, ScaledOut
 from engine.conditions import is_true
+from engine.ids import ResourceId
 from engine.observed import Live, Observed, Slice
 from engine.paths import get
 from resources.base import kinds, labels, names
@@ -75,6 +78,18 @@ def scaled(observed: Observed, limits: SizeLimits) -> ScaledOut:
     return ScaledOut(Asked(pods_beyond + others_beyond, light=pods_beyond), is_growing)
 
 
+def lost(observed: Observed) -> Mapping[ResourceId, int]:
+    """PodClique -> how many of its pods have existed and are gone, as far as it is recorded; cliques that have lost none are absent."""
+    return {id: number for part in observed.slices.values() for id, number in part.index("lost pods", _lost_pods).items()}
+
+
+def _lost_pods(part: Slice) -> Mapping[ResourceId, int]:
+    pods, initialized = _pods_of_cliques(part), _initialized(part)
+    cliques = [live for live in part.of(kinds.PODCLIQUE.name) if live.deleting_since is None]
+    existed = {live: min(_replicas(live, "spec"), _pods_existed(live, pods[live.id.name], initialized)) for live in cliques}
+    return {live.id: number - pods[live.id.name] for live, number in existed.items() if number > pods[live.id.name]}
+
+
 def _scaled_parts(part: Slice) -> _ScaledParts | None:
     """The cliques and scaling groups that were changed, and all cliques of such groups; None if there are none.
 
@@ -89,18 +104,26 @@ def _scaled_parts(part: Slice) -> _ScaledParts | None:
     ]
     if not cliques and not groups:
         return None
-    pods = Counter(live.labels.get(labels.PODCLIQUE, "") for live in part.of(kinds.POD.name))
+    pods = _pods_of_cliques(part)
     members = {
         (live.labels.get(labels.SCALING_GROUP), live.labels.get(labels.GROUP_REPLICA_INDEX)) for live in part.of(kinds.PODCLIQUE.name)
     }
     replicas = Counter(group for group, _ in members)
-    initialized = {
-        live.id.name for live in part.of(kinds.PODGANG.name) if is_true(get(live.body, ("status", "conditions"), ()), INITIALIZED)
-    }
+    initialized = _initialized(part)
     return _ScaledParts(
         tuple(_numbers(live, _pods_existed(live, pods[live.id.name], initialized)) for live in cliques),
         tuple(_numbers(live, max(replicas[live.id.name], _replicas(live, "status") if _is_observed(live) else 0)) for live in groups),
     )
+
+
+def _pods_of_cliques(part: Slice) -> Counter[str]:
+    return Counter(live.labels.get(labels.PODCLIQUE, "") for live in part.of(kinds.POD.name))
+
+
+def _initialized(part: Slice) -> Set[str]:
+    """The gangs that have had all their pods."""
+    gangs = part.of(kinds.PODGANG.name)
+    return {live.id.name for live in gangs if is_true(get(live.body, ("status", "conditions"), ()), INITIALIZED)}
 
 
 def _pods_existed(clique: Live, pods: int, initialized: Set[str]) -> int:

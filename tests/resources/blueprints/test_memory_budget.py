@@ -202,8 +202,8 @@ def test_it_is_counted_what_the_specification_asks_for_whatever_its_shape() -> N
     members = podcliqueset("web", clique("a", 2), clique("b", 3), groups=(group("g", "b", replicas=4),), replicas=2)
     malformed = {**members, "spec": {"replicas": True, "template": {"cliques": [None, {"spec": []}], "podCliqueScalingGroups": {"a": 1}}}}
 
-    assert blueprint.asked(seen(members)) == Asked(2 * (1 + 1 + (1 + 2) + 1 + 4 * (1 + (1 + 3))), light=2 * (2 + 4 * 3))
-    assert blueprint.asked(seen(malformed)) == Asked()
+    assert blueprint.asked(seen(members), Toy.configuration) == Asked(2 * (1 + 1 + (1 + 2) + 1 + 4 * (1 + (1 + 3))), light=2 * (2 + 4 * 3))
+    assert blueprint.asked(seen(malformed), Toy.configuration) == Asked()
 
 
 def test_pods_with_large_specifications_count_with_what_exceeds_the_window_of_the_compression() -> None:
@@ -292,6 +292,47 @@ def test_what_a_replica_has_lost_is_made_again_although_there_is_no_room_for_wha
 
     assert (cluster.pods_of_sets(), waits(plans["web"])) == ({"web": 20}, True)
     assert kinds.SERVICE.id("default", "web-0") in cluster.objects
+
+
+def lose_a_pod(cluster: Limited, of: str) -> None:
+    """Delete a pod of this set, clique or group as others do."""
+    del cluster.objects[next(id for id in cluster.objects if id.kind == "Pod" and id.name.startswith(f"{of}-"))]
+
+
+def with_two_sets_that_grow(room: int) -> Limited:
+    """A cluster in which the sets `old` and `new` have ten pods each and were scaled to ten replicas, with so many bytes left."""
+    cluster = Limited(5 * SET_OF_TEN)
+    cluster.add("old")
+    cluster.add("new")
+    cluster.settled()
+    cluster.most = cluster.taken() + room
+    for name in ("old", "new"):
+        cluster.write(kinds.PODCLIQUESET.id("default", name), {"spec": {"replicas": 10}, "metadata": {"generation": 3}})
+    return cluster
+
+
+def test_a_lost_pod_of_a_new_set_that_grows_comes_before_what_an_older_one_grows_by() -> None:
+    room = 10 * BYTES_PER_LIGHT + 3 * BYTES_PER_OTHER - BYTES_PER_LIGHT
+    cluster = with_two_sets_that_grow(room)
+    lose_a_pod(cluster, "new")
+
+    plans = cluster.settled()
+
+    assert (cluster.pods_of_sets(), waits(plans["new"])) == ({"old": 10, "new": 10}, True)
+
+
+def test_a_lost_pod_comes_before_what_another_clique_of_its_set_was_scaled_to() -> None:
+    cluster = Limited(5 * SET_OF_TEN)
+    cluster.put(podcliqueset("web", clique("a", 2), clique("b", 2)))
+    cluster.settled()
+    cluster.most = cluster.taken()
+    scale(cluster, kinds.PODCLIQUE, "web-0-a", 10)
+    cluster.settled()
+    lose_a_pod(cluster, "web-0-b")
+
+    cluster.settled()
+
+    assert Counter(id.name[:7] for id in cluster.objects if id.kind == "Pod") == {"web-0-a": 2, "web-0-b": 2}
 
 
 def test_what_an_older_set_cannot_grow_by_is_there_for_newer_ones_that_grow_or_have_lost_pods() -> None:

@@ -1,0 +1,71 @@
+"""Asked: about how many objects a set asks for, read from its specification alone, which is not validated."""
+
+from typing import Final
+
+from engine.blueprint import Asked
+from engine.observed import Observed
+from engine.paths import get
+from engine.resource import Body
+from resources.base.fields import GROUPS, cliques_of, count, mapping, mappings, members_of
+from resources.base.set_size import json_bytes
+from resources.children.podgang import MOST_PODS
+from resources.domains.requests import group_replicas
+from resources.model.domain import domain_requests_of, is_per_group_replica, specified_in
+from resources.model.gang_scheduling import on_cluster
+from resources.ports.configuration import Configuration
+from resources.ports.fabric import INDEX
+
+COMPRESSED: Final = 24 << 10
+"""The bytes of a pod specification, as JSON, up to which a pod takes what `engine.memory_budget` counts for it.
+
+Of a larger one the rest is kept as it is: pods are compressed by what they have in common, within a window of that size.
+"""
+
+
+def asked(observed: Observed, configuration: Configuration) -> Asked:
+    """The pods, cliques, groups, gangs, Services, autoscalers and domains that the specification of a set names.
+
+    Fields of the wrong shape count as 0. None if no PodGang can list the pods: then none are created.
+    """
+    body = observed.proposal or observed.root.body
+    specs = {clique.get("name"): mapping(clique.get("spec")) for clique in cliques_of(body)}
+    pods_of = {name: count(spec.get("replicas")) for name, spec in specs.items()}
+    beyond = {name: max(0, json_bytes(spec.get("podSpec")) - COMPRESSED) * pods_of[name] for name, spec in specs.items()}
+    groups = mappings(get(body, GROUPS, ()))
+    members = {name for group in groups for name in members_of(group)}
+    alone = [number for name, number in pods_of.items() if name not in members]
+    pods, gangs = sum(alone), 1
+    large = sum(number for name, number in beyond.items() if name not in members)
+    in_base_gang = 1 + len(alone) + pods
+    of_replica = in_base_gang + 1 + sum("autoScalingConfig" in spec for name, spec in specs.items() if name not in members)
+    for group in groups:
+        own = [pods_of.get(name, 0) for name in members_of(group)]
+        size, number, minimum = 1 + len(own) + sum(own), count(group.get("replicas", 1)), count(group.get("minAvailable", 1))
+        of_replica += 1 + size * number + ("scaleConfig" in group)
+        pods += sum(own) * number
+        gangs += max(0, number - minimum)
+        large += sum(beyond.get(name, 0) for name in members_of(group)) * number
+        in_base_gang += size * min(number, minimum)
+    if in_base_gang > MOST_PODS:
+        return Asked()
+    of_replica += _domains(body, observed.root.id.name, configuration) + gangs * _has_gang_objects(body, observed, configuration)
+    replicas = count(get(body, ("spec", "replicas"), 0))
+    return Asked(of_replica * replicas, pods * replicas, large * replicas)
+
+
+def _domains(body: Body, name: str, configuration: Configuration) -> int:
+    """How many fabric domains each replica of a set has for itself."""
+    if not configuration.fabrics:
+        return 0
+    specified, copies = specified_in(body), group_replicas(body)
+    requests = [request for fabric in configuration.fabrics for request in domain_requests_of(fabric, name, specified) if request.cliques]
+    of_groups = (max(copies.get(clique, 0) for clique in request.cliques) for request in requests if is_per_group_replica(request))
+    return sum(of_groups) + sum(INDEX in request.name and not is_per_group_replica(request) for request in requests)
+
+
+def _has_gang_objects(body: Body, observed: Observed, configuration: Configuration) -> bool:
+    """Whether the scheduler of a set has an object of its own for each gang, where the cluster serves its kind."""
+    named = (get(clique, ("spec", "podSpec", "schedulerName")) for clique in cliques_of(body))
+    name = next((str(each) for each in named if each), configuration.default_scheduler)
+    scheduler = on_cluster(configuration, observed.unserved).schedulers.get(name)
+    return scheduler is not None and scheduler.gangs is not None
