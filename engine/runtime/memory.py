@@ -1,7 +1,7 @@
 """Memory: what one process remembers from pass to pass, and how much of it a new observation makes out of date."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from operator import itemgetter
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.blueprint import Asked, Blueprint, C
 from engine.ids import ResourceId
 from engine.intent import Intent
-from engine.memo import Memo, Steps, differences
+from engine.memo import Memo, Revised, Steps, differences
 from engine.observed import Live, Observed, World, by_root
 from engine.operation import Operation, WriteStatus
 from engine.plan import Plan
@@ -137,6 +137,8 @@ class Memory(Struct, eq=False):
     carried: dict[ResourceId, Plan] = field(default_factory=dict)
     """Root -> its plan of an earlier pass, which is still carried out."""
     portions: Portions = field(default_factory=Portions)
+    not_looked_up: Set[ResourceId] = frozenset()
+    """The roots that have not been planned since the process has started: what lists by label do not show of them is not known."""
 
     @property
     def steps(self) -> Steps:
@@ -149,18 +151,24 @@ class Memory(Struct, eq=False):
 
 
 def sizes_of_planned(
-    memory: Memory, blueprints: Sequence[Blueprint[C]], configuration: C, world: World | None, intent: Intent, now: datetime
+    memory: Memory, blueprints: Sequence[Blueprint[C]], configuration: C, world: World, intent: Intent, now: datetime
 ) -> Mapping[ResourceId, int] | None:
     """The roots that a pass is to plan anew, each with the number of objects that it has or asks for; None if these are all roots.
 
-    `world` is the observed one; None in the first pass.
+    `world` is the observed one. The first pass is to plan all roots: they have sizes if it may put some off.
     """
-    if world is None or memory.world is None or intent.manifests or intent.removals:
+    if intent.manifests or intent.removals or (memory.world is None and not memory.portions.are_limited):
         return None
     by_kind, roots = {blueprint.kind.name: blueprint for blueprint in blueprints}, by_root(world.roots)
-    planned = {*differences(by_root(memory.world.roots), roots), *due(memory.memo, now, memory.carried)}.difference(memory.carried)
+    planned = set(roots.roots) if memory.world is None else _planned_anew(memory, roots, now)
     observed = {id: each for id in sorted(planned) if (each := roots.get(id)) is not None}
     return {id: max(each.count(), _asked(memory, by_kind[id.kind], each, configuration).objects) for id, each in observed.items()}
+
+
+def _planned_anew(memory: Memory, roots: Revised[Observed], now: datetime) -> set[ResourceId]:
+    """The roots of which something has changed since the last pass, or whose plans do not hold any more."""
+    before = by_root(memory.world.roots if memory.world is not None else ())
+    return {*differences(before, roots), *due(memory.memo, now, memory.carried)}.difference(memory.carried)
 
 
 def _asked(memory: Memory, blueprint: Blueprint[C], observed: Observed, configuration: C) -> Asked:

@@ -132,11 +132,13 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
 
     async def planned(*, again: bool = False) -> Pass[C]:
         world = _updated(engine, memory, observation, intent)
-        if world is None and memory.world is not None:
+        if world is None:
             world = await in_thread(partial(_assembled, engine, memory, observation, intent), len(observation.children))
         sizes = sizes_of_planned(memory, engine.blueprints, engine.configuration, world, intent, now)
         if not again:
             memory.portions.begin(sizes or {}, observed_at)
+            if previous is None:
+                memory.not_looked_up = frozenset(memory.portions.waiting)
         waiting = memory.portions.waiting
         count = len(observation.children) if sizes is None else sum(size for root, size in sizes.items() if root not in waiting)
         return await in_thread(partial(_plan, engine, memory, observation, world, intent, now), count)
@@ -154,6 +156,7 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
     result, asked = await planned(), set[Candidate]()
     while await _look_up(engine, memory, previous, result, asked):
         result = await planned_again(result)
+    memory.not_looked_up = memory.not_looked_up & memory.portions.waiting
     memory.foreign.note_observed()
     if engine.reads_namespaces and await _look_up_namespaces(engine, memory, result):
         result = await planned_again(result)
@@ -179,15 +182,15 @@ async def _look_up(engine: Engine[C], memory: Memory, previous: World | None, cu
     Returns whether one does: then the pass has to be planned anew, and what it needs then may have lost its labels, too.
 
     The first pass of a process looks up everything that it needs (of roots without any object only with `Engine.looks_up_new`), later ones
-    what has disappeared since the pass before: in the ordinary case that is nothing.
+    what has disappeared since the pass before: in the ordinary case that is nothing. A root that the first pass put off is looked up when
+    it is planned.
     """
     assert memory.world is not None
-    candidates = (
-        unlisted(engine.blueprints, current.world, current.planned.plans, engine.configuration, also_new=engine.looks_up_new)
-        if previous is None
-        else disappeared(previous, memory.world, memory.foreign.deleted)
-    )
-    new = set(candidates) - asked
+    candidates = set(disappeared(previous, memory.world, memory.foreign.deleted)) if previous is not None else set()
+    if previous is None or memory.not_looked_up:
+        plans = [plan for plan in current.planned.plans if previous is None or plan.root in memory.not_looked_up]
+        candidates.update(unlisted(engine.blueprints, current.world, plans, engine.configuration, also_new=engine.looks_up_new))
+    new = candidates - asked
     asked |= new
     try:
         with memory.steps.waiting():
@@ -202,13 +205,9 @@ async def _look_up(engine: Engine[C], memory: Memory, previous: World | None, cu
     return seen.is_new
 
 
-def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: World | None, intent: Intent, now: datetime) -> Pass[C]:
-    """The pass over an observation, with `took` still 0. Remembers the observed world, without the intent.
-
-    `world` is the observed one; None: it is the first one, and assembled from everything.
-    """
-    previous = memory.world
-    memory.world = _assembled(engine, memory, observation, intent) if world is None else world
+def _plan(engine: Engine[C], memory: Memory, observation: Observation, world: World, intent: Intent, now: datetime) -> Pass[C]:
+    """The pass over an observation, with `took` still 0. Remembers the observed world, without the intent."""
+    previous, memory.world = memory.world, world
     memory.observed, memory.failures = observation.token, memory.failed_calls.version
     memory.world = with_trials(memory.world, memory.verdicts.of, memory.verdicts.take_changed())
     proposed = propose(memory.world, intent.manifests, engine.scope.references)

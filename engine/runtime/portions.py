@@ -37,6 +37,11 @@ class Portions:
         """When the next large root may be planned."""
 
     @property
+    def are_limited(self) -> bool:
+        """Whether there are large roots, or too many for one pass."""
+        return min(self._large, self._most) < math.inf
+
+    @property
     def waiting(self) -> Set[ResourceId]:
         """The roots that are not planned in this pass, although they are to be."""
         return self._waiting.keys()

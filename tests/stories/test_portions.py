@@ -17,8 +17,9 @@ NAMES = ("large-a", "large-b", "large-c")
 
 
 def pods(cluster: Stage) -> Counter[str]:
-    """How many pods each set has."""
-    return Counter(pod["metadata"]["labels"]["app.kubernetes.io/part-of"] for pod in cluster.there(kinds.POD).values())
+    """How many pods each set has, by their labels."""
+    metadata = (pod["metadata"] for pod in cluster.there(kinds.POD).values())
+    return Counter((each.get("labels") or {}).get("app.kubernetes.io/part-of", "") for each in metadata)
 
 
 def available(cluster: Stage) -> dict[str, int]:
@@ -82,3 +83,34 @@ async def test_a_small_set_does_not_wait_for_many_sets_that_are_not_large_and_al
         for name in names:
             await cluster.apply(podcliqueset(name, clique("w", 1), replicas=REPLICAS - 5))
         await cluster.until(lambda: available(cluster) == {**dict.fromkeys(names, REPLICAS - 5), "small": 1})
+
+
+async def test_after_a_start_a_small_set_does_not_wait_for_the_plans_of_many_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runtime.loop.LARGE", 10 * REPLICAS)
+    monkeypatch.setattr("engine.runtime.loop.MOST", 10 * REPLICAS)
+    names = [f"crowd-{number}" for number in range(8)]
+    async with stage() as cluster:
+        async with cluster.running():
+            for name in names:
+                await cluster.apply(podcliqueset(name, clique("w", 1), replicas=REPLICAS))
+            await cluster.until(lambda: available(cluster) == dict.fromkeys(names, REPLICAS))
+        for name in names:
+            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=REPLICAS + 5))
+        await cluster.apply(podcliqueset("small", clique("w", 1)))
+        lost = [await without_labels(cluster, name) for name in names]
+
+        async with cluster.running() as process:
+            await cluster.until(lambda: pods(cluster)["small"] == 1)
+
+            assert len([name for name in names if pods(cluster)[name] > REPLICAS]) <= 4
+
+            await cluster.until(lambda: available(cluster) == {**dict.fromkeys(names, REPLICAS + 5), "small": 1})
+        assert {name: cluster.there(kinds.POD)[name]["metadata"]["uid"] for name, _ in lost} == dict(lost)
+        assert not process.refused
+
+
+async def without_labels(cluster: Stage, of: str) -> tuple[str, str]:
+    """Remove the labels of a pod of this set. Returns its name and uid."""
+    name, body = next((name, body) for name, body in cluster.there(kinds.POD).items() if name.startswith(f"{of}-0-"))
+    await cluster.kubectl.patch(kinds.POD, "default", name, {"metadata": {"labels": dict.fromkeys(body["metadata"]["labels"])}})
+    return name, body["metadata"]["uid"]
