@@ -105,9 +105,9 @@ class Live(Struct, eq=False):
     def body(self) -> Body:
         """The whole object; bytes are parsed on access, and the results of the last accesses are cached."""
         source = self.source  # Read once: another thread may pack it.
-        if type(source) is dict:  # Most are: it is recognised much faster than the union.
-            return source
-        return _parsed(self) if isinstance(source, Source) else source
+        if type(source) is Compressed or type(source) is bytes:  # The types are recognised much faster than the union.
+            return _parsed(self)
+        return cast(Body, source)
 
     @property
     def controller(self) -> OwnerRef | None:

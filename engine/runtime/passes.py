@@ -24,7 +24,7 @@ from engine.reason import earliest
 from engine.resource import Body
 from engine.runtime.clock import Clock
 from engine.runtime.foreign import Candidate, disappeared, unlisted
-from engine.runtime.garbage_collection import tune_gc
+from engine.runtime.garbage_collection import tune_gc, without_collections
 from engine.runtime.logs import Log
 from engine.runtime.memory import Memory, sizes_of_planned
 from engine.runtime.provider import TRANSIENT, Observation, Provider, Scope
@@ -141,7 +141,9 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
                 memory.not_looked_up = frozenset(memory.portions.waiting)
         waiting = memory.portions.waiting
         count = len(observation.children) if sizes is None else sum(size for root, size in sizes.items() if root not in waiting)
-        return await in_thread(partial(_plan, engine, memory, observation, world, intent, now), count)
+        plan = partial(_plan, engine, memory, observation, world, intent, now)
+        is_first = previous is None or not memory.not_looked_up <= waiting
+        return await in_thread(partial(_first_plan, plan) if is_first else plan, count)
 
     async def in_thread(compute: Callable[[], T], objects: int) -> T:
         """The result; computed in a thread if it is about many objects."""
@@ -167,6 +169,12 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
     if has_new_answers:
         result = await planned_again(result)
     return replace(result, took=engine.clock.monotonic() - began - asking, observing=observed_at - began)
+
+
+def _first_plan(plan: Callable[[], Pass[C]]) -> Pass[C]:
+    """The pass with roots that were not planned before: nearly all that is computed stays."""
+    with without_collections():
+        return plan()
 
 
 async def _look_up_namespaces(engine: Engine[C], memory: Memory, current: Pass[C]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.runtime.garbage_collection import pause_gc, resume_gc
+from engine.runtime.garbage_collection import pause_gc, resume_gc, without_collections
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +35,25 @@ def test_a_collector_that_was_not_paused_stays_as_it_is() -> None:
     resume_gc()
 
     assert (thresholds, frozen) == (gc.get_threshold(), gc.get_freeze_count())
+
+
+def test_what_is_made_without_collections_is_never_looked_at() -> None:
+    gc.enable()
+    before = gc.get_freeze_count()
+
+    with without_collections():
+        assert not gc.isenabled()
+        made: list[list[int]] = [[] for _ in range(1000)]
+
+    assert gc.isenabled()
+    assert gc.get_freeze_count() >= before + len(made)
+
+
+def test_a_collector_that_is_paused_stays_paused() -> None:
+    pause_gc()
+    frozen = gc.get_freeze_count()
+
+    with without_collections():
+        pass
+
+    assert (gc.isenabled(), gc.get_freeze_count()) == (False, frozen)
