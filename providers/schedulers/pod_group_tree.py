@@ -182,7 +182,7 @@ def affinity(gang: GangFacts, constraints: Constraints, *, is_tree: bool) -> Map
         return {clique.name: term for clique in gang.cliques}
     chains = {clique.name: created(gang, clique.name) for clique in gang.cliques}
     return {
-        name: _terms(_as_created(name, chains, of_gang) if chain else _as_planned(name, constraints, of_gang))
+        name: _terms(_as_created(name, chains, of_gang) if _is_whole(chain) else _as_planned(name, constraints, of_gang))
         for name, chain in chains.items()
     }
 
@@ -195,6 +195,11 @@ def created(gang: GangFacts, clique: str) -> Sequence[Live]:
         chain.append(live)
         live = gang.objects.get(kinds.COMPOSITE_POD_GROUP.id(gang.id.namespace, str(get(live.body, PARENT))))
     return chain
+
+
+def _is_whole(chain: Sequence[Live]) -> bool:
+    """Whether a group exists with all parents above it, as far as they are followed. Where parents are not served, none is seen."""
+    return bool(chain) and (len(chain) > MOST_LEVELS + 1 or not get(chain[-1].body, PARENT))
 
 
 def _as_created(clique: str, chains: Mapping[str, Sequence[Live]], of_gang: Body) -> Iterator[tuple[str, Body]]:
@@ -247,12 +252,16 @@ class GangTree(Struct, frozen=True):
 
     def objects(self) -> Iterator[GangObject]:
         """The Workload, then the parents of groups, the outermost first."""
-        id = kinds.WORKLOAD.id(self.gang.id.namespace, self.gang.id.name)
-        spec = {"controllerRef": self._controller, "compositePodGroupTemplates": [self._template(self._root)]}
-        yield GangObject(self._body(kinds.WORKLOAD, id, spec), CREATED_ONCE, id=id)
+        yield self.workload()
         counts = self._counts()
         for parent, planned in self._composites(self._root, ""):
             yield self._parent(parent, planned, counts)
+
+    def workload(self) -> GangObject:
+        """The Workload, to whose templates all groups refer."""
+        id = kinds.WORKLOAD.id(self.gang.id.namespace, self.gang.id.name)
+        spec = {"controllerRef": self._controller, "compositePodGroupTemplates": [self._template(self._root)]}
+        return GangObject(self._body(kinds.WORKLOAD, id, spec), CREATED_ONCE, id=id)
 
     def kept(self) -> Iterator[GangObject]:
         """The parents of groups that exist for constraints that are no longer required: their groups name them for ever."""

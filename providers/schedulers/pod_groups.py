@@ -47,6 +47,11 @@ UNANSWERED: Final = (
     "the gang's pods are placed one by one; start it with --feature-gates=GenericWorkload=true"
 )
 OVERLAPPING: Final = f"some topology constraints have no effect in gangs of kube-scheduler: {OVERLAP}"
+ONE_BY_ONE: Final = "are placed one by one until they are created anew: they run without a PodGroup, which a pod cannot join"
+WITHOUT_PARENTS: Final = (
+    "are gangs for each clique alone while the cluster does not serve CompositePodGroup: serve it again (feature gate and version "
+    "scheduling.k8s.io/v1alpha3 of the API server), or create the sets anew"
+)
 CREATED_FLAT: Final = "it stays as it was created"
 TOPOLOGY_DIFFERS: Final = (
     "PodGroup {group} {has} although {wanted} required: it stays as it was created, without constraints where the API server does not have "
@@ -109,7 +114,7 @@ class KubePodGroups(GangObjects):
             constraints = replace(constraints, key="", bundles=(), of_cliques={})
         tree = GangTree(podgang, gang, constraints)
         groups = [_as_observed(group, gang) for group in (tree.groups if form is Form.HIERARCHY else (flat(gang, constraints),))]
-        above, kept = (tuple(tree.objects()), tuple(tree.kept())) if form is Form.HIERARCHY else ((), ())
+        above, kept = self._above(tree) if form is Form.HIERARCHY else ((), ())
         gate = _gate(groups, gang)
         terms = affinity(gang, constraints, is_tree=form is Form.HIERARCHY)
         placements = {
@@ -121,11 +126,13 @@ class KubePodGroups(GangObjects):
         notes = (*notes, *_notes_on_groups(groups), *(PARENT_STAYS.format(group=each.id.name) for each in kept if each.id is not None))
         return GangPlan(objects, placements, notes, unanswered)
 
-    def leaves_alone(self, podgang: Live, pods: Iterable[Live]) -> bool:
-        """Whether the gang needs several pods, and has pods and no group."""
-        facts = GangFacts(podgang.id, podgang, {}, (), tuple(pods))
+    def remark(self, podgang: Live, pods: Iterable[Live]) -> str:
+        """How pods of a gang that needs several are placed that have no group, or groups without the parents that they name."""
+        form = recorded_form(GangFacts(podgang.id, podgang, {}, (), tuple(pods)))
         groups = mappings(get(podgang.body, ("spec", "podgroups")))
-        return sum(count(group.get("minReplicas")) for group in groups) > 1 and recorded_form(facts) is Form.PODS
+        if sum(count(group.get("minReplicas")) for group in groups) <= 1:
+            return ""
+        return ONE_BY_ONE if form is Form.PODS else WITHOUT_PARENTS if form is Form.HIERARCHY and not self._trees else ""
 
     def answer(self, gang: GangFacts) -> GangAnswer | None:
         """The first refusal among the groups of a gang; without one that all fit, once the scheduler has said so of each."""
@@ -143,6 +150,15 @@ class KubePodGroups(GangObjects):
         if not has_all or any(answer_of(group) is not None for group in exist) or any(map(_is_or_was_gated, members)):
             return None
         return max(live.created_at for live in (*exist, *members))
+
+    def _above(self, tree: GangTree) -> tuple[tuple[GangObject, ...], tuple[GangObject, ...]]:
+        """What is above the groups of a hierarchy, and what of it was required earlier. Its Workload alone where parents are not served:
+
+        the API server keeps them unseen, and kube-scheduler goes by the groups alone.
+        """
+        if self._trees:
+            return tuple(tree.objects()), tuple(tree.kept())
+        return (tree.workload(),), ()
 
     def _form(self, podgang: Body, gang: GangFacts, constraints: Constraints) -> Form:
         """Its form, or if it has none the one that it gets: a hierarchy only where one group does not say what it requires."""

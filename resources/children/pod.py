@@ -256,11 +256,12 @@ def _serving_pod(
     """
     index = {labels.POD_INDEX: str(pod.index)} if pod.index is not None else {}
     annotations = clique.clique.annotations
-    if not clique.is_current(pod):
+    is_of_scheduler = scheduler_gang.is_placed_by_its_scheduler(view, pod)
+    if not clique.is_current(pod) or not is_of_scheduler:  # Its scheduler knows its gang and its queue by what it was created with.
         clique_labels = {**pod.live.labels, **our_labels(view, clique), labels.PODCLIQUE: clique.name}
         annotations = pod.live.body["metadata"].get("annotations") or {}
     metadata = placement.metadata
-    if metadata.annotations and scheduler_gang.is_placed_by_its_scheduler(view, pod):
+    if metadata.annotations and is_of_scheduler:
         clique_labels, annotations = {**clique_labels, **metadata.labels}, {**annotations, **metadata.annotations}
     of_domains = domain_placement.labels_of_serving_pod(view, clique, pod.live)
     pod_labels = {**clique_labels, labels.TEMPLATE_HASH: _hash(clique, pod), **of_domains, **index}

@@ -12,15 +12,23 @@ from msgspec import Struct
 
 from engine.ids import Owner, ResourceId
 from engine.observed import Live
-from engine.paths import get
 from engine.plan import Alarm
 from engine.reason import Verdict, earliest
 from engine.resource import PLAIN, Hold, Policy, Want
-from engine.resource_plan import is_of_predecessor, keepers
+from engine.resource_plan import keepers
 from resources.base import kinds
+from resources.base.fields import annotations_of, manifest
 from resources.children import absence, podgang
 from resources.children.child_kind import DeletionGroup, unexpected
-from resources.model.gang_scheduling import Blocker, gang_objects, gang_of, is_needed_by_pods, scheduler_name, set_metadata
+from resources.model.gang_scheduling import (
+    Blocker,
+    gang_kinds,
+    gang_objects,
+    gang_of,
+    is_needed_by_pods,
+    scheduler_name,
+    set_metadata,
+)
 from resources.model.pod_facts import PodFacts
 from resources.model.view import CliqueView, GangView, View
 from resources.ports.scheduler import CliquePlacement, GangObject, GangObjects, GangPlan, SetMetadata
@@ -31,6 +39,7 @@ PATIENCE: Final = timedelta(minutes=1)
 """How long the scheduler is given to say something of a gang all of whose members exist."""
 UNANSWERED: Final = "GangSchedulingUnanswered"
 """The reason of the Event about a gang of which the scheduler has said nothing for that long."""
+UNTOUCHED: Final = Policy(until_gone=True)
 ANSWERED: Final[Verdict[frozenset[str]]] = Verdict(frozenset())
 
 
@@ -56,8 +65,22 @@ class SchedulerGang(Struct, frozen=True, eq=False):
 
 
 def render(view: View) -> Iterator[Want | Hold]:
-    """The objects for the gangs of a replica; none if the scheduler of the set needs none."""
-    return (resource for gang in scheduler_gangs(view).values() for resource in gang.resources)
+    """The objects for the gangs of a replica, and those of another scheduler that has placed some of its pods."""
+    yield from (resource for gang in scheduler_gangs(view).values() for resource in gang.resources)
+    yield from _kept(view)
+
+
+def _kept(view: View) -> Iterator[Want]:
+    """The objects that the set's earlier scheduler has for gangs, as they are, while pods need them."""
+    gangs, names = gang_objects(view.template, view.configuration), {gang.id.name: gang for gang in view.gangs}
+    used = gangs.kinds if gangs is not None else ()
+    for kind in gang_kinds(view.configuration):
+        lives = view.lives.of(kind.name) if kind not in used else ()
+        for live in (live for live in lives if live.id.group == kind.group and gang_of(live) in names):
+            if is_needed_by_pods(live, view.lives, view.configuration):
+                body = manifest(kind, live.id.namespace, live.id.name, live.labels, annotations=annotations_of(live.body))
+                owner = Owner(names[gang_of(live)].id, kinds.PODGANG.api_version)
+                yield Want(live.id, f"pods of {owner.id.name} still need it", (owner,), body=body, policy=UNTOUCHED)
 
 
 def alarms(view: View) -> Iterator[Alarm]:
@@ -97,7 +120,7 @@ def placement_of(clique: CliqueView, gang: SchedulerGang | None) -> CliquePlacem
 
 def is_placed_by_its_scheduler(view: View, pod: PodFacts) -> bool:
     """Whether an existing pod has the scheduler that the set has now."""
-    return bool(get(pod.live.body, ("spec", "schedulerName")) == scheduler_name(view.template, view.configuration))
+    return pod.scheduler == scheduler_name(view.template, view.configuration)
 
 
 def unanswered(view: View, now: datetime) -> Verdict[frozenset[str]]:
@@ -147,17 +170,11 @@ def _pod_blocker(view: View, each: GangObject, resource: Want | Hold) -> Blocker
 
 def _blocker(view: View, gang: GangView, id: ResourceId, policy: Policy) -> Blocker | None:
     """Why an object of a gang is neither created nor changed now, whatever its contents."""
-    if (blocker := view.gang_blockers.of(id, gang.id)) and not (policy.until_gone and _is_predecessor(view, gang, id)):
+    if (blocker := view.gang_blockers.of(id, gang.id)) and not (policy.until_gone and view.gang_blockers.is_of_predecessor(id, gang.id)):
         return blocker
     if gang.live is None or gang.live.deleting_since is None:
         return None
     return Blocker(f"PodGang {gang.id.name} is being deleted", blocked=bool(keepers(gang.live, PLAIN)))
-
-
-def _is_predecessor(view: View, gang: GangView, id: ResourceId) -> bool:
-    """Whether that object is of an earlier PodGang of this name. It works until it is gone, like one of the gang that is being deleted."""
-    taken = view.gang_blockers.foreign.get(id)
-    return taken is not None and is_of_predecessor(taken, gang.id)
 
 
 def obsolete(view: View, live: Live) -> DeletionGroup | str:
@@ -165,8 +182,4 @@ def obsolete(view: View, live: Live) -> DeletionGroup | str:
     gang = gang_of(live)
     if not any(each.id.name == gang for each in view.gangs):
         return podgang.obsolete(view, live)
-    gangs = gang_objects(view.template, view.configuration)
-    is_of_scheduler = gangs is not None and any((kind.group, kind.name) == (live.id.group, live.id.kind) for kind in gangs.kinds)
-    if not is_of_scheduler and is_needed_by_pods(live, view.lives, view.configuration):
-        return f"the set has another scheduler now; pods of {gang} still need it"
     return unexpected(f"the scheduler of {view.root} needs no {live.id.kind} {live.id.name}")

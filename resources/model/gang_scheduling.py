@@ -11,7 +11,9 @@ from engine.ids import Kind, ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, Slice
 from engine.paths import get
-from engine.resource import Body
+from engine.plan import Wait
+from engine.resource import Body, Policy
+from engine.resource_plan import is_of_predecessor, kept
 from resources.base import kinds, labels
 from resources.base.fields import cliques_of, mapping, mappings
 from resources.base.set_size import least_pods
@@ -21,6 +23,12 @@ from resources.ports.scheduler import GangObjects, LabelsAndAnnotations, Schedul
 
 UNSCHEDULED: Final = "GangSchedulingUnavailable"
 """The type of the condition of a set whose scheduler does not schedule its gangs."""
+SCHEDULER: Final = ("spec", "schedulerName")
+OF_OTHER: Final = "were placed by {other} and stay; {own} places those that replace them"
+"""What is said of pods whose set has got another scheduler."""
+
+ONLY_PROTECTED: Final = Policy(finalizers=(labels.GROUP_PROTECTION,))
+"""Of an object whose finalizers Kubernetes removes."""
 
 
 class Blocker(Struct, frozen=True):
@@ -46,7 +54,16 @@ class GangBlockers(Struct, frozen=True):
         if blocker := self.of_kinds.get((id.group, id.kind)):
             return blocker
         taken = self.foreign.get(id)
-        return Blocker(_name_taken(id, gang), blocked=taken.deleting_since is None) if taken is not None else None
+        if taken is None or taken.deleting_since is None:
+            return Blocker(_name_taken(id, gang)) if taken is not None else None
+        wait = kept_by_others(taken)
+        why = wait.why if wait is not None else "is being deleted; it is created again once it is gone"
+        return Blocker(f"{id.kind} {id.namespace}/{id.name} of an earlier {gang.kind} {why}", blocked=wait is not None)
+
+    def is_of_predecessor(self, id: ResourceId, gang: ResourceId) -> bool:
+        """Whether that object is of an earlier PodGang of this name and goes with the last pod of that one: it works until then."""
+        taken = self.foreign.get(id)
+        return taken is not None and is_of_predecessor(taken, gang) and kept_by_others(taken) is None
 
 
 NO_BLOCKERS = GangBlockers()
@@ -84,15 +101,18 @@ def placed_one_by_one(scheduler: Scheduler, sets: str) -> str:
     return f"{scheduler.name} does not schedule gangs: the pods of {sets} are placed one by one; {scheduler.instead_of_gangs}"
 
 
-def gangs_left_alone(observed: Observed, configuration: Configuration) -> Iterator[str]:
-    """`namespace/name` of each PodGang of a set whose pods its scheduler places one by one until they are created anew."""
+def gang_remarks(observed: Observed, configuration: Configuration) -> Iterator[tuple[str, str]]:
+    """What is said of existing pods that are placed otherwise than those that replace them, and `namespace/name` of each such PodGang."""
     for lives in observed.slices.values():
         for gang in lives.of(kinds.PODGANG.name):
-            scheduler = configuration.schedulers.get(gang.labels.get(labels.SCHEDULER_NAME, ""))
-            if scheduler is not None and scheduler.gangs is not None:
-                pods = (pod for pod in pods_of_gang(gang.id.name, lives) if pod.deleting_since is None)
-                if scheduler.gangs.leaves_alone(gang, pods):
-                    yield f"{gang.id.namespace}/{gang.id.name}"
+            own = gang.labels.get(labels.SCHEDULER_NAME, "")
+            scheduler = configuration.schedulers.get(own)
+            pods = [pod for pod in pods_of_gang(gang.id.name, lives) if pod.deleting_since is None]
+            others = sorted({str(name) for pod in pods if (name := get(pod.body, SCHEDULER)) and name != own})
+            remarks = [OF_OTHER.format(other=name, own=own) for name in others if scheduler is not None]
+            if scheduler is not None and scheduler.gangs is not None and not others:
+                remarks.append(scheduler.gangs.remark(gang, pods))
+            yield from ((remark, f"{gang.id.namespace}/{gang.id.name}") for remark in remarks if remark)
 
 
 def conditions(body: Body, configuration: Configuration) -> tuple[Mapping[str, Any], ...]:
@@ -199,6 +219,11 @@ def _blockers(observed: Observed, used: Sequence[Kind]) -> GangBlockers:
             of_kinds[kind.group, kind.name] = Blocker(f"{kind.name} objects of {kind.api_version} could not be listed completely")
     foreign = {id: live for id, live in observed.foreign.items() if any(_is_of(id, kind) for kind in used)}
     return GangBlockers(of_kinds, foreign)
+
+
+def kept_by_others(live: Live) -> Wait | None:
+    """What is said of a scheduler's object if finalizers keep it that Kubernetes does not remove when its pods are gone; None without."""
+    return kept(live, ONLY_PROTECTED)
 
 
 def _name_taken(id: ResourceId, gang: ResourceId) -> str:

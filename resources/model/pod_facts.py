@@ -41,6 +41,8 @@ class PodFacts(Struct, frozen=True, eq=False):
     """Whether its condition PodScheduled is True."""
     gated: bool
     """Whether it has our scheduling gate."""
+    scheduler: str
+    """The name of the scheduler that places it."""
     grouped: bool
     """Whether it is a member of a group of kube-scheduler."""
     scheduling_gated: bool
@@ -103,6 +105,7 @@ def facts_of(live: Live) -> PodFacts:
         ready=ready,
         scheduled=scheduled.get("status") == "True",
         gated=any(gate.get("name") == labels.GATE for gate in spec.get("schedulingGates") or ()),
+        scheduler=spec.get("schedulerName", ""),
         grouped=bool(spec.get("schedulingGroup")),
         scheduling_gated=scheduled.get("status") == "False" and scheduled.get("reason") == "SchedulingGated",
         failing=failing,

@@ -23,6 +23,25 @@ SUIT: Final = "label, untaint, uncordon or add nodes, or correct what the pods r
 
 def refusal_text(refusal: RoomRefusal, room: Room) -> str:
     """Why these pods cannot all be placed, and what to do."""
+    text = _refusal_text(refusal, room)
+    closed = _closed(refusal.demands[0], room) if refusal.nodes else ""
+    if not closed:
+        return text
+    why, _, advice = text.rpartition("; ")
+    return f"{why}; {closed}; untaint or uncordon nodes, or {advice}"
+
+
+def _closed(demand: PodDemand, room: Room) -> str:
+    """How many nodes have room for such a pod and are closed to it by taints or cordons; empty if none is."""
+    fit = [placed.node for placed in room.nodes() if placed.copies(demand, placed.used)]
+    reasons = {node.name: mismatch(demand.requirements, node.body, recovered=True) for node in fit}
+    closed = [node for node in fit if reasons[node.name] in (NodeMismatch.TAINTED, NodeMismatch.CORDONED)]
+    counts = Counter(reason for node in closed if (reason := reasons[node.name]) is not None)
+    texts = ", ".join(_mismatch_text(reason, count, demand, closed) for reason, count in counts.items())
+    return f"{len(closed)} more with room {'is' if len(closed) == 1 else 'are'} closed to them: {texts}" if closed else ""
+
+
+def _refusal_text(refusal: RoomRefusal, room: Room) -> str:
     demand, count = refusal.demands[0], len(refusal.nodes)
     if not refusal.nodes:
         return f"{_nowhere(demand, [placed.node for placed in room.nodes()])}; {SUIT}"

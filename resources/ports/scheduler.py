@@ -15,8 +15,10 @@ from msgspec.structs import replace
 from engine.answer import FailedCall
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
+from engine.paths import get
 from engine.reason import Reason
 from engine.resource import PLAIN, Body, Path, Policy
+from resources.base import labels
 from resources.ports.checks import Check, Installation, PlugIn
 from resources.ports.references import References
 from resources.schema.issues import Issue
@@ -175,9 +177,9 @@ class GangObjects(ABC):
     def plan_for(self, podgang: Body, gang: GangFacts, metadata: SetMetadata) -> GangPlan:
         """The objects for a PodGang and how its pods refer to them, given the PodGang's manifest."""
 
-    def leaves_alone(self, podgang: Live, pods: Iterable[Live]) -> bool:
-        """Whether it places the existing pods of a PodGang one by one, because they cannot be put together any more. By default not."""
-        return False
+    def remark(self, podgang: Live, pods: Iterable[Live]) -> str:
+        """How it places the existing pods of a PodGang, if not together, with the reason: a predicate. Empty, as by default: together."""
+        return ""
 
     def answer(self, gang: GangFacts) -> GangAnswer | None:
         """What the scheduler says of a PodGang; None, as by default, if it has said nothing, or says nothing of gangs."""
@@ -221,10 +223,36 @@ class OneObjectForEachGang(GangObjects):
 
     def plan_for(self, podgang: Body, gang: GangFacts, metadata: SetMetadata) -> GangPlan:
         """The one object, and the labels and annotations of the pods of each clique."""
+        podgang = as_placed(podgang, gang)
         id = self.kind.id(gang.id.namespace, gang.id.name)
         live = gang.objects.get(id)
         placements = {clique.name: CliquePlacement(self.pod_metadata(id.name, clique.name, live, metadata)) for clique in gang.cliques}
         return GangPlan((replace(self.object_for(podgang, live, metadata), id=id),), placements)
+
+
+def as_placed(podgang: Body, gang: GangFacts) -> Body:
+    """The PodGang with the minimums that its scheduler can reach: pods that another one has placed are not counted by it.
+
+    Otherwise an update of such a set, which replaces one unit at a time, would wait for pods that are replaced later. A pod group without a
+    pod of this scheduler is left out. The PodGang as it is while none has one.
+    """
+    own, groups = get(podgang, ("metadata", "labels", labels.SCHEDULER_NAME)), podgang["spec"]["podgroups"]
+    others = {clique.name: sum(get(pod.body, ("spec", "schedulerName")) != own for pod in clique.pods) for clique in gang.cliques}
+    if not any(others.values()):
+        return podgang
+    counts = {clique.name: len(clique.pods) + len(clique.new) - others[clique.name] for clique in gang.cliques}
+    minimums = {
+        group["name"]: min(counts.get(group["name"], 0), max(1, group["minReplicas"] - others.get(group["name"], 0))) for group in groups
+    }
+    if not any(minimums.values()):
+        return podgang
+    reached = [{**group, "minReplicas": minimums[group["name"]]} for group in groups if minimums[group["name"]]]
+    configs = [
+        {**config, "podGroupNames": [name for name in config["podGroupNames"] if minimums.get(name)]}
+        for config in podgang["spec"].get("topologyConstraintGroupConfigs") or ()
+    ]
+    spec = {**podgang["spec"], "podgroups": reached, **({"topologyConstraintGroupConfigs": configs} if configs else {})}
+    return {**podgang, "spec": spec}
 
 
 class Levels(Struct, frozen=True):

@@ -25,7 +25,7 @@ from resources.base import kinds
 from resources.domains.capacity import capacity_notes, island_notes
 from resources.domains.requests import requested_by_sets, scaled_groups, sharing_notes
 from resources.model.domain import specified_in
-from resources.model.gang_scheduling import gangs_left_alone, on_cluster, placed_one_by_one, without_gangs
+from resources.model.gang_scheduling import gang_remarks, on_cluster, placed_one_by_one, without_gangs
 from resources.model.membership import specified_body
 from resources.ports.configuration import Configuration
 from resources.ports.scheduler import Scheduler
@@ -36,7 +36,6 @@ LATER: Final = "after the last pass"
 ASSUMED_SECRETS: Final = "you may not list Secrets: those that should exist are taken to exist"
 MOST_SETS: Final = 3
 """How many sets or gangs a notice names; of others it has the number."""
-LEFT_ALONE: Final = "they run without a PodGroup, which a pod cannot join"
 NOT_TRIED: Final = (
     "you may not create pods: the API server was not asked whether it accepts pods of new templates; shown is what it refused before, by "
     "the conditions of the sets"
@@ -116,21 +115,22 @@ def general_notices(first: FirstPass, last: World, facts: Facts) -> Iterator[str
 def gang_notices(world: World, plans: Iterable[Plan], configuration: Configuration) -> Iterator[str]:
     """For each scheduler that schedules no gangs: the sets with these plans that have some, and what users can do about it.
 
-    Then the gangs of these sets that one which does schedule gangs leaves alone.
+    Then the gangs of these sets whose existing pods are placed otherwise than those that replace them.
     """
     configuration = on_cluster(configuration, world.unserved)
-    roots, sets, gangs = {plan.root for plan in plans}, dict[Scheduler, list[str]](), list[str]()
+    roots, sets, gangs = {plan.root for plan in plans}, dict[Scheduler, list[str]](), dict[str, list[str]]()
     for observed in world.roots:
         root = observed.root.id
         if root in roots and root.kind == kinds.PODCLIQUESET.name and observed.root.deleting_since is None:
             scheduler = without_gangs(specified_body(observed), configuration)
             if scheduler is not None:
                 sets.setdefault(scheduler, []).append(f"{root.namespace}/{root.name}")
-            gangs += gangs_left_alone(observed, configuration)
+            for remark, gang in gang_remarks(observed, configuration):
+                gangs.setdefault(remark, []).append(gang)
     for scheduler, names in sets.items():
         yield printable(placed_one_by_one(scheduler, _listed(names, "set")))
-    if gangs:
-        yield printable(f"the pods of {_listed(gangs, 'gang')} are placed one by one until they are created anew: {LEFT_ALONE}")
+    for remark, names in gangs.items():
+        yield printable(f"the pods of {_listed(names, 'gang')} {remark}")
 
 
 def _listed(names: Sequence[str], noun: str) -> str:

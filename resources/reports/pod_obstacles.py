@@ -11,7 +11,7 @@ from resources.base.fields import mapping, mappings
 from resources.base.names import WAITER
 from resources.model.pod_facts import CRASH_LOOP, IMAGE, PodFacts
 from resources.reports.obstacle import RunObstacle, command, completing, explaining, pod_obstacle_of
-from resources.reports.set_pods import SetPods
+from resources.reports.set_pods import SetPods, minimums
 
 CLAIM_SOURCES: Final = {"resourceClaimTemplateName": kinds.RESOURCE_CLAIM_TEMPLATE, "resourceClaimName": kinds.RESOURCE_CLAIM}
 """Field of a claim of a pod -> the kind of the object that it names."""
@@ -54,15 +54,31 @@ def _ended(pod: PodFacts) -> RunObstacle:
 
 
 def _gated(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
-    """A pod with scheduling gates. Ours is removed once the base gang of the replica is scheduled."""
+    """A pod with scheduling gates. Ours is removed once the base gang of the replica, and the minimum of its own gang, are scheduled."""
     gates = [str(gate.get("name")) for gate in mappings(mapping(pod.live.body.get("spec")).get("schedulingGates"))]
     if labels.GATE in gates:
-        base = pod.live.labels.get(labels.BASE_PODGANG, "")
-        text = f"its gang {pod.live.labels.get(labels.PODGANG, '')} may be scheduled after gang {base}, which {_gang_state(pods, base)}"
-        yield pod_obstacle_of(pod, "SchedulingGated", text, explaining("podgang", base, pod.live.id.namespace))
+        own, base = (pod.live.labels.get(key, "") for key in (labels.PODGANG, labels.BASE_PODGANG))
+        waits_for_own = _is_beyond_minimum(pods, pod, own) and _has_minimum(pods, base) and not _has_minimum(pods, own)
+        follows_base = bool(base) and not waits_for_own
+        relation = f"its gang {own} may be scheduled after gang {base}" if follows_base else f"it is beyond the minimum of its gang {own}"
+        awaited = base if follows_base else own
+        text = f"{relation}, which {_gang_state(pods, awaited)}"
+        yield pod_obstacle_of(pod, "SchedulingGated", text, explaining("podgang", awaited, pod.live.id.namespace))
     elif gates:
         text = f"has the scheduling gates {', '.join(gates)}, which are not ours"
         yield pod_obstacle_of(pod, "SchedulingGated", text, "remove the gates, or repair the controllers that set them")
+
+
+def _is_beyond_minimum(pods: SetPods, pod: PodFacts, gang: str) -> bool:
+    """Whether its gang has its minimum of the clique without it."""
+    clique = pod.live.labels.get(labels.PODCLIQUE, "")
+    return pod.index is not None and pod.index >= minimums(pods.reference(kinds.PODGANG, gang)).get(clique, 0)
+
+
+def _has_minimum(pods: SetPods, name: str) -> bool:
+    """Whether a gang exists and its minimum is scheduled."""
+    live = pods.reference(kinds.PODGANG, name)
+    return live is not None and not pods.lacking(live)
 
 
 def _gang_state(pods: SetPods, name: str) -> str:

@@ -22,6 +22,9 @@ from resources.reports.summary import GangSummary, WorkloadSummary, lives_of
 REQUIRED_LEVEL: Final = ("spec", "topologyConstraint", "packConstraint", "required")
 """The node label of which all pods of a PodGang must have one value."""
 
+REFUSED: Final = ("Unschedulable", "SchedulerError")
+"""The reasons of pods for which the scheduler has found no node. For a group it has an error in a cluster without nodes (1.37)."""
+
 
 class WaitingGang(Struct, frozen=True, eq=False):
     """A PodGang whose minimum is not on nodes."""
@@ -63,7 +66,7 @@ def _refusal(pods: Sequence[PodFacts]) -> str:
     """Why the scheduler found no node for the first of these pods of which it says so; empty if it says so of none."""
     statuses = (mapping(pod.live.body.get("status")) for pod in pods)
     conditions = (find(status.get("conditions") or (), "PodScheduled") or {} for status in statuses)
-    refused = (each for each in conditions if each.get("status") == "False" and each.get("reason") == "Unschedulable")
+    refused = (each for each in conditions if each.get("status") == "False" and each.get("reason") in REFUSED)
     return next((str(each.get("message") or "no node suits it") for each in refused), "")
 
 

@@ -262,10 +262,10 @@ def forget(folder: Path, pid: int) -> None:
     pids.write_text("".join(f"{line}\n" for line in pids.read_text().split() if line != str(pid)))
 
 
-def start_again(folder: Path, name: str) -> None:
-    """Start a part that has ended, as it was started before: on the same ports and with the same data."""
+def start_again(folder: Path, name: str, changed: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Start a part that has ended, as it was started before: on the same ports, with the same data. `changed`: flag -> its replacement."""
     before = json.loads((folder / f"{name}.started").read_text())
-    start(folder, before["program"], before["flags"])
+    start(folder, before["program"], [changed.get(flag, flag) for flag in before["flags"]])
 
 
 def write_credentials(plane: ControlPlane, tokens: dict[str, str]) -> None:

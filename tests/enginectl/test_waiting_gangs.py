@@ -109,6 +109,18 @@ def test_cordoned_nodes_are_no_room(waiting: None, box: Box, engine: Engine) -> 
     assert "0 of the other 3 have room; none of 4 nodes suits: 4 cordoned" in engine("status", "second").out
 
 
+def test_tainted_nodes_with_room_are_named(waiting: None, box: Box, engine: Engine) -> None:
+    taken = {pod["spec"].get("nodeName") for pod in box.all(POD)}
+    (free,) = set(box.names(NODE)) - taken
+    box.change(NODE, free, {"spec": {"taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}]}})
+
+    shown = engine("status", "second").out
+
+    assert "0 of 3 are free" in shown
+    assert "1 more with room is closed to them: 1 with taints that are not tolerated (team=a:NoSchedule)" in shown
+    assert "do: untaint or uncordon nodes, or free or add nodes, or ask for less" in shown
+
+
 def test_without_the_right_to_list_nodes_the_scheduler_is_quoted(waiting: None, box: Box, engine: Engine) -> None:
     box.deny(verb="list", resource="nodes")
 

@@ -220,6 +220,30 @@ async def test_a_pod_group_of_others_under_the_name_of_a_gang_blocks_it_with_the
         await removed(admin, run, "taken")
 
 
+async def test_a_pod_group_of_a_deleted_set_that_a_finalizer_keeps_is_told_and_takes_no_pod_of_the_next(
+    four_nodes: ControlPlane, tmp_path: Path
+) -> None:
+    run, smaller = commands(four_nodes, tmp_path), whole_nodes("again")
+    smaller["spec"]["template"]["cliques"][1]["spec"] |= {"replicas": 1, "minAvailable": 1}
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        assert (await run("sync", "-f", written(tmp_path, whole_nodes("again")), "--yes", "--timeout", "60s")).code == Exit.DONE
+        group = await admin.get(kinds.POD_GROUP, NAMESPACE, "again-0")
+        kept = {"metadata": {"finalizers": [*group["metadata"]["finalizers"], "example.com/keep"]}}
+        await admin.patch(kinds.POD_GROUP, NAMESPACE, "again-0", kept, how="merge")
+        assert (await run("delete", "again", "--yes", "--timeout", "60s")).code == Exit.DONE
+
+        blocked = await run("sync", "-f", written(tmp_path, smaller), "--yes", "--timeout", "20s")
+        why = "PodGroup gangs/again-0 of an earlier PodGang is being deleted, and finalizer example.com/keep keeps it; do: end what uses it"
+        assert blocked.code == Exit.STUCK and why in blocked.out and why in (await run("status")).out, blocked.out
+        assert await placed(admin, "again") == {} and await minimums(admin) == {"again-0": 3}
+
+        await admin.patch(kinds.POD_GROUP, NAMESPACE, "again-0", {"metadata": {"finalizers": None}}, how="merge")
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        assert await minimums(admin) == {"again-0": 2} and "" not in (await placed(admin, "again")).values()
+        await removed(admin, run, "again")
+
+
 async def test_required_gangs_refuse_a_cluster_that_does_not_serve_them(without_gangs: ControlPlane, tmp_path: Path) -> None:
     run = commands(without_gangs, tmp_path, mode("Require"))
     async with connection(without_gangs, "admin") as admin:

@@ -154,6 +154,9 @@ async def test_pods_beyond_the_minimum_are_gated_until_it_has_nodes(four_nodes: 
         assert (await run("sync", "-f", written(tmp_path, whole_nodes("more", extra=2)), "--yes", "--timeout", "15s")).code == Exit.STUCK
         pods = (await pods_of(admin, "more")).values()
         assert [is_gated(pod) for pod in pods if not is_member(pod)] == [True, True]
+        shown = await run("why", f"pod/{next(pod['metadata']['name'] for pod in pods if is_gated(pod))}")
+        assert "it is beyond the minimum of its gang more-0, which has not its minimum: more-0-l has 0 of 1 pods scheduled" in shown.out
+        assert "do: engine why podgang/more-0 -n gangs" in shown.out and "podgang/ " not in (await run("status")).out
         assert [is_gated(pod) for pod in pods if is_member(pod)] == [False] * 3
         assert set((await placed(admin, "more")).values()) == {""}
 

@@ -70,6 +70,21 @@ async def test_of_two_gangs_one_runs_whole_and_the_other_not_at_all(four_nodes: 
         await removed(admin, run, "two")
 
 
+async def test_a_gang_that_waits_in_a_cluster_without_nodes_is_told_so(four_nodes: ControlPlane, tmp_path: Path) -> None:
+    run = commands(four_nodes, tmp_path)
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        for node in RACKS:
+            await admin.delete(kinds.NODE, "", node)
+        await run("sync", "-f", written(tmp_path, whole_nodes("alone")), "--yes", "--timeout", "15s", "--assume-nodes")
+        status = (await run("status")).out
+        assert "waits for room: 0 of its minimum of 3 pods are on nodes" in status and "the cluster has no nodes" in status, status
+        for node in RACKS:
+            add_node(four_nodes, node)
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        await removed(admin, run, "alone")
+
+
 async def test_the_example_does_what_its_readme_says(four_nodes: ControlPlane, tmp_path: Path) -> None:
     run = commands(four_nodes, tmp_path, EXAMPLE / "config" / "operator.yaml")
     async with connection(four_nodes, "admin") as admin:

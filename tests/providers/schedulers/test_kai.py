@@ -3,14 +3,15 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.diff import Rules, compare
 from engine.observed import Live, live
 from engine.operation import Cause
 from providers.schedulers.kai import KaiPodGroups, KaiScheduler, KaiTopologies
-from resources.base import kinds
+from resources.base import kinds, labels
 from resources.ports.configuration import Configuration
-from resources.ports.scheduler import LabelsAndAnnotations, Levels
+from resources.ports.scheduler import CliqueOfGang, GangFacts, LabelsAndAnnotations, Levels
 from tests.providers.schedulers.podgangs import metadata, packed, pod_group, podgang
 from tests.resources.admission.requests import clique, created, issues_of, put, small, updated
 
@@ -68,6 +69,29 @@ def test_a_pod_group_has_the_sum_of_the_minimums_and_a_sub_group_for_each_clique
             "subGroups": [{"name": "d-0-fe", "minMember": 1}, {"name": "d-0-be", "minMember": 4}],
         },
     }
+
+
+def placed_by(scheduler: str, name: str) -> Live:
+    """A pod of that scheduler."""
+    metadata = {"namespace": "ml", "name": name, "uid": name, "resourceVersion": "1"}
+    return live({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"schedulerName": scheduler}})
+
+
+def test_pods_that_another_scheduler_has_placed_are_not_waited_for() -> None:
+    gang = podgang(pod_group("d-0-fe", 1), pod_group("d-0-be", 3))
+    gang["metadata"]["labels"][labels.SCHEDULER_NAME] = KAI.name
+    front, *backs = (placed_by("default-scheduler", name) for name in ("fe", "be-1", "be-2"))
+
+    def minimums(*cliques: CliqueOfGang) -> tuple[int, dict[str, int]]:
+        facts = GangFacts(kinds.PODGANG.id("ml", "d-0"), None, {}, cliques, ())
+        spec = POD_GROUPS.plan_for(gang, facts, IN_Q).objects[0].body["spec"]
+        return spec["minMember"], {each["name"]: each["minMember"] for each in spec["subGroups"]}
+
+    fe, be = CliqueOfGang("d-0-fe", 1, (front,)), CliqueOfGang("d-0-be", 3, tuple(backs))
+    assert minimums(fe, replace(be, pods=(*backs, placed_by("default-scheduler", "be-0")))) == (4, {"d-0-fe": 1, "d-0-be": 3})
+    assert minimums(fe, replace(be, new=(0,))) == (1, {"d-0-be": 1})
+    assert minimums(fe, replace(be, pods=(*backs, placed_by(KAI.name, "be-0")))) == (1, {"d-0-be": 1})
+    assert minimums(replace(fe, pods=(), new=(0,)), replace(be, pods=(), new=(0, 1, 2))) == (4, {"d-0-fe": 1, "d-0-be": 3})
 
 
 def test_constraints_become_topology_levels_and_constrained_groups_come_first() -> None:

@@ -321,8 +321,9 @@ def test_a_pod_group_stays_until_the_last_pod_that_its_scheduler_placed_is_gone(
     cluster.configuration = replace(cluster.configuration, default_scheduler="default-scheduler")
     plan = cluster.plan()
 
-    assert {wait.id.name for wait in plan.deferred if wait.id.kind == "PodGroup"} == set(before)
-    assert "PodGroup" not in kinds_of(plan.operations, Verb.DELETE)
+    assert "PodGroup" not in {each.id.kind for each in (*plan.deferred, *plan.operations)}
+    cluster.settle()
+    assert cluster.pod_groups() == before and not cluster.plan().deferred
     for id in cluster.pods():
         del cluster.objects[id]
     cluster.settle()

@@ -247,6 +247,18 @@ def test_a_gated_pod_waits_for_the_base_gang_and_says_what_that_lacks() -> None:
     assert why(toy, gated)[1].endswith("after gang demo-0, which does not exist yet")
 
 
+def test_a_gated_pod_beyond_the_minimum_waits_for_that_of_its_own_gang() -> None:
+    toy = scaled()
+    pod = pod_of(toy, "demo-0-front")
+    toy.write(pod, {"spec": {"schedulingGates": [{"name": labels.GATE}]}})
+
+    assert why(toy, pod) == (
+        "SchedulingGated",
+        "it is beyond the minimum of its gang demo-0, which has not its minimum: "
+        "demo-0-front has 0 of 1 pods scheduled; demo-0-g-0-w has 0 of 1 pods scheduled",
+    )
+
+
 def test_a_foreign_gate_is_named() -> None:
     toy = up(podcliqueset())
     pod = pod_of(toy, "demo-0-worker")
