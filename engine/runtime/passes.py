@@ -142,8 +142,8 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
         waiting = memory.portions.waiting
         count = len(observation.children) if sizes is None else sum(size for root, size in sizes.items() if root not in waiting)
         plan = partial(_plan, engine, memory, observation, world, intent, now)
-        is_first = previous is None or not memory.not_looked_up <= waiting
-        return await in_thread(partial(_first_plan, plan) if is_first else plan, count)
+        makes_much = count > MANY_OBJECTS and (previous is None or not memory.not_looked_up <= waiting)
+        return await in_thread(partial(_first_plan, plan) if makes_much else plan, count)
 
     async def in_thread(compute: Callable[[], T], objects: int) -> T:
         """The result; computed in a thread if it is about many objects."""
@@ -172,7 +172,7 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
 
 
 def _first_plan(plan: Callable[[], Pass[C]]) -> Pass[C]:
-    """The pass with roots that were not planned before: nearly all that is computed stays."""
+    """The pass over many objects that were not planned before: nearly all that is computed stays."""
     with without_collections():
         return plan()
 
