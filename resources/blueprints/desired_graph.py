@@ -80,6 +80,8 @@ def graph_plan(
 ) -> GraphPlan:
     """The plan of a valid graph; `request` is the restart that it asks for, `scheduler` the one of its pods that it records.
 
+    It has no words of the API server yet: `with_gate` adds them.
+
     Raises `PodFault` and `GraphError` if its objects cannot be computed.
     """
     may_replace = _may_replace(graph, configuration)
@@ -109,7 +111,7 @@ def graph_plan(
     resources = (*shared, *plan.resources, *scaling_adapters(observed, specified, by_service, choice.orchestrator))
     resources = (*resources, *_undesired(observed, graph, configuration, {resource.id for resource in resources}))
     blockers = _blockers(observed, graph, configuration)
-    plan = replace(
+    return replace(
         plan,
         resources=resources,
         states=_with_blockers(_with_limits(plan.states, created), blockers),
@@ -118,12 +120,16 @@ def graph_plan(
         lost=_listed(blockers, (service for service in blockers if by_service[service].is_ready and by_service[service].replicas)),
         notes=(
             *plan.notes,
-            *plan.gate.notes,
             *ingress_notes(graph, configuration.dynamo),
             *service_notes(graph),
             *adapter_notes(observed, specified, choice.orchestrator),
         ),
     )
+
+
+def with_gate(observed: Observed, graph: InferenceGraph, plan: GraphPlan) -> GraphPlan:
+    """The plan with what the API server has said of its new pods, in the server's words."""
+    plan = replace(plan, notes=(*plan.notes, *plan.gate.notes))
     return plan if plan.gate.closed is None else _held_back(observed, graph, plan)
 
 

@@ -23,7 +23,7 @@ from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of
 from resources.blueprints.deletion import orphans_its_children
-from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups
+from resources.blueprints.desired_graph import GraphPlan, graph_plan, lookups, with_gate
 from resources.blueprints.graph_records import (
     first_version,
     own_notes,
@@ -186,11 +186,16 @@ def _planned(observed: Observed, graph: InferenceGraph, configuration: Configura
     recorded = recorded_orchestrator(observed)
     request, scheduler = request_of(observed, graph), recorded_scheduler(observed, graph, configuration)
     facts = (graph, configuration, observed.unserved, looked_up, nested, own, foreign, observed.trials, recorded, request, scheduler)
-    return memo.recall("graph plan", facts, lambda: _worded(graph, graph_plan(observed, graph, configuration, request, scheduler)))
+
+    def make() -> GraphPlan:
+        plan = graph_plan(observed, graph, configuration, request, scheduler)
+        return with_gate(observed, graph, _worded(graph, plan))
+
+    return memo.recall("graph plan", facts, make)
 
 
 def _worded(graph: InferenceGraph, plan: GraphPlan) -> GraphPlan:
-    """The plan with its texts in the words of the version in which the graph is written."""
+    """The plan with its texts in the words of the version in which the graph is written. They are ours: what the server says stays."""
     if not graph.is_written_as_v1beta1:
         return plan
     return replace(

@@ -41,6 +41,11 @@ async def test_a_graph_with_a_long_name_comes_up_is_scaled_replaced_and_deleted(
         assert list(cluster.there(kinds.PODCLIQUESET)) == [SHORTER]
         assert len(cluster.there(kinds.POD)) == 4
 
+        none = {name: service(0, nodes=2) for name in ("decode", "long-name")}
+        assert (await cluster.sync(manifests=[graph(NAME, REPLACED, **none)])).ending is Ending.DONE
+        assert not cluster.there(kinds.PODCLIQUESET)
+        assert status(cluster, NAME)["services"]["decode"]["componentName"] == f"{SHORTER}-0-decode"
+
         await cluster.delete(kinds.DYNAMO_GRAPH, NAME)
         await cluster.sync()
         assert await leaves_nothing(cluster)

@@ -10,8 +10,9 @@ from resources.base import kinds
 from resources.dynamo.versions.api_versions import ALPHA, BETA, EXACT
 from resources.dynamo.versions.converted import as_version
 from tests.stories.graphs import graph, service
+from tests.stories.refusing import refuse
 from tests.stories.stage import stage
-from tests.stories.test_graph_form import ADDONS, PATHS
+from tests.stories.test_graph_form import ADDONS, NO_GROVE, PATHS
 from tests.stories.test_recipes import serve
 
 pytestmark = pytest.mark.anyio
@@ -48,3 +49,21 @@ async def test_reasons_of_waits_removals_and_states_name_components(path: str, s
 
         assert any("component decode: PersistentVolumeClaim own does not exist; create it" in text for text in texts), texts
         assert [text for text in texts if OF_ALPHA.search(text)] == []
+
+
+async def test_what_the_server_says_of_pods_keeps_the_server_s_words() -> None:
+    words = "the service mesh needs a service account token: no service account default/x for services of tier 1"
+    first, second = (graph(annotations=NO_GROVE, decode=service(script=f"python3 -m dynamo.vllm --model {model}")) for model in "mn")
+    async with stage(addons=ADDONS["components"]) as cluster:
+        await serve(cluster, "v1beta1")
+        await cluster.sync(manifests=[without_origin(as_version(first, BETA))])
+        refuse(cluster.api, lambda new: new["kind"] == "Pod" and "--model n" in str(new["spec"]), words=words)
+
+        report = await cluster.sync(manifests=[without_origin(as_version(second, BETA))])
+
+        (wait,) = {wait for plan in report.plans for wait in plan.blocked}
+        stored = cluster.there(kinds.DYNAMO_GRAPH_V1BETA1)["chat"]
+        ready = find(stored["status"]["conditions"], "Ready") or {}
+        assert words in wait.why
+        assert words in ready["message"]
+        assert any(words in alarm.text for alarm in report.blocking_alarms)

@@ -36,8 +36,9 @@ def set_name(graph: InferenceGraph) -> str:
 
 
 def _set_name(graph: InferenceGraph) -> str:
-    """Dynamo's operator leaves as much room as the full names of the cliques need. What scales a service does not change the name."""
-    services = [service for service in graph.services if graph.spec.services[service.name].replicas != 0]
+    """Dynamo's operator leaves as much room as the full names of the cliques need. What scales a service does not change the name.
+    With all services at 0 replicas it is the name of the set that has all of them."""
+    services = [service for service in graph.services if graph.spec.services[service.name].replicas != 0] or graph.services
     if all(len(graph.name) + _length(service, min(len(service.key), DIGEST)) <= LIMIT for service in services):
         return graph.name
     room = max(LIMIT - max(_length(service, len(service.key)) for service in services), LEAST)

@@ -142,6 +142,7 @@ def test_what_is_said_of_a_graph_of_v1beta1_has_its_words(old: Any, annotations:
         ("10001 replicas of services on several nodes", "10001 replicas of components on several nodes"),
         ("spec.pvcs[0].name is required", f"{ALPHA_ONLY}: spec.pvcs[0].name is required"),
         ("spec.services[a].ingress.host is required", f"{ALPHA_ONLY}: spec.services[a].ingress.host is required"),
+        ("no service account a, the service account-a", "no service account a, the component account-a"),
         ("runs as a ServiceAccount of https://service/a", "runs as a ServiceAccount of https://service/a"),
     ],
 )
