@@ -28,6 +28,7 @@ from resources.admission.defaults import defaulted
 from resources.admission.managed_rules import Protection
 from resources.admission.request import Act, Decision, Request, unknown_field
 from resources.admission.set_version import STORED, VERSION, SetVersion, read_set, read_version, spec_of
+from resources.base import labels
 from resources.base.fields import mapping
 from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUESET, TOPOLOGY_BINDING, version_of_kind
 from resources.model.domain import specified
@@ -212,7 +213,10 @@ def _creation_issues(new: _SetInHand, configuration: Configuration, references: 
     yield from topology_rules.issues(new.template, references, enabled=configuration.topology)
     yield from own_issues(new.model, new.version, configuration)
     yield from create_rules.new_set_issues(new.template)
-    yield from computable_rules.collision_issues(new.model.metadata.name or "", new.template)
+    if (
+        mapping(new.model.metadata.labels).get(labels.MANAGED_BY) != labels.GRAPH_MANAGER
+    ):  # Graphs are judged as if they were new, those that run, too.
+        yield from computable_rules.collision_issues(new.model.metadata.name or "", new.template)
     yield from annotation_rules.issues(new.specified)
     for fabric in configuration.fabrics:
         yield from fabric.creation_issues(new.specified)

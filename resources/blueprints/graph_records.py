@@ -9,7 +9,7 @@ from engine.paths import get
 from engine.report.printable import printable
 from engine.resource import Body
 from resources.base import kinds, labels
-from resources.base.fields import annotations_of, mapping, mappings
+from resources.base.fields import GROUPS, annotations_of, mapping, mappings
 from resources.dynamo.backends.executor import (
     BACKEND,
     Executor,
@@ -88,9 +88,11 @@ def running_types(observed: Observed) -> Mapping[str, ServiceTypes]:
     """The types that the pods of each service show which run: by the name of its clique or scaling group, or its own in lower case."""
     types: dict[str, ServiceTypes] = {}
     for nested in observed.nested.values():
+        groups = {group.get("name") for group in mappings(get(nested.root.body, GROUPS, ()))}
         for clique in mappings(get(nested.root.body, ("spec", "template", "cliques"), ())):
             name = str(clique.get("name"))
-            types[name] = types[name.removesuffix(SUFFIXES[Role.LEADER])] = types_shown(mapping(clique.get("labels")))
+            group = name.removesuffix(SUFFIXES[Role.LEADER])
+            types[group if group in groups else name] = types_shown(mapping(clique.get("labels")))
     for kind, path in _COMPONENT_TEMPLATES.items():
         for live in observed.slice(ONLY).of(kind):
             pod = mapping(get(live.body, path[:-1], {}))

@@ -49,3 +49,14 @@ async def test_a_graph_with_a_long_name_comes_up_is_scaled_replaced_and_deleted(
         await cluster.delete(kinds.DYNAMO_GRAPH, NAME)
         await cluster.sync()
         assert await leaves_nothing(cluster)
+
+
+async def test_a_graph_whose_names_would_meet_with_more_replicas_runs_and_is_edited() -> None:
+    async with stage() as cluster:
+        for replicas in (2, 3):
+            # The leaders of `g` would have the name of the other service if it had a replica 5.
+            manifest = graph(g=service(replicas, nodes=2))
+            manifest["spec"]["services"]["g-5-g-ldr"] = service()
+            assert (await cluster.sync(manifests=[manifest])).ending is Ending.DONE
+            assert ready(cluster, "chat") == ("successful", "All resources are ready")
+            assert len(cluster.there(kinds.POD)) == 2 * replicas + 1

@@ -102,6 +102,20 @@ async def test_a_type_that_is_spelled_as_v1beta1_spells_it_restarts_nothing(path
             }
 
 
+async def test_a_service_that_is_named_like_the_leaders_of_another_has_its_own_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "python3 -m dynamo.sglang --model-path m"
+    manifest = graph(annotations={**PATHS["grove"]}, a=service(componentType="decode", script=script))
+    manifest["spec"]["services"]["a-ldr"] = service(subComponentType="decode", script=script)
+    async with stage(addons=ADDONS["grove"]) as cluster:
+        with monkeypatch.context() as patch:
+            patch.setattr("resources.blueprints.graph_meaning.running_types", lambda _: {})
+            assert (await cluster.sync(manifests=[manifest])).ending is Ending.DONE
+        pods = uids(cluster)
+
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert uids(cluster) == pods
+
+
 @pytest.mark.parametrize("path", PATHS)
 async def test_another_type_reaches_the_labels_of_pods(path: str) -> None:
     async with stage(addons=ADDONS[path]) as cluster:

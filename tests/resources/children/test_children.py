@@ -9,9 +9,10 @@ from engine.operation import Operation, body_of
 from engine.proposal import propose
 from engine.tick import plan_all
 from engine.verb import Verb
+from resources.base.labels import SET_FINALIZER
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, group, podcliqueset
-from tests.laws.toy import CONFIGURATION, START
+from tests.laws.toy import CONFIGURATION, START, Toy
 
 DEFAULTS = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "simple1"}
 
@@ -217,8 +218,11 @@ def test_for_an_invalid_set_nothing_is_created_and_its_problems_name_the_fields(
 
 def test_two_cliques_with_the_same_full_name_are_a_problem_of_that_set_alone() -> None:
     clash = podcliqueset("demo", clique("g-0-a"), clique("a"), groups=(group("g", "a"),))
-    valid = podcliqueset("valid")
-    plans = plan_all(BLUEPRINTS, propose(world.empty(), [clash, valid]), START, CONFIGURATION, Memo(), Limits()).plans
+    clash["metadata"]["finalizers"] = [SET_FINALIZER]  # It was admitted before admission knew of such names.
+    toy = Toy()
+    for manifest in (clash, podcliqueset("valid")):
+        toy.put(manifest)
+    plans = toy.plans()
 
     assert [bool(plan.problems) for plan in plans] == [True, False]
     assert "PodClique/default/demo-0-g-0-a is defined twice" in plans[0].problems[0]
