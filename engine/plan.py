@@ -91,6 +91,8 @@ class Plan(Struct, frozen=True, eq=False):
     """With objections: the status in which the root says so. It is written all the same, since it is no part of what is refused."""
     health_types: tuple[str, ...] = ()
     """The types of the conditions of health (`engine.health`) that the engine writes in the status of the root; empty: none."""
+    is_unplanned: bool = False
+    """Whether this process has not planned the root yet: the plan is empty, and what is left to do or wrong is not known."""
     error: Exception | None = None
     """Why no plan could be computed: a defect of the engine, not of what the user asked for. With an error there are no operations."""
 
@@ -116,10 +118,10 @@ class Plan(Struct, frozen=True, eq=False):
 
 
 def is_noteworthy(plan: Plan) -> bool:
-    """Whether something is to be done, tried, deferred, refused or reported, or time changes the plan; else its root is as desired, or
-    what is left is the cluster's turn.
+    """Whether something is to be done, tried, deferred, refused or reported, or is not known, or time changes the plan; else its root is
+    as desired, or what is left is the cluster's turn.
     """
-    refused = plan.objections or plan.problems or plan.error is not None
+    refused = plan.objections or plan.problems or plan.error is not None or plan.is_unplanned
     return bool(plan.operations or plan.deferred or refused or plan.alarms or plan.trials or next_change(plan) is not None)
 
 

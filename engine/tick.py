@@ -27,6 +27,7 @@ CARRIED = "roots that were not planned anew"
 NOTHING_REMOVED: Mapping[ResourceId, Removal] = {}
 NOTHING_CARRIED: Mapping[ResourceId, Plan] = {}
 NONE_PUT_OFF: Set[ResourceId] = frozenset()
+UNPLANNED = "what is left to do is not known yet: other roots are planned first"
 
 
 class Plans(Struct, frozen=True, eq=False):
@@ -185,9 +186,9 @@ def due(memo: Memo, now: datetime, carried: Collection[ResourceId]) -> list[Reso
 
 
 def last_plan(memo: Memo, root: ResourceId) -> Plan:
-    """The plan of a root that `plan_all` has made last; an empty one if it has made none."""
+    """The plan of a root that `plan_all` has made last; if it has made none, an empty one that says so."""
     last: Revised[Plan] | None = memo.last_each(ORDINARY)
-    return (last.get(root) if last is not None else None) or Plan(root)
+    return (last.get(root) if last is not None else None) or Plan(root, notes=(UNPLANNED,), is_unplanned=True)
 
 
 def _may_expire(plan: Plan) -> bool:

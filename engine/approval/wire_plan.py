@@ -159,8 +159,8 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
-OF_STATUS: Final = frozenset({"restate_at", "denial", "health_types"})
-"""The fields of a plan that only say what the status of its root is or will be."""
+UNWRITTEN: Final = frozenset({"restate_at", "denial", "health_types", "is_unplanned"})
+"""The fields of a plan that only say what the status of its root is or will be, or that only plans of `engine run` have."""
 
 
 def written_plan(plan: plans.Plan) -> WireRootPlan:
@@ -171,7 +171,7 @@ def written_plan(plan: plans.Plan) -> WireRootPlan:
         "trials": tuple(WireTrial(trial.key, trial.about, written_operation(trial.create)) for trial in plan.trials),
         "error": None,
     }
-    known = {name: value for name, value in asdict(plan).items() if name not in OF_STATUS}
+    known = {name: value for name, value in asdict(plan).items() if name not in UNWRITTEN}
     return WireRootPlan(**known | changed)
 
 

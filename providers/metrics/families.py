@@ -70,7 +70,12 @@ EVENTS = Family(
 )
 LEADER = Family("leader_election_master_status", "gauge", ("name",), "Whether this process holds the Lease of that name: 1 or 0.")
 
-ROOTS = Family("engine_roots", "gauge", ("kind", "state"), "Roots, by the state that `engine status` shows.")
+ROOTS = Family(
+    "engine_roots",
+    "gauge",
+    ("kind", "state"),
+    "Roots, by the state that `engine status` shows, or `unplanned` as long as that is not known.",
+)
 PLANNED = Family("engine_planned_operations", "gauge", ("verb",), "Operations in the plans of the last pass.")
 WAITS = Family(
     "engine_waits",

@@ -95,10 +95,11 @@ class LoopMetrics:
 
 
 def result_of(current: Pass[Configuration], results: Sequence[Result]) -> str:
-    """`error` if an operation has failed, `success` if everything that was planned has been done and nothing is deferred."""
+    """`error` if an operation has failed, `success` if all roots were planned, all that was planned is done and nothing is deferred."""
     outcomes = Counter(result.outcome for result in results)
     if outcomes[Outcome.FAILED]:
         return ERROR
     plans = noteworthy(current.planned.plans)
-    is_complete = outcomes[Outcome.DONE] == sum(len(plan.operations) for plan in plans) and not any(plan.deferred for plan in plans)
+    is_left = any(plan.deferred or plan.is_unplanned for plan in plans)
+    is_complete = outcomes[Outcome.DONE] == sum(len(plan.operations) for plan in plans) and not is_left
     return SUCCESS if is_complete else REQUEUE

@@ -78,6 +78,7 @@ def _with_sets(plan: Plan, sets: Sequence[Plan]) -> Plan:
         objections=tuple(objection for each in every for objection in each.objections),
         problems=tuple(problem for each in every for problem in each.problems),
         alarms=tuple(alarm for each in every for alarm in each.alarms),
+        is_unplanned=any(each.is_unplanned for each in every),
         error=next((each.error for each in every if each.error), None),
     )
 

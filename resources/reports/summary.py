@@ -18,14 +18,18 @@ from resources.base.kinds import DYNAMO_GRAPH, PODCLIQUE
 from resources.domains.status import DomainStatus
 from resources.model.pod_facts import PodFacts, facts_of
 
-STATES: Final = ("faulty", "denied", "deleting", "changing", "blocked", "later", "pending", "degraded", "completed", "settled")
+STATES: Final = (
+    *("faulty", "denied", "deleting", "changing", "blocked", "later", "pending"),
+    *("degraded", "unplanned", "completed", "settled"),
+)
 """The states of a root, the most severe first.
 
 `faulty`: a user has to correct it, or an internal error prevents a plan; `denied`: a guard refuses its plan; `deleting`: it is being
 deleted; `changing`: the next pass changes objects; `blocked`: an operation is due and a user or another controller has to act first;
 `later`: an operation is due and a later pass does it; `pending`: the cluster has something to do; `degraded`: nothing is left to do, and an
-alarm says what is wrong all the same, or it only waits while pods are cut off from their domain; `completed`: nothing is left to do, for
-all its pods have completed; `settled`: nothing is left to do.
+alarm says what is wrong all the same, or it only waits while pods are cut off from their domain; `unplanned`: the process has not planned
+it yet, so it is not known what is left to do; `completed`: nothing is left to do, for all its pods have completed; `settled`: nothing is
+left to do.
 """
 
 WAITING: Final = ("later", "pending")
@@ -158,6 +162,7 @@ def state_of(observed: Observed, plan: Plan, domains: Iterable[DomainStatus] = (
         "later": bool(plan.later),
         "pending": bool(plan.pending),
         "degraded": bool(alarms_of(plan)),
+        "unplanned": plan.is_unplanned,
         "settled": True,
     }
     state = next(state for state in STATES if applies.get(state))

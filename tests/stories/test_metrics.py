@@ -4,9 +4,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import Forbidden
+from engine.plan import Plan
 from engine.runtime.lease import LEASE
+from engine.tick import Plans
+from providers.metrics.loop import result_of
 from providers.metrics.metrics import EngineMetrics
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
@@ -67,6 +71,15 @@ async def test_after_a_bring_up_the_figures_are_those_of_the_set() -> None:
         assert seen.value("engine_events_total", result="written")
         assert seen.value("leader_election_master_status", name=LEASE_NAME) == 1
         assert seen.value("controller_runtime_reconcile_errors_total", controller="engine") == 0
+
+
+async def test_a_pass_that_has_not_planned_all_sets_leaves_something_to_a_later_one() -> None:
+    async with counted(RACKS) as seen:
+        current = await seen.cluster.look()
+        unplanned = tuple(Plan(plan.root, is_unplanned=True) for plan in current.planned.plans)
+
+    assert result_of(current, ()) == "success"
+    assert result_of(replace(current, planned=Plans(unplanned)), ()) == "requeue_after"
 
 
 async def test_a_deleted_set_leaves_no_figure_behind() -> None:

@@ -1,13 +1,17 @@
 """Large sets are planned one after the other, so that a small one does not wait until all of them are."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
+from engine.runtime.observers import Observers
+from enginectl.output.cluster_status import cluster_status
+from enginectl.serving.last_pass import LastPass
+from providers.metrics.metrics import EngineMetrics
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
-from tests.stories.stage import Stage, stage
+from tests.stories.stage import SETUP, Stage, stage
 
 pytestmark = pytest.mark.anyio
 
@@ -107,6 +111,44 @@ async def test_after_a_start_a_small_set_does_not_wait_for_the_plans_of_many_oth
             await cluster.until(lambda: available(cluster) == {**dict.fromkeys(names, REPLICAS + 5), "small": 1})
         assert {name: cluster.there(kinds.POD)[name]["metadata"]["uid"] for name, _ in lost} == dict(lost)
         assert not process.refused
+
+
+async def test_after_a_start_metrics_and_page_call_a_set_unplanned_and_not_settled_until_it_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("engine.runtime.loop.LARGE", 10 * REPLICAS)
+    monkeypatch.setattr("engine.runtime.loop.MOST", 10 * REPLICAS)
+    names = [f"crowd-{number}" for number in range(8)]
+    async with stage() as cluster:
+        for name in names:
+            service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"{name}-0"}, "spec": {"ports": [{"port": 1}]}}
+            await cluster.kubectl.create(kinds.SERVICE, "default", service)
+            await cluster.apply(podcliqueset(name, clique("w", 1), replicas=REPLICAS))
+        async with cluster.running():
+            await cluster.settle()
+        counted, last = EngineMetrics(cluster.clock), LastPass(cluster.clock)
+        metrics: list[Mapping[str, float]] = []
+        shown: list[Counter[str]] = []
+        notes: list[set[bool]] = []
+
+        def look() -> bool:
+            states = Counter[str]()
+            for family in counted.registry.collect():
+                states.update({each.labels["state"]: int(each.value) for each in family.samples if each.name == "engine_roots"})
+            if (current := last.state.current) is not None:
+                metrics.append({state: value for state, value in states.items() if value})
+                shown.append(Counter(each.state for each in cluster_status(current, SETUP).workloads))
+                notes.append({("other roots are planned first" in str(plan.notes)) == plan.is_unplanned for plan in current.planned.plans})
+            return states["blocked"] == len(names)
+
+        monkeypatch.setattr(EngineMetrics, "observer", property(lambda self: Observers(last, self.fleet)))
+        async with cluster.running(metrics=counted):
+            await cluster.until(look)
+
+    assert metrics[0]["unplanned"] >= 4
+    assert all(set(states) <= {"blocked", "unplanned"} and sum(states.values()) == len(names) for states in metrics)
+    assert metrics == shown
+    assert notes[0] == {True}
 
 
 async def without_labels(cluster: Stage, of: str) -> tuple[str, str]:

@@ -118,6 +118,7 @@ def test_the_state_is_the_gravest_that_applies() -> None:
         for plan in (
             Plan(ROOT),
             Plan(ROOT, status),
+            Plan(ROOT, is_unplanned=True),
             Plan(ROOT, pending=waits),
             Plan(ROOT, deferred=waits, pending=waits),
             Plan(ROOT, deferred=blocked, pending=waits),
@@ -127,7 +128,7 @@ def test_the_state_is_the_gravest_that_applies() -> None:
         )
     ]
 
-    assert states == ["settled", "settled", "pending", "later", "blocked", "changing", "denied", "faulty"]
+    assert states == ["settled", "settled", "unplanned", "pending", "later", "blocked", "changing", "denied", "faulty"]
     assert summary(observed(**terminating), Plan(ROOT, create)).state == "deleting"
 
 
