@@ -9,6 +9,7 @@ from engine.ids import ResourceId
 from enginectl.actions.preview import Preview, PreviewRequest, preview_of
 from enginectl.base.options import Options
 from enginectl.input.admission import AdmittedRoots
+from enginectl.input.removals import RemovalScope
 from enginectl.input.roots import Roots
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import EVERYTHING
@@ -27,7 +28,7 @@ async def preview_with(cluster: Stage, *manifests: dict[str, Any], only_next: bo
     provider = Cluster(InProcessClient(cluster.api), cluster.clock)
     wiring = Wiring(Options(), Settings(), cluster.setup, cluster.clock)
     roots = Roots(tuple(manifests))
-    return await preview_of(wiring, PreviewRequest(roots, only_next=only_next), provider, EVERYTHING, AdmittedRoots(roots))
+    return await preview_of(wiring, PreviewRequest(roots, only_next=only_next), provider, RemovalScope(EVERYTHING), AdmittedRoots(roots))
 
 
 def blocked(seen: Preview) -> dict[ResourceId, str]:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from engine.report.model import Report
 from engine.report.text import remark_lines
 from engine.runtime.clock import cancelled_at
-from engine.runtime.passes import Engine
+from engine.runtime.passes import Engine, Pass
 from enginectl.actions.planning import write_notices
 from enginectl.actions.preview import shown_and_facts, shown_if_possible
 from enginectl.base import terminal
@@ -17,6 +17,7 @@ from resources.ports.configuration import Configuration
 from resources.preview.facts import NO_FACTS, FirstPass
 from resources.preview.forecasting import can_be_forecast, objects_of, restricted
 from resources.preview.pod_patterns import with_patterns
+from resources.preview.shown import gang_notices
 
 MOST_WORK: Final = 20_000
 """How much work, as `engine.forecast.simulation` counts it, the forecast of an announcement may be: a few seconds of it."""
@@ -29,6 +30,31 @@ SHARE: Final = 0.25
 TOO_LARGE: Final = "room and quotas are not checked before this sync: that would take too much of its time; see `engine diff`"
 NOT_IN_TIME: Final = "room and quotas are not checked before this sync: they could not be read in time"
 NO_ANNOUNCEMENT: Final = "what speaks against the plan is not told before it is applied"
+
+
+class Announcement:
+    """What one sync tells besides its result, at most once: after its preview if it makes one, else before its first write."""
+
+    def __init__(self, wiring: Wiring, *, is_due: bool) -> None:
+        self._wiring = wiring
+        self.is_due = is_due
+        """Whether it is still to be made."""
+
+    def of_preview(self, report: Report, *, is_shown: bool) -> None:
+        """Write what speaks against a plan that was previewed. `is_shown`: whether a gate writes it."""
+        if self.is_due and not is_shown:
+            write_remarks(self._wiring, report)
+        self.is_due = False
+
+    async def of_first_pass(self, engine: Engine[Configuration], first: FirstPass, left: float, *, assume_nodes: bool) -> None:
+        """See `announce`."""
+        self.is_due = False
+        await announce(self._wiring, engine, first, left, assume_nodes=assume_nodes)
+
+    def of_last_pass(self, current: Pass[Configuration]) -> None:
+        """Write which gangs no scheduler places, if nothing had to be written and nothing was told."""
+        if self.is_due:
+            write_notices(gang_notices(current.world, current.planned.plans, self._wiring.configuration))
 
 
 async def announce(wiring: Wiring, engine: Engine[Configuration], first: FirstPass, left: float, *, assume_nodes: bool) -> None:

@@ -1,20 +1,19 @@
 """`engine delete`: removes workloads, and waits until they and everything they have are gone."""
 
 import anyio
+from msgspec.structs import replace
 
 from engine.focus import Focus
 from enginectl.actions.consent import Consent, answered
-from enginectl.actions.diff import Saving, write_report
+from enginectl.actions.diff import write_report
 from enginectl.actions.gates import Gate
 from enginectl.actions.preview import Preview, PreviewRequest
-from enginectl.actions.reporting import Outputs
-from enginectl.actions.sync import Patience, dry_run, sync
+from enginectl.actions.sync import SyncRequest, sync
 from enginectl.base.exit_codes import Exit, UsageError
 from enginectl.base.options import OutputFormat, ReportFormat
 from enginectl.base.terminal import can_ask
 from enginectl.input.deletion import Deletion
 from enginectl.input.plan_policies import Policies
-from enginectl.input.roots import NO_ROOTS
 from enginectl.wiring.configuration import Wiring
 
 ASKED = Consent(yes=True)
@@ -23,52 +22,20 @@ NOTHING_ELSE = Focus(frozenset())
 """The focus on what is deleted."""
 
 
-async def delete(
-    wiring: Wiring,
-    deletion: Deletion,
-    format: OutputFormat,
-    stop: anyio.CancelScope,
-    *,
-    patience: Patience,
-    policies: Policies,
-    is_confirmed: bool,
-    began: float,
-) -> Exit:
+async def delete(wiring: Wiring, stop: anyio.CancelScope, *, request: SyncRequest, is_confirmed: bool) -> Exit:
     """Show what would be deleted, ask unless `is_confirmed`, delete it, write the result, and return the exit code.
 
     What the policies deny is not asked about, and not deleted.
 
     Raises `InputError` and `UsageError` if what is named does not exist or is ambiguous, and what `sync` raises.
     """
-    gates = [gate(wiring, stop, is_confirmed=is_confirmed)] if format is OutputFormat.TEXT else []
-    return await sync(
-        wiring,
-        NO_ROOTS,
-        format,
-        stop,
-        focus=NOTHING_ELSE,
-        patience=patience,
-        policies=policies,
-        gates=gates,
-        consent=ASKED,
-        removing=deletion,
-        command="delete",
-        began=began,
-    )
+    gates = (gate(wiring, stop, is_confirmed=is_confirmed),) if request.format is OutputFormat.TEXT else ()
+    return await sync(wiring, stop, replace(request, gates=gates, consent=ASKED, command="delete"))
 
 
-async def preview_deletion(
-    wiring: Wiring,
-    deletion: Deletion,
-    format: ReportFormat,
-    policies: Policies,
-    *,
-    give_up_at: float,
-    saving: Saving | None = None,
-) -> Exit:
-    """Show what would be deleted, save it as a plan if asked, and delete nothing."""
-    request = PreviewRequest(removing=deletion, focus=NOTHING_ELSE, policies=policies)
-    return await dry_run(wiring, request, Outputs(format), give_up_at=give_up_at, saving=saving)
+def preview_of_deletion(deletion: Deletion, policies: Policies) -> PreviewRequest:
+    """What is previewed: the deletion alone."""
+    return PreviewRequest(removing=deletion, focus=NOTHING_ELSE, policies=policies)
 
 
 def require_consent(format: ReportFormat, *, is_confirmed: bool) -> None:

@@ -12,7 +12,7 @@ from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import GraphFormat
 from enginectl.input.admission import admit_roots
-from enginectl.input.roots import load_roots
+from enginectl.input.roots import ManifestSources, load_roots
 from enginectl.wiring.cluster import EMPTY
 from enginectl.wiring.configuration import Wiring
 from resources.preview.pod_patterns import patterns_of
@@ -26,7 +26,7 @@ WRITERS: Mapping[GraphFormat, Callable[[Sequence[Diagram]], str]] = {
 
 def draw(wiring: Wiring, files: list[Path], format: GraphFormat, *, remote: bool = False) -> Exit:
     """Write the drawing, then the faults of manifests that are rejected, and return the exit code."""
-    admitted = admit_roots(wiring, load_roots(wiring, files, against=EMPTY, remote=remote))
+    admitted = admit_roots(wiring, load_roots(wiring, ManifestSources(files, remote=remote), against=EMPTY))
     faults = [fault for faults in admitted.rejected.values() for fault in faults]
     diagrams: list[Diagram] = []
     for root, desired in desired_by_root(wiring, admitted.roots):

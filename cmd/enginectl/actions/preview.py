@@ -13,7 +13,7 @@ from engine.focus import EVERYTHING, Focus
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
 from engine.ids import ResourceId
-from engine.intent import NO_REMOVALS, Intent, Record, RootRemovals
+from engine.intent import Intent
 from engine.report.model import Report
 from engine.runtime.clock import StandingClock
 from engine.runtime.passes import Engine, Pass
@@ -24,7 +24,7 @@ from enginectl.actions.planning import first_pass, shown_pass, write_notices
 from enginectl.base.runner import report_internal_error
 from enginectl.input.admission import AdmittedRoots, admit_against
 from enginectl.input.plan_policies import NO_POLICIES, Policies
-from enginectl.input.removals import Removing, found_by
+from enginectl.input.removals import RemovalScope, Removing, found_by
 from enginectl.input.roots import NO_ROOTS, Roots, select_for
 from enginectl.input.targets import require_matches
 from enginectl.wiring.cluster import DEFAULT_LIMITS, EMPTY, LIVE, engine_of, open_baseline
@@ -98,7 +98,7 @@ async def preview(wiring: Wiring, request: PreviewRequest) -> Preview:
         await require_matches(wiring, provider, selection, request.roots, request.focus)
         scope = await found_by(request.removing, wiring, provider, selection)
         admitted = await admit_against(wiring, request.roots, provider, request.against, scope.selection)
-        return await preview_of(wiring, request, provider, scope.selection, admitted, scope.removals, scope.record)
+        return await preview_of(wiring, request, provider, scope, admitted)
 
 
 async def preview_after_base(
@@ -118,7 +118,8 @@ async def preview_after_base(
     notes = {**baseline.notes, **missing}
     # What calendars judge is when a user wants to change something, and not when the base is settled.
     today = wiring.clock.now()
-    seen = await preview_of(later, request, baseline.provider, selection, admitted, scope.removals, base=notes, judged_at=today)
+    read = RemovalScope(selection, scope.removals)
+    seen = await preview_of(later, request, baseline.provider, read, admitted, base=notes, judged_at=today)
     return replace(seen, report=timeless(seen.report))
 
 
@@ -126,24 +127,21 @@ async def preview_of(
     wiring: Wiring,
     request: PreviewRequest,
     provider: Provider,
-    selection: Selection,
+    scope: RemovalScope,
     admitted: AdmittedRoots,
-    removals: RootRemovals = NO_REMOVALS,
-    record: Record | None = None,
     *,
     base: Mapping[ResourceId, tuple[str, ...]] = NO_REMARKS,
     judged_at: datetime | None = None,
     verdicts: Verdicts | None = None,
 ) -> Preview:
-    """The preview of a cluster that is open already, of manifests that admission has judged, and of removals that are known,
-    with the record in which they are noted.
+    """The preview of a cluster that is open already, of manifests that admission has judged, and of removals that are known.
 
     `base`: remarks about the manifests with which the change is compared. `judged_at`: when policies judge it; None: when it is planned.
     `verdicts`: see `first_pass`.
     """
-    intent = Intent(admitted.roots.bodies, request.focus.including(removals.roots), removals.roots, record, admitted.roots.memo)
-    engine = engine_of(wiring, provider, selection, request.limits, tries_new=True)
-    current, first = await first_pass(engine, intent, removals.objections, verdicts)
+    intent = intent_of(request, scope, admitted)
+    engine = engine_of(wiring, provider, scope.selection, request.limits, tries_new=True)
+    current, first = await first_pass(engine, intent, scope.removals.objections, verdicts)
     first = replace(first, passes=request.forecast_passes)
     trial = await tried(provider, first) if request.server_dry_run else NO_TRIAL
     known = Facts(rejected=admitted.rejected, trial=trial, base=base)
@@ -156,7 +154,13 @@ async def preview_of(
         cluster = await cluster_identity(provider)
     result = shown_pass(current, seen)
     report = await judged(seen.report, replace(current, now=judged_at or current.now), request.policies)
-    return Preview(request, first, facts, result, report, selection, cluster)
+    return Preview(request, first, facts, result, report, scope.selection, cluster)
+
+
+def intent_of(request: PreviewRequest, scope: RemovalScope, admitted: AdmittedRoots) -> Intent:
+    """What passes are planned with: the manifests as admitted, and the removals with the record in which they are noted."""
+    removed, roots = scope.removals.roots, admitted.roots
+    return Intent(roots.bodies, request.focus.including(removed), removed, scope.record, roots.memo)
 
 
 async def shown_and_facts(

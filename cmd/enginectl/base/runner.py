@@ -9,7 +9,7 @@ from types import FrameType
 
 import anyio
 
-from engine.errors import EngineError, LeaseLost, LeaseTaken
+from engine.errors import EngineError, LeaseLost, LeaseTaken, TimedOut
 from engine.report.printable import printable
 from engine.runtime.garbage_collection import resume_gc
 from enginectl.base import terminal
@@ -37,6 +37,22 @@ def run_cancellable(work: Callable[[], Awaitable[Exit]]) -> Exit:
         return Exit.INTERRUPTED
 
     return run(cancellable)
+
+
+def unsettled_if_late(work: Work) -> Work:
+    """The work of a job that runs again: if its time is over before its first pass, it writes one line and has an exit code of its own."""
+
+    async def run_in_time(stop: anyio.CancelScope) -> Exit:
+        try:
+            return await work(stop)
+        except (TimedOut, ExceptionGroup) as error:
+            failures = list(leaves(error))
+            if not all(isinstance(failure, TimedOut) for failure in failures):
+                raise
+            terminal.error(str(failures[0]))
+            return Exit.UNSETTLED
+
+    return run_in_time
 
 
 async def _run(work: Work) -> Exit:

@@ -1,5 +1,6 @@
 """`engine delete`: removes workloads with everything they have."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -51,20 +52,20 @@ def delete(
 
     Exit codes: 0 done, 1 failed, not found or not confirmed, 3 denied, 5 incomplete, 6 lease taken, 7 preflight failed, 64 usage error.
     """
-    import anyio
-
     from enginectl.actions.delete import delete as delete_and_wait
-    from enginectl.actions.delete import preview_deletion, require_consent
+    from enginectl.actions.delete import preview_of_deletion, require_consent
     from enginectl.actions.diff import saving_to
-    from enginectl.actions.sync import Patience
+    from enginectl.actions.reporting import Outputs
+    from enginectl.actions.sync import SyncRequest
+    from enginectl.actions.sync import dry_run as show_deletion
     from enginectl.base.exit_codes import UsageError
-    from enginectl.base.runner import conclude, run, run_cancellable
+    from enginectl.base.runner import conclude
     from enginectl.input.deletion import deletion_of
     from enginectl.input.plan_policies import load_all
-    from enginectl.wiring.configuration import Wiring, wire
-    from enginectl.wiring.published_configuration import with_configuration
+    from enginectl.wiring.configuration import wire
+    from enginectl.wiring.published_configuration import run_reading, run_writing
 
-    patience = Patience(wait, params.parse_seconds(timeout, "--timeout"))
+    seconds = params.parse_seconds(timeout, "--timeout")
     if out is not None and yes:
         raise UsageError("--out saves the deletion and deletes nothing: it excludes --yes")
     saving = saving_to(out, valid_for)
@@ -75,21 +76,13 @@ def delete(
         require_consent(format, is_confirmed=yes)
     policies = load_all(policy or (), waive or (), remote=enable_remote)
     wiring = wire(params.options(ctx))
-    began = wiring.clock.monotonic()
+    give_up_at = wiring.clock.monotonic() + seconds
     deletion = deletion_of(wiring, names or (), files or (), selector, ignore_missing=ignore_not_found, remote=enable_remote)
-
-    give_up_at = began + patience.seconds
-
-    async def work(stop: anyio.CancelScope) -> Exit:
-        async def remove(known: Wiring) -> Exit:
-            return await delete_and_wait(
-                known, deletion, params.OutputFormat(format), stop, patience=patience, policies=policies, is_confirmed=yes, began=began
-            )
-
-        return await with_configuration(wiring, remove, writes=True, give_up_at=give_up_at)
-
-    async def show(known: Wiring) -> Exit:
-        return await preview_deletion(known, deletion, format, policies, give_up_at=give_up_at, saving=saving)
-
-    code = run_cancellable(lambda: with_configuration(wiring, show, give_up_at=give_up_at)) if dry_run else run(work)
+    preview = preview_of_deletion(deletion, policies)
+    if dry_run:
+        show = partial(show_deletion, request=preview, outputs=Outputs(format), give_up_at=give_up_at, saving=saving)
+        code = run_reading(wiring, show, give_up_at=give_up_at)
+    else:
+        request = SyncRequest(preview, give_up_at, wait, format=params.OutputFormat(format))
+        code = run_writing(wiring, partial(delete_and_wait, request=request, is_confirmed=yes), give_up_at=give_up_at)
     return conclude(code if code is not Exit.UNSETTLED else Exit.FAILED, format)

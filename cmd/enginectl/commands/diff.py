@@ -80,7 +80,7 @@ def diff(
     from enginectl.base.runner import conclude, run_cancellable
     from enginectl.input.plan_policies import load_all
     from enginectl.input.prune import PruneOptions, check_options, check_restrictions, pruning
-    from enginectl.input.roots import load_roots
+    from enginectl.input.roots import ManifestSources, load_roots
     from enginectl.input.targets import Words, focus_on_change
     from enginectl.wiring.cluster import EMPTY, LIVE
     from enginectl.wiring.configuration import Wiring, wire
@@ -88,8 +88,10 @@ def diff(
     outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
     if policy and only_next:
         raise UsageError("--policy judges what follows as well: it excludes --next")
+    sources = ManifestSources(files or (), kustomizations or (), recursive, enable_remote)
+    compared_with = ManifestSources(base or (), recursive=recursive, remote=enable_remote)
     pruned = PruneOptions(prune, applyset, allow_empty)
-    check_options(pruned, [*(files or ()), *(kustomizations or ())], against=against, has_base=bool(base))
+    check_options(pruned, sources.paths, against=against, has_base=bool(base))
     policies = load_all(policy or (), waive or (), remote=enable_remote)
     wiring = wire(params.options(ctx), allow_replace=allow_replace, take_over=take_over, validation=validate)
     if server_dry_run and (base or against not in ("", LIVE)):
@@ -101,18 +103,9 @@ def diff(
     saving = saving_to(out, valid_for)
     words = Words(targets or (), selectors or (), excluded or ())
     check_restrictions(pruned, words)
-    may_be_empty = prune or bool(base)
     with faults_reported(outputs):
-        before = load_roots(wiring, base or (), against=against, remote=enable_remote, recursive=recursive, allow_empty=True)
-        after = load_roots(
-            wiring,
-            files or (),
-            against=against,
-            remote=enable_remote,
-            recursive=recursive,
-            kustomizations=kustomizations or (),
-            allow_empty=may_be_empty,
-        )
+        before = load_roots(wiring, compared_with, against=against, allow_empty=True)
+        after = load_roots(wiring, sources, against=against, allow_empty=prune or bool(base))
     chosen, compared, focus = focus_on_change(after, before, words)
     base_roots = compared if base else None
     roots, removing = pruning(wiring, pruned, chosen, base_roots)
@@ -134,6 +127,6 @@ def diff(
 
     if base or against != LIVE:
         return conclude(run_cancellable(lambda: work(wiring)), format)
-    from enginectl.wiring.published_configuration import with_configuration
+    from enginectl.wiring.published_configuration import run_reading
 
-    return conclude(run_cancellable(lambda: with_configuration(wiring, work)), format)
+    return conclude(run_reading(wiring, work), format)

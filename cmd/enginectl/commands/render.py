@@ -24,12 +24,12 @@ def render(
     """
     from enginectl.actions.render import render_roots
     from enginectl.base.exit_codes import UsageError
-    from enginectl.input.roots import load_roots
+    from enginectl.input.roots import ManifestSources, load_roots
     from enginectl.wiring.cluster import EMPTY
     from enginectl.wiring.configuration import wire
 
     if not (files or kustomizations):
         raise UsageError("render needs manifests: -f FILE")
     wiring = wire(options(ctx), validation=validate)
-    roots = load_roots(wiring, files or (), against=EMPTY, remote=enable_remote, recursive=recursive, kustomizations=kustomizations or ())
+    roots = load_roots(wiring, ManifestSources(files or (), kustomizations or (), recursive, enable_remote), against=EMPTY)
     return render_roots(wiring, roots, as_json=format is ObjectFormat.JSON)

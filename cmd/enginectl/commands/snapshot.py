@@ -18,9 +18,9 @@ def snapshot(
     One YAML stream. Secret data is masked, and the field ownership of other managers is left out.
     """
     from enginectl.actions.snapshot import take_snapshot
-    from enginectl.base.runner import conclude, run_cancellable
+    from enginectl.base.runner import conclude
     from enginectl.wiring.configuration import wire
-    from enginectl.wiring.published_configuration import with_configuration
+    from enginectl.wiring.published_configuration import run_reading
 
     wiring = wire(options(ctx))
-    return conclude(run_cancellable(lambda: with_configuration(wiring, lambda known: take_snapshot(known, out))), OutputFormat.JSON)
+    return conclude(run_reading(wiring, lambda known: take_snapshot(known, out)), OutputFormat.JSON)

@@ -37,11 +37,11 @@ def status(
     """
     from enginectl.actions.status import show_status
     from enginectl.base.exit_codes import UsageError
-    from enginectl.base.runner import conclude, run_cancellable
+    from enginectl.base.runner import conclude
     from enginectl.input.roots import NO_ROOTS
     from enginectl.input.targets import Words, focus_on
     from enginectl.wiring.configuration import Wiring, wire
-    from enginectl.wiring.published_configuration import with_configuration
+    from enginectl.wiring.published_configuration import run_reading
 
     if watch and (format is OutputFormat.JSON or exit_code):
         raise UsageError("--watch is for people: leave out -o json and --exit-code, or call status again for another answer")
@@ -52,4 +52,4 @@ def status(
     async def work(known: Wiring) -> Exit:
         return await show_status(known, "" if named else name, format, focus=focus, detailed=exit_code, watch=watch)
 
-    return conclude(run_cancellable(lambda: with_configuration(wiring, work)), format)
+    return conclude(run_reading(wiring, work), format)

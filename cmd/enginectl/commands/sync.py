@@ -1,6 +1,7 @@
 """`engine sync`: applies the plan until every workload is settled."""
 
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -86,104 +87,73 @@ def sync(
     Exit codes: 0 done, 1 failed, 3 denied, 4 not as approved, 5 incomplete, 6 lease taken, 7 preflight failed, 9 needs manual action,
     64 usage error. With --quiet, 8 instead of 1 if nothing has failed and the time is over.
     """
-    import anyio
-
-    from engine.errors import TimedOut
     from engine.guard import Limits
     from enginectl.actions.consent import Consent
     from enginectl.actions.preview import PreviewRequest
     from enginectl.actions.reporting import faults_reported, outputs_of
-    from enginectl.actions.sync import Patience
+    from enginectl.actions.sync import SyncRequest
     from enginectl.actions.sync import dry_run as show_plan
     from enginectl.actions.sync import sync as apply_until_settled
     from enginectl.base import terminal
     from enginectl.base.exit_codes import UsageError
-    from enginectl.base.runner import conclude, leaves, run, run_cancellable
+    from enginectl.base.runner import conclude
     from enginectl.input.plan_policies import load_all
-    from enginectl.input.prune import PruneOptions, check_options, check_restrictions, pruning
-    from enginectl.input.roots import load_roots
-    from enginectl.input.saved_plans import load_plan, removing_of, roots_of
-    from enginectl.input.targets import Words, focus_on
-    from enginectl.wiring.configuration import Wiring, wire
-    from enginectl.wiring.published_configuration import with_configuration
+    from enginectl.input.prune import PruneOptions, check_options, chosen_roots
+    from enginectl.input.roots import ManifestSources
+    from enginectl.input.saved_plans import approved_roots, load_plan, require_alone
+    from enginectl.input.targets import Words
+    from enginectl.wiring.configuration import wire
+    from enginectl.wiring.published_configuration import run_reading, run_writing
 
+    shared, is_lenient = params.options(ctx), validate is not params.FieldValidation.STRICT
     outputs = outputs_of(format, reports or (), summary, title=title, link=link, max_bytes=max_bytes, values=show_values)
+    sources = ManifestSources(files or (), kustomizations or (), recursive, enable_remote)
+    words, pruned = Words(targets or (), selectors or (), excluded or ()), PruneOptions(prune, applyset, allow_empty)
     if outputs.beside and not dry_run:
         raise UsageError(f"{outputs.beside} shows a plan: it needs --dry-run")
-    if quiet and (dry_run or params.options(ctx).verbose):
+    if quiet and (dry_run or shared.verbose):
         raise UsageError(f"--quiet and {'--dry-run' if dry_run else '--verbose'} exclude each other")
-    shared = params.options(ctx)
-    excluding: dict[str, object] = {"--filename": files, "--kustomize": kustomizations, "--target": targets}
-    excluding |= {"--selector": selectors, "--exclude": excluded}
-    excluding |= {"--prune": prune, "--dry-run": dry_run, "--allow-replace": allow_replace, "--take-over": take_over}
-    excluding |= {"--validate": validate is not params.FieldValidation.STRICT}
-    excluding |= {"--namespace": shared.namespace, "--all-namespaces": shared.all_namespaces}
-    if plan is not None and (option := next((option for option, value in excluding.items() if value), "")):
-        raise UsageError(f"--plan applies what was approved: it excludes {option}")
-    pruned = PruneOptions(prune, applyset, allow_empty)
-    check_options(pruned, [*(files or ()), *(kustomizations or ())])
+    if plan is not None:
+        require_alone(
+            sources, words, shared, prune=prune, dry_run=dry_run, allow_replace=allow_replace, take_over=take_over, validate=is_lenient
+        )
+    check_options(pruned, sources.paths)
     lock_seconds = params.parse_seconds(lock_timeout, "--lock-timeout", zero=True) if lock_timeout is not None else None
-    patience, limits = Patience(wait, params.parse_seconds(timeout, "--timeout"), lock_seconds), Limits(max_deletes)
+    seconds = params.parse_seconds(timeout, "--timeout")
     policies = load_all(policy or (), waive or (), remote=enable_remote)
+
     with terminal.without_notes() if quiet else nullcontext():
         saved = load_plan(plan) if plan is not None else None
-        # The manifests of a saved plan were judged when it was made.
-        validation = params.FieldValidation.IGNORE if saved is not None else validate
-        replaces = allow_replace or (saved is not None and saved.scope.allow_replace)
-        takes_over = take_over or (saved is not None and saved.scope.take_over)
-        wiring = wire(shared, allow_replace=replaces, take_over=takes_over, validation=validation)
-        began = wiring.clock.monotonic()
-        words = Words(targets or (), selectors or (), excluded or ())
-        check_restrictions(pruned, words)
-        with faults_reported(outputs):
-            given = load_roots(
-                wiring, files or (), remote=enable_remote, recursive=recursive, kustomizations=kustomizations or (), allow_empty=prune
-            )
-        chosen, focus = focus_on(given, words)
-        roots, removing = pruning(wiring, pruned, chosen)
-        if saved is not None and plan is not None:
-            roots, focus = roots_of(saved, plan), saved.scope.focus
-            removing = removing_of(saved, roots)
-        paths = (*(files or ()), *(kustomizations or ()))
-
-        give_up_at = began + patience.seconds
-
-        async def work(stop: anyio.CancelScope) -> Exit:
-            async def apply(known: Wiring) -> Exit:
-                return await apply_until_settled(
-                    known,
-                    roots,
-                    params.OutputFormat(format),
-                    stop,
-                    focus=focus,
-                    limits=limits,
-                    patience=patience,
-                    consent=Consent(saved, yes),
-                    policies=policies,
-                    removing=removing,
-                    files=paths,
-                    began=began,
-                    quiet=quiet,
-                    assume_nodes=assume_nodes,
-                )
-
-            try:
-                return await with_configuration(wiring, apply, writes=True, give_up_at=give_up_at)
-            except (TimedOut, ExceptionGroup) as error:
-                timeouts = list(leaves(error))
-                if not (quiet and all(isinstance(each, TimedOut) for each in timeouts)):
-                    raise
-                terminal.error(str(timeouts[0]))
-                return Exit.UNSETTLED
-
-        if dry_run:
-            request = PreviewRequest(roots, limits=limits, policies=policies, focus=focus, removing=removing, assume_nodes=assume_nodes)
-
-            async def show(known: Wiring) -> Exit:
-                return await show_plan(known, request, outputs, give_up_at=give_up_at)
-
-            code = run_cancellable(lambda: with_configuration(wiring, show, give_up_at=give_up_at))
+        wiring = wire(
+            shared,
+            allow_replace=allow_replace if saved is None else saved.scope.allow_replace,
+            take_over=take_over if saved is None else saved.scope.take_over,
+            # The manifests of a saved plan were judged when it was made.
+            validation=validate if saved is None else params.FieldValidation.IGNORE,
+        )
+        give_up_at = wiring.clock.monotonic() + seconds
+        if plan is None or saved is None:
+            with faults_reported(outputs):
+                roots, focus, removing = chosen_roots(wiring, sources, words, pruned)
         else:
-            code = run(work)
+            roots, focus, removing = approved_roots(saved, plan)
+        preview = PreviewRequest(
+            roots, limits=Limits(max_deletes), policies=policies, focus=focus, removing=removing, assume_nodes=assume_nodes
+        )
+        if dry_run:
+            show = partial(show_plan, request=preview, outputs=outputs, give_up_at=give_up_at)
+            code = run_reading(wiring, show, give_up_at=give_up_at)
+        else:
+            request = SyncRequest(
+                preview,
+                give_up_at,
+                wait,
+                lock_seconds,
+                Consent(saved, yes),
+                files=sources.paths,
+                format=params.OutputFormat(format),
+                quiet=quiet,
+            )
+            code = run_writing(wiring, partial(apply_until_settled, request=request), give_up_at=give_up_at, runs_again=quiet)
         # Only a job that runs again continues by itself: for everybody else a timeout is a failure.
         return conclude(code if quiet or code is not Exit.UNSETTLED else Exit.FAILED, format, quiet=quiet)

@@ -35,12 +35,12 @@ def top(
     """
     from enginectl.actions.top import show_top
     from enginectl.base.exit_codes import UsageError
-    from enginectl.base.runner import conclude, run_cancellable
+    from enginectl.base.runner import conclude
     from enginectl.wiring.configuration import wire
-    from enginectl.wiring.published_configuration import with_configuration
+    from enginectl.wiring.published_configuration import run_reading
 
     if watch and format is OutputFormat.JSON:
         raise UsageError("--watch is for people: leave out -o json, and call top again for another document")
     wiring = wire(options(ctx))
     chosen = tuple(names or ())
-    return conclude(run_cancellable(lambda: with_configuration(wiring, lambda known: show_top(known, chosen, format, watch=watch))), format)
+    return conclude(run_reading(wiring, lambda known: show_top(known, chosen, format, watch=watch)), format)

@@ -37,9 +37,9 @@ def why(
     """
     from enginectl.actions.explain import explain_object
     from enginectl.base.exit_codes import UsageError
-    from enginectl.base.runner import conclude, run_cancellable
+    from enginectl.base.runner import conclude
     from enginectl.wiring.configuration import Wiring, wire
-    from enginectl.wiring.published_configuration import with_configuration
+    from enginectl.wiring.published_configuration import run_reading
 
     wiring = wire(options(ctx))
     *kind, name = words if len(words) > 1 else words[0].split("/")
@@ -51,4 +51,4 @@ def why(
     async def work(known: Wiring) -> Exit:
         return await explain_object(known, "".join(kind), name, format)
 
-    return conclude(run_cancellable(lambda: with_configuration(wiring, work)), format)
+    return conclude(run_reading(wiring, work), format)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from engine.focus import ANY
+from engine.focus import ANY, Focus
 from enginectl.base.exit_codes import UsageError
 from enginectl.input.removals import Removing
-from enginectl.input.roots import Roots
-from enginectl.input.targets import Words
+from enginectl.input.roots import ManifestSources, Roots, load_roots
+from enginectl.input.targets import Words, focus_on
 from enginectl.wiring.cluster import LIVE
 from enginectl.wiring.configuration import Wiring
 
@@ -46,6 +46,17 @@ def check_restrictions(options: PruneOptions, words: Words) -> None:
     """Raise `UsageError` if the manifests are restricted to some: the others would seem to have left the files."""
     if options.prune and (words.selectors or words.excluded or set(words.targets) - {ANY}):
         raise UsageError("--prune concerns all manifests: leave out --target, -l and --exclude")
+
+
+def chosen_roots(wiring: Wiring, sources: ManifestSources, words: Words, options: PruneOptions) -> tuple[Roots, Focus, Removing | None]:
+    """The manifests that a sync applies, the workloads in focus, and what finds the roots that it removes; None: it removes none.
+
+    Raises `InputError` with every fault, and `UsageError`.
+    """
+    check_restrictions(options, words)
+    chosen, focus = focus_on(load_roots(wiring, sources, allow_empty=options.prune), words)
+    roots, removing = pruning(wiring, options, chosen)
+    return roots, focus, removing
 
 
 def pruning(wiring: Wiring, options: PruneOptions, roots: Roots, base: Roots | None = None) -> tuple[Roots, Removing | None]:

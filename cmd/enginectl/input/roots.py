@@ -170,23 +170,38 @@ class Roots(Struct, frozen=True, eq=False):
 NO_ROOTS = Roots()
 
 
-def load_roots(
-    wiring: Wiring,
-    files: Sequence[Path],
-    *,
-    against: str = LIVE,
-    recursive: bool = False,
-    kustomizations: Sequence[Path] = (),
-    allow_empty: bool = False,
-    remote: bool = False,
-) -> Roots:
-    """The roots in the files and in what kustomize builds, with `remote` over the network. Other objects in them are named on stderr.
+class ManifestSources(Struct, frozen=True):
+    """Where manifests are read from, as the options of a command say."""
+
+    files: Sequence[Path] = ()
+    kustomizations: Sequence[Path] = ()
+    """What kustomize builds."""
+    recursive: bool = False
+    """Whether folders are read with those in them."""
+    remote: bool = False
+    """Whether kustomize may read over the network."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All of them."""
+        return (*self.files, *self.kustomizations)
+
+
+def load_roots(wiring: Wiring, sources: ManifestSources, *, against: str = LIVE, allow_empty: bool = False) -> Roots:
+    """The roots in the manifests. Other objects in them are named on stderr.
 
     Raises `InputError` with every fault, also if files are given and have no root, unless `allow_empty`; and `UsageError`.
     """
     options = wiring.options
     unread: list[str] = []
-    read = read_manifests(files, recursive=recursive, kustomizations=kustomizations, may_be_empty=allow_empty, remote=remote, faults=unread)
+    read = read_manifests(
+        sources.files,
+        recursive=sources.recursive,
+        kustomizations=sources.kustomizations,
+        may_be_empty=allow_empty,
+        remote=sources.remote,
+        faults=unread,
+    )
     manifests = list(read)
     namespace = options.namespace or (default_namespace(wiring) if against == LIVE and manifests else DEFAULT_NAMESPACE)
     further = partial(further_faults, wiring=wiring, is_creation=against == EMPTY)
@@ -202,10 +217,9 @@ def load_roots(
     )
     for note in roots.notes:
         terminal.note(note)
-    given = (*files, *kustomizations)
-    if given and not roots.bodies and not allow_empty:
-        raise InputError(f"no objects passed: there is no {_either(ROOTS)} in {_named(given)}")
-    return replace(roots, given=bool(given))
+    if sources.paths and not roots.bodies and not allow_empty:
+        raise InputError(f"no objects passed: there is no {_either(ROOTS)} in {_named(sources.paths)}")
+    return replace(roots, given=bool(sources.paths))
 
 
 def _either(kinds: Sequence[Kind]) -> str:

@@ -8,16 +8,20 @@ from msgspec import Struct
 from engine.approval.document import read
 from engine.approval.saved_plan import SavedPlan
 from engine.errors import InputError
+from engine.focus import Focus
 from engine.ids import ResourceId
 from engine.intent import Removal, RootRemovals
 from engine.report.printable import clipped, printable
 from engine.runtime.provider import Provider
+from enginectl.base.exit_codes import UsageError
 from enginectl.base.files import read_bytes
+from enginectl.base.options import Options
 from enginectl.input.applysets import Prune
 from enginectl.input.manifest_files import flatten
 from enginectl.input.pod_findings import malformed
 from enginectl.input.removals import RemovalScope, Removing, roots_in
-from enginectl.input.roots import Roots, select_roots
+from enginectl.input.roots import ManifestSources, Roots, select_roots
+from enginectl.input.targets import Words
 from enginectl.wiring.configuration import DEFAULT_NAMESPACE, Wiring
 from enginectl.wiring.scope import ROOTS, Selection
 from providers.documents import Document
@@ -26,6 +30,16 @@ from resources.blueprints.pruning import removal_objections
 
 MAX_BYTES = 512 << 20
 """The largest saved plan that is read: one for ten thousand pods is smaller."""
+
+
+def require_alone(sources: ManifestSources, words: Words, shared: Options, **others: bool) -> None:
+    """Raise `UsageError` if an option says what a saved plan has decided. `others`: the name of an option, and whether it is given."""
+    given: dict[str, object] = {"filename": sources.files, "kustomize": sources.kustomizations}
+    given |= {"target": words.targets, "selector": words.selectors, "exclude": words.excluded}
+    given |= {**others, "namespace": shared.namespace, "all_namespaces": shared.all_namespaces}
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"--plan applies what was approved: it excludes --{name.replace('_', '-')}")
 
 
 def load_plan(file: Path) -> SavedPlan:
@@ -39,10 +53,14 @@ def load_plan(file: Path) -> SavedPlan:
         raise InputError(f"{printable(str(file))}: {error}") from None
 
 
-def roots_of(plan: SavedPlan, file: Path) -> Roots:
-    """The manifests of a plan, checked like those of `-f`. Raises `InputError` with every fault."""
+def approved_roots(plan: SavedPlan, file: Path) -> tuple[Roots, Focus, Removing | None]:
+    """The manifests of a plan, checked like those of `-f`; the workloads in focus; what finds the roots that are removed, if any are.
+
+    Raises `InputError` with every fault.
+    """
     manifests = [manifest for body in plan.approval.manifests for manifest in flatten(Document(body, f"{file} (saved plan)", {}), body, ())]
-    return select_roots(manifests, ROOTS, malformed, namespace=DEFAULT_NAMESPACE)
+    roots = select_roots(manifests, ROOTS, malformed, namespace=DEFAULT_NAMESPACE)
+    return roots, plan.scope.focus, removing_of(plan, roots)
 
 
 def removing_of(plan: SavedPlan, roots: Roots) -> Removing | None:

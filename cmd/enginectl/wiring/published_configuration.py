@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from enum import StrEnum
 from typing import Final
 
+from anyio import CancelScope
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -17,6 +18,7 @@ from engine.runtime.provider import Client
 from engine.version import VERSION
 from enginectl.base import terminal
 from enginectl.base.exit_codes import Exit, MissingRequirement
+from enginectl.base.runner import run, run_cancellable, unsettled_if_late
 from enginectl.wiring.configuration import Wiring, with_settings
 from enginectl.wiring.configuration_file import configuration_in
 from enginectl.wiring.scope import called
@@ -80,6 +82,25 @@ class KnownConfiguration(Struct, frozen=True):
     """The leader election of the installation; None if there is none, or if it could not be read."""
     namespace: str = ""
     """The namespace in which the installation runs; empty if that is not known."""
+
+
+def run_reading(wiring: Wiring, work: Callable[[Wiring], Awaitable[Exit]], *, give_up_at: float | None = None) -> Exit:
+    """Run the work of a command that only reads, as `with_configuration` does it. A signal may cancel it at any point."""
+    return run_cancellable(lambda: with_configuration(wiring, work, give_up_at=give_up_at))
+
+
+def run_writing(
+    wiring: Wiring, work: Callable[[Wiring, CancelScope], Awaitable[Exit]], *, give_up_at: float, runs_again: bool = False
+) -> Exit:
+    """Run the work of a command that writes, as `with_configuration` does it. A signal cancels the scope, see `run`.
+
+    `runs_again`: for a job that continues later, it is no failure if the time is over before its first pass.
+    """
+
+    async def with_scope(stop: CancelScope) -> Exit:
+        return await with_configuration(wiring, lambda known: work(known, stop), writes=True, give_up_at=give_up_at)
+
+    return run(unsettled_if_late(with_scope) if runs_again else with_scope)
 
 
 async def with_configuration(

@@ -96,10 +96,11 @@ async def sync_until_settled(wiring: Wiring, files: Sequence[Path] = (), *, seco
     """Run `engine sync`, and wait until every workload is settled."""
     from anyio import CancelScope
 
-    from enginectl.actions.sync import Patience, sync
+    from enginectl.actions.preview import PreviewRequest
+    from enginectl.actions.sync import SyncRequest, sync
 
-    patience = Patience(wait=True, seconds=seconds)
-    return await sync(wiring, _roots(wiring, files), OutputFormat.TEXT, CancelScope(), patience=patience)
+    request = SyncRequest(PreviewRequest(_roots(wiring, files)), wiring.clock.monotonic() + seconds)
+    return await sync(wiring, CancelScope(), request)
 
 
 async def show_status(wiring: Wiring, name: str) -> Exit:
@@ -110,6 +111,6 @@ async def show_status(wiring: Wiring, name: str) -> Exit:
 
 
 def _roots(wiring: Wiring, files: Sequence[Path]) -> Any:
-    from enginectl.input.roots import NO_ROOTS, load_roots
+    from enginectl.input.roots import NO_ROOTS, ManifestSources, load_roots
 
-    return load_roots(wiring, list(files)) if files else NO_ROOTS
+    return load_roots(wiring, ManifestSources(files)) if files else NO_ROOTS
