@@ -157,8 +157,9 @@ def _with_min_replicas(replicas: Any) -> Fill:
 
 
 def is_number(replicas: Any) -> bool:
-    """Whether a default can be made of it: one that is malformed is reported where it was written, not where it would be copied to."""
-    return isinstance(replicas, int) and not isinstance(replicas, bool)
+    """Whether a default can be made of it: one that is malformed or does not fit its field is reported where it was written, not where it
+    would be copied to."""
+    return isinstance(replicas, int) and not isinstance(replicas, bool) and -(2**31) <= replicas < 2**31
 
 
 def _pod_spec(spec: Any) -> Any:

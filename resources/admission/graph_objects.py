@@ -158,7 +158,7 @@ def refused_pods(graph: InferenceGraph, configuration: Configuration) -> tuple[I
 
 
 def of_set(graph: InferenceGraph, configuration: Configuration, issues: Iterable[Issue]) -> Iterator[Issue]:
-    """Issues of the set that a graph would have: where its user wrote in the pods what they are about, else at its spec."""
+    """Issues of the set that a graph would have: where its user wrote what they are about, else at its spec."""
     planned = planned_set(graph, configuration)
     names = [entry["name"] for entry in cliques_of(planned.body)] if planned is not None else []
     pods = {clique_names(graph, service).clique(role): (service, role) for service in graph.services for role in service.roles}
@@ -168,11 +168,29 @@ def of_set(graph: InferenceGraph, configuration: Configuration, issues: Iterable
         match issue.path:
             case ("spec", "template", "cliques", int(number), "spec", "podSpec", *path):
                 written = _as_written(graph, *pods[names[number]], replace(issue, path=tuple(path)), configuration.dynamo)
+            case ("spec", "template", "cliques", int(number), "annotations", str(key)):
+                written = _of_annotation(*pods[names[number]], key, issue)
+            case ("metadata", "annotations", str(key), *_) if key in graph.annotations:
+                written = issue
+            case ("spec", "template", "topologyConstraint", *_) if graph.spec.topology_constraint is not None:
+                written = replace(issue, path=("spec", "topologyConstraint"))
         if written is None:
             written = Issue(("spec",), ErrorType.INVALID, f"its {PODCLIQUESET.name} would not be valid: {issue}")
         if (written.path, written.message) not in seen:
             seen.add((written.path, written.message))
             yield written
+
+
+def _of_annotation(service: GraphService, role: Role, key: str, issue: Issue) -> Issue | None:
+    """An issue of an annotation of a clique at that of the service; None if the service has none of this key."""
+    extra = service.of(role).spec.extra_pod_metadata
+    for annotations, field in (
+        (extra.annotations if extra is not None else {}, ("extraPodMetadata", "annotations")),
+        (service.of(role).spec.annotations, ("annotations",)),
+    ):
+        if key in annotations:
+            return replace(issue, path=role_path(service, role, (*service_path(service.name), *field, key)))
+    return None
 
 
 def _as_written(graph: InferenceGraph, service: GraphService, role: Role, issue: Issue, settings: DynamoSettings) -> Issue | None:

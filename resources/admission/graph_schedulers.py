@@ -1,16 +1,20 @@
 """Graph schedulers: the admission rules for `schedulerName` in the pods of a graph's services. A gang has one scheduler."""
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from resources.admission.computable_rules import NOT_ENABLED
 from resources.admission.graph_rules import quote, service_path
 from resources.base.labels import GRAPH_SCHEDULER
-from resources.dynamo.model.graph import InferenceGraph
+from resources.dynamo.model.graph import ENABLE_GROVE, InferenceGraph
 from resources.dynamo.objects.group_scheduler import VOLCANO
 from resources.dynamo.orchestrator import volcano_queue
 from resources.ports.configuration import KAI_SCHEDULER, Configuration
 from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.unknown_fields import instead
+
+ON_GROVE: Final = f'for Grove; without it, {ENABLE_GROVE}: "false" lets each service have its own'
+"""Whose rule it is. The manifest does not say that the cluster has no Grove, and which scheduler is right without it."""
 
 
 def issues(graph: InferenceGraph, configuration: Configuration) -> Iterator[Issue]:
@@ -43,13 +47,13 @@ def _grove_issues(graph: InferenceGraph, configuration: Configuration) -> Iterat
         if name != schedulers[reference]:
             yield Issue(_path(service), ErrorType.INVALID, _difference(reference, schedulers, named), name)
         elif name not in configuration.schedulers:
-            message = f"{NOT_ENABLED}{instead([name], sorted(configuration.schedulers))}"
+            message = f"{NOT_ENABLED}{instead([name], sorted(configuration.schedulers))} ({ON_GROVE})"
             yield Issue(_path(service), ErrorType.INVALID, message, name)
 
 
 def _difference(reference: str, schedulers: Mapping[str, str], named: Mapping[str, str]) -> str:
     how = "has" if reference in named else "names none and has"
-    return f"must be that of the other services: {quote(reference)} {how} {quote(schedulers[reference])}, and a gang has one scheduler"
+    return f"must be that of the other services: {quote(reference)} {how} {quote(schedulers[reference])}, and a gang has one scheduler ({ON_GROVE})"
 
 
 def _component_issues(graph: InferenceGraph) -> Iterator[Issue]:

@@ -48,6 +48,8 @@ class GraphSummary(Struct, frozen=True):
     """The PodCliqueSets that it consists of."""
     alarms: tuple[Alarm, ...] = ()
     """What is wrong with the graph itself although nothing is left to do."""
+    noun: str = "service"
+    """What the version in which it is written calls its services: `service` or `component`."""
 
     @property
     def ready(self) -> int:

@@ -10,14 +10,15 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.plan import Plan, Wait
 from engine.report.meaning import needed
-from resources.base.fields import mapping
+from resources.base.fields import annotations_of, mapping
 from resources.dynamo import orchestrator
-from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator
+from resources.dynamo.model.graph import GraphService, InferenceGraph, Orchestrator, is_beta_as_written
 from resources.dynamo.model.state import ServiceState
 from resources.dynamo.objects.group_scheduler import group_schedulers
 from resources.dynamo.objects.scaling_adapter import scaled
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
+from resources.dynamo.versions.api_versions import served_as
 from resources.ports.configuration import ONLY
 from resources.ports.scheduler import Scheduler
 from resources.reports.graph_summary import GraphSummary, ServiceSummary
@@ -57,6 +58,7 @@ def graph_summary(
         plan.notes,
         tuple(sorted({*observed.nested, *(each.root for each in sets)})),
         alarms_of(plan),
+        "component" if is_beta_as_written(served_as(observed.root.body), annotations_of(observed.root.body)) else "service",
     )
 
 

@@ -73,6 +73,16 @@ def test_a_new_and_a_changed_graph_are_stored_in_the_version_of_the_cluster(box:
     assert "No changes" in engine("diff", "-f", write(tmp_path, 2)).out
 
 
+def test_status_and_why_call_the_services_of_a_graph_as_its_author_does(box: Box, engine: Engine, tmp_path: Path) -> None:
+    assert engine("sync", "--no-wait", "-f", write(tmp_path)).code == Exit.DONE
+
+    shown, explained = engine("status", "-v").out, engine("why", "dgd/g").out
+
+    assert "  component decode: " in shown and "  component decode: " in explained
+    assert " of 1 components ready" in explained
+    assert "service" not in shown.partition("\n")[2] + explained
+
+
 def test_a_graph_is_rendered_in_its_own_version(engine: Engine, tmp_path: Path) -> None:
     answer = engine("render", "-f", write(tmp_path), "-o", "json")
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from enginectl.base.exit_codes import Exit
 from tests.enginectl.calling import Engine
 
@@ -106,11 +108,12 @@ def test_warnings_about_pods_of_a_graph_have_the_lines_of_its_services_too(engin
     assert [line.split(": ")[0] for line in lines if "DYNAMO_RANK: the given value is replaced" in line] == ["12", "12"]
 
 
-def test_replicas_of_the_wrong_type_are_one_fault(engine: Engine, tmp_path: Path) -> None:
-    (tmp_path / "it.yaml").write_text(SET.replace("roleName: w", "replicas: x"))
+@pytest.mark.parametrize(("given", "fault"), [("x", 'must be an integer, got "x"'), ("2147483648", "must fit 32 bits, got 2147483648")])
+def test_replicas_that_cannot_be_read_are_one_fault(given: str, fault: str, engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "it.yaml").write_text(SET.replace("roleName: w", f"replicas: {given}"))
 
     shown = engine("diff", "-f", tmp_path / "it.yaml", "--against", "empty")
 
     assert shown.code == Exit.FAILED
-    faults = [line for line in shown.err.splitlines() if "must be" in line]
-    assert faults == [f'engine: {tmp_path / "it.yaml"}:15: spec.template.cliques[0].spec.replicas: must be an integer, got "x"']
+    faults = [line for line in shown.err.splitlines() if "must" in line]
+    assert faults == [f"engine: {tmp_path / 'it.yaml'}:15: spec.template.cliques[0].spec.replicas: {fault}"]

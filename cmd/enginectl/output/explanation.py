@@ -180,7 +180,7 @@ def graph_lines(graph: GraphSummary, now: datetime, verbose: bool) -> Iterator[L
     """The state of a graph, its services, and what is not settled in it."""
     runner = f"run by {graph.orchestrator}" if graph.orchestrator else "nothing runs it"
     reported = f" ({clipped(graph.graph_state, MAX_TEXT)})" if graph.graph_state else ""
-    yield Line(f"  state: {graph.state}{reported}, {runner}, {graph.ready} of {len(graph.services)} services ready")
+    yield Line(f"  state: {graph.state}{reported}, {runner}, {graph.ready} of {len(graph.services)} {graph.noun}s ready")
     yield from warning_lines(graph.alarms)
     yield from service_lines(graph)
     yield from wait_lines(tuple(wait for wait in graph.waits if wait.id != graph.id), now, verbose)

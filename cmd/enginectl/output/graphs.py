@@ -54,7 +54,7 @@ def graph_row(graph: GraphSummary, now: datetime) -> tuple[str, ...]:
 def service_lines(graph: GraphSummary) -> Iterator[Line]:
     """A line for each service, e.g. `service decode: 1 of 2 replicas ready, 2 nodes each, PodCliqueScalingGroup/g-0-decode`."""
     for service in graph.services:
-        yield Line(f"  service {clipped(service.name, MAX_NAME)}: {service_text(service)}", "faint")
+        yield Line(f"  {graph.noun} {clipped(service.name, MAX_NAME)}: {service_text(service)}", "faint")
 
 
 def service_text(service: ServiceSummary) -> str:

@@ -63,7 +63,7 @@ MODES: Final = f'must be "{ENABLED}" or "{DISABLED}"'
 OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
 OPT_OUT: Final = (
     "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
-    'automatic injection (set grove.io/auto-mnnvl: "disabled"); the opt-out is an annotation of the PodCliqueSet and is for the whole set'
+    'automatic injection (set grove.io/auto-mnnvl: "disabled"); the opt-out is for the whole set: an annotation of it, or of its graph'
 )
 NO_DOMAIN_NAME: Final = "the name of a ComputeDomain must not be empty"
 INVALID_DOMAIN_NAME: Final = "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"

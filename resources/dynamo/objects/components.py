@@ -26,7 +26,8 @@ from resources.dynamo.objects.service import service_name
 from resources.dynamo.pods.builder import PodFault, built_pod
 from resources.ports.configuration import DynamoSettings
 
-AUTOMATIC_NVLINK = "grove.io/auto-mnnvl"
+NVLINK: Final = {"grove.io/auto-mnnvl": "disabled", "nvidia.com/computedomain": "", "grove.io/mnnvl-group": "none"}
+"""The annotations of graphs and services that ask for NVLink between nodes -> the value that asks for none."""
 VOLCANO_FOR_ALL: Final[GroupSchedulers] = MappingProxyType({})
 """The group schedulers where nothing is known of the cluster."""
 
@@ -157,19 +158,14 @@ def _single_node(
 
 
 def _graph_notes(graph: InferenceGraph) -> Iterator[str]:
-    if _asks_for_nvlink(graph.annotations) or any(
-        _asks_for_nvlink(pod_annotations(service, role)) for service in graph.services for role in service.roles
-    ):
+    given = [graph.annotations, *(pod_annotations(service, role) for service in graph.services for role in service.roles)]
+    if asking := [key for key, without in NVLINK.items() if any(annotations.get(key, without) != without for annotations in given)]:
         yield (
-            f"{AUTOMATIC_NVLINK}: automatic multi-node NVLink is only provided on the Grove path; "
+            f"{', '.join(asking)}: multi-node NVLink is only provided on the Grove path; "
             "without Grove, claim a ComputeDomain in extraPodSpec.resourceClaims"
         )
     if graph.annotations.get(KAI_QUEUE):
         yield f"{KAI_QUEUE}: has no effect without Grove: Volcano schedules services on several nodes"
-
-
-def _asks_for_nvlink(annotations: Mapping[str, object]) -> bool:
-    return annotations.get(AUTOMATIC_NVLINK) == "enabled"
 
 
 def _service_notes(graph: InferenceGraph, service: GraphService, by: GroupScheduler) -> Iterator[str]:

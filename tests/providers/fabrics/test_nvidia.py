@@ -29,7 +29,7 @@ NAME = "spec.template.cliques[0].annotations[nvidia.com/computedomain]"
 OFF = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
 OPT_OUT = (
     "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
-    'automatic injection (set grove.io/auto-mnnvl: "disabled"); the opt-out is an annotation of the PodCliqueSet and is for the whole set'
+    'automatic injection (set grove.io/auto-mnnvl: "disabled"); the opt-out is for the whole set: an annotation of it, or of its graph'
 )
 NO_NAME = "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
 

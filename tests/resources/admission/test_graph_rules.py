@@ -7,8 +7,10 @@ import pytest
 from tests.resources.admission.graphs import KAI, WITHOUT_GROVE, created_graph, graph, one, wide, worker
 from tests.resources.admission.requests import issues_of
 
-ONE_SCHEDULER = "and a gang has one scheduler"
+ON_GROVE = '(for Grove; without it, nvidia.com/enable-grove: "false" lets each service have its own)'
+ONE_SCHEDULER = f"and a gang has one scheduler {ON_GROVE}"
 
+NAMED, NO_DOMAIN = "nvidia.com/computedomain", "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
 BACKEND, ORIGIN = "nvidia.com/vllm-distributed-executor-backend", "nvidia.com/dynamo-operator-origin-version"
 REJECTED = [
     pytest.param(
@@ -137,7 +139,7 @@ REJECTED = [
         [
             'spec.services[decode].extraPodSpec.schedulerName: Invalid value: "mine": '
             "schedulerName must be an enabled scheduler backend; "
-            "this scheduler is not enabled in OperatorConfiguration; there is default-scheduler"
+            f"this scheduler is not enabled in OperatorConfiguration; there is default-scheduler {ON_GROVE}"
         ],
         id="a scheduler that is not enabled",
     ),
@@ -153,7 +155,7 @@ REJECTED = [
         graph({"a": worker(extraPodSpec={"schedulerName": "x"}), "b": worker(extraPodSpec={"schedulerName": "y"})}),
         [
             'spec.services[a].extraPodSpec.schedulerName: Invalid value: "x": schedulerName must be an enabled scheduler backend; '
-            "this scheduler is not enabled in OperatorConfiguration; there is default-scheduler",
+            f"this scheduler is not enabled in OperatorConfiguration; there is default-scheduler {ON_GROVE}",
             'spec.services[b].extraPodSpec.schedulerName: Invalid value: "y": must be that of the other services: '
             f"a has x, {ONE_SCHEDULER}",
         ],
@@ -189,6 +191,25 @@ REJECTED = [
             "PodCliques in all replicas, with those that autoscalers may add (limits.set.cliques)",
         ],
         id="too many pods on Grove",
+    ),
+    pytest.param(
+        graph(
+            {"decode": wide(annotations={NAMED: "A_b"}), "w": worker(extraPodMetadata={"annotations": {NAMED: "A_b"}})},
+            annotations={"grove.io/auto-mnnvl": "disabled"},
+        ),
+        [
+            f'spec.services[decode].annotations[{NAMED}]: Invalid value: "A_b": {NO_DOMAIN}',
+            f'spec.services[w].extraPodMetadata.annotations[{NAMED}]: Invalid value: "A_b": {NO_DOMAIN}',
+        ],
+        id="what a set refuses of the annotations of services",
+    ),
+    pytest.param(
+        graph(annotations={"grove.io/auto-mnnvl": "yes"}, topologyConstraint={"clusterTopologyName": "racks", "packDomain": "rack"}),
+        [
+            'spec.topologyConstraint: Invalid value: "rack": topology constraints are not allowed when Topology Aware Scheduling is disabled',
+            'metadata.annotations.grove.io/auto-mnnvl: Invalid value: "yes": must be "enabled" or "disabled"',
+        ],
+        id="what a set refuses of the graph's own annotations and topology",
     ),
     pytest.param(
         graph({"d" * 64: worker()}, annotations=WITHOUT_GROVE),

@@ -293,12 +293,18 @@ def test_a_leader_worker_set_whose_headless_service_would_have_the_name_of_anoth
 
 
 def test_what_only_the_grove_path_provides_is_noted() -> None:
-    nvlink = {"grove.io/auto-mnnvl": "enabled"}
-    text = "automatic multi-node NVLink is only provided on the Grove path"
+    text = ": multi-node NVLink is only provided on the Grove path"
 
     assert component_notes(decode()) == ()
-    assert text in component_notes(graph(a=worker(), annotations=nvlink))[0]
-    assert text in component_notes(decode(annotations=nvlink))[0]
+    for key, value, none in (
+        ("grove.io/auto-mnnvl", "enabled", "disabled"),
+        ("nvidia.com/computedomain", "rack-a", ""),
+        ("grove.io/mnnvl-group", "model", "none"),
+    ):
+        for asking in (graph(a=worker(), annotations={key: value}), decode(annotations={key: value})):
+            (note,) = component_notes(asking)
+            assert note.startswith(key + text)
+        assert component_notes(decode(annotations={key: none})) == ()
     assert component_notes(graph(a=worker(), annotations={"nvidia.com/kai-scheduler-queue": "q"})) == (
         "nvidia.com/kai-scheduler-queue: has no effect without Grove: Volcano schedules services on several nodes",
     )
