@@ -53,7 +53,8 @@ def _grove_issues(graph: InferenceGraph, configuration: Configuration) -> Iterat
 
 def _difference(reference: str, schedulers: Mapping[str, str], named: Mapping[str, str]) -> str:
     how = "has" if reference in named else "names none and has"
-    return f"must be that of the other services: {quote(reference)} {how} {quote(schedulers[reference])}, and a gang has one scheduler ({ON_GROVE})"
+    what = f"must be that of the other services: {quote(reference)} {how} {quote(schedulers[reference])}"
+    return f"{what}, and a gang has one scheduler ({ON_GROVE})"
 
 
 def _component_issues(graph: InferenceGraph) -> Iterator[Issue]:

@@ -162,7 +162,7 @@ def _graph_notes(graph: InferenceGraph) -> Iterator[str]:
     if asking := [key for key, without in NVLINK.items() if any(annotations.get(key, without) != without for annotations in given)]:
         yield (
             f"{', '.join(asking)}: multi-node NVLink is only provided on the Grove path; "
-            "without Grove, claim a ComputeDomain in extraPodSpec.resourceClaims"
+            "without Grove, claim a ComputeDomain in spec.services[].extraPodSpec.resourceClaims"
         )
     if graph.annotations.get(KAI_QUEUE):
         yield f"{KAI_QUEUE}: has no effect without Grove: Volcano schedules services on several nodes"

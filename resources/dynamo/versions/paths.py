@@ -59,7 +59,7 @@ FIELDS: Final = (
 )
 """What texts say of fields of v1alpha1 -> the same of v1beta1."""
 NOUNS: Final = (
-    (re.compile(r"\b([Aa]n?|[Tt]he|that|another|other|no|its|for) service(s?)(?![-\w./\]]| accounts?(?![-\w]))"), r"\1 component\2"),
+    (re.compile(r"\b([Aa]n?|[Tt]he|that|another|other|each|no|its|for) service(s?)(?![-\w./\]]| accounts?(?![-\w]))"), r"\1 component\2"),
     (re.compile(r"(?<![-\w./\[])services(?= on (?:several nodes|one node)\b)"), "components"),
     (re.compile(r"((?:^|[;:,] ))service (?=\S)"), r"\1component "),
 )

@@ -206,7 +206,8 @@ REJECTED = [
     pytest.param(
         graph(annotations={"grove.io/auto-mnnvl": "yes"}, topologyConstraint={"clusterTopologyName": "racks", "packDomain": "rack"}),
         [
-            'spec.topologyConstraint: Invalid value: "rack": topology constraints are not allowed when Topology Aware Scheduling is disabled',
+            'spec.topologyConstraint: Invalid value: "rack": '
+            "topology constraints are not allowed when Topology Aware Scheduling is disabled",
             'metadata.annotations.grove.io/auto-mnnvl: Invalid value: "yes": must be "enabled" or "disabled"',
         ],
         id="what a set refuses of the graph's own annotations and topology",
