@@ -1,11 +1,8 @@
 """ModelledCluster: a cluster without surprises: pods start where there is room, controllers do their work, and others do not interfere."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
-
-from msgspec import Struct
 
 from engine.forecast.cluster_model import Assumption, Effects
 from engine.forecast.store import ForecastStore
@@ -16,37 +13,30 @@ from engine.plan import Wait
 from engine.resource import Body
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
+from resources.cluster_model.deletions import Deletions
 from resources.cluster_model.pods import (
     ENDED,
-    PodSlots,
     WorkloadLog,
     has_failed,
     has_time_to_end,
     is_component,
     is_refused,
     is_refused_just_now,
-    is_synthetic,
     rolled_out,
     started,
     stays_as_it_is,
 )
-from resources.cluster_model.references import LISTED, IncompleteGangs, PodReferences
-from resources.model.pod_facts import PROTECTIONS, claims_of, facts_of, pod_spec_of, reserved_for
+from resources.cluster_model.references import LISTED, IncompleteGangs, PodReferences, PodSlots
+from resources.model.pod_facts import facts_of
 from resources.ports.fabric import Fabric
 
 Slots = Mapping[str, int]
 """Kind of domains -> the places in them that a pod takes."""
-OVERDUE: Final = timedelta(minutes=2)
-"""How long a deletion may be overdue. An object that is still there then has a reason that time does not remove."""
 TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
 ACCOUNT_NAME, ACCOUNT_UID = "kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"
 """The annotations of a token Secret that name its service account."""
 FILLED: Final = "Kg=="
 """Stands for the data of a token Secret, which no plan reads."""
-OUR_FINALIZERS: Final = frozenset({labels.SET_FINALIZER, labels.CLIQUE_FINALIZER, labels.GROUP_FINALIZER, labels.GRAPH_FINALIZER})
-"""The finalizers that the engine itself removes, besides those of fabrics."""
-FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
-"""The finalizers of the garbage collector: it deletes what refers to the object, or removes the references."""
 
 
 class RoomModel(Protocol):
@@ -82,17 +72,6 @@ class RoomModel(Protocol):
         ...
 
 
-class _ClaimUsers(Struct, frozen=True):
-    """Who uses claims, at one time of a forecast."""
-
-    claims: frozenset[ResourceId]
-    """The claims that objects name which run pods."""
-    pods: frozenset[str]
-    """The uids of the pods that have not ended."""
-    before: frozenset[str]
-    """The uids of the pods that existed before the first operation: of others it is not known when they end."""
-
-
 class ModelledCluster:
     """`engine.forecast.cluster_model.ClusterModel` for Kubernetes."""
 
@@ -118,25 +97,17 @@ class ModelledCluster:
         self._drivers = tuple(driver for _, driver in drivers if driver is not None)
         self._unknown = frozenset(key for key, driver in drivers if driver is None)
         """The kinds of domains whose driver is not modelled."""
-        self._ours = OUR_FINALIZERS.union(fabric.finalizer for fabric in enabled)
+        self._deletions = Deletions((fabric.finalizer for fabric in enabled), self._drivers)
         self._log = WorkloadLog(frozenset(fabric.kind.key for fabric in enabled))
-        self._terminating: dict[ResourceId, None] = {}
-        """Objects that are being deleted and that finalizers of other controllers keep."""
-        self._without_owner: dict[ResourceId, None] = {}
-        """Objects of which an owner has gone."""
         self._unclaimed: dict[ResourceId, None] = {}
         """Pods that wait for objects that they refer to."""
         self._tokens: dict[ResourceId, None] = {}
         """The token Secrets."""
         self._used: set[Assumption] = set()
-        self._pods_before: Mapping[ResourceId, str] = {}
-        """The pods that existed before the first operation, with their uids."""
         self._refused: dict[tuple[str, str], list[ResourceId]] = {}
         """Namespace and gang -> its pods that the scheduler refused before the first operation: maybe only because others were missing."""
         self._grown: dict[tuple[str, str], None] = {}
         """The gangs of such pods that have got another pod."""
-        self._leaving_before: frozenset[ResourceId] = frozenset()
-        """The objects that were being deleted before the first operation."""
 
     def is_graceful(self, live: Live) -> bool:
         """Whether it is a pod that has time to end."""
@@ -158,8 +129,7 @@ class ModelledCluster:
             self._room.note_refused((live, self._root_of(live), self._slots.of(store, live)) for live in refused)
             self._try_again(store, [live.id for live in refused if is_refused_just_now(facts_of(live), store.now)])
         self._tokens = {live.id: None for live in store.lives.values() if _is_token(live)}
-        self._pods_before = {live.id: live.uid for live in store.lives.values() if live.id.kind == kinds.POD.name}
-        self._leaving_before = frozenset(live.id for live in store.lives.values() if live.deleting_since is not None)
+        self._deletions.begin(store)
 
     def sent(self, root: ResourceId, operation: Operation, existing: Live | None) -> None:
         """Take note of an operation."""
@@ -187,13 +157,11 @@ class ModelledCluster:
         changed, gone = store.take_changes()
         self._references.note_promises(store, changed)
         self._log.changed(changed, store)
-        self._end_terminations(store)
-        self._collect_garbage(store)
+        self._used.update(self._deletions.answer(store, self._log.deleted))
         self._revoke_tokens(store)
         if any([driver.answer(store, changed, gone) for driver in self._drivers]):
             self._used.add(Assumption.FABRIC)
-        for uid in gone:
-            self._without_owner.update(dict.fromkeys(store.dependents(uid)))
+        self._deletions.note_gone(store, gone)
         for id in changed:
             if (live := store.find(id)) is not None:
                 self._attend_to(store, live)
@@ -212,7 +180,7 @@ class ModelledCluster:
     def _attend_to(self, store: ForecastStore, live: Live) -> None:
         """Do what the cluster does about an object that has changed, or take note of it."""
         if live.deleting_since is not None:
-            self._terminating[live.id] = None
+            self._deletions.note(live)
         elif live.id.kind == kinds.POD.name:
             self._start_pod(store, live)
         elif is_component(live.id):
@@ -316,94 +284,6 @@ class ModelledCluster:
             self._used.add(Assumption.REFERENCES)
         return True
 
-    def _end_terminations(self, store: ForecastStore) -> None:
-        """Remove the finalizers of other programs, and pods that one pass has seen terminating.
-
-        Not those of an object that was being deleted before: nothing shows that they are removed. Claims stay while pods use them.
-        """
-        users: _ClaimUsers | None = None
-        for id in list(self._terminating):
-            live = store.find(id)
-            if live is None or live.deleting_since is None or self._is_overdue(store, live):
-                del self._terminating[id]
-                continue
-            if self._cascade(store, live):
-                continue
-            finalizers = _finalizers(live)
-            kept = [finalizer for finalizer in finalizers if finalizer in self._ours]
-            if not PROTECTIONS.isdisjoint(finalizers):
-                users = users or self._claim_users(store)
-                if id in users.claims or any(uid in users.pods or uid not in users.before for uid in reserved_for(live)):
-                    continue
-            elif self._is_kept(live, finalizers):
-                continue
-            if len(kept) < len(finalizers) and not any(driver.holds(live) for driver in self._drivers):
-                store.patch(id, {"metadata": {"finalizers": kept}})
-                self._used.add(Assumption.KUBERNETES)
-            elif id.kind == kinds.POD.name and not finalizers:
-                store.remove(id)
-                self._used.add(Assumption.DELETION)
-
-    def _claim_users(self, store: ForecastStore) -> _ClaimUsers:
-        """Who uses claims now. Pods of the forecast do not keep a claim that is being deleted: they are not scheduled before it is gone."""
-        pods = (store.lives[id] for id in self._pods_before if id in store.lives)
-        running = [pod for pod in pods if pod.uid == self._pods_before[pod.id] and facts_of(pod).phase not in ENDED]
-        templates = (
-            live for live in store.lives.values() if is_component(live.id) and mapping(live.body.get("spec")).get("replicas", 1) != 0
-        )
-        named = (id for live in (*running, *templates) for id in claims_of(live.id.namespace, pod_spec_of(live.body)))
-        return _ClaimUsers(frozenset(named), frozenset(pod.uid for pod in running), frozenset(self._pods_before.values()))
-
-    def _is_kept(self, live: Live, finalizers: Iterable[str]) -> bool:
-        """Whether an object was being deleted before the forecast, and finalizers of unknown programs keep it. Pods end in time."""
-        if live.id.kind == kinds.POD.name or live.id not in self._leaving_before:
-            return False
-        return any(each not in self._ours and each not in (FOREGROUND, ORPHAN) for each in finalizers)
-
-    def _cascade(self, store: ForecastStore, live: Live) -> bool:
-        """Do to the dependents of a deleted object what its finalizers ask of the garbage collector. Returns whether it waits for them."""
-        finalizers = _finalizers(live)
-        dependents = [dependent for id in store.dependents(live.uid) if (dependent := store.find(id)) is not None]
-        if ORPHAN in finalizers:
-            for dependent in dependents:
-                references = dependent.body["metadata"].get("ownerReferences") or ()
-                kept = [reference for reference in references if reference["uid"] != live.uid]
-                store.patch(dependent.id, {"metadata": {"ownerReferences": kept}})
-            return False
-        if FOREGROUND not in finalizers:
-            return False
-        for dependent in dependents:
-            if dependent.deleting_since is None:
-                store.delete(dependent.id)
-                self._used.add(Assumption.KUBERNETES)
-        return any(
-            reference.get("blockOwnerDeletion") for dependent in dependents for reference in _references(store, dependent.id, live.uid)
-        )
-
-    def _is_overdue(self, store: ForecastStore, live: Live) -> bool:
-        """Whether a real object should have gone long ago: something holds it that the forecast does not know."""
-        seconds = live.body["metadata"].get("deletionGracePeriodSeconds")
-        grace = seconds if isinstance(seconds, int) else 0
-        is_overdue = live.deleting_since is not None and (store.now - live.deleting_since - OVERDUE).total_seconds() > grace
-        return is_overdue and not is_synthetic(live) and live.uid not in self._log.deleted
-
-    def _collect_garbage(self, store: ForecastStore) -> None:
-        """Delete objects without remaining owners, and remove references to missing owners."""
-        if not self._without_owner:
-            return
-        uids = {live.uid for live in store.lives.values()}
-        for id in self._without_owner:
-            live = store.find(id)
-            if live is None:
-                continue
-            references = live.body["metadata"].get("ownerReferences") or ()
-            if remaining := [reference for reference in references if reference["uid"] in uids]:
-                store.patch(id, {"metadata": {"ownerReferences": remaining}})
-            else:
-                store.delete(id)
-            self._used.add(Assumption.KUBERNETES)
-        self._without_owner = {}
-
 
 def _body(store: ForecastStore, id: ResourceId) -> Body | None:
     """The body of an object; None if it does not exist."""
@@ -419,15 +299,3 @@ def _gang_of(pod: ResourceId, pod_labels: Mapping[str, Any]) -> tuple[str, str]:
 def _is_token(live: Live) -> bool:
     """Whether it is the token Secret of a service account."""
     return live.id.kind == kinds.SECRET.name and live.body.get("type") == TOKEN_TYPE
-
-
-def _finalizers(live: Live) -> list[str]:
-    """The finalizers of an object, those that are text."""
-    finalizers = live.body["metadata"].get("finalizers")
-    return [each for each in finalizers if isinstance(each, str)] if isinstance(finalizers, list | tuple) else []
-
-
-def _references(store: ForecastStore, id: ResourceId, owner: str) -> Iterator[Mapping[str, Any]]:
-    """The references of an object, if it exists, to the owner of this uid."""
-    if (live := store.find(id)) is not None:
-        yield from (each for each in live.body["metadata"].get("ownerReferences") or () if each["uid"] == owner)

@@ -11,7 +11,6 @@ from engine.plan import Wait
 from engine.reason import Reason
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
-from resources.cluster_model.pods import claim_of, claims_from_templates, is_claim_for
 from resources.model.gang_scheduling import shortfalls
 from resources.model.pod_facts import claims_of
 from resources.ports.fabric import Fabric
@@ -22,6 +21,8 @@ ALWAYS_THERE: Final = frozenset({("ServiceAccount", "default"), ("ConfigMap", "k
 """Kind and name of what Kubernetes makes in each namespace."""
 SYSTEM: Final = "system-"
 """How the names of Kubernetes' own priority classes begin."""
+CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
+"""Kubernetes' annotation of a claim made from a template: the name of the claim in the pod."""
 
 
 class PodReferences:
@@ -69,6 +70,24 @@ class PodReferences:
             id = kinds.PODCLIQUE.id(namespace, clique)
             waits.setdefault(root, []).append(Wait(id, why, blocked=True, reason=Reason.REFERENCE_MISSING))
         return {root: tuple(listed) for root, listed in waits.items()}
+
+
+class PodSlots:
+    """Counts the places that the templates of a pod's claims ask for."""
+
+    def __init__(self, fabrics: Iterable[Fabric], known: Collection[str]) -> None:
+        """`known`: the kinds of domains of which it is known which nodes have a place."""
+        slots = ((fabric.kind.name, fabric.slots) for fabric in fabrics)
+        self._slots = [(kind, each) for kind, each in slots if each is not None and kind in known]
+
+    def of(self, store: ForecastStore, pod: Live) -> Mapping[str, int]:
+        """Kind of domains -> the places that a pod takes; kinds of which it takes none are absent."""
+        if not self._slots:
+            return {}
+        templates = [store.find(kinds.RESOURCE_CLAIM_TEMPLATE.id(pod.id.namespace, name)) for name in claims_from_templates(pod).values()]
+        specs = [mapping(mapping(template.body.get("spec")).get("spec")) for template in templates if template is not None]
+        counts = {kind: sum(map(slots.claimed, specs)) for kind, slots in self._slots}
+        return {kind: count for kind, count in counts.items() if count}
 
 
 class IncompleteGangs:
@@ -126,6 +145,41 @@ class IncompleteGangs:
             lacking = shortfalls(gang.body)
             self._read[gang.id] = gang, lacking
         return lacking
+
+
+def claim_id(pod: ResourceId, name: str) -> ResourceId:
+    """The id of the claim that a pod gets for an entry with a template. A real one ends in random characters; nothing depends on them."""
+    return kinds.RESOURCE_CLAIM.id(pod.namespace, f"{pod.name}-{name}")
+
+
+def is_claim_for(claim: Live, name: str) -> bool:
+    """Whether a claim, which a pod owns, is the one for that entry of the pod; a claim that does not say it may be."""
+    annotations = mapping(claim.body["metadata"].get("annotations"))
+    return claim.id.kind == kinds.RESOURCE_CLAIM.name and annotations.get(CLAIM_NAME, name) == name
+
+
+def claims_from_templates(pod: Live) -> dict[str, str]:
+    """Name of each claim of a pod that is made from a template -> the name of the template."""
+    entries = mappings(mapping(pod.body.get("spec")).get("resourceClaims"))
+    return {
+        entry["name"]: entry["resourceClaimTemplateName"]
+        for entry in entries
+        if isinstance(entry.get("name"), str) and isinstance(entry.get("resourceClaimTemplateName"), str)
+    }
+
+
+def claim_of(pod: Live, name: str, template: Mapping[str, Any]) -> dict[str, Any]:
+    """The claim that the pod gets for the entry `name`, from the body of its template."""
+    id, spec = claim_id(pod.id, name), mapping(template.get("spec"))
+    inherited = mapping(spec.get("metadata"))
+    owner = {"apiVersion": "v1", "kind": pod.id.kind, "name": pod.id.name, "uid": pod.uid, "controller": True, "blockOwnerDeletion": True}
+    annotations = {**mapping(inherited.get("annotations")), CLAIM_NAME: name}
+    return {
+        "apiVersion": kinds.RESOURCE_CLAIM.api_version,
+        "kind": id.kind,
+        "metadata": {**inherited, "name": id.name, "namespace": id.namespace, "annotations": annotations, "ownerReferences": [owner]},
+        "spec": mapping(spec.get("spec")),
+    }
 
 
 def _unmade_claims(store: ForecastStore, pod: Live) -> list[tuple[str, ResourceId]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from engine.ids import ResourceId
 from engine.observed import Live
-from resources.cluster_model.pods import claims_from_templates
+from resources.cluster_model.references import claims_from_templates
 from resources.domains.capacity import NodeCapacity
 from resources.placement.cluster_room import FabricSlots
 from resources.ports.fabric import Fabric

@@ -4,7 +4,7 @@ from typing import Any
 
 from engine.ids import ResourceId
 from engine.observed import live
-from providers.fabrics.nvidia import channels
+from providers.fabrics.nvidia import domain_facts
 from providers.fabrics.nvidia.names import CLAIM, COMPUTE_DOMAIN, DOMAIN_LABEL, DRIVER, TARGET_LABEL
 from resources.base import kinds
 from resources.domains.release import ENDED
@@ -58,7 +58,7 @@ class Rack(Toy):
     def given(self, pod: str) -> str:
         """The uid of the domain that the claim of a pod refers to; empty while it has no claim."""
         claim = self.objects.get(kinds.RESOURCE_CLAIM.id("default", f"{pod}-{CLAIM}"))
-        return channels.domain_uid(live(claim)) if claim else ""
+        return domain_facts.domain_uid(live(claim)) if claim else ""
 
     def _reconcile_domain(self, id: ResourceId) -> None:
         """Create the template of a domain, unless its name is taken, or delete the one with the domain's uid in its label."""

@@ -7,7 +7,7 @@ from engine.observed import Live
 from engine.paths import get
 from engine.report.printable import MAX_NAMES, some
 from engine.resource import Body
-from providers.fabrics.nvidia import channels
+from providers.fabrics.nvidia import domain_facts
 from providers.fabrics.nvidia.domain_facts import joined_nodes, template_name
 from providers.fabrics.nvidia.domain_findings import MANAGED_BY_HOSTS
 from providers.fabrics.nvidia.driver import (
@@ -144,7 +144,7 @@ def _device_class(inspection: Inspection) -> Iterator[Check]:
 
 def _slices(inspection: Inspection) -> Iterator[Check]:
     result = inspection.result(SLICES)
-    count = len(channels.eligible_nodes(result.objects))
+    count = len(domain_facts.eligible_nodes(result.objects))
     finding = f"{count} node{'s have' if count != 1 else ' has'} {CHANNEL}" if count else ""
     plugin = next(iter(inspection.plugins), None)
     yield _exists(

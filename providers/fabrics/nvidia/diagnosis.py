@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from engine.observed import Live, timestamp
 from engine.paths import get
 from engine.report.printable import MAX_NAMES, some
-from providers.fabrics.nvidia import channels
+from providers.fabrics.nvidia import domain_facts
 from providers.fabrics.nvidia.domain_facts import joined_nodes
 from providers.fabrics.nvidia.domain_findings import DOMAIN_RULES
 from providers.fabrics.nvidia.driver import check_controller, check_plugin
@@ -178,7 +178,7 @@ def _without_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
     cause = f"no node that the pod can use has a free channel: {some(_channel_users(evidence))}"
     if free := sorted(evidence.eligible_nodes - evidence.allocations.keys()):
         cause += f"; other claims of the pod, or its node selection, exclude the nodes with a free one: {some(free)}"
-    same = all(channels.domain_uid(claim) == evidence.uid for claim in evidence.allocations.values())
+    same = all(domain_facts.domain_uid(claim) == evidence.uid for claim in evidence.allocations.values())
     rule = "a node takes one pod in a ComputeDomain, also of the same domain" if same else "a node is in one ComputeDomain at a time"
     return PodFinding(observation, cause, f"{rule}: the pod needs another node")
 
@@ -186,7 +186,7 @@ def _without_channel(evidence: Evidence, pod: Live) -> PodFinding | None:
 def _channel_users(evidence: Evidence) -> Iterator[str]:
     """For each node whose channel is in use, the pod and the domain that use it, in words."""
     for node, claim in sorted(evidence.allocations.items()):
-        uid = channels.domain_uid(claim)
+        uid = domain_facts.domain_uid(claim)
         domain = "this domain" if uid == evidence.uid else evidence.domain_named(uid)
         yield f"{node} is used by {user_of(claim)} of {domain}"
 

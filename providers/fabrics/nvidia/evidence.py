@@ -14,7 +14,7 @@ from engine.observed import Live
 from engine.paths import get
 from engine.report.printable import some
 from engine.resource import Body
-from providers.fabrics.nvidia import channels
+from providers.fabrics.nvidia import domain_facts
 from providers.fabrics.nvidia.domain_facts import is_ready_without_nodes, joined_nodes, template_name
 from providers.fabrics.nvidia.driver import CONTROLLERS, PLUGINS, ImexMode, controllers, imex_mode, in_namespace, plugins, tracks_cliques
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, COMPUTE_DOMAIN_CLIQUE, DOMAIN_LABEL, DRIVER, NAMED, NVLINK_CLIQUE_LABEL
@@ -170,7 +170,7 @@ class Evidence:
         """Uid of a pod -> the uids of the domains that its claims refer to."""
         domains: dict[str, set[str]] = {}
         for claim in self._claims_by_name.values():
-            if uid := channels.domain_uid(claim):
+            if uid := domain_facts.domain_uid(claim):
                 for user in users_of_claim(claim):
                     domains.setdefault(user, set()).add(uid)
         return {user: frozenset(uids) for user, uids in domains.items()}
@@ -210,16 +210,16 @@ class Evidence:
         """The number of channels that a claim of a pod spec takes."""
         live = self._claims_by_name.get(str(entry.get("resourceClaimName")))
         if live is not None:
-            return channels.claimed_channels(mapping(live.body.get("spec")))
+            return domain_facts.claimed_channels(mapping(live.body.get("spec")))
         name = str(entry.get("resourceClaimTemplateName"))
         live = self._templates.get(name)
-        count = channels.claimed_channels(mapping(get(live.body, ("spec", "spec"), {}))) if live is not None else 0
+        count = domain_facts.claimed_channels(mapping(get(live.body, ("spec", "spec"), {}))) if live is not None else 0
         return max(count, int(name in self._domain_templates))
 
     @cached_property
     def domain_claims(self) -> tuple[Live, ...]:
         """The resource claims that refer to the domain."""
-        return tuple(claim for claim in self.claims if self.uid and channels.domain_uid(claim) == self.uid)
+        return tuple(claim for claim in self.claims if self.uid and domain_facts.domain_uid(claim) == self.uid)
 
     @cached_property
     def warnings(self) -> Mapping[tuple[str, str], tuple[tuple[str, str], ...]]:
@@ -326,12 +326,12 @@ class Evidence:
     @cached_property
     def eligible_nodes(self) -> frozenset[str]:
         """The nodes that have a channel."""
-        return channels.eligible_nodes(self._all(SLICES))
+        return domain_facts.eligible_nodes(self._all(SLICES))
 
     @cached_property
     def allocations(self) -> Mapping[str, Live]:
         """Node -> the claim that uses its channel."""
-        return dict(channels.allocations(self.claims))
+        return dict(domain_facts.allocations(self.claims))
 
     def domain_named(self, uid: str) -> str:
         """The domain with this uid in words, for messages."""

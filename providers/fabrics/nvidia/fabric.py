@@ -14,7 +14,7 @@ from engine.observed import Live
 from engine.paths import get, overlay
 from engine.quantity import is_zero
 from engine.resource import Body
-from providers.fabrics.nvidia import channel_rules, channels, domain_facts, groups, membership
+from providers.fabrics.nvidia import channel_rules, domain_facts, groups, membership
 from providers.fabrics.nvidia.groups import AUTO_PATH
 from providers.fabrics.nvidia.modelled_driver import NvidiaDriver
 from providers.fabrics.nvidia.names import (
@@ -87,15 +87,15 @@ class Channels(NodeSlots):
 
     def eligible_nodes(self, inventory: Iterable[Live]) -> frozenset[str]:
         """The nodes with a channel."""
-        return channels.eligible_nodes(inventory)
+        return domain_facts.eligible_nodes(inventory)
 
     def allocated_node(self, claim: Live) -> str:
         """The node whose channel is allocated to a claim."""
-        return channels.allocated_node(claim)
+        return domain_facts.allocated_node(claim)
 
     def claimed(self, claim_spec: Body) -> int:
         """The number of channels that a ResourceClaim with this spec takes (N23)."""
-        return channels.claimed_channels(claim_spec)
+        return domain_facts.claimed_channels(claim_spec)
 
 
 class Nvidia(Fabric):
@@ -226,7 +226,7 @@ class Nvidia(Fabric):
 
     def domain_uid(self, claim: Live) -> str:
         """The uid that the driver wrote into the claim's parameters."""
-        return channels.domain_uid(claim)
+        return domain_facts.domain_uid(claim)
 
     def decorate_pod(self, spec: Body, template: str) -> dict[str, Any]:
         """The pod spec with the claim, which the containers with GPUs use; in a pod without GPUs all containers do (N4)."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from engine.observed import Live
 from engine.paths import get
 from engine.resource import Body
-from providers.fabrics.nvidia import channels, names
+from providers.fabrics.nvidia import domain_facts, names
 from providers.fabrics.nvidia.driver import (
     PLUGINS,
     Installed,
@@ -159,12 +159,12 @@ def capacity(installation: Installation) -> NodeCapacity | None:
     slices, claims = installation.results.of(SLICES), installation.results.of(CLAIMS)
     if not slices.known or not slices.served or not claims.known:
         return None
-    taken = {node: channels.domain_uid(claim) for node, claim in channels.allocations(claims.objects)}
+    taken = {node: domain_facts.domain_uid(claim) for node, claim in domain_facts.allocations(claims.objects)}
     nodes = installation.results.of(NVLINK_NODES)
     cliques = (
         {live.id.name: clique for live in nodes.objects if (clique := live.labels.get(names.NVLINK_CLIQUE_LABEL))} if nodes.known else None
     )
-    return NodeCapacity(channels.eligible_nodes(slices.objects), taken, cliques)
+    return NodeCapacity(domain_facts.eligible_nodes(slices.objects), taken, cliques)
 
 
 CHANNEL_SCHEMA: Final = ("properties", "spec", "properties", "channel", "properties")
