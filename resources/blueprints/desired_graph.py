@@ -9,7 +9,7 @@ from engine.blueprint import NestedRoot
 from engine.conditions import completed_generation
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
-from engine.paths import get, overlay
+from engine.paths import overlay
 from engine.plan import Wait
 from engine.report.printable import printable
 from engine.resource import Body, Drop, Policy, Resource, Scaled
@@ -19,7 +19,7 @@ from resources.admission.graph_version import set_version, update_memo
 from resources.admission.request import Act, Request
 from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
-from resources.base.fields import mapping, mappings
+from resources.blueprints.graph_mounts import blockers_of, mounted, pods_of, with_existing_secrets
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
 from resources.dynamo import graph_scheduler, orchestrator
 from resources.dynamo.model.graph import InferenceGraph, Orchestrator
@@ -27,7 +27,7 @@ from resources.dynamo.model.names import clique_names, set_name
 from resources.dynamo.model.state import ServiceState
 from resources.dynamo.objects import pvc, ssh_secret
 from resources.dynamo.objects.components import component_notes, component_resources, component_warnings
-from resources.dynamo.objects.group_scheduler import TEMPLATES, GroupSchedulers, group_schedulers, notes_on_groups
+from resources.dynamo.objects.group_scheduler import GroupSchedulers, group_schedulers, notes_on_groups
 from resources.dynamo.objects.ingress import ingress_notes, ingresses
 from resources.dynamo.objects.instance_limit import created_instances, limited_text
 from resources.dynamo.objects.obsolete_components import obsolete_components
@@ -91,7 +91,7 @@ def graph_plan(
     choice = orchestrator.choose(graph, observed.unserved, recorded, may_replace=may_replace, groups=groups)
     if choice.orchestrator is None:
         return GraphPlan(_kept(observed), failure=choice.error, scheduler=scheduler)  # What exists stays: it may still serve.
-    configuration = _with_existing_secrets(observed, graph, configuration)
+    configuration = with_existing_secrets(observed, graph, configuration)
     specified, running = graph, scaled(observed, graph, choice.orchestrator)
     is_on_grove = choice.orchestrator is Orchestrator.GROVE
     created = {} if is_on_grove else created_instances(running, observed.slice(ONLY))
@@ -110,7 +110,7 @@ def graph_plan(
     by_service = {state.service: state for state in plan.states}
     resources = (*shared, *plan.resources, *scaling_adapters(observed, specified, by_service, choice.orchestrator))
     resources = (*resources, *_undesired(observed, graph, configuration, {resource.id for resource in resources}))
-    blockers = _blockers(observed, graph, configuration)
+    blockers = blockers_of(observed, graph, configuration)
     return replace(
         plan,
         resources=resources,
@@ -137,7 +137,7 @@ def _states(observed: Observed, graph: InferenceGraph, orchestrator: Orchestrato
     """The states of the services, as this orchestrator runs them."""
     if orchestrator is Orchestrator.COMPONENTS:
         return component_states(graph, observed.slice(ONLY).objects.get)
-    return service_states(graph, observed.elsewhere, lambda: _pods(observed))
+    return service_states(graph, observed.elsewhere, lambda: pods_of(observed))
 
 
 def _schedulers(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> GroupSchedulers:
@@ -180,7 +180,7 @@ def set_id(graph: InferenceGraph) -> ResourceId:
 
 def _shared_objects(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> tuple[Resource, ...]:
     """The objects that do not depend on the orchestrator: claims, SSH keys and Ingresses."""
-    own = {live.id for live in _own(observed)}
+    own = {live.id for live in observed.slice(ONLY).objects.values()}
     foreign = {id.name for id, live in observed.looked_up.items() if live is not None and id.kind == kinds.PVC.name and id not in own}
     secrets = {id.name: live for id, live in observed.looked_up.items() if live is not None and id.kind == kinds.SECRET.name}
     return (
@@ -190,65 +190,19 @@ def _shared_objects(observed: Observed, graph: InferenceGraph, configuration: Co
     )
 
 
-def _blockers(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> Mapping[str, str]:
-    """Service -> why its pods must not be created: a Secret or a claim that it mounts is known not to exist."""
-    known = {id for id, live in observed.looked_up.items() if live is not None}
-    unknown = {id for id in lookups(graph, configuration) if id not in observed.looked_up}
-    present = {(id.kind, id.name) for id in known | unknown}
-    claims = [name for kind, name in present if kind == kinds.PVC.name]
-    secrets = [name for kind, name in present if kind == kinds.SECRET.name]
-    lacks: dict[str, list[str]] = {}
-    for missing in (pvc.missing_claims(graph, claims), ssh_secret.missing_secrets(graph, configuration.dynamo, secrets)):
-        for service, why in missing.items():
-            lacks.setdefault(service, []).append(why)
-    return {service: "; ".join(reasons) for service, reasons in lacks.items()}
-
-
-def _with_existing_secrets(observed: Observed, graph: InferenceGraph, configuration: Configuration) -> Configuration:
-    """The configuration with the SSH Secrets that exist: a service may have one that it shares."""
-    shared = ssh_secret.shared_secrets(graph, configuration.dynamo)
-    existing = {id.name for id, live in observed.looked_up.items() if live is not None and id.kind == kinds.SECRET.name}
-    if existing.isdisjoint(shared) or not ssh_secret.needed_secrets(graph, configuration.dynamo):
-        return configuration
-    settings = ssh_secret.with_existing(graph, configuration.dynamo, existing, set(_mounted_secrets(observed)))
-    return replace(configuration, dynamo=settings) if settings.ssh_names else configuration
-
-
-def _pods(observed: Observed) -> Iterator[Live]:
-    """The pods of the graph's set."""
-    return (pod for nested in observed.nested.values() for part in nested.slices.values() for pod in part.of(kinds.POD.name))
-
-
-def _mounted_secrets(observed: Observed) -> Iterator[str]:
-    """The names of the Secrets that pods of a graph, or the templates of its LeaderWorkerSets, mount."""
-    pods = (pod.body for pod in _pods(observed))
-    groups = (live.body for live in observed.slice(ONLY).of(kinds.LEADER_WORKER_SET.name))
-    templates = (get(body, ("spec", "leaderWorkerTemplate", field), {}) for body in groups for field in TEMPLATES)
-    for body in (*pods, *templates):
-        yield from (mapping(volume.get("secret")).get("secretName", "") for volume in mappings(get(body, ("spec", "volumes"), ())))
-
-
 def lookups(graph: InferenceGraph, configuration: Configuration, *, unprocessed: bool = False) -> tuple[ResourceId, ...]:
     """The Secrets and claims that the pods of a graph mount, and the KAI queue that it names, if KAI may schedule them.
 
     `unprocessed`: whether nothing about the graph has been decided yet.
     """
-    secrets = list(ssh_secret.needed_secrets(graph, configuration.dynamo).values())
-    secrets += ssh_secret.shared_secrets(graph, configuration.dynamo) if secrets else []
-    claims = [name for service in graph.services for name in pvc.mounted_claims(service)]
-    claims += [entry.name for entry in graph.pvcs if entry.name]
     queues = [orchestrator.queue_of(graph)] if graph_scheduler.may_be_kai(graph, configuration, unprocessed=unprocessed) else []
-    return (
-        *(kinds.SECRET.id(graph.namespace, name) for name in dict.fromkeys(secrets)),
-        *(kinds.PVC.id(graph.namespace, name) for name in dict.fromkeys(claims)),
-        *(kinds.KAI_QUEUE.id("", name) for name in queues),
-    )
+    return (*mounted(graph, configuration), *(kinds.KAI_QUEUE.id("", name) for name in queues))
 
 
 def _on_components(observed: Observed, graph: InferenceGraph, configuration: Configuration, *, is_as_specified: bool) -> GraphPlan:
     root, lives = observed.root, observed.slice(ONLY)
     was_ready = is_as_specified and observed.proposal is None and completed_generation(root.body) == root.generation
-    blockers = _blockers(observed, graph, configuration)
+    blockers = blockers_of(observed, graph, configuration)
     schedulers = _schedulers(observed, graph, configuration)
     components = tuple(component_resources(graph, configuration.dynamo, lives, blockers, schedulers, was_ready=was_ready))
     return GraphPlan(
@@ -317,7 +271,7 @@ def _with_set(
 
 def _proposed(observed: Observed, graph: InferenceGraph, configuration: Configuration, planned: PlannedSet) -> NestedRoot:
     """The set, and the cliques of services whose pods must not be created yet."""
-    blockers = _blockers(observed, graph, configuration)
+    blockers = blockers_of(observed, graph, configuration)
     holds = {
         clique_names(graph, service).clique(role): blockers[service.name]
         for service in graph.services
@@ -418,11 +372,11 @@ def _undesired(observed: Observed, graph: InferenceGraph, configuration: Configu
 
     So do SSH keys that its pods mount: whether missing ones are created is a choice of the configuration, not their end.
     """
-    mounted = set(ssh_secret.needed_secrets(graph, configuration.dynamo).values())
+    in_use = set(ssh_secret.needed_secrets(graph, configuration.dynamo).values())
     for live in _own(observed):
         if live.id in desired:
             continue
-        if live.id.kind == kinds.SECRET.name and live.id.name in mounted:
+        if live.id.kind == kinds.SECRET.name and live.id.name in in_use:
             yield unchanged(live, "holds the SSH keys that pods mount")
         elif live.id.kind == kinds.PVC.name:
             yield unchanged(live, "is no longer in spec.pvcs; it is kept, with its data, until the graph is deleted")

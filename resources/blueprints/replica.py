@@ -28,9 +28,9 @@ from resources.lifecycle.rollout import POSTPONED, UNACCEPTED, UpdateAllowance, 
 from resources.lifecycle.termination import Termination, terminations
 from resources.lifecycle.vacating import with_vacated
 from resources.model.gang_scheduling import GangBlockers
-from resources.model.growth_limit import GrowthLimit
+from resources.model.growth_limit import GrowthLimit, desired_replicas
 from resources.model.template import Template
-from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, desired_replicas, is_scheduled, view_of
+from resources.model.view import NO_REMOVALS, CliqueView, GroupView, Removals, View, is_scheduled, view_of
 from resources.ports.configuration import Configuration
 from resources.status import errors
 from resources.status.podclique import why_not_ready

@@ -14,8 +14,9 @@ from resources.children.child_kind import DeletionGroup, EventTexts, unexpected
 from resources.domains import replica_domains
 from resources.lifecycle.startup import parents
 from resources.model import epochs
+from resources.model.environment import template_spec
 from resources.model.pod_match import spelled_as
-from resources.model.view import CliqueView, GroupView, View, group_replica, template_spec
+from resources.model.view import CliqueView, GroupView, View, group_replica
 from resources.status import podclique as status
 from resources.status.update import begins
 

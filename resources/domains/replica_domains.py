@@ -25,9 +25,9 @@ from resources.base.fields import manifest
 from resources.domains.cut_off import CutOff, cut_off, with_cut_off
 from resources.domains.release import DomainRelease, User, counted_users, drain_verdict, merged, release_domains, users_of, users_of_claim
 from resources.model.domain import Domain, Holders, expanded, is_foreign, is_managed, is_per_group_replica, policy_of, subject_of
-from resources.model.growth_limit import GrowthLimit, growth_limit_of
+from resources.model.growth_limit import GrowthLimit, group_replicas, growth_limit_of
 from resources.model.template import Template
-from resources.model.view import CliqueView, View, group_replicas
+from resources.model.view import CliqueView, View
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
 

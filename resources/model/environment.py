@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from resources.base import labels
+from resources.model.template import Clique, Group
 
 Variable = Mapping[str, Any]
 
@@ -58,6 +59,11 @@ def prepend(pod_spec: Mapping[str, Any], variables: Sequence[Variable]) -> dict[
         if pod_spec.get(field):
             result[field] = [_with_variables(container, variables) for container in pod_spec[field]]
     return result
+
+
+def template_spec(clique: Clique, group: Group | None) -> dict[str, Any]:
+    """The clique's pod spec in the template; with the group's variables prepended if it belongs to a scaling group."""
+    return prepend(clique.pod_spec, group_variables(group.pods)) if group else dict(clique.pod_spec)
 
 
 def _with_variables(container: Mapping[str, Any], variables: Sequence[Variable]) -> dict[str, Any]:

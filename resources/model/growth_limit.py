@@ -1,14 +1,19 @@
-"""GrowthLimit: how far the objects of a stored set may grow. Edits that no webhook has judged may ask for more than the limits allow."""
+"""GrowthLimit: how many replicas the objects of a stored set have, and how far they may grow.
+
+Edits that no webhook has judged may ask for more than the limits allow.
+"""
 
 from typing import Final
 
 from msgspec import Struct
 
+from engine.errors import GraphError
 from engine.observed import Live, Slice
 from engine.paths import get
 from resources.base import labels, names
 from resources.model.template import Group
 from resources.ports.configuration import SizeLimits
+from resources.schema.issues import shown
 
 LIMITED: Final = "LimitExceeded"
 """The type of the condition of a set of which something is not created because it would be too large, and the reason of the event."""
@@ -36,6 +41,22 @@ class GrowthLimit(Struct, frozen=True):
 def growth_limit_of(limits: SizeLimits) -> GrowthLimit:
     """How far each object of a set may grow that does not exceed its limits as a whole."""
     return GrowthLimit(limits.pods, limits.cliques)
+
+
+def desired_replicas(live: Live | None, initial: int) -> int:
+    """The number of replicas: the template's on creation, afterwards the live object's own (HPA, `kubectl scale`).
+
+    Raises `GraphError` if the number is not an integer.
+    """
+    count = get(live.body, ("spec", "replicas"), initial) if live is not None and live.deleting_since is None else initial
+    if not isinstance(count, int):
+        raise GraphError(f"{live.id if live else 'the template'}: replicas must be an integer, got {shown(count)}")
+    return count
+
+
+def group_replicas(live: Live | None, group: Group, name: str, part: Slice, limit: GrowthLimit) -> int:
+    """The number of replicas of a scaling group of this name, as far as the limit allows. `part`: the objects of its replica."""
+    return limit.of_group(desired_replicas(live, group.replicas), group, name, part)
 
 
 NO_GROWTH: Final = GrowthLimit(0, 0)

@@ -2,26 +2,22 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
 
 from msgspec import Struct, field
 
 from engine.answer import FailedCall
-from engine.errors import GraphError
 from engine.ids import Owner, ResourceId
 from engine.observed import Live, Slice
-from engine.paths import get
 from engine.reason import Because, Reason
 from resources.base import kinds, labels, names
 from resources.model import environment
 from resources.model.domain import Domain, name_in
 from resources.model.gang_scheduling import NO_BLOCKERS, GangBlockers
-from resources.model.growth_limit import GrowthLimit, growth_limit_of
+from resources.model.growth_limit import GrowthLimit, desired_replicas, group_replicas, growth_limit_of
 from resources.model.pod_facts import PodAssignment, PodFacts, assign_pods, facts_of
 from resources.model.pod_match import has_lost_hash, is_adopted, is_created_from
 from resources.model.template import Clique, Group, Template
 from resources.ports.configuration import Configuration
-from resources.schema.issues import shown
 
 MAX_REPLICAS = 100_000
 """The largest number of replicas that is accepted for any object: more is assumed to be a typing error."""
@@ -98,7 +94,7 @@ class CliqueView(Struct, frozen=True, eq=False):
 def _is_current(pod: PodFacts, clique: Clique, group: "GroupView | None", adopted_hash: str) -> bool:
     """Whether a pod was created from the current template of a clique. `adopted_hash`: another hash of the same template; empty: none."""
     if not pod.hash:
-        return is_created_from(pod.live.body, template_spec(clique, group.group if group else None))
+        return is_created_from(pod.live.body, environment.template_spec(clique, group.group if group else None))
     return pod.hash in (clique.hash, adopted_hash)
 
 
@@ -389,27 +385,6 @@ class _ViewBuilder(Struct, frozen=True, eq=False):
 def _member(group: GroupView, replica: int, clique: Clique) -> tuple[str, Clique]:
     """The name of the PodClique in one replica of a group, with its clique."""
     return names.member(group.name, replica, clique.name), clique
-
-
-def template_spec(clique: Clique, group: Group | None) -> dict[str, Any]:
-    """The clique's pod spec in the template; with the group's variables prepended if it belongs to a scaling group."""
-    return environment.prepend(clique.pod_spec, environment.group_variables(group.pods)) if group else dict(clique.pod_spec)
-
-
-def desired_replicas(live: Live | None, initial: int) -> int:
-    """The number of replicas: the template's on creation, afterwards the live object's own (HPA, `kubectl scale`).
-
-    Raises `GraphError` if the number is not an integer.
-    """
-    count = get(live.body, ("spec", "replicas"), initial) if live is not None and live.deleting_since is None else initial
-    if not isinstance(count, int):
-        raise GraphError(f"{live.id if live else 'the template'}: replicas must be an integer, got {shown(count)}")
-    return count
-
-
-def group_replicas(live: Live | None, group: Group, name: str, part: Slice, limit: GrowthLimit) -> int:
-    """The number of replicas of a scaling group of this name, as far as the limit allows. `part`: the objects of its replica."""
-    return limit.of_group(desired_replicas(live, group.replicas), group, name, part)
 
 
 def is_scheduled(gang: GangView) -> bool:
