@@ -97,7 +97,7 @@ class KaiTopologies(TopologyObjects):
         return "" if keys == list(levels.keys) else "KAI Topology levels differ from ClusterTopologyBinding levels"
 
     def conflict(self, name: str, levels: Levels) -> str:
-        """Whose the Topology is not, and what to do about it."""
+        """The message about a Topology of another owner, and what to do about it."""
         return (
             f"KAI Topology {name} is not owned by ClusterTopologyBinding {levels.binding}. Delete it, or name it in "
             "spec.schedulerTopologyBindings of the binding"

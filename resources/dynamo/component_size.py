@@ -29,7 +29,7 @@ def asked(observed: Observed) -> Asked:
 
 
 def have_existed(observed: Observed) -> bool:
-    """Whether each service has had all its replicas, as far as the objects of the graph and its status tell."""
+    """Whether each service has had all its replicas, as far as the objects of the graph and its status show it."""
     next: dict[str, int] = {}
     for live in (live for kind in GANGS for live in observed.slice(ONLY).of(kind)):
         service = live.labels.get(COMPONENT, "")

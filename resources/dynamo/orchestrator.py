@@ -30,7 +30,7 @@ class Choice(Struct, frozen=True):
     orchestrator: Orchestrator | None
     error: str = ""
     note: str = ""
-    """What the author should know of the choice; empty if it is as asked."""
+    """A note about the choice for the author of the graph; empty if it is the one that the graph asks for."""
     asked: Orchestrator | None = None
     """What the graph asks for by its annotation although another one runs it and is kept; None if there is no such thing."""
 
@@ -60,7 +60,7 @@ def choose(
 
 
 def _wished(graph: InferenceGraph, unserved: Collection[str], groups: Collection[Kind], *, is_new: bool) -> Choice:
-    """What would run the graph if nothing did. A new one whose annotation excludes the only orchestrator that there is has that one."""
+    """The orchestrator if none runs the graph. A new graph gets the only one that the cluster has, even if its annotation excludes it."""
     has_grove = kinds.PODCLIQUESET.key not in unserved
     if graph.may_use_grove and has_grove:
         return Choice(Orchestrator.GROVE)

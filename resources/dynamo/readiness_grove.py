@@ -77,5 +77,5 @@ def _reason(service: GraphService, id: ResourceId, body: Body, usable: int) -> s
 
 
 def _desired(service: GraphService, body: Body) -> int:
-    """The replicas that the graph names, else those of the object, which autoscalers and people may set."""
+    """The replicas that the graph names, else those of the object, which autoscalers and users may set."""
     return service.replicas if not service.is_scaled_by_others else count(mapping(body.get("spec")).get("replicas"))

@@ -50,7 +50,7 @@ class Restarting(Struct, frozen=True):
 
 
 def request_of(observed: Observed, graph: InferenceGraph) -> RestartRequest:
-    """The restart that a graph asks for. One that is under way goes on, whatever the status says."""
+    """The restart that a graph asks for. One that has begun goes on, whatever the status says."""
     root = observed.root
     asked = graph.spec.restart.id if graph.spec.restart is not None else ""
     last = mapping(mapping(root.body.get("status")).get("restart"))

@@ -1,4 +1,7 @@
-"""Announcement: what `sync` tells before its first write of what a preview shows besides the plan. It never keeps the sync from writing."""
+"""Announcement: what `sync` writes to stderr, before its first write, of what a preview shows besides the plan.
+
+If it fails, the sync goes on.
+"""
 
 from typing import Final
 
@@ -26,14 +29,14 @@ WORK_PER_SECOND: Final = 500
 WORK_OF_OBJECT: Final = 10
 """How much of it counts as used by each object to begin with: there is no forecast for more than 2,000 objects."""
 SHARE: Final = 0.25
-"""The part of the time left after which an announcement that is not finished goes without facts and forecast."""
+"""The part of the time left after which an unfinished announcement is written without facts and forecast."""
 TOO_LARGE: Final = "room and quotas are not checked before this sync: that would take too much of its time; see `engine diff`"
 NOT_IN_TIME: Final = "room and quotas are not checked before this sync: they could not be read in time"
 NO_ANNOUNCEMENT: Final = "what speaks against the plan is not told before it is applied"
 
 
 class Announcement:
-    """What one sync tells besides its result, at most once: after its preview if it makes one, else before its first write."""
+    """What one sync writes besides its result, at most once: after its preview if it makes one, else before its first write."""
 
     def __init__(self, wiring: Wiring, *, is_due: bool) -> None:
         self._wiring = wiring
@@ -52,7 +55,7 @@ class Announcement:
         await announce(self._wiring, engine, first, left, assume_nodes=assume_nodes)
 
     def of_last_pass(self, current: Pass[Configuration]) -> None:
-        """Write which gangs no scheduler places, if nothing had to be written and nothing was told."""
+        """Write which gangs no scheduler places, if nothing else was announced: nothing had to be written."""
         if self.is_due:
             write_notices(gang_notices(current.world, current.planned.plans, self._wiring.configuration))
 

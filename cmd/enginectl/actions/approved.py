@@ -1,4 +1,4 @@
-"""Approved: whether a saved plan may be applied here and now, and what keeps a sync within an approval."""
+"""Approved: whether a saved plan may be applied here and now, and the limits that an approval sets to a sync."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -28,7 +28,7 @@ REMEDY = "nothing was written: look at what has changed, and make and approve a 
 
 
 def ledger_of(approval: Approval) -> Ledger:
-    """What keeps one sync within the approval."""
+    """Limits one sync to the approval."""
     return Ledger(approval, RECOGNITION)
 
 
@@ -59,7 +59,7 @@ def stale(approval: Approval, seen: Preview) -> Iterator[Deviation]:
 
 
 def refuse(deviations: Sequence[Deviation], at: datetime, format: OutputFormat, *, quiet: bool = False) -> Exit:
-    """Tell every deviation that was found at this time, and return the exit code of a plan that is not applied."""
+    """Write every deviation that was found at this time, and return the exit code of a plan that is not applied."""
     if format is OutputFormat.JSON:
         entries = [deviation_entry(each) for each in deviations]
         nothing_done = SyncReport(Pass(at, 0.0, empty(), Plans(()), frozenset(), None), ())

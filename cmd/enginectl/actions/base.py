@@ -1,4 +1,4 @@
-"""Base: what exists when other manifests have been applied and everything is settled. With it a change is compared, without a cluster."""
+"""Base: what exists when other manifests were applied and everything is settled, to compare a change with, without a cluster."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -94,7 +94,7 @@ def times_of(live: Live) -> Iterator[datetime]:
 
 
 def notes_about(current: Pass[Configuration], forecast: Forecast | None) -> Iterator[tuple[ResourceId, tuple[str, ...]]]:
-    """What keeps a root of the base from being settled: then the change is compared with what exists nevertheless."""
+    """What keeps a root of the base from being settled: the change is compared with what exists all the same."""
     for plan in current.planned.plans:
         last = forecast.plans.get(plan.root) if forecast is not None else plan
         if forecast is not None and forecast.end_of(plan.root) is End.SETTLED:

@@ -12,7 +12,7 @@ from resources.preview.facts import FirstPass, TrialResult
 
 
 async def try_components(engine: Engine[Configuration], first: FirstPass, forecast: Forecast | None) -> TrialResult:
-    """What it says of those that this pass and what follows it create. Nothing is stored; without a server nothing is said."""
+    """The server's answers about the components that this pass and its forecast create. Nothing is stored; without a server it is empty."""
     following = [each.operations for each in forecast.passes] if forecast is not None else []
     passes = [{plan.root: plan.operations for plan in first.planned.plans}, *following]
     operations = ((root, each) for by_root in passes for root, listed in by_root.items() for each in listed)

@@ -1,4 +1,4 @@
-"""Consent: how people agree, before a command writes anything, to what it does: by a saved plan, at a question, or with --yes."""
+"""Consent: how users agree to what a command does before it writes anything: by a saved plan, at a question, or with --yes."""
 
 from collections.abc import Callable
 
@@ -25,12 +25,12 @@ ASKED_ABOUT = (Verb.DELETE, Verb.REPLACE)
 
 
 class Consent(Struct, frozen=True, eq=False):
-    """How people agree."""
+    """How users agree."""
 
     plan: SavedPlan | None = None
-    """The plan that they have approved."""
+    """The plan that was approved."""
     yes: bool = False
-    """Whether they have agreed already, whatever is done."""
+    """Whether --yes was given: whatever is done, no question is asked."""
 
 
 class Arrangement(Struct, frozen=True, eq=False):
@@ -38,7 +38,7 @@ class Arrangement(Struct, frozen=True, eq=False):
 
     gates: tuple[Gate, ...] = ()
     ledger: Callable[[Preview], Ledger | None] = lambda seen: None
-    """What keeps the command within what people have agreed to, once the gates are passed."""
+    """Limits the command to what was agreed to, once the gates are passed."""
     shows: Callable[[Preview], bool] = lambda seen: False
     """Whether the gates write the plan."""
 
@@ -70,7 +70,7 @@ def question_gate(wiring: Wiring, is_cancelled: Callable[[], bool]) -> Gate:
 
 
 async def answered(seen: Preview, is_cancelled: Callable[[], bool]) -> Exit | None:
-    """The exit code of who does not agree to what was shown; None for a yes."""
+    """Ask whether to apply what was shown. None if the user agrees, otherwise the exit code."""
     if await ask(question_of(seen), is_cancelled):
         return None
     if is_cancelled():
@@ -80,7 +80,7 @@ async def answered(seen: Preview, is_cancelled: Callable[[], bool]) -> Exit | No
 
 
 def question_of(seen: Preview) -> str:
-    """What people are asked: the workloads that go are counted, whichever command removes them."""
+    """The question. It says how many workloads are deleted, whichever command removes them."""
     removed = set(seen.intent.removals)
     if not removed:
         return "Apply this?"
@@ -97,7 +97,7 @@ def removes(seen: Preview) -> bool:
 
 
 def _ledger_of_answer(wiring: Wiring, seen: Preview) -> Ledger | None:
-    """What keeps a sync within what was shown; None if nothing had to be asked, or if more follows than could be shown."""
+    """Limits a sync to what was shown; None if nothing had to be asked, or if more follows than could be shown."""
     if not removes(seen):
         return None
     if seen.report.forecast is None or not seen.report.forecast.is_finished:

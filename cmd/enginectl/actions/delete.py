@@ -17,7 +17,7 @@ from enginectl.input.plan_policies import Policies
 from enginectl.wiring.configuration import Wiring
 
 ASKED = Consent(yes=True)
-"""What `sync` need not ask: the command asks. A yes is to the whole workload, whatever it has by then: half of one is of no use."""
+"""`delete` asks, so `sync` does not. The user agrees to delete whole workloads, with objects that they get in the meantime."""
 NOTHING_ELSE = Focus(frozenset())
 """The focus on what is deleted."""
 

@@ -1,4 +1,4 @@
-"""Facts: reads what a preview tells besides the plan, once and concurrently, and only what the plan and its forecast need."""
+"""Facts: reads what a preview shows besides the plan, once and concurrently, and only what the plan and its forecast need."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -59,7 +59,7 @@ async def read_facts(
 ) -> Facts:
     """The facts that this pass and its forecast need, from what the engine reads, with those that are known already.
 
-    What cannot be read is not known; a right that is missing is told. `assume_nodes`: nodes are added for pods that have no room, so room
+    What cannot be read is not known; a notice names missing rights. `assume_nodes`: nodes are added for pods that have no room, so room
     is not read.
     """
     reader, needed = FactReader(engine.provider, engine.configuration.namespaces), needs(first, forecast)

@@ -12,7 +12,7 @@ from enginectl.input.plan_policies import Policies
 from enginectl.output.sync_report import sync_document
 
 Gate = Callable[[Preview], Awaitable[Exit | None]]
-"""Judges what was seen. Returns the exit code with which the command ends, having told why; None: it may go on."""
+"""Judges a preview. Returns None if the command may go on; otherwise it writes why not, and returns the exit code."""
 
 
 async def refused(gates: Sequence[Gate], seen: Preview) -> Exit | None:
@@ -28,7 +28,7 @@ def policy_gates(policies: Policies, format: OutputFormat, *, quiet: bool = Fals
 
     async def gate(seen: Preview) -> Exit | None:
         if not seen.report.judgement.denied:
-            _tell(seen, format, quiet=quiet)
+            _write_remarks(seen, format, quiet=quiet)
             return None
         _refuse(seen, format, quiet=quiet)
         return Exit.DENIED
@@ -36,7 +36,7 @@ def policy_gates(policies: Policies, format: OutputFormat, *, quiet: bool = Fals
     return (gate,) if policies.rules else ()
 
 
-def _tell(seen: Preview, format: OutputFormat, *, quiet: bool) -> None:
+def _write_remarks(seen: Preview, format: OutputFormat, *, quiet: bool) -> None:
     """Write warnings, waivers and notes to stderr, where they are no part of the result."""
     if not quiet and format is OutputFormat.TEXT:
         for line in judgement_lines(seen.report.judgement, verbose=True):

@@ -93,7 +93,7 @@ def endpoints_of(wiring: Wiring, account: Account) -> ServedEndpoints:
     return ServedEndpoints(
         account.namespace,
         certificate=server.secret_name if server.cert_provision_mode == "auto" else "",
-        # It looks for all of them, for any may be installed later.
+        # All of them: any may be installed later.
         mutating=tuple(webhook.configuration for webhook in webhooks if webhook.mutates),
         validating=tuple(webhook.configuration for webhook in webhooks if not webhook.mutates),
         definitions=(GRAPH_DEFINITION,) if has_graphs else (),

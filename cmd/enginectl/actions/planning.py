@@ -27,7 +27,7 @@ async def first_pass(
 ) -> tuple[Pass[Configuration], FirstPass]:
     """The pass that a sync would make first, and the same as previews show it.
 
-    `objections`: what speaks against the command as a whole, besides what the guards say. `verdicts`: see `plan_once`.
+    `objections`: those to the command as a whole, besides what the guards say. `verdicts`: see `plan_once`.
     """
     current = await plan_once(engine, intent, verdicts)
     if objections:

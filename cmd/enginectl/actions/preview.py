@@ -104,7 +104,7 @@ async def preview(wiring: Wiring, request: PreviewRequest) -> Preview:
 async def preview_after_base(
     wiring: Wiring, request: PreviewRequest, base: Roots, provider: Provider, namespaces: tuple[str, ...]
 ) -> Preview:
-    """The preview of what exists when the base has been applied and everything is settled; time stands still then, and is not shown."""
+    """The preview of what exists when the base has been applied and everything is settled; no time passes then, and times are not shown."""
     from engine.report.timeless import timeless
     from enginectl.actions.base import notes_about_missing, settled_base, together
 
@@ -116,7 +116,7 @@ async def preview_after_base(
     admitted = await admit_against(later, request.roots, baseline.provider, EMPTY, selection, kept=base)
     missing = {} if request.removing is not None else notes_about_missing(base, request.roots)
     notes = {**baseline.notes, **missing}
-    # What calendars judge is when a user wants to change something, and not when the base is settled.
+    # Policies with a calendar judge the time of the change, and not the time at which the base is settled.
     today = wiring.clock.now()
     read = RemovalScope(selection, scope.removals)
     seen = await preview_of(later, request, baseline.provider, read, admitted, base=notes, judged_at=today)

@@ -39,18 +39,18 @@ from resources.install.publication import (
 from resources.ports.configuration import Configuration
 
 INTERVAL: Final = 30.0
-"""Seconds between two looks at the object."""
+"""Seconds between two reads of the object."""
 
 
 class Publisher(LoopObserver[Configuration]):
     """What a process of `engine run` does with the object. With shards the holder of the first one leads.
 
     It is the observer of a loop. Several releases may run side by side during an upgrade: only the leader writes, and what it writes is
-    what it plans with. A difference that nothing here has caused must be there at two looks: both were applied together, and a pod sees a
-    change of its ConfigMap some time later than one of the object.
+    what it plans with. A difference that this process has not caused must be there at two reads: the file and the object may have been
+    applied together, and a pod sees a change of its mounted ConfigMap later than one of the object.
 
-    Every process looks, whether it leads or not: if the object names another Lease for so long, the installation has moved or is another
-    one, and `on_moved` is called, so that there are not two writers. It is called as well when Grove's operator has been started.
+    Every process reads it, whether it leads or not: if it names another Lease at two reads, the installation has moved or is another one,
+    and `on_moved` is called, so that there are not two writers. It is called as well when Grove's operator has been started.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class Publisher(LoopObserver[Configuration]):
         self._ours = self._published(wiring)
         self._leads = False
         self._is_changed = anyio.Event()
-        """Set when the object is to be looked at at once."""
+        """Set when the object is to be read at once."""
         self._seen: tuple[str, ...] = ()
-        """The differences that the last look found and left."""
+        """The differences that the last read found, and that were not written."""
         self._elsewhere_since: float | None = None
         """Since when the object has named another Lease, on the monotonic clock."""
         self.moved = ""
@@ -106,7 +106,7 @@ class Publisher(LoopObserver[Configuration]):
         self._leads = leads
 
     async def run(self) -> None:
-        """Look at the object when it may have to change, and from time to time, until the installation has moved."""
+        """Read the object whenever it may have to change, and every `INTERVAL` seconds, until the installation has moved."""
         while not self.moved:
             is_due, self._is_changed = self._is_changed.is_set(), anyio.Event()
             try:
@@ -154,7 +154,7 @@ class Publisher(LoopObserver[Configuration]):
         return None
 
     def _is_elsewhere(self, existing: PublishedConfiguration) -> bool:
-        """Whether the object names another Lease than the one that this process uses. If it has done so at the last look too, we end."""
+        """Whether the object names another Lease than that of this process. If it did so at the last read too, this process ends."""
         theirs, ours = place_of(existing.settings.leader_election), place_of(self._election)
         if existing.state is not PublicationState.FOUND or str(theirs) == str(ours):
             self._elsewhere_since = None

@@ -31,15 +31,15 @@ REQUIREMENT_INTERVAL: Final = 60.0
 
 
 Use = Callable[[Wiring], None]
-"""Is told of a configuration that is used from now on."""
+"""Is called with a configuration that is used from now on."""
 
 
 def reload_of(
     wiring: Wiring, selection: Selection, log: ReplaceableLog, *on_use: Use, installed: LeaderElection | None = None
 ) -> Reload[Configuration] | None:
-    """What follows the configuration file; None if there is none, or if it can be read only once.
+    """The function by which a loop follows the configuration file; None if there is no file, or if it can be read only once.
 
-    `on_use` are told of what is used. `installed`: the leader election of the installation, for what the file leaves out.
+    `on_use` are called with what is used. `installed`: the leader election of the installation, for what the file leaves out.
     """
     path = wiring.options.config
     if path is None or not can_be_followed(path):

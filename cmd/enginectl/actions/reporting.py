@@ -100,7 +100,7 @@ def write_outputs(material: Material, outputs: Outputs, *, verbose: bool = False
 
 @contextmanager
 def faults_reported(outputs: Outputs) -> Iterator[None]:
-    """Write the faults of manifests where the plan would have been written, if they keep it from being made. The `InputError` goes on."""
+    """If faults of manifests prevent the plan, write them where the plan would have been written. The `InputError` is raised again."""
     try:
         yield
     except InputError as error:

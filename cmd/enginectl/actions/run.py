@@ -55,7 +55,7 @@ async def run_loop(
     """Reconcile until `stop` is cancelled, with a pass at least every `interval` seconds; serve the endpoints meanwhile.
 
     `shards`: see `shard_count`. `with_pages`: serve pages about the workloads too.
-    `profile`: the file to which is appended where the time goes.
+    `profile`: the file to which a time profile is appended.
 
     Raises `MissingRequirement` beside another installation and beside Grove's operator, also if these are started later.
     """
@@ -119,7 +119,7 @@ def show(current: Pass[Configuration]) -> ShownPass:
 
 async def foreseen(wiring: Wiring, selection: Selection, current: Pass[Configuration], client: Client) -> ShownPass:
     """A pass of the loop with its forecast, as `diff` shows it. The facts that it needs are read with this client; nothing is written."""
-    from enginectl.actions.preview import shown_and_facts  # Only for who asks.
+    from enginectl.actions.preview import shown_and_facts  # Only some requests need it.
 
     engine = engine_of(wiring, ReadOnlyProvider(Cluster(client, wiring.clock)), selection)
     seen, _ = await shown_and_facts(wiring, replace(engine, configuration=current.configuration), first_pass_of(current), in_thread=True)
@@ -127,8 +127,8 @@ async def foreseen(wiring: Wiring, selection: Selection, current: Pass[Configura
 
 
 async def seen_nodes(wiring: Wiring, current: Pass[Configuration], client: Client, namespace: str, name: str) -> Top:
-    """The nodes of the cluster and who sits on them, as `engine top` shows them. They are read with this client."""
-    from enginectl.actions.top import top_of  # Only for who asks.
+    """The nodes of the cluster and the workloads on them, as `engine top` shows them. They are read with this client."""
+    from enginectl.actions.top import top_of  # Only some requests need it.
 
     return await top_of(current, ReadOnlyProvider(Cluster(client, wiring.clock)), (name,) if name else (), namespace)
 

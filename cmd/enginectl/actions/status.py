@@ -48,7 +48,7 @@ EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Seen(Struct, frozen=True):
-    """What one look at the cluster has found: the roots in focus."""
+    """What one pass has observed of the roots in focus."""
 
     status: ClusterStatus
     plans: tuple[Plan, ...]

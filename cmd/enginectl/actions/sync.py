@@ -60,7 +60,7 @@ CODES = {
 
 
 class SyncRequest(Struct, frozen=True, eq=False):
-    """What a sync applies and removes, how long it may take, who agrees to it, and how it reports."""
+    """What a sync applies and removes, how long it may take, how users agree to it, and how it reports."""
 
     preview: PreviewRequest
     """The manifests, removals, workloads in focus, limits and policies, as a preview of the sync takes them."""
@@ -71,7 +71,7 @@ class SyncRequest(Struct, frozen=True, eq=False):
     lock_timeout: float | None = None
     """Seconds to wait for another holder of the lease; None: see `session.sync`."""
     consent: Consent = Consent()
-    """How people agree, after the policies and `gates` have judged; then only what they have seen is done."""
+    """How users agree, after the policies and `gates` have judged; then only what they have seen is done."""
     gates: tuple[Gate, ...] = ()
     command: str = "sync"
     """What the lease says its holder does."""
@@ -94,10 +94,10 @@ class Agreement(Struct, frozen=True, eq=False):
     """What was judged and agreed to before the first write."""
 
     give_up_at: float
-    """When the sync ends: the time in which people make up their minds is not counted."""
+    """When the sync ends: the time that users take to answer is not counted."""
     judgement: Judgement = NO_JUDGEMENT
     ledger: Ledger | None = None
-    """What keeps the sync within what was agreed to."""
+    """Limits the sync to what was agreed to."""
     verdicts: Verdicts = field(default_factory=Verdicts)
     """What the server has said of new templates."""
 
@@ -105,7 +105,7 @@ class Agreement(Struct, frozen=True, eq=False):
 async def sync(wiring: Wiring, stop: anyio.CancelScope, request: SyncRequest) -> Exit:
     """Sync the workloads in focus and remove what is to be removed, as the holder of the lease wherever it writes.
 
-    Before it writes, it tells what a preview shows besides the plan; at the end it writes the result, and returns the exit code.
+    Before the first write, stderr gets what a preview shows besides the plan. At the end it writes the result, and returns the exit code.
 
     Cancelling `stop` lets calls under way finish. Raises `InputError` if a manifest is rejected, before anything is written, and
     `LeaseTaken` and `TimedOut` if that is how it ends before its first pass.
@@ -237,7 +237,7 @@ async def dry_run(wiring: Wiring, request: PreviewRequest, outputs: Outputs, *, 
 
 
 def write_orphans(world: World) -> None:
-    """Note on stderr what belongs to no workload."""
+    """Note on stderr which objects belong to no workload."""
     if world.orphans:
         from resources.preview.orphans import orphan_notices
 
@@ -255,7 +255,7 @@ def write(wiring: Wiring, request: SyncRequest, result: SyncReport[Configuration
 
 
 def write_result(wiring: Wiring, result: SyncReport[Configuration], format: OutputFormat, judgement: Judgement) -> None:
-    """Write what was done and what is left. The JSON document has what policies said as well; people were told before."""
+    """Write what was done and what is left. The JSON document has what policies said as well; in text that was written before."""
     verbose, remaining = wiring.options.verbose, with_patterns(report_of_pass(result.last_pass))
     if format is OutputFormat.JSON:
         terminal.print_json(sync_document(result, replace(remaining, judgement=judgement)))

@@ -1,4 +1,4 @@
-"""`engine top`: racks, NVLink cliques, nodes and GPUs, who sits where, and which gangs wait for room."""
+"""`engine top`: racks, NVLink cliques, nodes and GPUs, the workloads on them, and the gangs that wait for room."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -41,11 +41,11 @@ NO_PODS: Final = "GPUs that other workloads have count as free: {why}; ask for t
 
 NO_DOMAINS: Final = "which nodes run a pod of a domain is not known: you may not list {resources}; ask for the right to list them"
 OTHER_DOMAIN: Final = "another"
-"""What a domain is called whose name is not known, e.g. as it is in a namespace that is not read."""
+"""Stands for the name of a domain that is not known, e.g. of one in a namespace that is not read."""
 
 
 async def show_top(wiring: Wiring, names: Sequence[str], format: OutputFormat, *, watch: bool) -> Exit:
-    """Write the nodes and who sits on them, and return the exit code; with `watch` again and again, until a signal ends it.
+    """Write the nodes and the workloads on them, and return the exit code; with `watch` again and again, until a signal ends it.
 
     1 if there is no set of one of these names; 5 if something could not be listed.
     """
@@ -80,7 +80,7 @@ def _missing(unknown: Sequence[str]) -> list[str]:
 
 
 async def look(wiring: Wiring, engine: Engine[Configuration], provider: Provider, names: Sequence[str]) -> tuple[Top, list[str]]:
-    """What there is now, and those of the names that no set has."""
+    """What is observed now, and those of the names that no set has."""
     current, _ = await first_pass(engine)
     known = {each.root.id.name for each in sets_of(current)}
     return await top_of(current, provider, names, wiring.options.namespace), [name for name in names if name not in known]
@@ -93,7 +93,7 @@ def sets_of(current: Pass[Configuration], names: Sequence[str] = (), namespace: 
 
 
 async def top_of(current: Pass[Configuration], provider: Provider, names: Sequence[str] = (), namespace: str = "") -> Top:
-    """The nodes of the cluster of a pass, who sits on them, and the gangs that wait. Nodes and pods are read for this call.
+    """The nodes of the cluster of a pass, the workloads on them, and the gangs that wait. Nodes and pods are read for this call.
 
     `names` and `namespace`: only the nodes of these sets; empty: all nodes.
     """

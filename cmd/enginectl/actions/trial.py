@@ -1,4 +1,4 @@
-"""Trial: the server checks the operations of a pass without storing them, with its own rules and those of other people's webhooks."""
+"""Trial: the server checks the operations of a pass without storing them, with its own rules and the webhooks of others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Saved plans: files of `diff --out` and `delete --out`, read with suspicion, and what they say about roots and scope."""
+"""Saved plans: files of `diff --out` and `delete --out`, checked as untrusted input, and what they say about roots and scope."""
 
 from collections.abc import Mapping
 from pathlib import Path

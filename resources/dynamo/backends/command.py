@@ -99,7 +99,7 @@ def is_python(text: str) -> bool:
 
 
 def _script_index(words: tuple[str, ...], position: int) -> int:
-    """The index at which the script of a shell stands, whose options begin at `position`; 0 if no option asks for a script."""
+    """The index of the script among the words of a shell whose options begin at `position`; 0 if no option asks for a script."""
     takes_script = False
     while position < len(words):
         word = words[position]

@@ -46,7 +46,7 @@ class ExecutorChoice(Struct, frozen=True):
 def executor_of(graph: InferenceGraph, service: GraphService) -> ExecutorChoice:
     """The executor of a vLLM service on several nodes: the first that an annotation, its command, what runs, or its origin names.
 
-    In the first two forms of pods it is Ray, whatever else is said.
+    In the first two forms of pods it is always Ray.
     """
     if service.is_of_role:  # Both roles have one executor: that of the leader's template.
         service = next(each for each in graph.services if each.name == service.name)

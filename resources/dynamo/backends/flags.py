@@ -102,7 +102,7 @@ def _word_before_module_flags(command: Sequence[ShellWord], framework: str) -> S
 
 
 def _is_open_option(word: ShellWord) -> bool:
-    """Whether a word is an option whose value may follow."""
+    """Whether a word is an option that may have its value in the next word."""
     return word.text.startswith("-") and "=" not in word.text
 
 

@@ -43,7 +43,7 @@ class ShellScript(Struct, frozen=True):
 
     commands: tuple[tuple[ShellWord, ...], ...]
     has_operators: bool
-    """Whether anything but one simple command stands in it: separators, groups, several lines."""
+    """Whether it has more than one simple command: separators, groups, several lines."""
 
     @property
     def is_program_call(self) -> bool:

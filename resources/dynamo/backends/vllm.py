@@ -81,7 +81,7 @@ def _joined(container: Body, nodes: VllmNodes, written: WrittenFlags, placement:
 
 
 def _about_flags(nodes: VllmNodes, written: WrittenFlags, placement: Placement) -> Iterator[str]:
-    """What is said of flags that are written as well as computed."""
+    """The warning about flags that the user wrote and that the engine computes, too."""
     named = written.value(EXECUTOR)
     if named and named.lower() != placement.executor:
         yield f"its command has {EXECUTOR} {printable(named)}, but {placement.executor} joins its nodes"

@@ -1,4 +1,4 @@
-"""Volume names: names of volumes for objects whose own names may be longer or have dots."""
+"""Volume names: valid names for the volumes of objects whose names may be longer or have dots."""
 
 import re
 

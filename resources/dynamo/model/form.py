@@ -21,7 +21,7 @@ class PodForm(StrEnum):
     """Every service on several nodes whose framework is known is changed, its pods are on different nodes, and mpirun passes on what
     `envFrom` brings. vLLM joins its nodes by Ray."""
     THIRD = "3"
-    """vLLM joins its nodes by its own executor where the graph or its image says so, or by data parallelism; flags that the user wrote are
+    """vLLM joins its nodes by its own executor if the graph or its image says so, or by data parallelism; flags that the user wrote are
     not added again; probes follow the version of the runtime; every pod of a service on several nodes knows its rank and its leader."""
     FOURTH = "4"
     """Volcano schedules the pods of a graph on Grove that names one of its queues."""

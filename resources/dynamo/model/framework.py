@@ -11,7 +11,7 @@ SUB_TYPES = ("prefill", "decode")
 OTHERS = frozenset({"frontend", "planner", "epp"})
 """The component types that run something else, although their images may be those of a framework."""
 _SEGMENT = re.compile(r"[^|&;]+")
-"""What stands between the operators of a shell line."""
+"""A part of a shell line between two operators."""
 _INTERPRETER = re.compile(r"python[0-9.]*\s")
 _IN_IMAGE = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "tensorrtllm": "trtllm", "tensorrt-llm": "trtllm"}
 """How names of images spell a framework -> the framework."""

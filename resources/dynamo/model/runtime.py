@@ -12,7 +12,7 @@ from resources.dynamo.model.graph import GraphService, InferenceGraph
 Version = tuple[int, int, int]
 """Major, minor, patch. What follows a version, for example `-cuda13` in a tag, does not count."""
 NEWEST: Final[Version] = (10**9, 0, 0)
-"""Stands for a version that is not known, where the newest rules are assumed."""
+"""Stands for an unknown version: the newest rules apply."""
 MUST_BE_SEMVER: Final = "must be valid semver"
 
 _NUMBER = r"(0|[1-9][0-9]{0,8})"

@@ -1,7 +1,7 @@
 """Group schedulers: which scheduler places the pods of a LeaderWorkerSet together, and the kind of PodGroup by which it does.
 
 Volcano does where the cluster serves its PodGroups, else kube-scheduler where the cluster serves those of Kubernetes. A service whose pods
-name kube-scheduler has that one wherever it can. What the LeaderWorkerSets of a service were created for stays.
+name kube-scheduler gets it where possible. The scheduler that the LeaderWorkerSets of a service were created for stays.
 """
 
 from collections.abc import Collection, Mapping

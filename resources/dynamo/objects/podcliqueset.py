@@ -46,7 +46,7 @@ class PlannedSet(Struct, frozen=True, eq=False):
 def podcliqueset(graph: InferenceGraph, settings: DynamoSettings, queue: str | None, volcano: str | None = None) -> PlannedSet | None:
     """The set of a graph, the same object every time; None if no service has replicas.
 
-    With a KAI queue, pods that name no scheduler are scheduled by KAI in that queue; without one (None), nothing is said about KAI. The
+    With a KAI queue, pods that name no scheduler are scheduled by KAI in that queue; without one (None), pods say nothing about KAI. The
     same for a queue of Volcano. There is one of them at most.
     Raises `PodFault` if the pods of a service cannot be built, and `ValueError` if the termination delay of the settings is no duration.
     """

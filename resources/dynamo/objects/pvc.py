@@ -10,7 +10,7 @@ from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.objects.labels import own_labels
 
 POLICY: Final = Policy(create_only=True, omitted=omitted_fields(kinds.PVC))
-"""The spec of a claim cannot be changed, and its size belongs to whoever expands it."""
+"""The spec of a claim cannot be changed, except its size, which other programs or users may expand."""
 
 
 def created_claims(graph: InferenceGraph, foreign: Collection[str]) -> Iterator[Want]:
@@ -31,7 +31,7 @@ def created_claims(graph: InferenceGraph, foreign: Collection[str]) -> Iterator[
 def missing_claims(graph: InferenceGraph, existing: Collection[str]) -> dict[str, str]:
     """Service -> why its pods cannot start: they have claims as volumes that do not exist and that the graph does not create.
 
-    `existing` has the names of all claims in the graph's namespace, whoever owns them. Services without such a problem are left out.
+    `existing` has the names of all claims in the graph's namespace, with any owner. Services without such a problem are left out.
     """
     available = {*existing, *(entry.name for entry in graph.pvcs if entry.create)}
     missing = {service.name: [name for name in mounted_claims(service) if name not in available] for service in graph.services}

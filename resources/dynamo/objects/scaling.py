@@ -11,8 +11,8 @@ from resources.dynamo.model.names import grove_target
 def scale_targets(graph: InferenceGraph, running: InferenceGraph | None = None) -> Iterator[tuple[ResourceId, int]]:
     """The object that Grove makes of each service with a number of replicas, and that number for its `spec.replicas`.
 
-    Grove takes the replicas of the template only when it creates the object. A service that names no number is left to autoscalers and
-    people, and so is one with a scaling adapter that is no object; one with 0 replicas has no object. The object may not exist yet.
+    Grove takes the replicas of the template only when it creates the object. A service without a number is left to autoscalers and
+    users, and so is one whose scaling adapter does not exist; one with 0 replicas has no object. The object may not exist yet.
     `running`: the graph with the replicas of its scaling adapters, which may be 0.
     """
     for specified, service in zip(graph.services, (running or graph).services, strict=True):

@@ -1,4 +1,4 @@
-"""Spread: which services of a graph have the pods of each replica on different nodes, as `nodeCount` promises, and what is said of it."""
+"""Spread: which services of a graph have the pods of each replica on different nodes, as `nodeCount` promises, and the notes about it."""
 
 from collections.abc import Iterator
 

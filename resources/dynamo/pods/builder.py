@@ -238,7 +238,7 @@ def _with_shared(container: Body, rewritten: RewrittenContainer) -> Body:
 
 
 def _init_containers(own: list[Body], added: Sequence[Body]) -> list[Body]:
-    """Those of the user, then the others whose names the user has not given to one."""
+    """The entries of the user, then the others, without those that have the name of one of the user's."""
     names = {container.get("name") for container in own}
     return [*own, *(container for container in added if container["name"] not in names)]
 

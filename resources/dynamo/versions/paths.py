@@ -136,7 +136,7 @@ def in_beta(text: str) -> str:
 
 
 def with_fields_of_beta(text: str) -> str:
-    """A text about the fields of a v1alpha1 service that stand in a pod template."""
+    """A text about the fields of a v1alpha1 service that are part of a pod template."""
     return _replaced(text, FIELDS)
 
 

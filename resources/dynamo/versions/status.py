@@ -20,14 +20,14 @@ def alpha_status(status: Any) -> dict[str, Any]:
 
 
 def beta_entry(entry: Any) -> dict[str, Any]:
-    """What is said of a service, as of a component."""
+    """The status of a service as that of a component."""
     fields = {field: value for field, value in mapping(entry).items() if field != "componentName"}
     name = mapping(entry).get("componentName")
     return {**({"componentNames": [name]} if name else {}), **fields}
 
 
 def alpha_entry(entry: Any) -> dict[str, Any]:
-    """What is said of a component, as of a service: it has the first of the names, and all of them if there are several."""
+    """The status of a component as that of a service: it has the first of the names, and all of them if there are several."""
     names = mapping(entry).get("componentNames")
     first = names[0] if isinstance(names, list | tuple) and names else None
     rest = ("componentNames",) if first is not None and len(names or ()) == 1 else ()
