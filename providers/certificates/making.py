@@ -43,23 +43,23 @@ class Pair:
         return self.certificate.not_valid_after_utc
 
 
-def new_authority(now: datetime) -> Authority:
-    """A new authority, valid for `AUTHORITY_LIFE`. Each has another key and subject, so that two of them can be told apart."""
+def new_authority(now: datetime, life: timedelta = AUTHORITY_LIFE) -> Authority:
+    """A new authority, valid for so long. Each has another key and subject, so that two of them can be told apart."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _subject(f"{ORGANIZATION} webhook CA {now:%Y-%m-%d}")
     builder = (
-        _builder(name, name, key, now, AUTHORITY_LIFE)
+        _builder(name, name, key, now, life)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs=True), critical=True)
     )
     return Authority(builder.sign(key, hashes.SHA256()), key)
 
 
-def new_pair(authority: Authority, names: Sequence[str], now: datetime) -> Pair:
-    """A new server certificate for these DNS names and IP addresses, signed by the authority, valid for `SERVER_LIFE`."""
+def new_pair(authority: Authority, names: Sequence[str], now: datetime, life: timedelta = SERVER_LIFE) -> Pair:
+    """A new server certificate for these DNS names and IP addresses, signed by the authority, valid for so long."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
-        _builder(_subject(f"{ORGANIZATION} webhooks"), authority.certificate.subject, key, now, SERVER_LIFE)
+        _builder(_subject(f"{ORGANIZATION} webhooks"), authority.certificate.subject, key, now, life)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)

@@ -5,6 +5,7 @@ What takes long to import, and only commands need, is imported in a function.
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,15 @@ def publication_of(wiring: Wiring) -> Body:
 
     publication = published(wiring.settings, wiring.configuration.waiter_image, "")
     return publication_object(publication, as_yaml(publication.configuration))
+
+
+def server_certificate(names: Sequence[str], now: datetime, life: timedelta) -> tuple[bytes, bytes, bytes]:
+    """A new authority, a server certificate for these names that it has signed, and the key of that one; all in PEM."""
+    from providers.certificates import making
+
+    authority = making.new_authority(now, life)
+    pair = making.new_pair(authority, names, now, life)
+    return making.pem_of(authority.certificate), pair.chain, pair.key
 
 
 @asynccontextmanager
