@@ -70,7 +70,7 @@ class KubeScheduler(Scheduler):
         return GROUPS, MEMBERS
 
     def without_gangs(self, installation: Installation) -> Check | None:
-        """That PodGroups get no answer; None if none was seen. What the feature gates of the scheduler are, no API says."""
+        """A warning about PodGroups that get no answer; None if there are none. No API tells the feature gates of the scheduler."""
         if self.gangs is None or installation.now is None:
             return None
         from providers.schedulers.unanswered_groups import unanswered_groups  # Only the preflight asks for it.
@@ -81,7 +81,7 @@ class KubeScheduler(Scheduler):
         return Check(self._level(Severity.WARNING), "gangs", CheckResult.BAD, NO_ANSWER.format(groups=_names(silent)), ANSWERS)
 
     def _level(self, otherwise: Severity) -> Severity:
-        """How serious it is if it schedules no gangs."""
+        """The severity of a check on which the scheduling of gangs depends."""
         return Severity.HARD if self.mode is GangMode.REQUIRE else otherwise
 
     def checks(self, installation: Installation) -> Iterator[Check]:
@@ -104,7 +104,7 @@ class KubeScheduler(Scheduler):
 
 
 def _unreleased(installation: Installation) -> Iterator[Check]:
-    """That deleted PodGroups stay; nothing if none was seen."""
+    """A warning about deleted PodGroups that are not released, if there are any."""
     if installation.now is None:
         return
     from providers.schedulers.unanswered_groups import unreleased_groups  # Only the preflight asks for it.

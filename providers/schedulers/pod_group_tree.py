@@ -94,7 +94,7 @@ class Constraints(Struct, frozen=True):
     bundles: tuple[Bundle, ...]
     """Those of some of its cliques together, the outermost."""
     of_cliques: Mapping[str, str]
-    """PodClique -> its own."""
+    """PodClique -> its own key."""
     overlaps: bool
     """Whether some were left out, because they overlap."""
     prefers: bool
@@ -107,7 +107,7 @@ class Constraints(Struct, frozen=True):
 
     @property
     def is_nested(self) -> bool:
-        """Whether one key for the whole gang does not say it."""
+        """Whether one key for the whole gang cannot express them."""
         return bool(self.bundles or self.of_cliques)
 
     @property
@@ -295,12 +295,12 @@ class GangTree(Struct, frozen=True):
             yield from self._all(inner)
 
     def _own(self, bundle: Bundle) -> list[int]:
-        """The numbers of the cliques that are in no bundle within."""
+        """The indices of the cliques of a bundle that are in no bundle within it."""
         inner = frozenset[str]().union(*(each.cliques for each in bundle.within))
         return [number for number, clique in enumerate(self.gang.cliques) if clique.name in bundle.cliques - inner]
 
     def _parents(self, bundles: Sequence[Bundle]) -> Iterator[tuple[str, str]]:
-        """PodClique and the name of its parent; of several the innermost comes last."""
+        """PodClique and the name of its parent; if it has several, the innermost comes last."""
         for bundle in bundles:
             yield from ((clique, f"{bundle.name}.group") for clique in bundle.cliques)
             yield from self._parents(bundle.within)

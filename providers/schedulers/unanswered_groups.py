@@ -27,10 +27,10 @@ MEMBERS: Final = Query(POD, labels=labels.PODGANG)
 
 
 def unanswered_groups(results: QueryResults, scheduler: str, now: datetime) -> list[Live]:
-    """The PodGroups of which this scheduler has said nothing although it has judged their pods, by namespace and name.
+    """The PodGroups without a condition of this scheduler although it has judged their pods, by namespace and name.
 
     Those whose pods it judged before it last answered for another group are left out: it may have been started anew with the gate since.
-    Nothing that could not be read is known; results are those of `GROUPS` and `MEMBERS`.
+    Objects that could not be read are missing in both; results are those of `GROUPS` and `MEMBERS`.
     """
     groups, pods = results.of(GROUPS).objects, results.of(MEMBERS).objects
     members: dict[tuple[str, str], list[Live]] = {}

@@ -88,7 +88,7 @@ class VolcanoScheduler(Scheduler):
             yield from _queue_issues(path, queues.agreed or DEFAULT_QUEUE, references)
 
     def warnings(self, model: PodCliqueSet, references: References) -> Iterator[str]:
-        """That the queue could not be checked: queues were not read, or the queue has no state yet."""
+        """A warning if the queue could not be checked: queues were not read, or the queue has no state yet."""
         queue = requested_queues(metadata_of(model), _declared).agreed or DEFAULT_QUEUE
         live = references.find(kinds.VOLCANO_QUEUE.id("", queue))
         if live is None and not references.knows(kinds.VOLCANO_QUEUE.key):

@@ -90,13 +90,13 @@ def _podgang(view: View, gang: GangView) -> Want | Hold:
 
 
 def answer_on(view: View, gang: GangView) -> GangAnswer | None:
-    """What the scheduler says of a gang; None if it has said nothing."""
+    """What the scheduler has answered for a gang; None without an answer."""
     gangs = gang_objects(view.template, view.configuration)
     return gangs.answer(gang_facts(view, gang)) if gangs is not None and gangs.answers else None
 
 
 def _with_termination(view: View, gang: GangView, body: dict[str, Any]) -> dict[str, Any]:
-    """The manifest, annotated if the gang is being terminated. It is so until all pods exist again: it tells why cliques are missing."""
+    """The manifest, annotated if the gang is being terminated. The annotation stays until all pods exist: it explains missing cliques."""
     is_removed = any(
         because.reason is Reason.GANG_TERMINATED for name, *_ in gang.groups if (because := view.removals.cliques.get(name)) is not None
     )
@@ -200,7 +200,7 @@ def _bytes(view: View, gang: GangView) -> int:
 
 
 def _clique_constraints(view: View, gang: GangView) -> Iterator[tuple[str, Constraint | None]]:
-    """PodClique name -> topology constraint, for the pod groups of a gang. Some of a base gang's have no clique now."""
+    """PodClique name -> topology constraint, for the pod groups of a gang. Some pod groups of a base gang have no clique now."""
     of_cliques = view.template.topology.of_cliques
     if not of_cliques:
         return
@@ -299,7 +299,7 @@ def _gangs_of_users(view: View) -> Iterator[tuple[str, str]]:
 
 
 def gang_facts(view: View, gang: GangView) -> GangFacts:
-    """What a scheduler back end is told of one PodGang of a replica and its pods."""
+    """The facts about one PodGang of a replica and its pods that a scheduler back end gets."""
     return _facts_of_gangs(view)[gang.id.name]
 
 

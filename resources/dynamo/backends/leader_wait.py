@@ -23,8 +23,9 @@ while True:
 
 
 def leader_wait(container: Body, placement: Placement, port: int) -> dict[str, Any]:
-    """The init container, with the image of the main one. It is restricted, and its user is the one that is named, else nobody; where
-    root is named, it is root, who alone may be able to read the interpreter.
+    """The init container, with the image of the main one. It is restricted, and runs as the user that the pod names, else as `nobody`.
+
+    If the pod names root, it runs as root: only root may be able to read the interpreter.
 
     The user has a number, unlike that of the set's init container, because the image is the user's: those of frameworks have root or a
     name as their user, and with `runAsNonRoot` alone a kubelet would not start them. A cluster that chooses users by namespace admits no

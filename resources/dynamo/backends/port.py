@@ -42,7 +42,7 @@ class Placement(Struct, frozen=True):
     without_ray: str = ""
     """The image of the container if it is known to have no Ray."""
     is_of_role: bool = False
-    """Whether the container is that of one role alone, in whose command its user has written what joins the nodes."""
+    """Whether the container belongs to one role alone: then the command of its user joins the nodes."""
 
     @property
     def knows_ranks(self) -> bool:
