@@ -171,7 +171,7 @@ class ServerFault(ClusterError):
 
 
 REFUSING: Final = frozenset({RefusedBy.ADMISSION, RefusedBy.QUOTA, RefusedBy.NAMESPACE})
-"""What refuses a request with 403 because of its content, or of the state of the cluster, and not for want of a right."""
+"""What refuses a request with 403 because of its content, or of the state of the cluster, and not because a right is missing."""
 
 
 def is_refusal(error: Exception | None) -> bool:

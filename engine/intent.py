@@ -191,7 +191,7 @@ class Intent(Struct, frozen=True, eq=False):
     removals: Mapping[ResourceId, Removal] = field(default_factory=dict)
     """The roots that are removed, and why. They are in the focus."""
     record: Record | None = None
-    """Where it is noted what the command works on; None: nowhere."""
+    """Where it is noted what the command works on; None: it is not noted."""
     memo: Memo = field(default_factory=Memo)
     """What has been read from the manifests and the roots before, and need not be read again. Passes begin with it and do not change it."""
 

@@ -50,7 +50,7 @@ class Alarm(Struct, frozen=True):
     """The reason of the Event: one word in CamelCase."""
     text: str
     blocking: bool = False
-    """Whether it stays until a user acts: then waiting is of no use."""
+    """Whether it stays until a user acts: waiting does not help."""
     about: ResourceId | None = None
     """The object of the root that it is about, if that exists; None: the root."""
     fault: bool = False
@@ -176,7 +176,7 @@ class Enforcement(StrEnum):
     DENY = "deny"
     """Nothing is written."""
     WARN = "warn"
-    """Readers are told, and everything is done."""
+    """It is reported, and everything is done."""
     AUDIT = "audit"
     """Only documents for programs have it."""
 
@@ -208,7 +208,7 @@ class Judgement(Struct, frozen=True):
 
     @property
     def warned(self) -> tuple[Violation, ...]:
-        """The violations that people are told of."""
+        """The violations that are reported."""
         return self._open(Enforcement.WARN)
 
     @property

@@ -64,7 +64,7 @@ def _limited_plan(
     blueprint: Blueprint[C], observed: Observed, allowance: MemoryAllowance, now: datetime, configuration: C, memo: Memo
 ) -> Plan:
     """The plan of one root, without what there is no memory for."""
-    # Only for who has too little memory.
+    # Only with too little memory.
     from engine.memory_budget import is_waiting, waiting_plan, with_shortage, within_allowance
 
     if is_waiting(observed) and not blueprint.nested_kinds():  # A root that proposes others has a status of its own.

@@ -1,4 +1,4 @@
-"""CacheState: how fresh the cache of one list is, and who is told of its lists and watches."""
+"""CacheState: how fresh the cache of one list is, and the observer of its lists and watches."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol

@@ -25,7 +25,7 @@ class NamingClient(Protocol):
 
 
 async def taken_names(client: Client, objects: Iterable[tuple[Kind, ResourceId]]) -> TakenNames:
-    """Which of the objects exist. Raises `Unauthorized` and transient errors; what must not be read is told in the answer."""
+    """Which of the objects exist. Raises `Unauthorized` and transient errors; the answer names what may not be read."""
     groups: dict[tuple[Kind, str], list[ResourceId]] = {}
     for kind, id in objects:
         groups.setdefault((kind, id.namespace), []).append(id)

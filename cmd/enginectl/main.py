@@ -229,7 +229,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "graph": "Draw the desired objects of manifests and what they depend on.",
     "review": "Answer AdmissionReviews as the webhooks would.",
     "status": "Show the state of each workload.",
-    "top": "Show nodes with their GPUs, and who sits where.",
+    "top": "Show nodes with their GPUs, and the workloads on them.",
     "why": "Explain the state of one object.",
     "preflight": "Check whether the cluster has what the configuration needs.",
     "snapshot": "Write the observed objects to a file for `diff --against`.",

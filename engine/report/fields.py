@@ -38,7 +38,7 @@ def changed_fields(operation: Operation) -> tuple[Change, ...]:
 
 
 def shown_fields(operation: Operation) -> tuple[Change, ...]:
-    """The changed fields that tell people anything, in the order of `rank`: all but hashes, which follow other changes.
+    """The changed fields that matter to users, in the order of `rank`: all but hashes, which follow other changes.
 
     A map or a list of maps that comes or goes, and is too long for a line, is told field by field: none is cut off.
     """

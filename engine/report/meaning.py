@@ -43,7 +43,7 @@ EMPHASIS: Final[Mapping[End, str]] = {End.STUCK: "STUCK", End.REPEATS: "REPEATS"
 """Ends that the headline names."""
 REPLICAS: Final = ("spec", "replicas")
 CHANGING: Final = frozenset({Verb.PATCH, Verb.SCALE, Verb.REPLACE})
-"""The verbs of operations that are told by the fields that they change."""
+"""The verbs of operations that are described by the fields that they change."""
 NAMES: Final = 3
 """The most names that are shown of the objects of one kind."""
 KINDS: Final = 5

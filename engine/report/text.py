@@ -67,7 +67,7 @@ def text(report: Report, *, verbose: bool = False) -> Iterator[Line]:
 
 
 def remark_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
-    """What speaks against the plan, without the plan: for each root that is changed or blocked its notes, and what blocks it, now or later.
+    """The obstacles of the plan, without the plan: for each root that is changed or blocked its notes, and what blocks it, now or later.
 
     And what could not be read, or may not fit. Unless `verbose`, there are at most `ROWS` lines, and one that counts the others.
     """
@@ -283,7 +283,7 @@ MESSAGE: Final = 400
 
 
 def judgement_lines(judgement: Judgement, *, verbose: bool = False) -> Iterator[Line]:
-    """A line for each violation that people are told of, those that deny first, and for each rule that was not applied."""
+    """A line for each violation that is reported, those that deny first, and for each rule that was not applied."""
     yield from _bounded((Line(violation_text("denied by", each), "bad") for each in judgement.denied), verbose)
     yield from _bounded((Line(violation_text("warned by", each), "blocked") for each in judgement.warned), verbose)
     waived = (each for each in judgement.waived if each.enforcement is not Enforcement.AUDIT)

@@ -69,7 +69,7 @@ async def run(
 
     On cancellation calls in progress end first, and the lease is given back. Without a lease (None) it warns once and always writes.
     `reload` is asked every `RELOAD_INTERVAL` seconds, whether the lease is ours or not; a new configuration is used from the next pass on.
-    `observer` is told of leadership and of every pass. `shards`: into how many shards the namespaces are divided; with more than one,
+    `observer` is notified of leadership and of every pass. `shards`: into how many shards the namespaces are divided; with more than one,
     `lease` is that of the first shard, and this process holds its share of them.
     """
     tune_gc()
@@ -223,7 +223,7 @@ class _Loop(Generic[C]):
         self.sending: Sending | None = None
         """What sends plans beside the passes; None: each pass sends its own."""
         self.has_room = anyio.Event()
-        """Set when a quota has changed where calls were refused for want of room."""
+        """Set when a quota has changed where calls were refused because there was no room."""
         self.last: Pass[C] | None = None
         """The last pass that was executed."""
         self.leaving = leaving or anyio.Event()

@@ -43,7 +43,7 @@ class LoopObserver(Protocol[C_contra]):
 
 @runtime_checkable
 class LeaseObserver(Protocol):
-    """An optional capability of a `LoopObserver`: it is told of each Lease by itself. With shards there are several."""
+    """An optional capability of a `LoopObserver`: it is notified of each Lease. With shards there are several."""
 
     def holds(self, lease: str, holds: bool) -> None:
         """This process has acquired the Lease of that name, or has lost or released it. Not called without leader election."""

@@ -58,7 +58,7 @@ class Engine(Struct, Generic[C], frozen=True):
     events_of: EventBuilder = no_events
     """The Kubernetes Events to publish after a pass, for one root at a time."""
     log: Log | None = None
-    """Where it is reported that Events were dropped; None: nowhere."""
+    """Where it is reported that Events were dropped; None: it is not reported."""
     on_events: Callable[[Publication], None] = ignore_publication
     """Told after every pass how many Events were written and dropped."""
     reads_namespaces: bool = False

@@ -72,7 +72,7 @@ async def sync(
     progress end and the report says what was done. Internal errors are written to `log`.
     `verdicts`: what the server has said of new templates when this sync was previewed; it is not asked again.
     With a `ledger`, only what it approves is done: everything else is left, and in the report.
-    `observer` is told of the passes that write, of their results, and of the error with which the session ends; where that, the end of the
+    `observer` is notified of passes that write, of their results, and of the error with which the session ends; where that, the end of the
     time or `stop` cuts a pass short, also of what was done of it.
     `before_writing` is called once, with the first pass that changes anything but statuses, before its first operation.
 
@@ -205,18 +205,18 @@ class _Session(Generic[C]):
             await self._pause(current, changed=True)
 
     def _tell_results(self, current: Pass[C]) -> None:
-        """Tell the observer of the results that it does not know yet."""
+        """Notify the observer of the results that it does not know yet."""
         if self.observer is not None:
             self.observer.passed(current, self.results[self.reported :])
             self.reported = len(self.results)
 
     def tell_cut_short(self, why: EngineError) -> None:
-        """Tell the observer why a pass was ended before all of it was carried out, if one was, and what was done of it."""
+        """Notify the observer why a pass was ended before all of it was carried out, if one was, and what was done of it."""
         if self.is_executing:
             self.tell_end(why)
 
     def tell_end(self, error: Exception) -> None:
-        """Tell the observer of the error with which the session ends, and what was done of a pass that it cut short."""
+        """Notify the observer of the error with which the session ends, and what was done of a pass that it cut short."""
         if self.observer is not None:
             self.observer.failed(error)
         if self.is_executing and self.last_pass is not None:
@@ -240,7 +240,7 @@ class _Session(Generic[C]):
     async def _write_again(self, work: Sequence[Plan]) -> None:
         """Take the lease if no other process has it, and write. Otherwise go on waiting: its holder writes.
 
-        Raises `LeaseTaken` when another has it for longer than the lock timeout and waiting is of no use, and `EngineError` when we are
+        Raises `LeaseTaken` when another has it for longer than the lock timeout and waiting does not help, and `EngineError` when we are
         no longer allowed to take it.
         """
         is_ours = False
@@ -262,7 +262,7 @@ class _Session(Generic[C]):
             self.transient_error = failure
 
     def _note_taken(self, taken: LeaseTaken, *, is_blocking: bool) -> None:
-        """Note that another process has the lease, and report it once for each holder. `is_blocking`: whether waiting is of no use."""
+        """Note that another process has the lease, and report it once for each holder. `is_blocking`: whether waiting does not help."""
         if not is_blocking:
             self.blocked_since = None
         elif self.blocked_since is None:

@@ -1,4 +1,4 @@
-"""Server: serves all addresses until it is told to stop; requests in progress are then answered, within a grace."""
+"""Server: serves all addresses until it is stopped; requests in progress are then answered, within a grace."""
 
 import os
 import socket

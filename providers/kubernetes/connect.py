@@ -26,8 +26,8 @@ async def connected(
 ) -> AsyncGenerator[KubernetesClient]:
     """A client for the cluster of that source, closed at the end of the block.
 
-    Reads the credentials and sends no request. `observer` is told of every request. Raises `InputError`, a line that says what to do, when
-    no cluster is configured or the kubeconfig is invalid.
+    Reads the credentials and sends no request. `observer` is notified of every request. Raises `InputError`, which says what
+    to do, when no cluster is configured or the kubeconfig is invalid.
     """
     api = DirectApi(source, clock, limits, observer)
     try:

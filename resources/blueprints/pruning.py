@@ -1,4 +1,4 @@
-"""Pruning: which roots of an ApplySet are removed because no manifest names them any more, and what speaks against that."""
+"""Pruning: which roots of an ApplySet are removed because no manifest names them any more, and the objections to that."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -108,7 +108,7 @@ def _foreign_members(pruning: Pruning) -> Iterator[Objection]:
 
 
 def removal_objections(roots: Iterable[Live]) -> Iterator[Objection]:
-    """What speaks against removing these roots: they are protected, or another object owns them. Those that are being deleted pass."""
+    """The objections to removing these roots: they are protected, or another object owns them. Those that are being deleted pass."""
     for root in roots:
         if root.deleting_since is not None:
             continue

@@ -56,7 +56,7 @@ class RoomModel(Protocol):
         ...
 
     def is_explained(self, uid: str) -> bool:
-        """Whether the scheduler refuses this pod for want of room."""
+        """Whether the scheduler refuses this pod because there is no room."""
         ...
 
     def ask(self, live: Live, root: ResourceId, slots: Slots) -> bool:

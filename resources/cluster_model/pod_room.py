@@ -1,4 +1,4 @@
-"""PodRoom: which pods of a forecast get a node, by the room that a real cluster has, and what is told of the others."""
+"""PodRoom: which pods of a forecast get a node, by the room that a real cluster has, and why the others wait."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -46,7 +46,7 @@ class PodRoom:
         self._waiting: dict[str, RoomClaim] = {}
         """Uid -> pods that may start when there is room, in the order in which they asked."""
         self._refused: dict[str, RoomClaim] = {}
-        """Uid -> pods that the scheduler has refused already, for want of room: they wait until some is freed."""
+        """Uid -> pods that the scheduler has refused already because there was no room: they wait until some is freed."""
         self._gangs: dict[str, ResourceId] = {}
         """Uid -> the gang of a pod that has a node, if it has one."""
         self._find: Find = lambda _: None
@@ -78,7 +78,7 @@ class PodRoom:
             self._refused = claims
 
     def is_explained(self, uid: str) -> bool:
-        """Whether the scheduler refuses this pod for want of room."""
+        """Whether the scheduler refuses this pod because there is no room."""
         return uid in self._refused or uid in self._waiting
 
     def ask(self, live: Live, root: ResourceId, slots: Mapping[str, int]) -> bool:

@@ -19,7 +19,7 @@ from resources.model.topology import Constraint
 from resources.model.view import CliqueView, View
 
 WEIGHT = 100
-"""The weight of a preferred affinity: the largest that there is, because accelerators that cannot reach one another are of no use."""
+"""The weight of a preferred affinity: the largest one, because accelerators that cannot reach one another cannot work together."""
 TOKEN_LENGTH = 16
 
 

@@ -26,7 +26,7 @@ UNKNOWN: Final[Mapping[TrialOutcome, str]] = {
     TrialOutcome.UNANSWERED: "the API server did not say whether it accepts",
     TrialOutcome.IMPOSSIBLE: "the API server cannot say whether it accepts",
 }
-"""Outcomes that say nothing about the template, in words. A right that is missing is told once, not for each set."""
+"""Outcomes that say nothing about the template, in words. A missing right is reported once, not for each set."""
 LASTS: Final = (TrialOutcome.UNANSWERED, TrialOutcome.NOT_PERMITTED)
 """Outcomes beside which a refusal that the status of the set records remains."""
 

@@ -53,7 +53,7 @@ NEW_NODES: Final = RoomFacts(capacity=Assumption.NEW_NODES)
 
 
 class Facts(Struct, frozen=True, eq=False):
-    """Everything that is told besides the plan and its forecast. What is not known is absent, and is not told."""
+    """Everything that is shown besides the plan and its forecast. What is not known is absent, and is not shown."""
 
     quotas: tuple[Live, ...] = ()
     """The ResourceQuotas of the namespaces in which objects are to be created."""

@@ -41,7 +41,7 @@ class Standstill(Struct, frozen=True):
 
     @property
     def runs(self) -> bool:
-        """Whether nothing is in its way."""
+        """Whether it has no obstacle."""
         return not (self.obstacles or self.waits)
 
 

@@ -63,9 +63,9 @@ class Validation(Wire):
     expression: Expression
     """True if the rule is fulfilled. It sees `plan` or `set`, by its scope, and `now` and `params`."""
     message: Message = ""
-    """What people are told when the rule is violated."""
+    """What is shown when the rule is violated."""
     message_expression: Annotated[str, Field(max_length=20_000)] = ""
-    """The message as an expression. Where it has no text as its value, `message` is told."""
+    """The message as an expression. If its value is no text, `message` is shown."""
 
 
 class PlanPolicySpec(Wire):

@@ -1,4 +1,4 @@
-"""`engine top`: nodes, GPUs and who sits where, and what is said of gangs that wait and of what may not be read."""
+"""`engine top`: nodes, GPUs and the workloads on them, and the notes about gangs that wait and about missing rights."""
 
 import io
 import sys

@@ -44,7 +44,7 @@ class Announcement:
         """Whether it is still to be made."""
 
     def of_preview(self, report: Report, *, is_shown: bool) -> None:
-        """Write what speaks against a plan that was previewed. `is_shown`: whether a gate writes it."""
+        """Write the obstacles of a plan that was previewed. `is_shown`: whether a gate writes them."""
         if self.is_due and not is_shown:
             write_remarks(self._wiring, report)
         self.is_due = False
@@ -82,6 +82,6 @@ async def announce(wiring: Wiring, engine: Engine[Configuration], first: FirstPa
 
 
 def write_remarks(wiring: Wiring, report: Report) -> None:
-    """Write to stderr, before anything is applied, what speaks against the plan."""
+    """Write the obstacles of a plan to stderr, before anything is applied."""
     for line in remark_lines(with_patterns(report), verbose=wiring.options.verbose):
         terminal.notice(line)

@@ -94,7 +94,7 @@ def times_of(live: Live) -> Iterator[datetime]:
 
 
 def notes_about(current: Pass[Configuration], forecast: Forecast | None) -> Iterator[tuple[ResourceId, tuple[str, ...]]]:
-    """What keeps a root of the base from being settled: the change is compared with what exists all the same."""
+    """What keeps a root of the base from being settled: the change is still compared with what exists."""
     for plan in current.planned.plans:
         last = forecast.plans.get(plan.root) if forecast is not None else plan
         if forecast is not None and forecast.end_of(plan.root) is End.SETTLED:

@@ -1,4 +1,4 @@
-"""`engine top`: nodes, GPUs, and who sits where."""
+"""`engine top`: nodes, GPUs, and the workloads on them."""
 
 from typing import Annotated, Final
 
@@ -28,7 +28,7 @@ def top(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again whenever it changes, until Ctrl-C.")] = False,
     format: Format = OutputFormat.TEXT,
 ) -> Exit:
-    """Show nodes with their GPUs, and who sits where.
+    """Show nodes with their GPUs, and the workloads on them.
 
     By rack (as a topology binding names them) and NVLink clique: the GPUs that pods request, those that are free, and the replicas and
     cliques on each node. Then the gangs that wait for room, and what they lack. -n: only nodes of sets in that namespace.

@@ -86,7 +86,7 @@ class ApprovedRemovals(Struct, frozen=True, eq=False):
     roots: Mapping[ResourceId, Removal]
 
     async def find(self, wiring: Wiring, provider: Provider, selection: Selection) -> RemovalScope:
-        """The roots of the plan, with what speaks against removing them by now."""
+        """The roots of the plan, with the objections to removing them now."""
         existing = (await roots_in(wiring, provider, selection, {id.kind for id in self.roots})).roots
         same = [live for live in existing if live.id in self.roots and live.uid == self.roots[live.id].uid]
         return RemovalScope(selection, RootRemovals(self.roots, tuple(removal_objections(same))))

@@ -187,7 +187,7 @@ def graph_lines(graph: GraphSummary, now: datetime, verbose: bool) -> Iterator[L
 
 
 def workload_lines(workload: WorkloadSummary, verbose: bool) -> Iterator[Line]:
-    """The state of a set, what is wrong all the same, and its gangs that are not complete."""
+    """The state of a set, its faults, and its gangs that are not complete."""
     completed = f", {workload.completed} completed" if workload.completed else ""
     yield Line(f"  state: {workload.state}, {workload.ready} of {workload.pods} pods ready{completed}", TONES.get(workload.state, ""))
     yield from warning_lines(workload.alarms)

@@ -1,4 +1,4 @@
-"""The nodes of a cluster and who sits on them: lines for people, and the JSON document of `engine top`."""
+"""The nodes of a cluster and the workloads on them: lines for people, and the JSON document of `engine top`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby

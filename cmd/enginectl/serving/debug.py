@@ -42,7 +42,7 @@ WhoLeads = Callable[[], Awaitable[str]]
 def debug_routes(read: ReadState, show: Show, foresee: Foresee, who_leads: WhoLeads) -> Routes:
     """The route of the plan. It is written in a worker thread, for one request at a time: a large plan takes long.
 
-    With `forecast=true` what follows is told as well, and what that needs of nodes and quotas.
+    With `forecast=true` it has the forecast as well, and what that needs of nodes and quotas.
     """
     limit = anyio.CapacityLimiter(1)
 

@@ -1,4 +1,4 @@
-"""Nodes page: racks, NVLink cliques, nodes and GPUs, who sits where, and the gangs that wait, as `engine top` shows them."""
+"""Nodes page: racks, NVLink cliques, nodes and GPUs, the workloads on them, and the gangs that wait, as `engine top` shows them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""The table of nodes: which GPUs are free, who sits where, and in which order it is shown."""
+"""The table of nodes: which GPUs are free, which workloads are on them, and in which order it is shown."""
 
 from typing import Any
 
