@@ -132,7 +132,7 @@ class _Group(Struct, eq=False):
     own: list[Live]
     foreign: list[Live]
     mislabelled: list[Live] = field(default_factory=list)
-    """Those of `own` whose labels do not name the root."""
+    """The objects of `own` whose labels do not name the root."""
     are_own_unchanged: bool = False
     """Whether `own`, without the mislabelled ones, are the objects that the root owned in the previous world."""
 

@@ -59,7 +59,7 @@ def targets(scope: Scope) -> Iterator[Target]:
 
 
 def places(kind: Kind, scope: Scope) -> tuple[str, ...]:
-    """The namespaces in which a kind is listed, an empty one for one list of everything. Of a shard only its own, if they are named."""
+    """The namespaces in which a kind is listed, an empty one for one list of everything. A shard has only its own, if they are named."""
     if not kind.namespaced or not scope.namespaces:
         return ("",)
     return tuple(name for name in scope.namespaces if scope.shard is None or scope.shard.contains(name))

@@ -117,7 +117,7 @@ def blurred(text: str) -> str:
 
 
 def spread(texts: Iterable[str]) -> str:
-    """Texts of one pattern as one text: `simple-{0..499}-worker-*`. What a text says twice in a row, it says once."""
+    """Texts of one pattern as one text: `simple-{0..499}-worker-*`, without repetitions within it."""
     listed = list(texts)
     if len(listed) == 1:
         return without_repetition(listed[0])

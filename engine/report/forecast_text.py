@@ -79,7 +79,7 @@ class _FollowingPass(Struct, frozen=True, eq=False):
 def stages_of(forecast: Forecast, root: ResourceId, listed: Iterable[Operation] = (), *, every_pass: bool = False) -> tuple[Stage, ...]:
     """The stages of one root that follow what is `listed` already: the operations of its first plan.
 
-    Of a root that does not exist yet, that plan has everything, and only the root itself is created in the first pass.
+    The plan of a root that does not exist yet has everything, although only the root itself is created in the first pass.
     With `every_pass`, passes that repeat are stages of their own.
     """
     remaining = Counter(map(_pattern, listed))

@@ -67,7 +67,7 @@ def located(fault: str) -> tuple[FileLine | None, str]:
 def findings(report: Report, places: Mapping[ResourceId, FileLine]) -> Iterator[ScanResult]:
     """What refuses or hinders the plan, the worst first; then warnings of policies, then what was waived.
 
-    `places`: root -> where its manifest is. What is about no root in it, or about the whole plan, is at the first manifest.
+    `places`: root -> where its manifest is. Findings about other roots, or about the whole plan, are at the first manifest.
     """
     first = min(places.values(), key=lambda place: (place.file, place.line), default=None)
     parents = {root.root: root.parent for root in report.roots}

@@ -81,7 +81,7 @@ class Sending:
         self._reports: Turns[SentStep] = Turns()
         """The steps that write statuses. Those that were taken in another way are still in it."""
         self._last_reports: Turns[SentStep] = Turns()
-        """Those of plans of which nothing else is left to do; the same."""
+        """The same steps of plans of which nothing else is left to do."""
         self._reporting = 0
         """How many statuses are being written."""
         self._unreported = 0

@@ -135,8 +135,8 @@ class Correlator:
     def combine(self, groups: Iterable[RootEvents], at: float, *, flush: bool = False) -> list[Event]:
         """The Events to write now, each with the count to add, warnings first.
 
-        Equal events become one. Of an object's events with one reason, and of a root's objects with one reason, those beyond
-        `EventLimits.similar` become one combined Event, the latter on the root. What may not be written yet is added to a later write.
+        Equal events become one. The events beyond `EventLimits.similar` that an object has with one reason become one combined Event; so
+        do, on the root, those that the objects of a root have with one reason. What may not be written yet is added to a later write.
         `flush`: do not wait for `SPACING`, because nothing more is about to happen.
         """
         self.withheld = 0

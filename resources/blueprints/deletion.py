@@ -1,6 +1,6 @@
 """Deletion: what is deleted of a replica or of a set, and in which order: nothing is deleted while a pod still uses it.
 
-Of a set that is being deleted its replicas go first, then its shared objects, then its finalizer.
+If a set is being deleted, its replicas are deleted first, then its shared objects, then its finalizer is removed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

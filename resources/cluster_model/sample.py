@@ -106,9 +106,9 @@ def sample_of(world: World, intent: Intent, plans: Sequence[Plan]) -> Sample | N
 
 
 def is_independent(observed: Observed, world: World, plan: Plan) -> bool:
-    """Whether a set neither shares objects with others, nor is a part of another root, nor has objects of unclear ownership.
+    """Whether a set shares no objects, is no part of another root, and has no objects of unclear ownership.
 
-    Nor a text of its user's that looks like the name of one of its objects.
+    Neither may it have a text of its user that looks like the name of one of its objects.
     """
     root = observed.root
     given = [root.body, *([observed.proposal] if observed.proposal is not None else [])]

@@ -1,7 +1,7 @@
-"""Assumed Secrets: what a preview takes for granted if its user may not list Secrets, as people who only read should not.
+"""Assumed Secrets: what a preview assumes if its user may not list Secrets, as users who only read should not.
 
-That is no fault of a report: Secrets that belong to something that exists are taken to be there, as they should be, and those of what does
-not exist yet are created with it. So the plan and its reasons are those that users with the right to list them see.
+The report is still complete: Secrets of workloads that exist are assumed to exist, and those of workloads that do not exist yet are
+created with them. So the plan and its reasons are those that users with the right to list them see.
 """
 
 from collections.abc import Mapping

@@ -63,7 +63,7 @@ class Announcement:
 async def announce(wiring: Wiring, engine: Engine[Configuration], first: FirstPass, left: float, *, assume_nodes: bool) -> None:
     """Write to stderr what a preview shows besides the plan; `engine` reads the facts. `left`: the seconds that the sync has.
 
-    Of what is large for that time nothing is forecast. What fails, or does not end in time, is noted.
+    Large workloads are not forecast if that would take too much of that time. Failures, and facts that are not read in time, are noted.
     """
     clock, verbose = wiring.clock, wiring.options.verbose
     first = replace(first, work=min(MOST_WORK, WORK_PER_SECOND * left))

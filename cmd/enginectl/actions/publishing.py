@@ -68,7 +68,7 @@ class Publisher(LoopObserver[Configuration]):
         self._keeps = wiring.options.config is not None
         self._namespace, self._shards, self._on_moved = namespace, shards, on_moved
         self._election = wiring.settings.leader_election
-        """That of the start: it does not change while the process runs."""
+        """The leader election of the start: it does not change while the process runs."""
         self._ours = self._published(wiring)
         self._leads = False
         self._is_changed = anyio.Event()

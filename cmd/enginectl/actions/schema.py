@@ -69,7 +69,7 @@ PUBLISHED: Final[Mapping[str, str]] = {
 def schema(name: DocumentName) -> dict[str, Any]:
     """The schema of a document. It allows keys that it does not know: later releases add some within a version.
 
-    What the engine reads, it reads strictly: the schemas of policies and of the maps of a saved plan allow only the fields that there are.
+    Schemas of what the engine reads are strict: those of policies and of the maps of a saved plan allow no unknown fields.
     """
     if name is DocumentName.POLICY:
         return {"$schema": DIALECT, **PlanPolicy.model_json_schema(by_alias=True)}

@@ -51,7 +51,7 @@ async def list_references(
 
     It is named on stderr with `names_unknown`: where passes follow, their report names it.
 
-    Of a snapshot, a kind is known if the snapshot has at least one object of it: its maker may not have listed the others.
+    In a snapshot, a kind is known if there is at least one object of it: the author may not have listed the others.
     """
     if against == EMPTY:
         return NO_REFERENCES

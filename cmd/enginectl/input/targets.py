@@ -54,7 +54,7 @@ class Candidates(Struct, frozen=True):
 def parse_target(word: str, option: str = "--target") -> RootTarget:
     """The target that `[KIND/][NAMESPACE/]NAME` means. Raises `UsageError` if it means none.
 
-    Of two words the first is a kind if it is a word for one, else a namespace.
+    The first of two words is a kind if it is a word for one, otherwise a namespace.
     """
     *before, name = word.split("/")
     kinds = kinds_by_word()

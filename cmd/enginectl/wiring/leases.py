@@ -57,7 +57,7 @@ def own_pod() -> str:
 
 
 def purpose_of(command: str, files: Sequence[Path], selection: Selection, focus: Focus = EVERYTHING) -> str:
-    """What a command holds the lease for, e.g. `sync -f racks.yaml in namespace x`. Of files only their names, which say enough."""
+    """What a command holds the lease for, e.g. `sync -f racks.yaml in namespace x`. Files are named without their folders."""
     names = [f"-f {file.name or file}" for file in files]
     names += [f"--target {target}" for target in focus.targets] + [f"-l {selector.text}" for selector in focus.selectors]
     names += [f"--exclude {target}" for target in focus.excluded]
