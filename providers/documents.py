@@ -31,6 +31,8 @@ LATER_MARK = re.compile(r"(^---[^\n]*\n)\ufeff", re.MULTILINE)
 GAP = re.compile(r"(?:\s+|(?<![^\n])---(?=\s|$)|(?<!\S)#[^\n]*)*")
 """What may stand before, between and after JSON documents: space, comments, and lines `---`."""
 
+LONE_SURROGATE = re.compile(r"(?<!\\)(?:\\\\)*\\u(?:[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<![dD][89abAB]..\\u)[dD][c-fC-F])")
+"""An escape of JSON that is half a character."""
 TAB_INDENT = re.compile(r" *\t")
 TAB = "a tab indents this line: use spaces"
 
@@ -43,9 +45,11 @@ WORDS: Mapping[str, Any] = {
 NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], int | float]], ...] = (
     (re.compile(r"[-+]?(0|[1-9][0-9]*)"), int),
     (re.compile(r"[-+]?0[0-7]+"), lambda text: int(text, 8)),
-    (re.compile(r"[-+]?0(o[0-7]+|x[0-9a-fA-F]+|b[01]+)"), lambda text: int(text, 0)),
+    (re.compile(r"[-+]?0([oO][0-7]+|[xX][0-9a-fA-F]+|[bB][01]+)"), lambda text: of_64_bits(int(text, 0))),
+    (re.compile(r"0b[-+][01]+"), lambda text: of_64_bits(int(text[2:], 2))),
     (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
 )
+BETWEEN_DIGITS = re.compile(r"(?<=[0-9])_(?=[0-9])")
 NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
@@ -110,7 +114,8 @@ def json_documents(text: str, source: str) -> Iterator[Document]:
     decoder = json.JSONDecoder(
         object_pairs_hook=lambda pairs: unique_keys(pairs, source),
         parse_constant=lambda word: refuse_constant(word, source),
-        parse_float=finite_number,
+        parse_int=lambda text: bounded(int(text)),
+        parse_float=lambda text: bounded(float(text)),
     )
     end, line = 0, 1
     while (begin := end_of_gap(text, end)) < len(text):
@@ -146,6 +151,8 @@ def decoded(decoder: json.JSONDecoder, text: str, begin: int, source: str) -> tu
         value, end = None, begin
     if value is None or is_deeper(value, MAX_DEPTH):
         raise DocumentError(source, line_of_fault(text, begin, TOO_DEEP), TOO_DEEP)
+    if match := LONE_SURROGATE.search(text, begin, end):
+        raise DocumentError(source, text.count("\n", 0, match.start()) + 1, "not JSON: half a surrogate pair is no character")
     return value, end
 
 
@@ -182,14 +189,6 @@ def unique_keys(pairs: list[tuple[str, Any]], source: str) -> dict[str, Any]:
     return members
 
 
-def finite_number(text: str) -> float:
-    """The value of a number with a fraction or an exponent. Raises `ValueError` if it is larger than any float."""
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError(TOO_LARGE)
-    return number
-
-
 def refuse_constant(word: str, source: str) -> Any:
     """Raise `InputError` for NaN and Infinity, which Python's parser accepts."""
     raise DocumentError(source, 0, f"{word} is not a JSON number")
@@ -197,7 +196,7 @@ def refuse_constant(word: str, source: str) -> Any:
 
 def yaml_documents(text: str, source: str, *, first_line: int = 1) -> Iterator[Document]:
     """Every YAML document; empty ones are skipped. `first_line`: the line of the file on which the text begins."""
-    loader = yaml.CSafeLoader(text)
+    loader = yaml.CSafeLoader(text if text.endswith("\n") else f"{text}\n")  # As kubectl does: a block of text may be last.
     try:
         while loader.check_event():
             event = loader.get_event()
@@ -340,9 +339,11 @@ class _Parser(Struct):
     def scalar(self, event: Any) -> Any:
         """The value of a scalar: a string, or what a plain scalar means."""
         plain, _ = event.implicit
+        if event.tag in ("!", f"{TAG}str"):
+            return event.value
         if plain:
             return self.resolved(event)
-        if event.tag is None or event.tag in ("!", f"{TAG}str"):
+        if event.tag is None:
             return event.value
         if event.tag in (f"{TAG}int", f"{TAG}float", f"{TAG}bool", f"{TAG}null"):
             return self.resolved(event)
@@ -387,16 +388,30 @@ def plain_value(text: str) -> Any:
         return text
     if NOT_FINITE.fullmatch(text):
         raise ValueError(f"{text} is not a JSON number")
-    digits = text.replace("_", "")
+    digits = BETWEEN_DIGITS.sub("", text) if text.startswith(".") else text.replace("_", "")
     for pattern, number in NUMBERS:
         if pattern.fullmatch(digits) and len(digits) < 400:
-            return bounded(number(digits))
+            try:
+                return bounded(number(digits))
+            except OverflowError:
+                return text
     return text
 
 
+def of_64_bits(number: int) -> int | float:
+    """A number that is written with another base than ten. Raises `OverflowError` beyond 64 bits: there kubectl reads text."""
+    if not -(2**63) <= number < 2**64:
+        raise OverflowError
+    return number
+
+
 def bounded(number: int | float) -> int | float:
-    """A number as JSON parsers read it: `1e3` is an integer, and beyond 64 bits it is a float. Raises `ValueError` beyond the floats."""
-    if number in (float("inf"), float("-inf")):
+    """A number as JSON parsers read it: `1e3` is an integer, and beyond int64 it is a float. Raises `ValueError` beyond the floats."""
+    try:
+        value = float(number)
+    except OverflowError:
+        value = float("inf")
+    if value in (float("inf"), float("-inf")):
         raise ValueError(TOO_LARGE)
-    fits = -(2**63) <= number < 2**64
-    return int(number) if fits and number == int(number) else float(number)
+    fits = -(2**63) <= number < 2**63
+    return int(number) if fits and number == int(number) else value

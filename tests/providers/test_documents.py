@@ -1,5 +1,6 @@
 """YAML and JSON become values, or an error with file, line and reason."""
 
+import json
 import time
 from typing import Any
 
@@ -14,9 +15,9 @@ def read(text: str | bytes, source: str = "f.yaml") -> list[Document]:
     return list(read_documents(text if isinstance(text, bytes) else text.encode(), source))
 
 
-def value(text: str) -> Any:
+def value(text: str, source: str = "f.yaml") -> Any:
     """The value of the only document."""
-    (document,) = read(text)
+    (document,) = read(text, source)
     return document.value
 
 
@@ -53,6 +54,14 @@ def test_a_field_has_its_line_and_a_missing_one_that_of_its_parent() -> None:
         ("'yes'", "yes"),
         ("!!str 12", "12"),
         ("18446744073709551616", 18446744073709551616.0),
+        ("9223372036854775808", 9223372036854775808.0),
+        ("0X1F", 31),
+        ("0xFFFFFFFFFFFFFFFF", 18446744073709551615.0),
+        ("0xFFFFFFFFFFFFFFFFF", "0xFFFFFFFFFFFFFFFFF"),
+        ("0b-1", -1),
+        ("._1", "._1"),
+        (".5_0", 0.5),
+        ("! 12", "12"),
         ("- ", [None]),
     ],
 )
@@ -230,6 +239,16 @@ def test_json_is_parsed_as_json_and_its_fields_have_lines() -> None:
     assert other.place(("a", "c")) == "f.json:3"
 
 
+def test_numbers_of_json_are_those_of_yaml() -> None:
+    numbers = value('{"a": 1.0, "b": 1e2, "c": 0.5, "d": 18446744073709551615}', "f.json")
+
+    assert json.dumps(numbers) == json.dumps({"a": 1, "b": 100, "c": 0.5, "d": float(2**64)})
+
+
+def test_a_block_of_text_at_the_end_of_a_file_without_a_line_break_ends_with_one() -> None:
+    assert value("a: |\n  b") == {"a": "b\n"}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -237,6 +256,7 @@ def test_json_is_parsed_as_json_and_its_fields_have_lines() -> None:
         ('{"a": 1, "a": 2}', "f.json:1: the key a appears twice"),
         ('{"a": 1,\n"a": 2,\n"b": {"c": 1, "c": 2}}', "f.json: the key c appears twice"),
         ('{"a": 1,\n"a": 2,\n"b": 1e999}', "f.json: the number is too large"),
+        ('{"a":\n"\\ud800"}', "f.json:2: not JSON: half a surrogate pair is no character"),
         ('{"a": NaN}', "f.json: NaN is not a JSON number"),
         ('{"a": 1e999}', "f.json:1: the number is too large"),
         ('{"b": 1}\n{\n\t"a": 1,\n\t"a": 2}', "f.json:4: the key a appears twice"),
