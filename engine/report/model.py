@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct, field
@@ -23,6 +23,8 @@ SEVERITY = {
     verb: rank for rank, verb in enumerate((Verb.DELETE, Verb.REPLACE, Verb.RELEASE, Verb.SCALE, Verb.PATCH, Verb.CREATE, Verb.STATUS))
 }
 """The rank of each verb; the most severe has the lowest."""
+PATIENCE: Final = timedelta(minutes=5)
+"""How long a sync waits by default for what time settles."""
 NEW_ROOT = "it does not exist yet: the names of its pods are derived from its uid, ????? stands for what is not known of them"
 
 
@@ -116,19 +118,23 @@ class Report(Struct, frozen=True, eq=False):
 
     @property
     def unsettled(self) -> tuple[ResourceId, ...]:
-        """The roots that would not settle: they get stuck or repeat themselves, and something is written for them or is blocked.
+        """The roots that would not settle: they get stuck or repeat themselves, and something is written for them or is blocked; and those
+        that are blocked for longer than a sync waits.
 
         A root for which nothing is written, and that only waits for the cluster, is not among them: this report changes nothing for it.
         Without a forecast they are those that are blocked, but for what only waits until everything can be listed.
         """
+        unlisted = {Reason.NOT_LISTED, None} if self.incomplete else {Reason.NOT_LISTED}
+        blocked = {root.root for root in self.roots if any(wait.reason not in unlisted for wait in root.blocked)}
         if (forecast := self.forecast) is None:
-            unlisted = {Reason.NOT_LISTED, None} if self.incomplete else {Reason.NOT_LISTED}
-            return tuple(root.root for root in self.roots if any(wait.reason not in unlisted for wait in root.blocked))
+            return tuple(root.root for root in self.roots if root.root in blocked)
         ends = {root.root: forecast.end_of(root.root) for root in self.roots}
         return tuple(
             root
             for root, end in ends.items()
-            if end is End.REPEATS or (end is End.STUCK and (forecast.has_operations(root) or forecast.is_blocked(root)))
+            if end is End.REPEATS
+            or (end is End.STUCK and (forecast.has_operations(root) or forecast.is_blocked(root)))
+            or (root in blocked and forecast.begins_after(root) > PATIENCE)
         )
 
 

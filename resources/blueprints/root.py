@@ -17,13 +17,13 @@ from engine.observed import Live, Observed
 from engine.paths import get
 from engine.plan import Alarm
 from engine.reason import Because, Reason
-from engine.resource import Body, Policy, Want
+from engine.resource import Body, Policy, Resource, Want
 from resources.admission.admitted_set import AdmittedSet
 from resources.base import kinds, labels, names
 from resources.base.fields import cliques_of, mapping
 from resources.children import identity
 from resources.children.child_kind import ChildTable
-from resources.children.resource_claim import template_alarms
+from resources.children.resource_claim import former_shared_claims, template_alarms
 from resources.domains.release import DomainRelease, merged, owned_domains, release_domains
 from resources.model import withdrawn
 from resources.model.domain import Domain
@@ -137,7 +137,8 @@ def shared_objects(
 ) -> SharedObjects:
     """The desired shared objects of a set; `domains` are the shared domains that its replicas request."""
     release = _release(observed, domains, configuration, now)
-    desired = [domain.resource for domain in domains.values() if domain.resource is not None]
+    desired: list[Resource] = [domain.resource for domain in domains.values() if domain.resource is not None]
+    desired += former_shared_claims(observed, template)
 
     def make() -> Part:
         rendered = (resource for row in table.rows for resource in row.of_set(template, lives.objects))

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ids import Owner, ResourceId
-from engine.observed import Live
+from engine.observed import Live, Observed
 from engine.plan import Alarm
 from engine.reason import Because, Reason
 from engine.resource import Body, Hold, Policy, Resource, Want
@@ -16,10 +16,10 @@ from resources.base import kinds, labels, names
 from resources.base.fields import manifest, omitted_fields
 from resources.children import absence, podclique
 from resources.children.child_kind import DeletionGroup, unexpected
-from resources.model.pod_facts import reserved_for
+from resources.model.pod_facts import claims_of, pod_spec_of, reserved_for
 from resources.model.sharing import Share
 from resources.model.template import Template
-from resources.model.view import CliqueView, GroupView, View, group_replica
+from resources.model.view import SET, CliqueView, GroupView, View, group_replica
 from resources.status.podcliqueset import DEPENDENCY_MISSING, NOT_SHARED
 
 POLICY = Policy(seeded=(("spec",),), omitted=omitted_fields(kinds.RESOURCE_CLAIM))
@@ -68,10 +68,27 @@ def shared_claims(template: Template, lives: Mapping[ResourceId, Live]) -> Itera
             yield _claim(level, share, 0, lives, exists=False)
 
 
+def former_shared_claims(observed: Observed, template: Template) -> Iterator[Want | Hold]:
+    """The claims of all replicas of a set that pods still use although the template has them no longer."""
+    level = _level_of_set(template)
+    for live in observed.slice(SET).of(kinds.RESOURCE_CLAIM.name):
+        if not _is_requested(level, live):
+            pods = (pod for part in observed.slices.values() for pod in part.of(kinds.POD.name))
+            yield from _while_in_use(level, live, pods)
+
+
 def render(view: View) -> Iterator[Want | Hold]:
-    """The claims of one replica: its own, and those of its scaling groups and cliques."""
-    if view.template.sharing.is_empty:
-        return
+    """The claims of one replica: its own, and those of its scaling groups and cliques; and those that pods still use although the template
+    has them no longer."""
+    if not view.template.sharing.is_empty:
+        yield from _requested(view)
+    for live in view.lives.of(kinds.RESOURCE_CLAIM.name):
+        level = _level_in_view(view, live)
+        if level is not None and not _is_requested(level, live):
+            yield from _while_in_use(level, live, view.lives.of(kinds.POD.name))
+
+
+def _requested(view: View) -> Iterator[Want | Hold]:
     for share in view.template.sharing.of_set:
         if share.per_replica:
             yield _claim_in_view(view, _level_of_set(view.template), share, view.index)
@@ -126,6 +143,42 @@ def _claim(level: ClaimLevel, share: Share, index: int, lives: Mapping[ResourceI
     body = manifest(kinds.RESOURCE_CLAIM, id.namespace, id.name, claim_labels, spec=share.spec)
     users = f"replica {index}" if share.per_replica else "all replicas"
     return Want(id, f"claim {share.name} for {users} of {level.owner.id.name}", (level.owner,), body=body, policy=POLICY)
+
+
+def _level_in_view(view: View, live: Live) -> ClaimLevel | None:
+    """The level that owns a live claim; None if its clique or group, or that replica of the group, is removed."""
+    if live.controller is None or live.controller.kind == kinds.PODCLIQUESET.name:
+        return _level_of_set(view.template)
+    for clique in view.cliques:
+        if clique.live is not None and clique.live.uid == live.controller.uid:
+            return _level_of_clique(view, clique) if view.keeps(clique) else None
+    group, index = view.group_of(live), group_replica(live)
+    if group is None or group.terminating or (index is not None and index >= group.replicas):
+        return None
+    return _level_of_group(view, group)
+
+
+def _is_requested(level: ClaimLevel, live: Live) -> bool:
+    """Whether an entry of the level asks for a live claim, or for one of its name and another index."""
+    index = names.index_in(live.labels.get(level.index_label, "0")) or 0
+    return any(level.id(share, index) == live.id for share in level.shares)
+
+
+def _while_in_use(level: ClaimLevel, live: Live, pods: Iterable[Live]) -> Iterator[Want | Hold]:
+    """A claim that the template has no longer, as it is, while any of these pods uses it: they keep their devices. Nothing if none does."""
+    users = sorted(pod.id.name for pod in pods if _uses(pod, live.id))
+    if not users:
+        return
+    if live.deleting_since is not None:
+        yield Hold(live.id, _why_kept(users), (level.owner,), blocked=True, reason=Reason.IN_USE)
+        return
+    body = manifest(kinds.RESOURCE_CLAIM, live.id.namespace, live.id.name, live.labels, spec=live.body["spec"])
+    yield Want(live.id, f"claim {live.id.name}, which pods of {level.owner.id.name} still use", (level.owner,), body=body, policy=POLICY)
+
+
+def _uses(pod: Live, claim: ResourceId) -> bool:
+    """Whether a pod that is not being deleted uses a claim."""
+    return pod.deleting_since is None and claim in claims_of(pod.id.namespace, pod_spec_of(pod.body))
 
 
 def template_alarms(resources: Iterable[Resource], template: Template) -> Iterator[Alarm]:
@@ -211,6 +264,9 @@ def _container_with_claims(container: Mapping[str, Any], claims: Sequence[ClaimU
 
 def obsolete(view: View, live: Live) -> DeletionGroup:
     """A claim is deleted with its clique or scaling group, with a removed replica of that group, or when no pod has its index any more."""
+    level = _level_in_view(view, live)
+    if level is not None and not _is_requested(level, live):
+        return unexpected(f"the template has no claim {live.id.name}")
     clique = podclique.clique_of(view, live)
     if clique is not None:
         no_index = DeletionGroup(Because(Reason.SCALED_IN, "no pod has its index any more"))

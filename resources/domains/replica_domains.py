@@ -88,6 +88,8 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
         if verdict.value:
             alarm = Alarm(f"{live.id.kind}Terminating", f"{blocker}; it is kept until its users are gone", counted_apart=True)
             kept = held(self._resource(live), f"is being deleted; {verdict.value}")
+            if all(user.live.deleting_since is None for user in users):
+                kept = replace(kept, why=f"{kept.why}; do: delete the pods that use it", blocked=True, reason=Reason.IN_USE)
             return replace(domain, resource=kept, blocker=f"{blocker}; {verdict.value}", alarm=alarm, held_by=self._holders(users))
         wanted, is_joined = self._resource(live), bool(self.request.cliques)
         why = "is being deleted; it is created again afterwards" if is_joined else "is being deleted, and no pod joins it"

@@ -101,8 +101,8 @@ def read_by_kubectl(plane: ControlPlane, folder: Path, numbered: tuple[int, tupl
     number, (_, content, suffix) = numbered
     file = folder / f"{number}.{suffix}"
     file.write_bytes(content)
-    words = [binary("kubectl"), "--kubeconfig", plane.kubeconfig(), "-n", "default", "apply", "--validate=ignore", "--dry-run=server"]
-    done = subprocess.run([*words, "-o", "json", "-f", file], capture_output=True, timeout=120, check=False)
+    words = [binary("kubectl"), "--kubeconfig", str(plane.kubeconfig()), "-n", "default", "apply", "--validate=ignore", "--dry-run=server"]
+    done = subprocess.run([*words, "-o", "json", "-f", str(file)], capture_output=True, timeout=120, check=False)
     if done.returncode:
         return None
     answer = json.loads(done.stdout)

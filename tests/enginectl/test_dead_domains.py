@@ -38,7 +38,7 @@ def test_status_and_why_name_the_pods_of_a_deleted_domain_and_the_command_that_m
     entry = domains(document)["demo-0"]
 
     remedy = f"delete it: kubectl -n default delete pod {name}"
-    assert [workload["state"] for workload in document.document["workloads"]] == ["degraded"]
+    assert [workload["state"] for workload in document.document["workloads"]] == ["blocked"]
     assert f"NVLink is cut for 1 pod ({name}) since " in text.out and remedy in text.out
     assert (entry["cutOff"]["pods"], entry["cutOff"]["link"], entry["cutOff"]["do"]) == ([name], "NVLink", remedy)
     for answer in (domain, pod):
@@ -50,16 +50,18 @@ def test_status_and_why_name_the_pods_of_a_deleted_domain_and_the_command_that_m
         assert "because" not in " ".join(lines[:place])
 
 
-def test_a_quiet_sync_that_runs_out_of_time_gives_the_command(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+def test_a_preview_and_a_quiet_sync_say_alike_that_somebody_must_act_and_the_sync_gives_the_command(
+    box: Box, engine: Engine, config: Path, tmp_path: Path
+) -> None:
     assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "30m").code == Exit.DONE
     name = pod_of(box)
     box.delete(COMPUTE_DOMAIN, "demo-0")
     box.wait_for(kinds.POD, crashing, name)
 
-    answer = engine("sync", "-q", "--config", config, "--timeout", "40s")
+    shown, answer = engine("diff", "--config", config), engine("sync", "-q", "--config", config, "--timeout", "40s")
 
-    assert (answer.code, answer.out) == (Exit.UNSETTLED, "")
-    assert "engine: pending: " in answer.err
+    assert (shown.code, answer.code, answer.out) == (Exit.STUCK, Exit.STUCK, ""), shown.out
+    assert "! blocked  ComputeDomain/demo-0  InUse: is being deleted; waits for 1 pod and 1 claim" in shown.out, shown.out
     assert f"NVLink is cut for 1 pod ({name})" in answer.err and f"kubectl -n default delete pod {name}" in answer.err
 
 

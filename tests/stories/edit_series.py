@@ -7,7 +7,7 @@ from engine.ids import Kind
 from engine.resource import Body
 from engine.runtime.settling import RELEASED_WITHIN
 from engine.runtime.sync_report import Ending
-from providers.fabrics.nvidia.names import NAMED
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NAMED
 from resources.base import kinds, labels
 from tests.builders import claim_template, clique, group, podcliqueset, share
 from tests.controlplane.enforcement import DEPLOYMENT as PROBING_DEPLOYMENT
@@ -37,6 +37,8 @@ from tests.stories.edits import (
 )
 from tests.stories.graphs import graph, service
 from tests.stories.pods import running
+from tests.stories.prune_series import PRUNED, RENAMED_TEMPLATES, SHARED_TEMPLATES
+from tests.stories.take_over_series import TAKE_OVERS
 
 SERVICE: Body = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80}]}}
 
@@ -61,9 +63,9 @@ def of_pod(pod_spec: Body) -> Body:
     return podcliqueset("one", clique("a", 2, minAvailable=1, pod_spec=dict(pod_spec)))
 
 
-def sharing(name: str) -> Body:
+def sharing(name: str, version: int = 1) -> Body:
     """A set whose pods join the domain `shared`."""
-    pod_spec = running(1, resources={"limits": {"nvidia.com/gpu": "1"}})
+    pod_spec = running(version, resources={"limits": {"nvidia.com/gpu": "1"}})
     return podcliqueset(name, clique("a", pod_spec=pod_spec, annotations={NAMED: "shared"}))
 
 
@@ -321,6 +323,20 @@ DOMAINS = EditSeries(
     ],
 )
 
+PODS_IN_DOMAIN = together(all_deleted(kinds.POD, "one"), all_deleted(kinds.POD, "two"))
+DEAD = deleted(COMPUTE_DOMAIN, "shared")
+
+DEAD_DOMAINS = EditSeries(
+    "dead-domains",
+    [sharing("one"), sharing("two")],
+    [
+        Edit("a domain that pods use is deleted", DEAD, ending=Ending.STUCK, undo=PODS_IN_DOMAIN),
+        Edit("the same, and another image", DEAD, [sharing("one", 2)], ending=Ending.STUCK, undo=PODS_IN_DOMAIN),
+        Edit("the same, and a set", together(DEAD, deleted(SET, "two")), ending=Ending.STUCK, undo=all_deleted(kinds.POD, "one")),
+        Edit("the same, and the last set", together(DEAD, deleted(SET, "one"))),
+    ],
+)
+
 ACCOUNTS = EditSeries(
     "accounts",
     [web(), small()],
@@ -360,4 +376,22 @@ NODES = EditSeries(
     ],
 )
 
-ALL_SERIES = (UPDATES, DELETIONS, WITHOUT_LABELS, DRIFT, GRAPHS, COMPONENTS, TROUBLE, *KEPT, REFUSED, DOMAINS, ACCOUNTS, NODES)
+ALL_SERIES = (
+    UPDATES,
+    DELETIONS,
+    WITHOUT_LABELS,
+    DRIFT,
+    GRAPHS,
+    COMPONENTS,
+    TROUBLE,
+    *KEPT,
+    REFUSED,
+    DOMAINS,
+    DEAD_DOMAINS,
+    ACCOUNTS,
+    NODES,
+    *TAKE_OVERS,
+    PRUNED,
+    SHARED_TEMPLATES,
+    RENAMED_TEMPLATES,
+)

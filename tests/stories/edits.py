@@ -12,7 +12,7 @@ from engine.runtime.sync_report import Ending
 from providers.kubernetes.client import KubernetesClient
 from resources.base import kinds
 from tests.controlplane.enforcement import Policy, limit_pods
-from tests.waiting import Objects, until_objects
+from tests.waiting import Objects, eventually, until_objects
 
 HOLD = "example.com/hold"
 
@@ -23,6 +23,8 @@ class User:
 
     client: KubernetesClient
     namespace: str
+    operator: KubernetesClient
+    """The same cluster for Grove's operator, whose fields are its own."""
 
     async def apply(self, *bodies: Body) -> None:
         """`kubectl apply --server-side`."""
@@ -77,6 +79,8 @@ class Edit:
     """What is done afterwards, before the next edit."""
     removes: Sequence[tuple[Kind, str]] = ()
     """What the command removes itself, once its manifests are applied, as `sync --prune` does."""
+    applyset: str = ""
+    """The ApplySet of the command, of which its manifests are all members; empty without `--prune`."""
     seen_by_reader: bool = False
     """Whether the preview is that of an account that may only read."""
     done_by_reader: bool = False
@@ -97,6 +101,10 @@ class EditSeries:
     namespace: str
     workloads: Sequence[Body]
     edits: Sequence[Edit]
+    before: Act = nothing
+    """What is done before the workloads are applied."""
+    take_over: bool = False
+    """Whether the commands have `--take-over`."""
     ahead: timedelta = timedelta(0)
     """How far the engine's clock is ahead of the server's: what it waits for by the server's times lasts so much less."""
 
@@ -152,6 +160,18 @@ def gone(kind: Kind, prefix: str) -> Act:
         await until_objects(user.client, kind, user.namespace, lambda objects: not any(name.startswith(prefix) for name in objects))
 
     return do
+
+
+async def claims_are_released(user: User) -> None:
+    """The controllers of Kubernetes have answered: deleted pods are gone, and no claim is reserved for them any more."""
+
+    async def is_done() -> bool:
+        pods = (await user.client.list(kinds.POD, user.namespace)).items
+        claims = (await user.client.list(kinds.RESOURCE_CLAIM, user.namespace)).items
+        reserved = {each["uid"] for claim in claims for each in (claim.get("status") or {}).get("reservedFor") or ()}
+        return reserved <= {pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+
+    await eventually(is_done)
 
 
 def collected(*of: Kind) -> Act:

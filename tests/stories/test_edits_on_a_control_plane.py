@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
@@ -24,6 +25,8 @@ from enginectl.actions.planning import first_pass
 from enginectl.actions.preview import shown_and_facts
 from enginectl.base.exit_codes import Exit
 from enginectl.base.options import Options
+from enginectl.input.applysets import members_and_removals
+from enginectl.input.roots import Roots
 from enginectl.wiring.cluster import engine_of, with_events
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection, scope_of
@@ -31,9 +34,11 @@ from grove_sandbox.actors.options import PARTS, ActorOptions, DriverOptions
 from grove_sandbox.installation.installation import definitions, installation, slice_of
 from grove_sandbox.registry import run_actors
 from providers.kubernetes.client import KubernetesClient
+from providers.kubernetes.connect import connected
+from providers.kubernetes.kubeconfig import Source
 from providers.watching import WatchingCluster
 from resources import settings
-from resources.base import kinds
+from resources.base import applyset, kinds
 from resources.base.kinds import RESOURCE_SLICE, SERVICE_ACCOUNT
 from resources.install.modes import Use
 from sandbox.tests.actors.test_on_a_real_server import until
@@ -46,13 +51,14 @@ from tests.stories.edit_series import ALL_SERIES
 from tests.stories.edits import Edit, EditSeries, User
 from tests.stories.forecasts import stable_name
 from tests.stories.test_control_plane import SETUP, connection, define
+from tests.takeover import epochs
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 HOPELESS = 20.0
 """Seconds that a sync may last which is to time out."""
-CODES = {Ending.DONE: Exit.DONE, Ending.STUCK: Exit.STUCK, Ending.TIMED_OUT: Exit.STUCK}
+CODES = {Ending.DONE: Exit.DONE, Ending.STUCK: Exit.STUCK, Ending.TIMED_OUT: Exit.STUCK, Ending.DENIED: Exit.DENIED}
 """How a sync ends -> the exit code of the preview before it."""
 DEVICE_CLASS = "gpu.example.com"
 DRIVER = DriverOptions(parts=PARTS - {"daemonSets"}, imex_start=0.5)
@@ -119,7 +125,8 @@ class AuditedWrites:
     def __init__(self, plane: ControlPlane, user: str) -> None:
         self._log, self._user = AuditLog(plane), user
         self._found: dict[str, Counter[Write]] = {}
-        self._kinds = {(kind.group, kind.plural): kind.name for kind in (*scope_of(SETUP).roots, *scope_of(SETUP).children)}
+        written = (*scope_of(SETUP).roots, *scope_of(SETUP).children, *applyset.PARENTS)
+        self._kinds = {(kind.group, kind.plural): kind.name for kind in written}
 
     def take(self, namespace: str) -> Counter[Write]:
         """What was written in a namespace since it was taken last."""
@@ -149,14 +156,16 @@ class Player:
     admin: KubernetesClient
     client: KubernetesClient
     reader: KubernetesClient
+    operator: KubernetesClient
     audit: AuditedWrites
     differences: list[str] = field(default_factory=list)
 
     async def play(self, series: EditSeries) -> None:
         """All edits of a series."""
-        user = User(self.admin, series.namespace)
+        user = User(self.admin, series.namespace, self.operator)
         await self.admin.create(kinds.NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": series.namespace}})
         await until(self.admin, SERVICE_ACCOUNT, lambda there: "default" in there, series.namespace)
+        await series.before(user)
         await user.apply(*series.workloads)
         assert (await self.sync(series, applying([])))[0].ending is Ending.DONE, series.namespace
         for edit in series.edits:
@@ -168,7 +177,7 @@ class Player:
     async def compare(self, series: EditSeries, user: User, edit: Edit) -> None:
         """Make the edit, and note how what was forecast differs from what is written."""
         await edit.do(user)
-        intent = applying([user.located(body) for body in edit.manifests], await removals(user, edit))
+        intent = await self.intent(series, user, edit)
         self.audit.take(series.namespace)
         code, forecast = await self.forecast(series, intent, self.reader if edit.seen_by_reader else self.client)
         patience = HOPELESS if edit.ending is Ending.TIMED_OUT else PATIENCE
@@ -176,6 +185,16 @@ class Player:
         done = self.audit.take(series.namespace)
         about = f"{series.namespace}: {edit.name}"
         self.differences.extend(f"{about}: {text}" for text in differences(edit, code, forecast, report, passes.passes, done))
+
+    async def intent(self, series: EditSeries, user: User, edit: Edit) -> Intent:
+        """What the command of an edit asks for."""
+        bodies = tuple(user.located(body) for body in edit.manifests)
+        if not edit.applyset:
+            return applying(bodies, await removals(user, edit))
+        wiring, provider, selection = self._wired(series, self.client)
+        members, removing = members_and_removals(wiring, edit.applyset, Roots(bodies), allow_empty=True)
+        scope = await removing.find(wiring, provider, selection)
+        return applying(members.bodies, scope.removals.roots, scope.record)
 
     async def forecast(self, series: EditSeries, intent: Intent, client: KubernetesClient) -> tuple[Exit, Forecast | None]:
         """What `engine diff` says: its exit code and forecast."""
@@ -196,7 +215,8 @@ class Player:
 
     def _wired(self, series: EditSeries, client: KubernetesClient) -> tuple[Wiring, WatchingCluster, Selection]:
         clock = AheadClock(series.ahead)
-        wiring = Wiring(Options(namespace=series.namespace), settings.Settings(), SETUP, clock)
+        configuration = replace(SETUP, take_over=series.take_over)
+        wiring = Wiring(Options(namespace=series.namespace), settings.Settings(), configuration, clock)
         return wiring, WatchingCluster(client, clock), Selection((series.namespace,), ROOTS)
 
 
@@ -287,10 +307,11 @@ async def test_what_diff_says_of_each_edit_is_what_the_audit_log_has_of_its_sync
         connection(plane, user) as client,
         connection(plane, reader) as reading,
         connection(plane, "admin") as driver,
+        connected(Source(str(plane.kubeconfig())), SystemClock(), field_manager="grove-operator") as operator,
     ):
-        await define(admin, "edits", *map(dict, definitions()))
+        await define(admin, "edits", *map(dict, definitions()), epochs.definition())
         await with_devices(admin)
-        player = Player(plane, admin, client, reading, AuditedWrites(plane, user))
+        player = Player(plane, admin, client, reading, operator, AuditedWrites(plane, user))
         async with anyio.create_task_group() as actors:
             actors.start_soon(run_actors, driver, SystemClock(), ("driver",), ActorOptions(driver=DRIVER))
             async with anyio.create_task_group() as tasks:

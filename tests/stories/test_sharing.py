@@ -19,12 +19,15 @@ async def claims(cluster: Stage) -> list[str]:
     return sorted(one["metadata"]["name"] for one in await cluster.objects(kinds.RESOURCE_CLAIM))
 
 
-def llm(replicas: int = 1, namespace: str = "default") -> dict[str, Any]:
-    """Leaders and workers that share a fabric for each replica of their group; every worker has a device of its own."""
-    leader, worker = clique("leader"), clique("worker", 2, resourceSharing=[share("device", "PerReplica")])
-    pool = group("pool", "leader", "worker", replicas=2, resourceSharing=[share("fabric", "PerReplica")])
-    templates = [claim_template("device"), claim_template("fabric"), claim_template("cache")]
-    shared = {"resourceClaimTemplates": templates, "resourceSharing": [share("cache")]}
+def llm(replicas: int = 1, namespace: str = "default", prefix: str = "") -> dict[str, Any]:
+    """Leaders and workers that share a fabric for each replica of their group; every worker has a device of its own.
+
+    `prefix`: how the names of all claim templates begin.
+    """
+    device, fabric, cache = (f"{prefix}{name}" for name in ("device", "fabric", "cache"))
+    leader, worker = clique("leader"), clique("worker", 2, resourceSharing=[share(device, "PerReplica")])
+    pool = group("pool", "leader", "worker", replicas=2, resourceSharing=[share(fabric, "PerReplica")])
+    shared = {"resourceClaimTemplates": [claim_template(name) for name in (device, fabric, cache)], "resourceSharing": [share(cache)]}
     return podcliqueset("llm", leader, worker, groups=(pool,), replicas=replicas, namespace=namespace, **shared)
 
 
@@ -101,6 +104,30 @@ async def test_a_set_that_is_deleted_gives_its_devices_back() -> None:
 
         assert report.ending is Ending.DONE
         assert await cluster.names() == set()
+
+
+async def test_claims_that_the_template_has_no_longer_are_kept_while_pods_use_them() -> None:
+    """No webhook keeps a user from renaming claim templates: pods keep the devices that they have, and replaced ones get the new claims."""
+    async with stage() as cluster:
+        await cluster.apply(llm())
+        await cluster.sync()
+        before = {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in await cluster.objects(kinds.RESOURCE_CLAIM)}
+        pods = set(cluster.there(kinds.POD))
+
+        await cluster.apply(llm(prefix="x-"))
+        report = await cluster.sync()
+
+        assert report.ending is Ending.DONE
+        after = {claim["metadata"]["name"]: claim["metadata"] for claim in await cluster.objects(kinds.RESOURCE_CLAIM)}
+        assert {name: after[name]["uid"] for name in before} == before and len(after) == 2 * len(before)
+        assert not any("deletionTimestamp" in metadata for metadata in after.values())
+        assert set(cluster.there(kinds.POD)) == pods
+
+        for name in pods:
+            await cluster.delete(kinds.POD, name)
+        assert (await cluster.sync()).ending is Ending.DONE
+        await cluster.clock.advance(5)
+        assert set(await claims(cluster)) == after.keys() - before.keys()
 
 
 async def test_pods_that_need_a_template_of_others_are_made_once_it_is_there() -> None:
