@@ -4,12 +4,13 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from engine.runtime.clock import Clock
-from engine.runtime.optional_imports import without
+from engine.runtime.optional_imports import without, without_authorities
 from providers.kubernetes.kubeconfig import Source
 from providers.kubernetes.request_observer import RequestObserver
 
-# kr8s imports httpx, which imports its own command line if it can, and with it pygments and rich: that takes longer than httpx itself.
-with without("pygments"):
+# kr8s imports httpx, which imports its own command line if it can, and with it click, pygments and rich: that takes longer than httpx
+# itself. aiohttp reads the system's authorities twice for default settings; a login has its own.
+with without("click"), without("pygments"), without_authorities():
     from providers.kubernetes.api import DirectApi
     from providers.kubernetes.client import KubernetesClient
     from providers.kubernetes.connection_pool import DEFAULT_REQUEST_LIMITS, RequestLimits

@@ -31,7 +31,7 @@ class Login:
     token: str = field(repr=False)
     headers: tuple[tuple[str, str], ...] = field(repr=False)
     """The headers for authentication and impersonation."""
-    tls: ssl.SSLContext | bool
+    tls: ssl.SSLContext
     server_name: str | None
     """The name in the server's certificate if it differs from the server's host name."""
     proxy: str | None = field(repr=False)
@@ -59,7 +59,9 @@ async def login(access: ClusterAccess) -> Login:
         # Not chained: the messages of some errors quote what could not be read.
         raise InputError(f"{server}: {_reason(error, access)}") from None
     auth = api.auth
-    if isinstance(tls, ssl.SSLContext) and not auth.server_ca_file and tls.verify_mode is ssl.CERT_REQUIRED:
+    if tls is True:  # Nothing is configured for TLS.
+        tls = ssl.create_default_context()
+    elif not auth.server_ca_file and tls.verify_mode is ssl.CERT_REQUIRED:
         tls.load_default_certs()  # kr8s trusts no authority when there is a client certificate and none is configured
     token = (auth.token or "").strip()
     headers = tuple(_headers(token, access.user))

@@ -136,6 +136,18 @@ async def test_certificate_and_authority_may_be_files(tmp_path: Path, authority:
     assert len(server.requests) == 1
 
 
+async def test_without_a_configured_authority_those_of_the_system_are_trusted(
+    tmp_path: Path, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority.cert_pem.write_to_path(tmp_path / "system.crt")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "system.crt"))
+
+    async with serving(echo, server_side(authority)) as server:
+        await get(kubeconfig(tmp_path, server.url))
+
+    assert len(server.requests) == 1
+
+
 async def test_a_certificate_of_an_unknown_authority_is_not_trusted(tmp_path: Path, authority: trustme.CA) -> None:
     async with serving(echo, server_side(authority)) as server:
         with pytest.raises(Unreachable, match="certificate is not trusted"):
