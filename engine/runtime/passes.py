@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 MANY_OBJECTS = 2000
 """With more objects than these to plan anew plans are computed in a thread: it takes long enough to delay the renewal of the lease."""
+ROUNDS = 2
+"""How often a preview asks for verdicts: what has to be accepted before it is created may be created with objects to be tried."""
 
 
 def unlimited_memory() -> int | None:
@@ -162,11 +164,14 @@ async def observe_and_plan(engine: Engine[C], memory: Memory, intent: Intent = N
     memory.foreign.note_observed()
     if engine.reads_namespaces and await _look_up_namespaces(engine, memory, result):
         result = await planned_again(result)
-    asked_at = engine.clock.monotonic()
-    with steps.waiting():
-        has_new_answers = engine.tries and await memory.verdicts.ask(engine.provider, engine.clock, result.planned.plans)
-    asking = engine.clock.monotonic() - asked_at
-    if has_new_answers:
+    asking = 0.0
+    for _ in range(ROUNDS if engine.tries_new else 1):
+        asked_at = engine.clock.monotonic()
+        with steps.waiting():
+            has_new_answers = engine.tries and await memory.verdicts.ask(engine.provider, engine.clock, result.planned.plans)
+        asking += engine.clock.monotonic() - asked_at
+        if not has_new_answers:
+            break
         result = await planned_again(result)
     return replace(result, took=engine.clock.monotonic() - began - asking, observing=observed_at - began)
 

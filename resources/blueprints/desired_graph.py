@@ -20,6 +20,7 @@ from resources.admission.request import Act, Request
 from resources.admission.set_version import VERSION
 from resources.base import kinds, labels
 from resources.blueprints.graph_mounts import blockers_of, mounted, pods_of, with_existing_secrets
+from resources.blueprints.graph_records import may_replace
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
 from resources.dynamo import graph_scheduler, orchestrator
 from resources.dynamo.model.graph import InferenceGraph, Orchestrator
@@ -84,11 +85,11 @@ def graph_plan(
 
     Raises `PodFault` and `GraphError` if its objects cannot be computed.
     """
-    may_replace = _may_replace(graph, configuration)
+    may_be_replaced = may_replace(graph, configuration.dynamo)
     schedulers = _schedulers(observed, graph, configuration)
     groups = tuple(dict.fromkeys(scheduler.kind for scheduler in schedulers.values()))
     recorded = orchestrator.recorded_orchestrator(observed)
-    choice = orchestrator.choose(graph, observed.unserved, recorded, may_replace=may_replace, groups=groups)
+    choice = orchestrator.choose(graph, observed.unserved, recorded, may_replace=may_be_replaced, groups=groups)
     if choice.orchestrator is None:
         return GraphPlan(_kept(observed), failure=choice.error, scheduler=scheduler)  # What exists stays: it may still serve.
     configuration = with_existing_secrets(observed, graph, configuration)
@@ -153,11 +154,6 @@ def _held_back(observed: Observed, graph: InferenceGraph, plan: GraphPlan) -> Gr
     states = tuple(replace(state, reason=wait.why) if wait.blocked and state.is_ready else state for state in plan.states)
     resources = tuple(resource for resource in held if resource is not None)
     return replace(plan, resources=resources, nested=(), states=states, deferred=(*plan.deferred, wait))
-
-
-def _may_replace(graph: InferenceGraph, configuration: Configuration) -> bool:
-    """Whether all pods of a graph may be replaced at once."""
-    return configuration.dynamo.allow_replace or graph.annotations.get(labels.ALLOW_REPLACE, "").lower() == "true"
 
 
 def _with_choice(plan: GraphPlan, observed: Observed, graph: InferenceGraph, choice: orchestrator.Choice) -> GraphPlan:
@@ -315,7 +311,7 @@ def _replaced(
     if too_large := tuple(map(str, size_rules.set_issues(planned.body, None, id.namespace, configuration.limits, None))):
         why = f"{why}; it could not be created again: {'; '.join(too_large)}"
         return replace(plan, deferred=(Wait(id, f"{what}: {why}", blocked=True, to_do=FIT),))
-    if _may_replace(graph, configuration):
+    if may_replace(graph, configuration.dynamo):
         gate = gate_of_set(observed, planned, configuration)
         removed = _removed(id, f"{what}: {why}")
         return replace(plan, resources=(*plan.resources, removed), notes=(*plan.notes, f"{what}: {why}"), gate=gate)

@@ -206,12 +206,19 @@ def executor_notes(graph: InferenceGraph) -> Iterator[str]:
         yield f"vLLM's executor over several nodes is {choice.executor} for {', '.join(names)}, because {choice.why}"
 
 
-def withdrawal_notes(observed: Observed) -> Iterator[str]:
-    """What follows for each annotation that a manifest no longer has: ours are removed, and what runs stays."""
+def may_replace(graph: InferenceGraph, settings: DynamoSettings) -> bool:
+    """Whether all pods of a graph may be replaced at once."""
+    return settings.allow_replace or graph.annotations.get(labels.ALLOW_REPLACE, "").lower() == "true"
+
+
+def withdrawal_notes(observed: Observed, *, replaces: bool) -> Iterator[str]:
+    """What follows for each annotation that a manifest no longer has: ours are removed, and what runs stays, unless the manifest
+    `replaces` it."""
     if observed.proposal is None or not observed.root.uid:
         return
     for key in withdrawn.withdrawn(observed.root.body, observed.proposal, labels.STEERING_GRAPHS):
-        yield f"the annotation {printable(key)} is removed, as the manifest no longer has it{_KEPT.get(key, '')}"
+        kept = "" if key == ENABLE_GROVE and replaces else _KEPT.get(key, "")
+        yield f"the annotation {printable(key)} is removed, as the manifest no longer has it{kept}"
     for key in withdrawn.foreign(observed.root.body, observed.proposal, labels.STEERING_GRAPHS):
         yield f"the annotation {printable(key)} stays, although the manifest does not have it: another writer has set it"
 
@@ -223,4 +230,4 @@ def own_notes(observed: Observed, graph: InferenceGraph, settings: DynamoSetting
     spread = spread_notes(graph) if is_changing else ()
     is_joined_anew = annotations_of(stored).get(labels.VLLM_EXECUTORS, "") != executor_record(graph)
     executors = executor_notes(graph) if is_changing or is_joined_anew else ()
-    return (*form_notes(observed, graph, settings), *withdrawal_notes(observed), *spread, *executors)
+    return (*form_notes(observed, graph, settings), *withdrawal_notes(observed, replaces=may_replace(graph, settings)), *spread, *executors)

@@ -49,11 +49,13 @@ def waiting_gangs(pods: SetPods) -> Iterator[WaitingGang]:
         placed: list[str] = []
         lacking: list[PodFacts] = []
         least = minimums(gang)
+        serving = {clique: [pod for pod in pods.by_clique.get(clique, ()) if pod.serving] for clique in least}
+        if any(len(serving[clique]) < minimum for clique, minimum in least.items()):
+            continue
         for clique, minimum in least.items():
-            serving = [pod for pod in pods.by_clique.get(clique, ()) if pod.serving]
-            nodes = [pod.node for pod in serving if pod.node][:minimum]
+            nodes = [pod.node for pod in serving[clique] if pod.node][:minimum]
             placed += nodes
-            lacking += [pod for pod in serving if not pod.node and not mapping(pod.live.body.get("spec")).get("schedulingGates")][
+            lacking += [pod for pod in serving[clique] if not pod.node and not mapping(pod.live.body.get("spec")).get("schedulingGates")][
                 : minimum - len(nodes)
             ]
         if words := _refusal(lacking):

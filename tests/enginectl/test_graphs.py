@@ -391,3 +391,25 @@ def test_the_definition_of_graphs_is_among_the_manifests(engine: Engine) -> None
 
 def test_the_add_ons_that_these_tests_name_exist() -> None:
     assert {"lws", "volcano"} <= set(ADDONS)
+
+
+def test_a_rewrite_from_components_to_grove_tries_the_pods_of_the_new_set(lws_box: Box, engine: Engine, folder: Path) -> None:
+    assert engine("sync", "-f", written(folder, annotations='{nvidia.com/enable-grove: "false"}')).code == Exit.DONE
+
+    shown = engine("diff", "--allow-replace", "-f", written(folder))
+
+    assert shown.code == Exit.DONE
+    assert "1 PodCliqueSet" in shown.out and "delete LeaderWorkerSet/llm-decode-0" in shown.out
+    assert "not asked" not in shown.out
+
+
+def test_a_gang_whose_pods_are_not_created_does_not_wait_for_room(box: Box, engine: Engine, folder: Path) -> None:
+    file = written(folder)
+    file.write_text(file.read_text().replace("vllm", "trtllm"))
+    engine("sync", "--no-wait", "-f", file)
+    box.wait_for(kinds.POD, lambda pod: any(each.get("reason") == "Unschedulable" for each in pod["status"].get("conditions", ())))
+
+    shown = engine("status").out
+
+    assert "Secret mpirun-ssh-key-llm-decode does not exist" in shown
+    assert "waits for room" not in shown

@@ -45,6 +45,8 @@ async def test_a_manifest_that_no_longer_has_the_annotation_removes_it_and_repla
         }
 
         noted = notes(await cluster.look([made()]))
+        replaced = notes(await cluster.look([made(ALLOWED)]))
+        assert f"the annotation {GROVE} is removed" in replaced and "what runs the graph stays" not in replaced
         report = await cluster.sync(manifests=[made()])
 
         assert (report.ending, uids(cluster)) == (Ending.DONE, before)
