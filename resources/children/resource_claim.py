@@ -80,10 +80,11 @@ def former_shared_claims(observed: Observed, template: Template) -> Iterator[Wan
 def render(view: View) -> Iterator[Want | Hold]:
     """The claims of one replica: its own, and those of its scaling groups and cliques; and those that pods still use although the template
     has them no longer."""
-    if not view.template.sharing.is_empty:
-        yield from _requested(view)
+    requested = () if view.template.sharing.is_empty else tuple(_requested(view))
+    yield from requested
+    ids = {each.id for each in requested}
     for live in view.lives.of(kinds.RESOURCE_CLAIM.name):
-        level = _level_in_view(view, live)
+        level = _level_in_view(view, live) if live.id not in ids else None
         if level is not None and not _is_requested(level, live):
             yield from _while_in_use(level, live, view.lives.of(kinds.POD.name))
 

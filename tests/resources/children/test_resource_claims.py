@@ -243,6 +243,19 @@ def test_an_existing_claim_does_not_follow_its_template() -> None:
     assert [made.operations for made in toy.plans()] == [()]
 
 
+def test_claims_that_another_object_of_the_set_controls_are_desired_once() -> None:
+    toy = Toy()
+    toy.put(d())
+    toy.settle()
+    (root,) = (toy.objects[id] for id in toy.objects if id.kind == "PodCliqueSet")
+    owner = {"apiVersion": root["apiVersion"], "kind": root["kind"], "name": "d", "uid": root["metadata"]["uid"], "controller": True}
+    for id in [id for id in toy.objects if id.kind == "ResourceClaim"]:
+        toy.write(id, {"metadata": {"ownerReferences": [owner]}})
+
+    (made,) = toy.plans()
+    assert (made.error, made.problems) == (None, ())
+
+
 def test_where_claims_are_not_served_only_sets_without_shares_get_their_pods() -> None:
     toy = Toy()
     toy.unserved = frozenset({"ResourceClaim", "ResourceClaimTemplate"})
