@@ -23,7 +23,7 @@ from engine.part_context import PartContext
 from engine.plan import Plan, Wait
 from engine.reason import Reason
 from engine.resource import Body, Drop, Policy, Resource, Want
-from engine.resource_plan import Action, actions_on, delete_unintended, not_served
+from engine.resource_plan import Action, actions_on, delete_unintended, not_listed, not_served
 
 LATER: Final = "9999"
 """After every time that an object can have."""
@@ -40,12 +40,15 @@ def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str
     """The operations that turn the observed objects into the desired ones, each after those it depends on.
 
     A part whose resources and objects are the same as in the last pass is not compared again. If the desired state has problems, only the
-    status of the root is planned; if it has objections, or if the cluster does not serve the kind of a manifest, nothing is.
+    status of the root is planned; if it has objections, or if the cluster does not serve the kind of a manifest, nothing is. Nor is
+    anything of a root whose kind could not be listed completely and that was not found: what it owns would look like objects of others.
     """
     if desired.objections:
         return Plan(observed.root.id, objections=desired.objections, notes=desired.notes, alarms=desired.alarms)
     if observed.proposal is not None and not observed.unserved.isdisjoint(observed.root.id.keys()):
         return Plan(observed.root.id, deferred=(not_served(observed.root.id, observed.proposal),), notes=desired.notes)
+    if not observed.root.uid and not observed.incomplete.isdisjoint(observed.root.id.keys()):
+        return Plan(observed.root.id, deferred=(not_listed(observed.root.id),), problems=desired.problems)
     root, absent, labelled_at = observed.root, _absent_cause(observed), _labelled_at(observed)
     contents = PartContents(desired.graph)
     planned = partial(_recalled, contents=contents, observed=observed, reads=reads, absent=absent, labelled_at=labelled_at, memo=memo)

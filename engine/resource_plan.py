@@ -36,13 +36,12 @@ COLLECTED = frozenset({"foregroundDeletion", "orphan"})
 
 def actions_on(resource: Resource, live: Live | None, context: PartContext) -> Iterable[Action]:
     """What to do about one resource; `live` is its object, None if it does not exist."""
-    kind = resource.id.kind
     if isinstance(resource, Hold):
         return (Wait(resource.id, resource.why, blocked=resource.blocked, reason=resource.reason if resource.reason in BLOCKERS else None),)
     if isinstance(resource, Scaled):
         return _scale(resource, live, context)
     if not context.incomplete.isdisjoint(resource.id.keys()):
-        return (Wait(resource.id, f"{kind} objects could not be listed completely", blocked=True, reason=Reason.NOT_LISTED),)
+        return (not_listed(resource.id),)
     if live is None:
         return _create(resource, context) if isinstance(resource, Want) else ()
     unlisted = context.unlisted(resource.id)
@@ -118,6 +117,11 @@ def is_of_predecessor(foreign: Live, owner: ResourceId) -> bool:
 def not_served(id: ResourceId, body: Body) -> Wait:
     """What is said of an object that cannot exist, since the cluster does not serve its kind."""
     return Wait(id, f"the cluster does not serve {id.kind} of {body['apiVersion']}", blocked=True, reason=Reason.NOT_SERVED)
+
+
+def not_listed(id: ResourceId) -> Wait:
+    """What is said of an object of which it is not known whether it exists."""
+    return Wait(id, f"{id.kind} objects could not be listed completely", blocked=True, reason=Reason.NOT_LISTED)
 
 
 def _name_taken(resource: Want, foreign: Live, root: Live) -> str:

@@ -10,8 +10,6 @@ from engine.focus import EVERYTHING, Focus
 from engine.ids import ResourceId
 from engine.report.model import Report
 
-UNREADABLE = "unknown: the namespace kube-system cannot be read"
-
 
 class Circumstances(Struct, frozen=True):
     """What must be the same when a plan is applied."""
@@ -69,7 +67,7 @@ def changed_circumstances(plan: SavedPlan, current: Circumstances, now: datetime
     if minor(then.engine) != minor(current.engine):
         yield Deviation("the engine", then.engine, current.engine)
     if then.cluster and then.cluster != current.cluster:
-        yield Deviation("the cluster", then.cluster, current.cluster or UNREADABLE)
+        yield Deviation("the cluster", then.cluster, current.cluster or "none")
     for section in sorted(then.settings.keys() | current.settings.keys()):
         if then.settings.get(section) != current.settings.get(section):
             yield Deviation(f"the setting {section}", _short(then.settings.get(section)), _short(current.settings.get(section)))

@@ -211,7 +211,8 @@ def _worded(graph: InferenceGraph, plan: GraphPlan) -> GraphPlan:
 
 def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: GraphPlan, configuration: Configuration) -> Desired:
     failure = Failure(FAILED, planned.failure) if planned.failure else None
-    status = status_of(observed.root, planned.states, failure, planned.restart) if observed.root.uid else None
+    sets = observed.nested.values()
+    status = status_of(observed.root, planned.states, failure, planned.restart, sets) if observed.root.uid else None
     deferred = planned.deferred
     if failure is not None and not deferred:
         deferred = (Wait(graph.id, planned.failure, blocked=True),)
@@ -221,7 +222,7 @@ def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: Gra
         ),
         pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
         deferred=deferred,
-        readiness=readiness_of(planned.states, failure, observed.nested.values()),
+        readiness=readiness_of(planned.states, failure, sets),
         notes=(*(_in_its_words(graph, note) for note in own_notes(observed, graph, configuration.dynamo)), *planned.notes),
         alarms=tuple(_alarms(planned)),
         trials=planned.gate.trials,

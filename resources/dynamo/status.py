@@ -10,7 +10,7 @@ from engine.diff import compare_status
 from engine.health import STALLED, Obstacle, Readiness
 from engine.observed import Live, Observed
 from engine.resource import Body
-from resources.base.fields import mapping
+from resources.base.fields import count, mapping
 from resources.dynamo.model.state import NotReady, ServiceState
 from resources.dynamo.versions.api_versions import is_beta
 from resources.dynamo.versions.status import beta_entry
@@ -28,9 +28,14 @@ class Failure(Struct, frozen=True):
     message: str
 
 
-def status_of(root: Live, states: Sequence[ServiceState], failure: Failure | None, restart: Body | None = None) -> Body:
-    """The desired status, with `restart` of that content. Services that the graph no longer has are removed from it."""
-    state, ready, reason, message = _verdict(states, failure)
+def status_of(
+    root: Live, states: Sequence[ServiceState], failure: Failure | None, restart: Body | None = None, sets: Iterable[Observed] = ()
+) -> Body:
+    """The desired status, with `restart` of that content. Services that the graph no longer has are removed from it.
+
+    `sets` are those in which the services run.
+    """
+    state, ready, reason, message = _verdict(states, failure, sets)
     is_new_form = is_beta(root.body)
     field = "components" if is_new_form else "services"
     old = mapping(root.body.get("status"))
@@ -50,7 +55,8 @@ def status_of(root: Live, states: Sequence[ServiceState], failure: Failure | Non
 
 def readiness_of(states: Sequence[ServiceState], failure: Failure | None, sets: Iterable[Observed]) -> Readiness:
     """How far the graph is, whose services run in these sets. It writes its condition `Ready` itself."""
-    _, ready, reason, message = _verdict(states, failure)
+    sets = tuple(sets)
+    _, ready, reason, message = _verdict(states, failure, sets)
     of_sets = [obstacle for each in sets if failure is None and (obstacle := _stalled(each.root)) is not None]
     return Readiness(ready, reason, message, obstacle=next(iter(of_sets), None), has_own_ready=True)
 
@@ -63,8 +69,27 @@ def _stalled(root: Live) -> Obstacle | None:
     return Obstacle(str(stalled.get("reason")), f"{root.id.kind} {root.id.name}: {stalled.get('message')}")
 
 
-def _verdict(states: Sequence[ServiceState], failure: Failure | None) -> tuple[str, bool, str, str]:
-    """The state, and the status, reason and message of the condition."""
+def _behind(root: Live) -> str:
+    """Why a set does not run its current generation yet, although as many pods as it needs may be ready; empty if it does."""
+    status = mapping(root.body.get("status"))
+    observed = status.get("observedGeneration")
+    if not root.uid or observed is None:  # Its services are missing as well.
+        return ""
+    if root.deleting_since is not None:
+        return "is being deleted"
+    if observed != root.generation:
+        return f"spec not yet processed: generation={root.generation}, observedGeneration={observed}"
+    progress = mapping(status.get("updateProgress"))
+    if not progress or progress.get("updateEndedAt"):
+        return ""
+    return f"performing rolling update: replicas={count(status.get('replicas'))}, updated={count(status.get('updatedReplicas'))}"
+
+
+def _verdict(states: Sequence[ServiceState], failure: Failure | None, sets: Iterable[Observed]) -> tuple[str, bool, str, str]:
+    """The state, and the status, reason and message of the condition.
+
+    Pods of an earlier template are ready, too: so the graph is ready only once its sets run their current generation.
+    """
     if failure is not None:
         return "failed", False, failure.reason, failure.message
     waiting = [state for state in states if not state.is_ready]
@@ -74,4 +99,7 @@ def _verdict(states: Sequence[ServiceState], failure: Failure | None) -> tuple[s
         reason = causes.pop() if len(causes) == 1 else NotReady.SEVERAL
         state = "pending" if any(state.exists for state in states) else "initializing"
         return state, False, reason.value, f"Resources not ready: {message}"
+    for root in (each.root for each in sets):
+        if why := _behind(root):
+            return "pending", False, NotReady.UPDATING.value, f"Resources not ready: {root.id.name}: podcliqueset/{root.id.name}: {why}"
     return "successful", True, "all_resources_are_ready", ALL_READY

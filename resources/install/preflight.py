@@ -11,6 +11,7 @@ from engine.report.printable import some
 from resources.base import kinds
 from resources.base.fields import cliques_of, mapping, mappings
 from resources.install.permissions import Permission
+from resources.install.roles import READER_ROLE
 from resources.ports.checks import Check, CheckResult, Installation, Query, Severity, judged, unknown
 from resources.ports.fabric import Fabric
 from resources.ports.scheduler import Scheduler
@@ -44,6 +45,11 @@ GRANT_ALL: Final = (
     "--verb=VERBS --resource=RESOURCE, then kubectl create clusterrolebinding NAME --clusterrole=NAME --user=USER (where a namespace is "
     "named: role, rolebinding and -n NAMESPACE)"
 )
+READ_ALL: Final = (
+    "engine manifests rbac --mode read | kubectl apply -f -, then "
+    f"kubectl create clusterrolebinding NAME --clusterrole={READER_ROLE} --user=USER (for one namespace: rolebinding and -n NAMESPACE)"
+)
+"""The same for an account that writes nothing."""
 
 
 def checks(
@@ -84,9 +90,10 @@ def reads_only(rights: Rights) -> bool:
 
 
 def of_readers(results: Iterable[Check]) -> Iterator[Check]:
-    """The checks for an account that only reads, whose rights are those of readers: with a word about the engine's own account."""
-    finding = "you may only read; what the account of the engine may do was not checked"
-    yield from results
+    """The checks for an account that writes nothing, whose rights are those of readers: with a word about the engine's own account."""
+    finding = "you may write nothing; what the account of the engine may do was not checked"
+    for check in results:
+        yield replace(check, remedy=READ_ALL) if check.remedy == GRANT_ALL else check
     yield Check(Severity.INFO, "permissions to write", CheckResult.GOOD, finding, ROLES)
 
 
@@ -205,7 +212,7 @@ def _kinds_of(scheduler: Scheduler) -> Iterator[tuple[Kind, str]]:
 
 def _permissions(rights: Rights) -> Iterator[Check]:
     """A check for each permission with denied verbs, or one for many; one check for all permissions that are granted completely."""
-    ordered = sorted(rights.items(), key=lambda item: (item[0].kind.group, item[0].resource))
+    ordered = sorted(rights.items(), key=lambda item: (item[0].kind.group, item[0].resource, item[0].namespace, item[0].names))
     lacking = [(permission, denied) for permission, denied in ordered if denied and not isinstance(denied, str)]
     if len(lacking) > FEW:
         yield Check(Severity.WARNING, f"permissions on {len(lacking)} resources", CheckResult.BAD, _denied(lacking), GRANT_ALL)

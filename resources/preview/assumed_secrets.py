@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from engine.focus import EVERYTHING
 from engine.memo import Memo
 from engine.observed import Live, Observed, Unlisted, World, live, slice_of
 from engine.operation import Create, owner_reference
@@ -43,7 +44,8 @@ def with_assumed_secrets(first: FirstPass) -> FirstPass:
     incomplete = other_kinds(first.world.incomplete)
     roots = tuple(replace(each, incomplete=each.incomplete - {SECRET.key}) for each in first.world.roots)
     world = replace(first.world, roots=roots, incomplete=incomplete)
-    missing = {plan.root: plan for plan in _planned(replace(first, intent=replace(first.intent, removals={})), _undeleted(world)).plans}
+    of_all = replace(first, intent=replace(first.intent, focus=EVERYTHING, removals={}))
+    missing = {plan.root: plan for plan in _planned(of_all, _undeleted(world)).plans}
     world = replace(world, roots=tuple(_with_secrets(each, missing.get(each.root.id)) for each in world.roots))
     return replace(first, world=world, planned=_planned(first, world), assumes_secrets=True)
 
@@ -67,14 +69,19 @@ def _planned(first: FirstPass, world: World) -> Plans:
 
 
 def _with_secrets(observed: Observed, plan: Plan | None) -> Observed:
-    """The observation with the Secrets that the plan would create beside objects of the same part that exist."""
+    """The observation with the Secrets that the plan would create beside objects of the same part that exist.
+
+    Where the root exists and its objects could not be listed, they are taken to exist.
+    """
     blueprint = next(each for each in BLUEPRINTS if each.kind.name == observed.root.id.kind)
     slices = dict(observed.slices)
+    is_unknown = bool(observed.root.uid and observed.incomplete)
     for operation in plan.operations if plan is not None else ():
         part = blueprint.part_of(observed.root.id, operation.id)
-        if isinstance(operation, Create) and operation.id.kind == SECRET.name and part in slices:
+        if isinstance(operation, Create) and operation.id.kind == SECRET.name and (part in slices or is_unknown):
             owners = [owner_reference(bound) for bound in operation.owners]
-            slices[part] = slice_of([*slices[part].objects.values(), _secret({**operation.manifest}, owners)])
+            beside = slices[part].objects.values() if part in slices else ()
+            slices[part] = slice_of([*beside, _secret({**operation.manifest}, owners)])
     return replace(observed, slices=slices)
 
 

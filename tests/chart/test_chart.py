@@ -42,6 +42,7 @@ def configured(**config: Any) -> Case:
 
 VOLCANO = [{"name": "volcano", "config": {}}]
 AUTHORIZER = {"enabled": True, "exemptServiceAccountUserNames": ["system:serviceaccount:argo:o'brien"]}
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 CASES = {
     "defaults": Case(),
     "another namespace": Case({}, (), "engine"),
@@ -52,6 +53,10 @@ CASES = {
             "imagePullSecrets": [{"name": "mirror"}],
         },
         ("--image", "mirror:5000/grove-engine", "--init-image", "mirror:5000/grove-initc", "--tag", "v9", "--image-pull-secret", "mirror"),
+    ),
+    "images by digest": Case(
+        {"image": {"repository": f"mirror:5000/engine@{DIGEST}"}, "initImage": {"repository": "mirror/initc", "tag": DIGEST}},
+        ("--image", f"mirror:5000/engine@{DIGEST}", "--init-image", f"mirror/initc@{DIGEST}"),
     ),
     "one replica and a page": Case({"replicaCount": 1, "ui": True}, ("--replicas", "1", "--ui")),
     "shards": Case({"replicaCount": 3, "shards": 3}, ("--replicas", "3", "--shards", "3")),

@@ -275,7 +275,10 @@ def test_who_may_not_read_the_cluster_gets_a_plan_without_it_and_cannot_apply_on
     answer = engine("diff", "-f", manifest(tmp_path, image=NEW), "--out", unknown)
 
     assert "does not say which cluster it is for" in answer.err
-    assert refused(engine("sync", "--plan", plan))[0].endswith("the namespace kube-system cannot be read")
+    with_it = engine("sync", "--plan", plan)
+    assert with_it.code == Exit.FAILED and "make and approve a new plan" not in with_it.err
+    assert "engine: whether the plan is for this cluster is not known: " in with_it.err
+    assert 'cannot get resource "namespaces"' in with_it.err and "engine manifests rbac prints the roles" in with_it.err
     assert engine("sync", "--plan", unknown).code == Exit.DONE
 
 

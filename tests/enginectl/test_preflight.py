@@ -192,6 +192,20 @@ def test_many_missing_permissions_have_one_remedy_and_no_text_is_cut(box: Box, e
     assert "…" not in answer.out
 
 
+def test_who_may_write_nothing_is_told_of_the_role_of_readers(box: Box, engine: Engine) -> None:
+    for verb in ("create", "update", "patch", "delete", "watch"):
+        for kind in kinds.KINDS:
+            for resource in (kind.plural, *(f"{kind.plural}/{part}" for part in ("finalizers", "scale", "status"))):
+                box.deny(verb=verb, resource=resource)
+    for kind, _ in UNREADABLE:
+        box.deny(verb="list", resource=kind.plural)
+    answer = engine("preflight")
+
+    assert "you may write nothing" in answer.out
+    assert "--mode read | kubectl apply -f -, then kubectl create clusterrolebinding NAME" in answer.out
+    assert "--verb=VERBS" not in answer.out
+
+
 def test_what_cannot_be_judged_for_one_reason_is_one_row(box: Box, engine: Engine) -> None:
     box.deny(verb="create", resource="selfsubjectaccessreviews")
     answer = engine("preflight")

@@ -55,6 +55,49 @@ def test_a_snapshot_says_that_it_has_no_secrets_and_a_preview_against_it_creates
     assert "kind: Secret" not in file.read_text()
 
 
+def test_other_workloads_do_not_change_because_secrets_are_not_shown(reader: Engine, tmp_path: Path) -> None:
+    manifest = tmp_path / "new.yaml"
+    manifest.write_text(json.dumps(podcliqueset("new", clique("worker", 1))))
+
+    assert "other workload" not in reader("diff", "-f", manifest).out
+
+
+@pytest.mark.parametrize("listed", [("secrets", "services", "serviceaccounts", "pods", "configmaps"), ()], ids=["viewer", "none"])
+def test_what_a_set_that_may_not_be_listed_has_is_not_judged_as_objects_of_others(
+    reader: Engine, box: Box, tmp_path: Path, listed: tuple[str, ...]
+) -> None:
+    box.permit()
+    for kind in {*kinds.KINDS}:
+        if kind.plural not in listed:
+            box.deny(verb="list", resource=kind.plural)
+
+    for name in ("web", "new"):
+        manifest = tmp_path / "set.yaml"
+        manifest.write_text(json.dumps(podcliqueset(name, clique("worker", 2))))
+        shown = reader("diff", "-f", manifest)
+        assert shown.code == Exit.INCOMPLETE
+        assert f"! blocked  PodCliqueSet/{name}  NotListed: PodCliqueSet objects could not be listed completely" in shown.out
+        assert "No changes: 1 blocked.\n" in shown.out and "note: the API server" not in shown.out
+        synced = reader("sync", "-f", manifest, "--yes", "--timeout", "20s")
+        assert synced.code == Exit.INCOMPLETE and "created" not in synced.out
+
+
+def test_a_set_whose_objects_may_not_be_listed_lacks_no_secret(reader: Engine, box: Box) -> None:
+    for kind in {*kinds.KINDS} - {kinds.PODCLIQUESET}:
+        box.deny(verb="list", resource=kind.plural)
+
+    shown = reader("diff")
+
+    assert shown.code == Exit.INCOMPLETE and "Secret" not in shown.out
+
+
+def test_of_one_namespace_the_right_to_list_in_it_is_enough(reader: Engine, box: Box) -> None:
+    box.deny(verb="list", resource="clustertopologybindings")
+
+    assert reader("why", "web").code == reader("why", "podclique/web-0-worker").code == Exit.DONE
+    assert reader("why", "nothing").code == Exit.INCOMPLETE
+
+
 def version(tmp_path: Path, number: int, **spec: Any) -> str:
     """A manifest of a set in that version."""
     pod = {"containers": [{"name": "main", "image": f"nginx:1.2{number}"}], **spec}

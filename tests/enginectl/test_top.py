@@ -117,6 +117,16 @@ def test_what_it_does_not_show_need_not_be_listed(resource: str, code: Exit, wai
     assert engine("top").code == code
 
 
+def test_who_may_list_in_one_namespace_is_told_to_name_it(waiting: None, box: Box, engine: Engine) -> None:
+    box.deny(verb="list", resource="podcliquesets", namespace="")
+
+    everywhere = engine("top")
+
+    assert everywhere.code == Exit.INCOMPLETE and "no node has GPUs" not in everywhere.out
+    assert everywhere.errors.count("note: engine top -n NAMESPACE shows the sets of one namespace") == 1
+    assert engine("top", "-n", "default").code == Exit.DONE
+
+
 def test_nothing_is_shown_twice_while_nothing_changes_and_an_outage_ends_nothing(
     waiting: None, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

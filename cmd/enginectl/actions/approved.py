@@ -7,6 +7,7 @@ from engine.approval.approval import Approval, Deviation
 from engine.approval.ledger import Ledger
 from engine.approval.saved_plan import SavedPlan, changed_circumstances
 from engine.approval.staleness import changed_removals, changed_roots
+from engine.errors import Forbidden, InputError
 from engine.report.model import Report
 from engine.runtime.passes import Pass
 from engine.runtime.provider import Provider
@@ -33,8 +34,14 @@ def ledger_of(approval: Approval) -> Ledger:
 
 
 async def foreign_circumstances(wiring: Wiring, plan: SavedPlan, provider: Provider) -> list[Deviation]:
-    """Why the plan is not valid in this cluster, with this configuration or at this time; empty if it is."""
-    cluster = await cluster_identity(provider) if plan.circumstances.cluster else ""
+    """Why the plan is not valid in this cluster, with this configuration or at this time; empty if it is.
+
+    Raises `InputError` if it is for one cluster, and the user may not read which one this is.
+    """
+    try:
+        cluster = await cluster_identity(provider) if plan.circumstances.cluster else ""
+    except Forbidden as error:
+        raise InputError(f"whether the plan is for this cluster is not known: {error}") from None
     return list(changed_circumstances(plan, circumstances(wiring, cluster), wiring.clock.now()))
 
 

@@ -4,7 +4,6 @@ from typing import Final
 
 from engine.approval.saved_plan import Circumstances
 from engine.canonical import digest
-from engine.errors import Forbidden
 from engine.runtime.provider import Provider
 from engine.version import VERSION
 from enginectl.wiring.configuration import Wiring
@@ -19,11 +18,8 @@ NOT_PLANNED_WITH: Final = frozenset(
 
 
 async def cluster_identity(provider: Provider) -> str:
-    """The uid of the namespace kube-system; empty if we may not read it."""
-    try:
-        live = await provider.get(CLUSTER)
-    except Forbidden:
-        return ""
+    """The uid of the namespace kube-system. Raises `Forbidden` if we may not read it."""
+    live = await provider.get(CLUSTER)
     return live.uid if live is not None else ""
 
 

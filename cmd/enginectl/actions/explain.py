@@ -1,6 +1,7 @@
 """`engine why`: explains one object."""
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -23,7 +24,7 @@ from enginectl.output.graphs import graph_summaries
 from enginectl.wiring.cluster import engine_of
 from enginectl.wiring.configuration import Wiring, default_namespace
 from enginectl.wiring.connection import connect
-from enginectl.wiring.scope import EVERYTHING, Selection, scope_of
+from enginectl.wiring.scope import EVERYTHING, ROOTS, Selection, scope_of
 from enginectl.wiring.shared_templates import TemplateReadingProvider
 from providers.queries import DiscoveryClient, run_queries, served_apis
 from resources.base import kinds, labels
@@ -43,6 +44,7 @@ from resources.reports.provenance import Sources, provenance
 from resources.reports.summary import WorkloadSummary
 from resources.reports.waiting_gangs import with_room
 
+NAMESPACED: Final = tuple(kind for kind in ROOTS if kind.namespaced)
 BLUEPRINTS_BY_KIND = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
 
 
@@ -55,10 +57,16 @@ async def explain_object(wiring: Wiring, word: str, name: str, format: OutputFor
     namespace = wiring.options.namespace or default_namespace(wiring)
     async with connect(wiring) as (client, provider):
         named = await kinds_called(client, wiring, word) if word else []
-        selection = Selection((namespace,)) if not word or named[0].namespaced else EVERYTHING
-        result = await planned_pass(engine_of(wiring, TemplateReadingProvider(provider), selection, tries=False))
+
+        async def planned(selection: Selection) -> Pass[Configuration]:
+            return await planned_pass(engine_of(wiring, TemplateReadingProvider(provider), selection, tries=False))
+
+        result = await planned(Selection((namespace,), NAMESPACED) if not word or named[0].namespaced else EVERYTHING)
         if not word:
             called = id_called(name, namespace, result)
+            if called is None:  # What is in no namespace is read for this alone: few users may.
+                result = await planned(Selection((namespace,)))
+                called = id_called(name, namespace, result)
             if called is None:
                 return await not_found(wiring, client, provider, name, namespace, result)
             named = [kind for kind in known_kinds(wiring.configuration) if (kind.group, kind.name) == (called.group, called.kind)]

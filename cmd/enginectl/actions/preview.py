@@ -1,6 +1,7 @@
 """Preview: what a sync would do first, what follows, and what is known beyond that. Nothing is written to the cluster."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from types import MappingProxyType
 from typing import Final, TypeVar
@@ -9,6 +10,7 @@ from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.errors import Forbidden
 from engine.focus import EVERYTHING, Focus
 from engine.forecast.forecast import Forecast
 from engine.guard import Limits
@@ -151,7 +153,8 @@ async def preview_of(
     if request.for_approval:
         from enginectl.actions.circumstances import cluster_identity
 
-        cluster = await cluster_identity(provider)
+        with suppress(Forbidden):
+            cluster = await cluster_identity(provider)
     result = shown_pass(current, seen)
     report = await judged(seen.report, replace(current, now=judged_at or current.now), request.policies)
     return Preview(request, first, facts, result, report, scope.selection, cluster)

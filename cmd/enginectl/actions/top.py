@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.errors import ClusterError, Forbidden
 from engine.forecast.simulation import existing
 from engine.observed import Observed, unlisted_texts
@@ -38,7 +40,7 @@ READ: Final = frozenset(kind.key for kind in (kinds.PODCLIQUESET, kinds.PODGANG,
 NO_NODES: Final = "racks, GPUs and free room are not known: {why}; ask for the right to list nodes"
 NO_RACKS: Final = "racks are not known: {why}; ask for the right to list ClusterTopologyBindings"
 NO_PODS: Final = "GPUs that other workloads have count as free: {why}; ask for the right to list the pods of all namespaces"
-
+ONE_NAMESPACE: Final = "engine top -n NAMESPACE shows the sets of one namespace, for which the right to list them there is enough"
 NO_DOMAINS: Final = "which nodes run a pod of a domain is not known: you may not list {resources}; ask for the right to list them"
 OTHER_DOMAIN: Final = "another"
 """Stands for the name of a domain that is not known, e.g. of one in a namespace that is not read."""
@@ -83,7 +85,11 @@ async def look(wiring: Wiring, engine: Engine[Configuration], provider: Provider
     """What is observed now, and those of the names that no set has."""
     current, _ = await first_pass(engine)
     known = {each.root.id.name for each in sets_of(current)}
-    return await top_of(current, provider, names, wiring.options.namespace), [name for name in names if name not in known]
+    top = await top_of(current, provider, names, wiring.options.namespace)
+    unlisted = current.world.incomplete.get(kinds.PODCLIQUESET.key)
+    if unlisted is not None and unlisted.is_forbidden and not wiring.options.namespace:
+        top = replace(top, notes=(*top.notes, ONE_NAMESPACE))
+    return top, [name for name in names if name not in known]
 
 
 def sets_of(current: Pass[Configuration], names: Sequence[str] = (), namespace: str = "") -> list[Observed]:

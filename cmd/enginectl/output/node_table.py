@@ -49,7 +49,8 @@ def top_lines(top: Top, *, verbose: bool) -> Iterator[Line]:
                 yield Line(title, "head")
             for rows in group:
                 yield Line(next(lines), "" if rows[0].state in (READY, UNKNOWN) else "bad")
-    yield Line(totals(shown))
+    if shown.rows or not top.incomplete:
+        yield Line(totals(shown))
     for diagnosis in top.waiting:
         yield Line("")
         yield Line(f"waiting  {clipped(f'{diagnosis.about.namespace}/{diagnosis.observation}', MAX_TEXT)}", "later")

@@ -82,12 +82,19 @@ rules: it is never run. */}}
 {{- if regexMatch "(^|/)grove-operator([:@].*)?$" .Values.image.repository }}true{{ end -}}
 {{- end }}
 
+{{/* An image by its tag, or by a digest, which either value may have. Usage: include "grove-engine.reference" (list repository tag) */}}
+{{- define "grove-engine.reference" -}}
+{{- $repository := index . 0 -}}
+{{- $tag := toString (index . 1) -}}
+{{- if contains "@" $repository }}{{ $repository }}{{ else if hasPrefix "sha256:" $tag }}{{ printf "%s@%s" $repository $tag }}{{ else }}{{ printf "%s:%s" $repository $tag }}{{ end -}}
+{{- end }}
+
 {{/* The image of the engine. In place of Grove's operator, that of this release. */}}
 {{- define "grove-engine.image" -}}
 {{- if include "grove-engine.isGrovesImage" . -}}
 {{- printf "grove-engine:%s" .Chart.AppVersion -}}
 {{- else -}}
-{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- include "grove-engine.reference" (list .Values.image.repository (.Values.image.tag | default .Chart.AppVersion)) -}}
 {{- end -}}
 {{- end }}
 
@@ -115,7 +122,7 @@ one. It is Grove's if it is in a repository of its makers, or beside Grove's ope
 
 {{/* The image of the init container of workloads. */}}
 {{- define "grove-engine.initImage" -}}
-{{- printf "%s:%s" .Values.initImage.repository (.Values.initImage.tag | default .Chart.AppVersion) -}}
+{{- include "grove-engine.reference" (list .Values.initImage.repository (.Values.initImage.tag | default .Chart.AppVersion)) -}}
 {{- end }}
 
 {{/* A port of the configuration. Usage: include "grove-engine.port" (list . "metrics") */}}

@@ -158,3 +158,28 @@ def test_a_graph_keeps_the_reasons_of_ready_and_has_reconciling_or_stalled_besid
     assert types((READY,), ()) == [("Ready", "True", "all_resources_are_ready")]
     assert types((WAITING,), ()) == [("Reconciling", "True", "pods_not_ready"), ("Ready", "False", "pods_not_ready")]
     assert types((WAITING,), (a_set(1),)) == [("Stalled", "True", "NameConflict"), ("Ready", "False", "pods_not_ready")]
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ({"observedGeneration": 2}, ""),
+        ({"observedGeneration": 2, "updateProgress": {"updateStartedAt": AT, "updateEndedAt": AT}}, ""),
+        ({"observedGeneration": 1}, "spec not yet processed: generation=2, observedGeneration=1"),
+        (
+            {"observedGeneration": 2, "replicas": 1, "updatedReplicas": 0, "updateProgress": {"updateStartedAt": AT}},
+            "performing rolling update: replicas=1, updated=0",
+        ),
+    ],
+)
+def test_a_graph_is_not_ready_before_its_set_runs_the_current_generation(status: dict[str, Any], message: str) -> None:
+    metadata = {"name": "g", "namespace": "default", "uid": "v", "resourceVersion": "1", "generation": 2}
+    sets = [Observed(live({"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": metadata, "status": status}), {})]
+
+    written, readiness = status_of(root(), (READY,), None, sets=sets), readiness_of((READY,), None, sets)
+
+    (condition,) = written["conditions"]
+    ready = ("successful", "True", "all_resources_are_ready", "All resources are ready")
+    updating = ("pending", "False", "updating", f"Resources not ready: g: podcliqueset/g: {message}")
+    assert (written["state"], condition["status"], condition["reason"], condition["message"]) == (updating if message else ready)
+    assert (readiness.ready, readiness.reason) == (not message, condition["reason"])
