@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
 from engine.errors import ClusterError, Forbidden
 from engine.forecast.simulation import existing
 from engine.observed import Observed, unlisted_texts
@@ -88,7 +86,7 @@ async def look(wiring: Wiring, engine: Engine[Configuration], provider: Provider
     top = await top_of(current, provider, names, wiring.options.namespace)
     unlisted = current.world.incomplete.get(kinds.PODCLIQUESET.key)
     if unlisted is not None and unlisted.is_forbidden and not wiring.options.namespace:
-        top = replace(top, notes=(*top.notes, ONE_NAMESPACE))
+        top = Top(top.table, top.waiting, (*top.notes, ONE_NAMESPACE), top.incomplete)
     return top, [name for name in names if name not in known]
 
 
