@@ -187,6 +187,12 @@ class Memo:
             scope = self._scopes[key] = Memo(self._earlier._scopes.get(key) if self._earlier is not None else None, self.steps)
         return scope
 
+    def with_only(self, key: Hashable) -> "Memo":
+        """A memo that remembers the result of that key alone, and counts where this one does."""
+        memo = Memo(steps=self.steps)
+        memo._results = {each: stored for each, stored in self._results.items() if each == key}
+        return memo
+
     def recall(self, key: Hashable, facts: tuple[Any, ...], make: Callable[[], T]) -> T:
         """The stored result if it was computed from equal facts; otherwise a new one from `make`.
 

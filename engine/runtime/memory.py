@@ -24,7 +24,7 @@ from engine.runtime.portions import Portions
 from engine.runtime.refusals import Refusals
 from engine.runtime.rejections import Rejections
 from engine.runtime.verdicts import Verdicts
-from engine.tick import due
+from engine.tick import ORDINARY, due
 
 STEADY = 1.0
 """Seconds for which a status must have been the same."""
@@ -146,8 +146,11 @@ class Memory(Struct, eq=False):
         return self.memo.steps
 
     def forget_computed(self) -> None:
-        """Forget everything that depends on the configuration, and keep what was observed: the next pass computes all plans anew."""
-        self.memo, self.world, self.lookups = Memo(steps=self.steps), None, Lookups()
+        """Forget what depends on the configuration, and keep what was observed: the next passes compute all plans anew.
+
+        The last plan of a root that waits for its turn stays until then, so that nothing is reported again that was reported of it.
+        """
+        self.memo, self.world, self.lookups = self.memo.with_only(ORDINARY), None, Lookups()
 
 
 def sizes_of_planned(

@@ -201,7 +201,8 @@ async def _look_up(engine: Engine[C], memory: Memory, previous: World | None, cu
     assert memory.world is not None
     candidates = set(disappeared(previous, memory.world, memory.foreign.deleted)) if previous is not None else set()
     if previous is None or memory.not_looked_up:
-        plans = [plan for plan in current.planned.plans if previous is None or plan.root in memory.not_looked_up]
+        planned = (plan for plan in current.planned.plans if plan.root not in memory.portions.waiting)
+        plans = [plan for plan in planned if previous is None or plan.root in memory.not_looked_up]
         candidates.update(unlisted(engine.blueprints, current.world, plans, engine.configuration, also_new=engine.looks_up_new))
     new = candidates - asked
     asked |= new

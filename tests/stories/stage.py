@@ -177,13 +177,18 @@ class Stage:
 
     @asynccontextmanager
     async def running(
-        self, process: Process | None = None, *, reload: Reload[Configuration] | None = None, metrics: EngineMetrics | None = None
+        self,
+        process: Process | None = None,
+        *,
+        reload: Reload[Configuration] | None = None,
+        metrics: EngineMetrics | None = None,
+        log: io.StringIO | None = None,
     ) -> AsyncIterator[Process]:
         """`engine run` in the background, for as long as the block lasts. No pass of it may fail in a way that nobody has foreseen.
 
-        `reload` follows its configuration; `metrics` counts what it does.
+        `reload` follows its configuration; `metrics` counts what it does; `log` gets its log lines.
         """
-        ours, stop, ended, log = process or self.start(), anyio.CancelScope(), anyio.Event(), io.StringIO()
+        ours, stop, ended, log = process or self.start(), anyio.CancelScope(), anyio.Event(), log or io.StringIO()
 
         async def lead() -> None:
             engine, observer = self._engine(ours), None

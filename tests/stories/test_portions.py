@@ -1,15 +1,19 @@
 """Large sets are planned one after the other, so that a small one does not wait until all of them are."""
 
+import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from engine.runtime.observers import Observers
+from engine.runtime.passes import Engine
 from enginectl.output.cluster_status import cluster_status
 from enginectl.serving.last_pass import LastPass
 from providers.metrics.metrics import EngineMetrics
 from resources.base import kinds
+from resources.ports.configuration import Configuration
 from tests.builders import clique, podcliqueset
 from tests.stories.stage import SETUP, Stage, stage
 
@@ -149,6 +153,50 @@ async def test_after_a_start_metrics_and_page_call_a_set_unplanned_and_not_settl
     assert all(set(states) <= {"blocked", "unplanned"} and sum(states.values()) == len(names) for states in metrics)
     assert metrics == shown
     assert notes[0] == {True}
+
+
+async def test_after_a_reload_what_is_wrong_with_sets_that_wait_for_their_turn_is_neither_logged_nor_told_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("engine.runtime.loop.LARGE", 10 * LARGE)
+    monkeypatch.setattr("engine.runtime.loop.MOST", LARGE)
+    names = [f"crowd-{number}" for number in range(6)]
+    log, changes, states = io.StringIO(), list[Configuration](), set[str]()
+
+    async def reload(engine: Engine[Configuration]) -> Engine[Configuration] | None:
+        return replace(engine, configuration=changes.pop()) if changes else None
+
+    async with stage() as cluster:
+        counted = EngineMetrics(cluster.clock)
+        async with cluster.running(reload=reload, metrics=counted, log=log):
+            for name in names:
+                await cluster.apply(podcliqueset(name, clique("w", 1), replicas=3))
+            await cluster.settle()
+            for name in names:
+                await cluster.apply(podcliqueset(name, clique("w", 1, minAvailable=5), replicas=3))
+            await cluster.settle()
+            logged, events = blocked_lines(log), warnings(cluster)
+            changes.append(replace(SETUP, drain_timeout=2 * SETUP.drain_timeout))
+            for _ in range(60):
+                await cluster.clock.advance(0.5)
+                for family in counted.registry.collect():
+                    states.update(each.labels["state"] for each in family.samples if each.name == "engine_roots" and each.value)
+
+    assert not changes
+    assert (len(logged), sum(events.values())) == (len(names), len(names))
+    assert (blocked_lines(log), warnings(cluster)) == (logged, events)
+    assert states == {"faulty"}
+
+
+def blocked_lines(log: io.StringIO) -> list[str]:
+    """The lines of a log about what is blocked."""
+    return [line for line in log.getvalue().splitlines() if "blocked" in line]
+
+
+def warnings(cluster: Stage) -> Counter[str]:
+    """How often each set was told that it is invalid."""
+    events = [event for event in cluster.there(kinds.EVENT).values() if event["reason"] == "ValidationFailed"]
+    return Counter({event["involvedObject"]["name"]: event["count"] for event in events})
 
 
 async def without_labels(cluster: Stage, of: str) -> tuple[str, str]:
