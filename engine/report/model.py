@@ -1,6 +1,7 @@
 """The model behind every report format: the plans of a pass, the operations grouped by part, the most severe first; its limits."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,6 +15,7 @@ from engine.ids import ResourceId
 from engine.operation import Create, Operation, is_shared
 from engine.plan import NO_JUDGEMENT, Judgement, Objection, Plan, Wait, blocked_by
 from engine.reason import Reason
+from engine.report.printable import PatternName
 from engine.verb import Verb
 
 PartOf = Callable[[ResourceId, ResourceId], str]
@@ -198,6 +200,24 @@ def error_text(error: Exception) -> str:
 def sorted_waits(waits: Iterable[Wait]) -> tuple[Wait, ...]:
     """The waits in the natural order of their objects, each once: several parts of a root may wait for the same."""
     return tuple(sorted({(wait.id, wait.why): wait for wait in waits}.values(), key=lambda wait: natural(str(wait.id))))
+
+
+def unreported(waits: Iterable[Wait], reported: Iterable[Wait]) -> Iterator[Wait]:
+    """The waits for other objects than those that are reported.
+
+    The planned name of a pod of a set that does not exist is another one in each pass: as many of one pattern as are reported are left out.
+    """
+    listed = tuple(reported)
+    known, patterns = {wait.id for wait in listed}, Counter(_shown(wait.id) for wait in listed if isinstance(wait.id.name, PatternName))
+    for wait in waits:
+        if isinstance(wait.id.name, PatternName) and patterns[_shown(wait.id)]:
+            patterns[_shown(wait.id)] -= 1
+        elif wait.id not in known:
+            yield wait
+
+
+def _shown(id: ResourceId) -> ResourceId:
+    return id._replace(name=str(id.name))
 
 
 def by_part(steps: Iterable[Step]) -> tuple[Step, ...]:

@@ -13,7 +13,7 @@ from engine.ids import ResourceId
 from engine.plan import Wait
 from engine.report.alike import spread, unlisted_by_cause, waits_alike
 from engine.report.meaning import advice
-from engine.report.model import SEVERITY, Report, RootReport
+from engine.report.model import SEVERITY, Report, RootReport, unreported
 from engine.report.text import group_name
 
 
@@ -112,8 +112,7 @@ def left_of(report: Report, root: RootReport) -> tuple[Wait, ...]:
     plan = forecast.plans.get(root.root) if forecast else None
     if forecast is None or plan is None or forecast.end_of(root.root) is not End.STUCK:
         return ()
-    known = {wait.id for wait in root.blocked}
-    return tuple(wait for wait in (*plan.blocked, *plan.later, *plan.pending) if wait.id not in known)
+    return tuple(unreported((*plan.blocked, *plan.later, *plan.pending), root.blocked))
 
 
 def levels_of(report: Report, root: RootReport) -> Sequence[Level]:

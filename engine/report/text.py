@@ -14,7 +14,7 @@ from engine.report.alike import shared_reason, spread, unlisted_by_cause, waits_
 from engine.report.fields import field_text, shown_fields
 from engine.report.forecast_text import conclusion, forecast_lines, has_effect, room_lines, total_text
 from engine.report.meaning import headline, listed, meanings
-from engine.report.model import NEW_ROOT, Report, RootReport, Step
+from engine.report.model import NEW_ROOT, Report, RootReport, Step, unreported
 from engine.report.printable import TO_DO, Line, clipped, counted, printable, totals
 from engine.verb import Verb
 
@@ -143,8 +143,7 @@ def name_of(root: ResourceId, *, with_kind: bool) -> str:
 def blocked_later(root: RootReport, forecast: Forecast | None) -> Iterator[Wait]:
     """What blocks the root at the end of the forecast, and not yet in the next pass."""
     plan = forecast.plans.get(root.root) if forecast is not None else None
-    reported = {wait.id for wait in root.blocked}
-    yield from (wait for wait in (plan.blocked if plan is not None else ()) if wait.id not in reported)
+    yield from unreported(plan.blocked if plan is not None else (), root.blocked)
 
 
 def part_of(root: RootReport) -> str:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
-from engine.plan import Plan
+from engine.plan import Plan, blocked_by
 from resources.base import kinds
 from resources.reports.summary import WaitSince, problems_of, state_of, wait_since
 from resources.schema.issues import Rejected
@@ -58,7 +58,7 @@ def binding_summary(observed: Observed, plan: Plan) -> BindingSummary:
             SchedulerSummary(entry.scheduler_name, entry.topology_reference, entry.in_sync, entry.message)
             for entry in status.scheduler_topology_statuses
         ),
-        tuple(wait_since(observed, wait) for wait in plan.deferred),
+        tuple(wait_since(observed, wait) for wait in (*blocked_by(plan), *plan.later)),
         problems_of(plan),
     )
 

@@ -10,7 +10,7 @@ from engine.ids import ResourceId
 from engine.memo import Memo
 from engine.observed import Live, Observed, World
 from engine.operation import Operation
-from engine.plan import Plan, Wait
+from engine.plan import Plan, Wait, blocked_by
 from engine.report.model import error_text
 from engine.resource import Stance
 from resources.ports.configuration import Configuration
@@ -79,7 +79,7 @@ def explain(
         tuple(observed.root.id for observed in owners),
         tuple(_desired_by(candidates, plans, blueprints, id, configuration, now)),
         tuple(operation for plan in candidate_plans for operation in plan.operations if operation.id == id),
-        tuple(wait for plan in candidate_plans for wait in plan.deferred if wait.id == id),
+        tuple(wait for plan in candidate_plans for wait in (*blocked_by(plan), *plan.later) if wait.id == id),
         tuple(wait for plan in candidate_plans for wait in plan.pending if wait.id == id),
         orphan is not None,
         tuple(problem for plan in owner_plans for problem in _unknown_because(plan)),

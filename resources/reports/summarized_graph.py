@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
-from engine.plan import Plan, Wait
+from engine.plan import Plan, Wait, blocked_by
 from engine.report.meaning import needed
 from resources.base.fields import annotations_of, mapping
 from resources.dynamo import orchestrator
@@ -44,7 +44,7 @@ def graph_summary(
     """
     choice = _orchestrator(observed, graph, schedulers) if graph else None
     graph = scaled(observed, graph, choice) if graph else None
-    deferred = [*plan.deferred, *(wait for each in sets for wait in each.blocked)]
+    deferred = [*plan.later, *(wait for each in (plan, *sets) for wait in blocked_by(each))]
     first = {wait.id: wait for wait in reversed((*deferred, *plan.pending))}
     return GraphSummary(
         observed.root.id,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from engine.conditions import find
 from engine.ids import ResourceId
 from engine.observed import Live, Observed, moment
-from engine.plan import Alarm, Plan, Wait, changed
+from engine.plan import Alarm, Plan, Wait, blocked_by, changed
 from engine.reason import Reason
 from engine.report.meaning import needed
 from engine.report.model import error_text
@@ -158,7 +158,7 @@ def state_of(observed: Observed, plan: Plan, domains: Iterable[DomainStatus] = (
         "denied": bool(plan.objections),
         "deleting": observed.root.deleting_since is not None,
         "changing": changed(plan),
-        "blocked": bool(plan.blocked),
+        "blocked": bool(blocked_by(plan)),
         "later": bool(plan.later),
         "pending": bool(plan.pending),
         "degraded": bool(alarms_of(plan)),
@@ -195,9 +195,9 @@ def lives_of(observed: Observed, kind: str) -> list[Live]:
 
 
 def waits_of(observed: Observed, plan: Plan) -> tuple[WaitSince, ...]:
-    """What is deferred or pending for a root and its objects, sorted by object."""
+    """What is blocked (`blocked_by`), deferred or pending for a root and its objects, sorted by object."""
     unready = _unready_since(facts_of(live) for live in lives_of(observed, "Pod"))
-    waits = (wait_since(observed, wait, unready) for wait in (*plan.deferred, *plan.pending))
+    waits = (wait_since(observed, wait, unready) for wait in (*blocked_by(plan), *plan.later, *plan.pending))
     return tuple(sorted(waits, key=lambda wait: wait.id))
 
 

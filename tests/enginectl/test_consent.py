@@ -94,3 +94,13 @@ def test_review_without_a_cluster_says_that_the_template_was_not_read(engine: En
     (response,) = [json.loads(line)["response"] for line in said.out.splitlines()]
     assert (said.code, response["allowed"]) == (Exit.DONE, True)
     assert "ResourceClaimTemplate vault/gpu was not read" in response["warnings"][0]
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_pod_of_a_new_set_that_waits_now_and_at_the_end_is_told_once(vault: Box, engine: Engine, tmp_path: Path, verbose: bool) -> None:
+    workers = podcliqueset("web", clique("worker", 4, resourceSharing=[share("gpu", namespace="vault")]), clique("router"))
+
+    shown = engine("diff", "-A", "-f", written(tmp_path, workers), *(("-v",) if verbose else ())).out
+
+    waiting = [line for line in shown.splitlines() if "! blocked" in line and "Pod" in line]
+    assert (len(waiting), "4 Pods: web-0-worker-*" in shown) == ((4, False) if verbose else (1, True)), shown

@@ -174,3 +174,19 @@ def test_an_object_that_does_not_exist_yet_is_shown_with_what_is_due(idle: Box, 
 
     assert "  pending: 0 of 2 pods ready" in answer.out
     assert "  does not exist" in unborn.out.splitlines() and "  due: create, ScaledOut: clique front of replica 1" in unborn.out
+
+
+def test_a_set_that_is_not_enlarged_because_of_a_limit_is_blocked_in_status_and_why_as_in_diff(
+    box: Box, engine: Engine, tmp_path: Path
+) -> None:
+    (file := tmp_path / "set.yaml").write_text(SET)
+    (config := tmp_path / "config.yaml").write_text(
+        "apiVersion: operator.config.grove.io/v1alpha1\nkind: OperatorConfiguration\nlimits: {set: {replicas: 2}}\n"
+    )
+    assert engine("sync", "-f", file, "--config", config).code == Exit.DONE
+    box.change(kinds.PODCLIQUESET, "demo", {"spec": {"replicas": 7}})
+    assert engine("sync", "--config", config, "--timeout", "60s").code == Exit.STUCK
+
+    said = [engine(*words, "--config", config).out for words in (("diff",), ("status",), ("why", "pcs/demo"))]
+
+    assert all("blocked" in text and "spec.replicas is 7, of which 2 are created" in text for text in said)

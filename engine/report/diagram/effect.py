@@ -12,7 +12,7 @@ from engine.plan import Wait
 from engine.report.alike import blurred
 from engine.report.diagram.model import Box, Diagram, of_root
 from engine.report.forecast_text import LONG, Stage, duration_text, stages_of
-from engine.report.model import RootReport
+from engine.report.model import RootReport, unreported
 
 MAX_COLUMNS: Final = 12
 """Stages are drawn as long as they need no more columns than this."""
@@ -59,8 +59,7 @@ def _left(root: RootReport, forecast: Forecast) -> Iterator[Wait]:
     """What is left of a root that gets stuck, beside what is blocked already."""
     plan = forecast.plans.get(root.root)
     if plan is not None and forecast.end_of(root.root) is End.STUCK:
-        known = {wait.id for wait in root.blocked}
-        yield from (wait for wait in (*plan.blocked, *plan.later, *plan.pending) if wait.id not in known)
+        yield from unreported((*plan.blocked, *plan.later, *plan.pending), root.blocked)
 
 
 def _heads(stage: Stage) -> Iterator[str]:
