@@ -17,6 +17,7 @@ from engine.conditions import find
 from engine.errors import Invalid
 from engine.observed import Live
 from engine.paths import get
+from engine.reason import Reason
 from engine.resource import Body, Policy
 from providers.schedulers.pod_group_tree import (
     GROUP_FIELD,
@@ -67,6 +68,7 @@ MINIMUM_DIFFERS: Final = "PodGroup {group} needs {minimum} of {wanted} pods: oth
 FORBIDDEN: Final = "FieldValueForbidden"
 """Why an API server refuses a field whose feature gate is off."""
 MINIMUM: Final = ("spec", "schedulingPolicy", "gang", "minCount")
+PODGROUPS: Final = ("spec", "podgroups")
 POLICY: Final = Policy(
     seeded=tuple(
         ("spec", name)
@@ -121,7 +123,7 @@ class KubePodGroups(GangObjects):
             clique.name: _placement(clique, each.group, gate, terms[clique.name]) for each in groups for clique in each.group.cliques
         }
         unanswered = UNANSWERED.format(group=groups[0].group.id.name) if gang.is_unanswered else ""
-        objects = (*above, *kept, *(_pod_group(each, podgang) for each in groups))
+        objects = (*above, *kept, *(_pod_group(each, podgang, gang) for each in groups))
         notes = (NO_TOPOLOGY,) if is_unsupported else (*self._notes(form, tree), *_notes_on_topology(groups))
         notes = (*notes, *_notes_on_groups(groups), *(PARENT_STAYS.format(group=each.id.name) for each in kept if each.id is not None))
         return GangPlan(objects, placements, notes, unanswered)
@@ -129,7 +131,7 @@ class KubePodGroups(GangObjects):
     def remark(self, podgang: Live, pods: Iterable[Live]) -> str:
         """How pods of a gang that needs several are placed that have no group, or groups without the parents that they name."""
         form = recorded_form(GangFacts(podgang.id, podgang, {}, (), tuple(pods)))
-        groups = mappings(get(podgang.body, ("spec", "podgroups")))
+        groups = mappings(get(podgang.body, PODGROUPS))
         if sum(count(group.get("minReplicas")) for group in groups) <= 1:
             return ""
         return ONE_BY_ONE if form is Form.PODS else WITHOUT_PARENTS if form is Form.HIERARCHY and not self._trees else ""
@@ -246,31 +248,38 @@ class _ObservedGroup(Struct, frozen=True):
 
 
 def _as_observed(group: KubeGroup, gang: GangFacts) -> _ObservedGroup:
-    live, members, attainable = gang.objects.get(group.id), group.members, group.attainable
-    return _ObservedGroup(group, live, members, _minimum(_wanted(group), live, len(members), attainable), attainable)
+    attainable = group.attainable
+    return _ObservedGroup(group, gang.objects.get(group.id), group.members, _minimum(group, attainable), attainable)
 
 
-def _wanted(group: KubeGroup) -> int:
-    """The sum of the minimums of its cliques."""
-    return sum(clique.minimum for clique in group.cliques)
+def _minimum(group: KubeGroup, attainable: int) -> int:
+    """`minCount`: the sum of the minimums, but no more than what carries the group, or will: other pods cannot join it.
 
-
-def _minimum(wanted: int, live: Live | None, carrying: int, attainable: int) -> int:
-    """`minCount`: the sum of the minimums. It is raised to the number of pods that carry the group at most: others cannot join it.
-
-    It is lowered to what can carry it: the pods of a clique with fewer replicas than its minimum are all members.
+    It is raised before new members are created, or the first of them would get a node without the others. It is lowered with a clique that
+    has fewer replicas than its minimum.
     """
-    if live is None:
-        return max(1, min(wanted, attainable))
-    return max(1, min(wanted, max(min(minimum_of(live), attainable), carrying)))
+    return max(1, min(sum(clique.minimum for clique in group.cliques), attainable))
 
 
-def _pod_group(observed: _ObservedGroup, podgang: Body) -> GangObject:
+def _pod_group(observed: _ObservedGroup, podgang: Body, gang: GangFacts) -> GangObject:
     """The object of a group."""
     group, policy = observed.group, {"schedulingPolicy": {"gang": {"minCount": observed.minimum}}}
     spec = {**policy, **group.fields, **topology(group.key), **priority(podgang)}
     body = manifest(kinds.POD_GROUP, group.id.namespace, group.id.name, podgang["metadata"]["labels"], spec=spec)
-    return GangObject(body, POLICY, id=group.id)
+    return GangObject(body, POLICY, id=group.id, own_reasons=((MINIMUM, _why_minimum(observed, gang)),))
+
+
+def _why_minimum(observed: _ObservedGroup, gang: GangFacts) -> Reason:
+    """Why `minCount` changes: the template has another minimum, a clique was below it or is, or other pods carry the group."""
+    groups = mappings(get(gang.live.body, PODGROUPS)) if gang.live is not None else ()
+    before = {str(group.get("name")): (group.get("minReplicas"), len(list(mappings(group.get("podReferences"))))) for group in groups}
+    known = [(clique, *before[clique.name]) for clique in observed.group.cliques if clique.name in before]
+    if any(minimum != clique.minimum for clique, minimum, _ in known):
+        return Reason.TEMPLATE_CHANGED
+    if observed.live is not None and observed.minimum < minimum_of(observed.live):
+        is_scaled = any(clique.is_kept and len(clique.pods) + len(clique.new) < clique.minimum for clique, *_ in known)
+        return Reason.SCALED_IN if is_scaled else Reason.PODS_CHANGED
+    return Reason.SCALED_OUT if any(listed < clique.minimum for clique, _, listed in known) else Reason.PODS_CHANGED
 
 
 def _gate(groups: Sequence[_ObservedGroup], gang: GangFacts) -> str:

@@ -118,6 +118,9 @@ GANG_TOPOLOGY = f"{ENGINE_PREFIX}gang-topology"
 UNSUPPORTED = "unsupported"
 """The value of `GANG_TOPOLOGY`."""
 
+GROUP_NAME = "scheduling.k8s.io/group-name"
+"""The annotation of a pod with the name of its PodGroup, for schedulers that have their own."""
+
 GROUP_PROTECTION = "scheduling.k8s.io/podgroup-protection"
 """The finalizer by which Kubernetes keeps a PodGroup of its own until its pods are gone."""
 

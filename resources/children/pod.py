@@ -269,13 +269,23 @@ def _serving_pod(
     why = f"pod of {clique.name}"
     own_reasons: list[tuple[Path, Reason]] = [(HASH_LABEL, Reason.ADOPTED)] if clique.is_current(pod) else []
     of_epoch = epochs.own_reasons(view.template.id, pod.live, view.lives, metadata)
-    if pod.gated and is_gate_open and not (placement.gate and not placement.is_member(pod.live.body["spec"])):
+    if pod.gated and is_gate_open and _may_be_placed(view, clique, pod, placement):
         gates = [gate for gate in pod.live.body["spec"]["schedulingGates"] if gate.get("name") != labels.GATE]
         body["spec"] = {"schedulingGates": gates}
         why = f"gang {clique.gang} may be scheduled"
         own_reasons.append((GATES, Reason.GANG_SCHEDULED))
     serving = replace(_pod(view, clique, body, why), own_reasons=(*of_epoch, *own_reasons))
     return replace(serving, after=serving.after | gang.ids) if of_epoch and gang is not None else serving
+
+
+def _may_be_placed(view: View, clique: CliqueView, pod: PodFacts, placement: CliquePlacement) -> bool:
+    """Whether a pod takes no room that the minimum of its own gang needs: it is a member, or the members have nodes.
+
+    Members of kube-scheduler's groups stay such when the set has no groups any more: gangs are off, or it has another scheduler.
+    """
+    if placement.members is not None:
+        return not placement.gate or placement.is_member(pod.live.body["spec"])
+    return pod.grouped or not scheduler_gang.has_waiting_members(view, clique.gang)
 
 
 def _hash(clique: CliqueView, pod: PodFacts) -> str:

@@ -118,6 +118,12 @@ def placement_of(clique: CliqueView, gang: SchedulerGang | None) -> CliquePlacem
     return gang.plan.placements.get(clique.name, UNCONNECTED) if gang is not None else UNCONNECTED
 
 
+def has_waiting_members(view: View, gang: str) -> bool:
+    """Whether a pod of a PodGang is in a group of kube-scheduler and has no node."""
+    cliques = (clique for clique in view.cliques if clique.gang == gang)
+    return any(pod.grouped and pod.serving and not pod.node for clique in cliques for pod in clique.pods)
+
+
 def is_placed_by_its_scheduler(view: View, pod: PodFacts) -> bool:
     """Whether an existing pod has the scheduler that the set has now."""
     return pod.scheduler == scheduler_name(view.template, view.configuration)

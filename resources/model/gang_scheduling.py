@@ -24,6 +24,11 @@ from resources.ports.scheduler import GangObjects, LabelsAndAnnotations, Schedul
 UNSCHEDULED: Final = "GangSchedulingUnavailable"
 """The type of the condition of a set whose scheduler does not schedule its gangs."""
 SCHEDULER: Final = ("spec", "schedulerName")
+STILL_GROUPED: Final = (
+    "wait in PodGroups of kube-scheduler, which places the members of one together or not at all, although gangs are off: switch them on "
+    "again, or delete these pods: those that replace them are placed one by one"
+)
+"""What is said of pods that got their PodGroup while gangs were on."""
 OF_OTHER: Final = "were placed by {other} and stay; {own} places those that replace them"
 """What is said of pods whose set has got another scheduler."""
 
@@ -112,7 +117,13 @@ def gang_remarks(observed: Observed, configuration: Configuration) -> Iterator[t
             remarks = [OF_OTHER.format(other=name, own=own) for name in others if scheduler is not None]
             if scheduler is not None and scheduler.gangs is not None and not others:
                 remarks.append(scheduler.gangs.remark(gang, pods))
+            if scheduler is not None and scheduler.gangs is None and any(map(_waits_in_group, pods)):
+                remarks.append(STILL_GROUPED)
             yield from ((remark, f"{gang.id.namespace}/{gang.id.name}") for remark in remarks if remark)
+
+
+def _waits_in_group(pod: Live) -> bool:
+    return bool(get(pod.body, ("spec", "schedulingGroup"))) and not get(pod.body, ("spec", "nodeName"))
 
 
 def conditions(body: Body, configuration: Configuration) -> tuple[Mapping[str, Any], ...]:

@@ -43,9 +43,14 @@ class GangHolders:
         """Node -> (namespace, gang) -> the pods."""
 
     def add(self, pod: Mapping[str, Any]) -> None:
-        """Count a pod that is on a node and belongs to a gang."""
-        metadata = mapping(pod.get("metadata"))
-        node, gang = mapping(pod.get("spec")).get("nodeName"), mapping(metadata.get("labels")).get(labels.PODGANG)
+        """Count a pod that is on a node and belongs to a gang: by its label of a PodGang, else by the name of its PodGroup."""
+        metadata, spec = mapping(pod.get("metadata")), mapping(pod.get("spec"))
+        names = (
+            mapping(metadata.get("labels")).get(labels.PODGANG),
+            mapping(spec.get("schedulingGroup")).get("podGroupName"),
+            mapping(metadata.get("annotations")).get(labels.GROUP_NAME),
+        )
+        node, gang = spec.get("nodeName"), next(filter(None, names), None)
         if isinstance(node, str) and node and isinstance(gang, str):
             self._pods.setdefault(node, Counter())[str(metadata.get("namespace", "")), gang] += 1
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from engine.ids import ResourceId
 from engine.plan import Alarm
 from resources.dynamo.model.state import ServiceState
+from resources.ports.checks import Diagnosis
 from resources.reports.summary import WaitSince
 
 
@@ -50,6 +51,8 @@ class GraphSummary(Struct, frozen=True):
     """What is wrong with the graph itself although nothing is left to do."""
     noun: str = "service"
     """What the version in which it is written calls its services: `service` or `component`."""
+    waiting: tuple[Diagnosis, ...] = ()
+    """What the groups of its LeaderWorkerSets wait for that have no room; empty if that was not asked for."""
 
     @property
     def ready(self) -> int:

@@ -1,6 +1,6 @@
-"""Waiting gangs: the PodGangs of a set whose minimum is not on nodes because the scheduler found no room for it."""
+"""Waiting gangs: PodGangs, and LeaderWorkerSets of graphs, whose minimum is not on nodes because the scheduler found no room for it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -8,14 +8,15 @@ from msgspec.structs import replace
 
 from engine.conditions import find
 from engine.ids import ResourceId
-from engine.observed import Live
+from engine.observed import Live, Observed
 from engine.paths import get
 from resources.base import kinds
-from resources.base.fields import mapping
+from resources.base.fields import count, mapping
 from resources.model.gang_scheduling import shortfalls
-from resources.model.pod_facts import PodFacts
+from resources.model.pod_facts import PodFacts, facts_of
 from resources.placement.gang_room import GangRoom
 from resources.ports.checks import Diagnosis
+from resources.reports.graph_summary import GraphSummary
 from resources.reports.set_pods import SetPods, minimums
 from resources.reports.summary import GangSummary, WorkloadSummary, lives_of
 
@@ -26,8 +27,14 @@ REFUSED: Final = ("Unschedulable", "SchedulerError")
 """The reasons of pods for which the scheduler has found no node. For a group it has an error in a cluster without nodes (1.37)."""
 
 
+SET_OF_POD: Final = "leaderworkerset.sigs.k8s.io/name"
+"""The label of a pod with the name of its LeaderWorkerSet."""
+SIZE: Final = ("spec", "leaderWorkerTemplate", "size")
+"""How many pods a group of a LeaderWorkerSet has. Those of a graph have one group, which is a gang."""
+
+
 class WaitingGang(Struct, frozen=True, eq=False):
-    """A PodGang whose minimum is not on nodes."""
+    """A PodGang, or the group of a LeaderWorkerSet, whose minimum is not on nodes."""
 
     id: ResourceId
     minimum: int
@@ -64,6 +71,27 @@ def waiting_gangs(pods: SetPods) -> Iterator[WaitingGang]:
             yield WaitingGang(gang.id, sum(least.values()), tuple(placed), lives, level if isinstance(level, str) else "", words)
 
 
+def unready_groups(graph: Observed) -> list[Live]:
+    """The LeaderWorkerSets of a graph whose group is not ready, by name: their pods, which the graph does not own, may wait for room."""
+    return [
+        live for live in lives_of(graph, kinds.LEADER_WORKER_SET.name) if not count(mapping(live.body.get("status")).get("readyReplicas"))
+    ]
+
+
+def waiting_groups(groups: Iterable[Live], pods: Iterable[Live]) -> Iterator[WaitingGang]:
+    """Those of the LeaderWorkerSets whose pods wait for room. `pods`: among others all of theirs. Where pods are missing, none waits."""
+    by_set: dict[ResourceId, list[PodFacts]] = {}
+    for pod in map(facts_of, pods):
+        by_set.setdefault(kinds.LEADER_WORKER_SET.id(pod.live.id.namespace, pod.live.labels.get(SET_OF_POD, "")), []).append(pod)
+    for group in groups:
+        size = count(get(group.body, SIZE))
+        serving = [pod for pod in by_set.get(group.id, ()) if pod.serving]
+        placed = tuple(pod.node for pod in serving if pod.node)
+        lacking = [pod for pod in serving if not pod.node and not mapping(pod.live.body.get("spec")).get("schedulingGates")]
+        if len(serving) >= size and (words := _refusal(lacking)):
+            yield WaitingGang(group.id, size, placed, tuple(pod.live for pod in lacking), "", words)
+
+
 def _refusal(pods: Sequence[PodFacts]) -> str:
     """Why the scheduler found no node for the first of these pods of which it says so; empty if it says so of none."""
     statuses = (mapping(pod.live.body.get("status")) for pod in pods)
@@ -81,10 +109,10 @@ def diagnosis(gang: WaitingGang, room: GangRoom | None, unchecked: str) -> Diagn
     says = f"the scheduler says: {gang.words}"
     pods = tuple(pod.id for pod in gang.pods)
     if room is None:
-        text = f"PodGang {gang.id.name}: {counts}"
+        text = f"{gang.id.kind} {gang.id.name}: {counts}"
         return Diagnosis(gang.id, text, f"{says} (room was not checked: {unchecked})", pods=pods)
     says += f" ({unchecked})" if unchecked else ""
-    text = f"PodGang {gang.id.name}: {counts}, {room.fit} of the other {room.lacking} {'has' if room.fit == 1 else 'have'} room"
+    text = f"{gang.id.kind} {gang.id.name}: {counts}, {room.fit} of the other {room.lacking} {'has' if room.fit == 1 else 'have'} room"
     if not room.why:
         return Diagnosis(gang.id, text, f"the scheduler has not placed them yet; {says}", pods=pods)
     missing, _, advice = room.why.rpartition("; ")
@@ -100,7 +128,15 @@ def with_room(workload: WorkloadSummary, waiting: Mapping[ResourceId, Diagnosis]
 
 
 def _with_diagnosis(gang: GangSummary, diagnosis: Diagnosis | None) -> GangSummary:
-    if diagnosis is None:
-        return gang
-    counts = diagnosis.observation.removeprefix(f"PodGang {gang.name}: ")
-    return replace(gang, waiting=f"{counts}; {diagnosis.cause}", advice=diagnosis.advice)
+    return replace(gang, waiting=waiting_text(diagnosis), advice=diagnosis.advice) if diagnosis is not None else gang
+
+
+def waiting_text(diagnosis: Diagnosis) -> str:
+    """What a gang waits for, without its name."""
+    counts = diagnosis.observation.removeprefix(f"{diagnosis.about.kind} {diagnosis.about.name}: ")
+    return f"{counts}; {diagnosis.cause}"
+
+
+def graph_with_room(summary: GraphSummary, graph: Observed, waiting: Mapping[ResourceId, Diagnosis]) -> GraphSummary:
+    """The summary of a graph, with what the groups of its LeaderWorkerSets wait for. `waiting`: LeaderWorkerSet -> its `diagnosis`."""
+    return replace(summary, waiting=tuple(each for id, each in waiting.items() if graph.find(id) is not None))

@@ -5,20 +5,27 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.conditions import find
 from engine.forecast.forecast import End
-from engine.runtime.sync_report import Ending
+from engine.operation import Patch
+from engine.reason import Reason
+from engine.runtime.sync_report import Ending, SyncReport
 from providers.fabrics.nvidia.names import NAMED, NVLINK_CLIQUE_LABEL
+from providers.schedulers.kube import kube_scheduler
 from resources.base import kinds
 from resources.base.labels import DOMAIN_PLACEMENT
+from resources.ports.configuration import Configuration, GangMode
+from resources.preview.shown import gang_notices
 from resources.reports.summary import summary
 from tests.builders import clique, group, podcliqueset
 from tests.laws.test_forecast_room import assert_ends_as_forecast
 from tests.mnnvl.sets import OPTED_OUT, gpu, said
 from tests.stories.native import RACK, native_stage
 from tests.stories.pods import asking, images, is_bound, is_ready, label
-from tests.stories.stage import Stage
+from tests.stories.stage import DEFAULT, Stage
+from tests.stories.test_gangs import add_node
 
 pytestmark = pytest.mark.anyio
 
@@ -211,6 +218,53 @@ async def test_a_gang_lives_through_an_update_and_scaling_in_its_group() -> None
             await cluster.settle()
             assert len(placed(cluster)) == replicas and all(map(is_ready, cluster.there(kinds.POD).values()))
         assert cluster.there(kinds.POD_GROUP)["web-0"]["metadata"]["uid"] == before
+
+
+async def test_the_minimum_of_a_group_changes_because_its_clique_is_scaled_or_its_pods_change() -> None:
+    def why(report: SyncReport[Configuration]) -> list[Reason]:
+        done = (result.operation for result in report.results)
+        return [each.reason for each in done if each.id.kind == kinds.POD_GROUP.name and isinstance(each, Patch)]
+
+    async with gangs() as cluster:
+        assert why(await cluster.sync(manifests=[podcliqueset("web", clique("w", 3, minAvailable=2, pod_spec=WHOLE))])) == []
+        await cluster.scale(kinds.PODCLIQUE, "web-0-w", 1)
+        assert why(await cluster.sync()) == [Reason.SCALED_IN]
+        await cluster.scale(kinds.PODCLIQUE, "web-0-w", 3)
+        assert why(await cluster.sync()) == [Reason.SCALED_OUT]
+
+
+async def test_a_gang_that_comes_back_from_no_replicas_takes_no_node_until_all_of_it_has_room() -> None:
+    async with gangs(nodes=3) as cluster:
+        await cluster.sync(manifests=[podcliqueset("web", clique("w", 3, minAvailable=3, pod_spec=WHOLE))])
+        await cluster.scale(kinds.PODCLIQUE, "web-0-w", 0)
+        await cluster.sync()
+        await cluster.kubectl.delete(kinds.NODE, "", next(iter(cluster.there(kinds.NODE))))
+
+        await cluster.scale(kinds.PODCLIQUE, "web-0-w", 3)
+        await cluster.sync(patience=60)
+        assert len(cluster.there(kinds.POD)) == 3 and placed(cluster) == {}
+        await add_node(cluster, "third")
+        assert (await cluster.sync()).ending is Ending.DONE and len(placed(cluster)) == 3
+
+
+async def test_pods_beyond_the_minimum_wait_for_members_also_once_gangs_are_off_and_on_again() -> None:
+    async with gangs(nodes=2) as cluster:
+        await cluster.apply(podcliqueset("web", clique("l", 1, pod_spec=WHOLE), clique("w", 4, minAvailable=2, pod_spec=WHOLE)))
+        on = cluster.setup
+        for setup in (on, replace(on, schedulers={DEFAULT: kube_scheduler(GangMode.OFF)}), on):
+            cluster.setup = setup
+            assert (await cluster.sync(patience=60)).ending is not Ending.DONE
+            gated = [bool(pod["spec"].get("schedulingGates")) for pod in cluster.there(kinds.POD).values()]
+            assert sorted(gated) == [False] * 3 + [True] * 2 and placed(cluster) == {}, setup
+
+        cluster.setup = replace(on, schedulers={DEFAULT: kube_scheduler(GangMode.OFF)})
+        seen = await cluster.look()
+        (note,) = (text for text in gang_notices(seen.world, seen.planned.plans, cluster.setup) if "web-0" in text)
+        assert note.startswith("the pods of default/web-0 wait in PodGroups of kube-scheduler")
+        await add_node(cluster, "third")
+        await cluster.sync(patience=60)
+        assert {name for name, pod in cluster.there(kinds.POD).items() if "schedulingGroup" in pod["spec"]} == set(placed(cluster))
+        assert not any(pod["spec"].get("schedulingGates") for pod in cluster.there(kinds.POD).values())
 
 
 async def test_replicas_and_scaled_gangs_come_and_go_with_groups_of_their_own() -> None:

@@ -146,6 +146,27 @@ async def test_a_scaled_gang_without_room_takes_no_node_and_an_update_creates_no
         assert await left(admin) == []
 
 
+async def test_a_gang_that_comes_back_from_no_replicas_takes_no_node_until_all_of_it_has_room(
+    four_nodes: ControlPlane, tmp_path: Path
+) -> None:
+    run = commands(four_nodes, tmp_path)
+    async with connection(four_nodes, "admin") as admin:
+        await prepare(admin)
+        manifest = podcliqueset("back", clique("w", 3, pod_spec=gpus("8")), namespace=NAMESPACE)
+        assert (await run("sync", "-f", written(tmp_path, manifest), "--yes", "--timeout", "60s")).code == Exit.DONE
+        await scale(admin, kinds.PODCLIQUE, "back-0-w", 0)
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE
+        await fill(admin, "node-c", "node-d")
+
+        await scale(admin, kinds.PODCLIQUE, "back-0-w", 3)
+        assert "minCount: 1 → 3 in PodGroup/back-0   ScaledOut" in (await run("diff")).out
+        assert (await run("sync", "--yes", "--timeout", "10s")).code != Exit.DONE
+        assert list((await placed(admin, "back")).values()) == ["", "", ""]
+        await empty(admin, "node-c")
+        assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE and await run_on(admin, "back", 3)
+        await removed(admin, run, "back")
+
+
 async def test_pods_beyond_the_minimum_are_gated_until_it_has_nodes(four_nodes: ControlPlane, tmp_path: Path) -> None:
     run = commands(four_nodes, tmp_path)
     async with connection(four_nodes, "admin") as admin:

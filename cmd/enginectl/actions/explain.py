@@ -1,6 +1,6 @@
 """`engine why`: explains one object."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -39,10 +39,11 @@ from resources.ports.configuration import Configuration
 from resources.preview.shown import gang_notices
 from resources.registry import BLUEPRINTS
 from resources.reports.explanation import Explanation, explain
+from resources.reports.graph_summary import GraphSummary
 from resources.reports.obstacles import Standstill, standstill, unknown_kinds
 from resources.reports.provenance import Sources, provenance
 from resources.reports.summary import WorkloadSummary
-from resources.reports.waiting_gangs import with_room
+from resources.reports.waiting_gangs import SET_OF_POD, graph_with_room, with_room
 
 NAMESPACED: Final = tuple(kind for kind in ROOTS if kind.namespaced)
 BLUEPRINTS_BY_KIND = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
@@ -157,13 +158,13 @@ async def object_report(
         results = await run_queries(client, fabric.domain_queries(domain), apis)
         lookups |= results.results
         diagnoses += relevant(explanation, domain, fabric.diagnose(domain, results, result.now))
-    waiting = await waiting_for_room(result, explanation.roots, wiring.configuration, provider)
+    waiting = await waiting_for_room(result, roots_of(explanation, result.world), wiring.configuration, provider)
     diagnoses += [
         each for each in waiting.values() if id in each.pods or (id.namespace, id.name) == (each.about.namespace, each.about.name)
     ]
     statuses = tuple(statuses_of(wiring.configuration, id, result))
     errors = {query.kind.key: lookup.error for query, lookup in lookups.items() if lookup.error}
-    graph = next((graph for graph in graph_summaries(result, wiring.configuration) if graph.id == id), None)
+    graph = graph_of(id, result, wiring.configuration, waiting)
     workload = workload_of(id, result, wiring.configuration)
     return ObjectReport(
         explanation,
@@ -178,6 +179,23 @@ async def object_report(
         standstill_of(explanation, graph.nested if graph else (), result, wiring.configuration),
         is_ours(wiring.configuration, kind),
     )
+
+
+def roots_of(explanation: Explanation, world: World) -> Collection[ResourceId]:
+    """The roots that own the object; of a pod of a LeaderWorkerSet, which no root owns, those that own that set."""
+    id, live = explanation.id, explanation.live
+    owner = live.labels.get(SET_OF_POD, "") if live is not None and id.kind == kinds.POD.name else ""
+    group = kinds.LEADER_WORKER_SET.id(id.namespace, owner)
+    return explanation.roots or [observed.root.id for observed in world.roots if owner and observed.find(group) is not None]
+
+
+def graph_of(
+    id: ResourceId, result: Pass[Configuration], configuration: Configuration, waiting: Mapping[ResourceId, Diagnosis]
+) -> GraphSummary | None:
+    """The summary of the graph of that id, as `engine status` has it; None if the object is no graph."""
+    summary = next((graph for graph in graph_summaries(result, configuration) if graph.id == id), None)
+    observed = next((observed for observed in result.world.roots if observed.root.id == id), None)
+    return graph_with_room(summary, observed, waiting) if summary is not None and observed is not None else summary
 
 
 def workload_of(id: ResourceId, result: Pass[Configuration], configuration: Configuration) -> WorkloadSummary | None:

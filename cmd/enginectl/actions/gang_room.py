@@ -8,10 +8,11 @@ from typing import Final
 from anyio import to_thread
 from msgspec.structs import replace
 
+from engine.errors import ClusterError
 from engine.forecast.simulation import existing
 from engine.ids import ResourceId
 from engine.runtime.passes import Pass
-from engine.runtime.provider import Provider, ScanningProvider
+from engine.runtime.provider import Provider, ScanningProvider, Scope
 from enginectl.actions.facts import FactReader, capacities_and_room
 from enginectl.actions.node_reading import CONFINED
 from resources.base import kinds
@@ -23,7 +24,7 @@ from resources.preview.domain_places import domain_templates, places_of, slots_i
 from resources.preview.forecasting import Needs, RoomNeeds
 from resources.reports.obstacles import unknown_kinds
 from resources.reports.set_pods import SetPods
-from resources.reports.waiting_gangs import WaitingGang, diagnosis, waiting_gangs
+from resources.reports.waiting_gangs import SET_OF_POD, WaitingGang, diagnosis, unready_groups, waiting_gangs, waiting_groups
 
 RECORDED: Final = "a record of a cluster may lack nodes and pods"
 MOST: Final = 50
@@ -33,12 +34,13 @@ MOST: Final = 50
 async def waiting_for_room(
     result: Pass[Configuration], roots: Collection[ResourceId], configuration: Configuration, provider: Provider
 ) -> Mapping[ResourceId, Diagnosis]:
-    """PodGang -> what it waits for, of the first `MOST` gangs of these sets that the scheduler found no room for.
+    """PodGang, or LeaderWorkerSet, -> what it waits for, of the first `MOST` of these sets and graphs that the scheduler found no room for.
 
     Nodes and pods are read only if there is one, and which nodes have a place in a domain only if one of its pods claims such a place.
     What takes long is computed in a worker thread: `engine run` answers others meanwhile.
     """
     gangs = await to_thread.run_sync(partial(_gangs, result, roots, configuration))
+    gangs = [*gangs, *await _groups(result, roots, provider)][:MOST]
     if not gangs:
         return {}
     if configuration.namespaces:
@@ -64,6 +66,20 @@ def _gangs(result: Pass[Configuration], roots: Collection[ResourceId], configura
     of_sets = (each for each in result.world.roots if each.root.id.kind == kinds.PODCLIQUESET.name and each.root.id in roots)
     sets = (SetPods.of(observed, unlisted) for observed in of_sets)
     return list(islice((gang for pods in sets for gang in waiting_gangs(pods)), MOST))
+
+
+async def _groups(result: Pass[Configuration], roots: Collection[ResourceId], provider: Provider) -> list[WaitingGang]:
+    """The groups of LeaderWorkerSets of these graphs that wait; none if their pods cannot be read. If all are ready, no pod is."""
+    graphs = (each for each in result.world.roots if each.root.id.kind == kinds.DYNAMO_GRAPH.name and each.root.id in roots)
+    unready = [live for graph in graphs for live in unready_groups(graph)]
+    if not unready:
+        return []
+    namespaces = tuple(sorted({live.id.namespace for live in unready}))
+    try:
+        observation = await provider.observe(Scope((), (kinds.POD,), SET_OF_POD, namespaces))
+    except ClusterError:
+        return []
+    return list(waiting_groups(unready, observation.children))
 
 
 def _diagnoses(

@@ -36,7 +36,7 @@ from enginectl.wiring.shared_templates import TemplateReadingProvider
 from resources.base.kinds import PODCLIQUESET
 from resources.ports.configuration import Configuration
 from resources.preview.shown import gang_notices
-from resources.reports.waiting_gangs import with_room
+from resources.reports.waiting_gangs import graph_with_room, with_room
 
 VERSION = 2
 """Version of the JSON document; increased when a field is removed or changes its meaning."""
@@ -132,15 +132,20 @@ async def look(
     """Plan once, and return the state of every root in focus, or of those called `name`."""
     current, notices = await pass_and_notices(engine)
     result = limited(current, focus)
-    roots = [observed.root.id for observed in result.world.roots if name in ("", observed.root.id.name)]
-    waiting = await waiting_for_room(result, set(roots), wiring.configuration, provider)
+    named = {observed.root.id: observed for observed in result.world.roots if name in ("", observed.root.id.name)}
+    roots = list(named)
+    waiting = await waiting_for_room(result, named.keys(), wiring.configuration, provider)
     instead = await instead_of(name, result.world, wiring, provider)
     plans = {plan.root: plan for plan in result.planned.plans}
     shown = tuple(plans[root] for root in roots)
     status = cluster_status(result, wiring.configuration, name)
     is_missing = name and not shown and not any(kind.name in status.incomplete for kind in selection.roots)
     return Seen(
-        replace(status, workloads=tuple(with_room(each, waiting) for each in status.workloads)),
+        replace(
+            status,
+            workloads=tuple(with_room(each, waiting) for each in status.workloads),
+            graphs=tuple(graph_with_room(each, named[each.id], waiting) for each in status.graphs),
+        ),
         shown,
         result.planned.objections,
         await holders_of_shards(wiring, client),

@@ -5,6 +5,7 @@ from typing import Final
 
 from engine.errors import ClusterError, Forbidden
 from engine.forecast.simulation import existing
+from engine.ids import ResourceId
 from engine.observed import Observed, unlisted_texts
 from engine.report.printable import Line, printable
 from engine.runtime.passes import Engine, Pass
@@ -79,6 +80,12 @@ def _missing(unknown: Sequence[str]) -> list[str]:
     return [f"there is no set called {', '.join(map(printable, unknown))}"] if unknown else []
 
 
+def _asked(current: Pass[Configuration], names: Sequence[str], namespace: str) -> set[ResourceId]:
+    """The sets and graphs of a pass of these names and in that namespace. Empty: any."""
+    roots = (each.root.id for each in current.world.roots if each.root.id.kind in (kinds.PODCLIQUESET.name, kinds.DYNAMO_GRAPH.name))
+    return {id for id in roots if namespace in ("", id.namespace) and (not names or id.name in names)}
+
+
 async def look(wiring: Wiring, engine: Engine[Configuration], provider: Provider, names: Sequence[str]) -> tuple[Top, list[str]]:
     """What is observed now, and those of the names that no set has."""
     current, _ = await first_pass(engine)
@@ -101,8 +108,7 @@ async def top_of(current: Pass[Configuration], provider: Provider, names: Sequen
 
     `names` and `namespace`: only the nodes of these sets; empty: all nodes.
     """
-    sets = {each.root.id for each in sets_of(current, names, namespace)}
-    waiting = await waiting_for_room(current, sets, current.configuration, provider)
+    waiting = await waiting_for_room(current, _asked(current, names, namespace), current.configuration, provider)
     notes: list[str] = []
     nodes = await _nodes(provider, notes)
     pods = await _pods(provider, current, notes)

@@ -19,7 +19,7 @@ from engine.report.printable import Line, clipped, printable
 from engine.report.shapes import identity
 from engine.resource import Stance
 from enginectl.output.domains import describe, domain_entry
-from enginectl.output.graphs import graph_entry, service_lines
+from enginectl.output.graphs import graph_entry, service_lines, waiting_lines
 from enginectl.output.status import (
     MAX_ADVICE,
     MAX_NAMES,
@@ -183,6 +183,7 @@ def graph_lines(graph: GraphSummary, now: datetime, verbose: bool) -> Iterator[L
     yield Line(f"  state: {graph.state}{reported}, {runner}, {graph.ready} of {len(graph.services)} {graph.noun}s ready")
     yield from warning_lines(graph.alarms)
     yield from service_lines(graph)
+    yield from waiting_lines(graph)
     yield from wait_lines(tuple(wait for wait in graph.waits if wait.id != graph.id), now, verbose)
 
 

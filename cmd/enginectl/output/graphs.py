@@ -8,18 +8,21 @@ from engine.ids import ResourceId
 from engine.memo import Memo, blueprint_memo
 from engine.observed import Observed
 from engine.plan import Plan
+from engine.report.alike import without_repetition
 from engine.report.json import moment_text
 from engine.report.printable import Line, clipped, printable
 from engine.report.shapes import identity
 from engine.runtime.passes import Pass
-from enginectl.output.status import TONES, alarm_entries, wait_entries, wait_lines, warning_lines
+from enginectl.output.status import MAX_ADVICE, TONES, advice_lines, alarm_entries, wait_entries, wait_lines, warning_lines
 from enginectl.output.tables import age, table
 from resources.base.kinds import DYNAMO_GRAPH
 from resources.ports.configuration import Configuration
 from resources.reports.graph_summary import GraphSummary, ServiceSummary
+from resources.reports.waiting_gangs import waiting_text
 
 HEADERS = ("NAMESPACE", "NAME", "STATE", "GRAPH STATE", "ORCHESTRATOR", "SERVICES READY", "AGE")
 MAX_NAME = 120
+MAX_WAITING = 8
 
 
 def graph_lines(graphs: Sequence[GraphSummary], now: datetime, *, verbose: bool) -> Iterator[Line]:
@@ -35,6 +38,7 @@ def graph_lines(graphs: Sequence[GraphSummary], now: datetime, *, verbose: bool)
         yield from warning_lines(graph.alarms)
         if verbose:
             yield from service_lines(graph)
+        yield from waiting_lines(graph)
         yield from wait_lines(graph.waits, now, verbose)
 
 
@@ -55,6 +59,19 @@ def service_lines(graph: GraphSummary) -> Iterator[Line]:
     """A line for each service, e.g. `service decode: 1 of 2 replicas ready, 2 nodes each, PodCliqueScalingGroup/g-0-decode`."""
     for service in graph.services:
         yield Line(f"  {graph.noun} {clipped(service.name, MAX_NAME)}: {service_text(service)}", "faint")
+
+
+def waiting_lines(graph: GraphSummary) -> Iterator[Line]:
+    """The groups of LeaderWorkerSets that wait for room: how much of each has room, what is missing, who has it, and what to do."""
+    advised = set[str]()
+    for diagnosis in graph.waiting[:MAX_WAITING]:
+        about = f"{diagnosis.about.kind} {diagnosis.about.name}"
+        yield Line(
+            f"  {clipped(about, MAX_NAME)} waits for room: {clipped(without_repetition(waiting_text(diagnosis)), MAX_ADVICE)}", "later"
+        )
+        yield from advice_lines(diagnosis.advice, advised)
+    if (more := len(graph.waiting) - MAX_WAITING) > 0:
+        yield Line(f"  … {more} more wait for room", "faint")
 
 
 def service_text(service: ServiceSummary) -> str:
@@ -81,6 +98,9 @@ def graph_entry(graph: GraphSummary) -> dict[str, Any]:
         "problems": list(graph.problems),
         "notes": list(graph.notes),
         "alarms": alarm_entries(graph.alarms),
+        "waiting": [
+            {"object": identity(each.about), "waiting": waiting_text(each), "advice": each.advice or None} for each in graph.waiting
+        ],
     }
 
 

@@ -10,7 +10,7 @@ from engine.resource import Body, Policy, Want
 from resources.base import kinds
 from resources.base.added_to_pods import with_anti_affinity
 from resources.base.fields import manifest, mapping, mappings
-from resources.base.labels import GANG_FORM, POD_FORM
+from resources.base.labels import GANG_FORM, GROUP_NAME, POD_FORM
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
 from resources.dynamo.objects.component_names import instance_name
 from resources.dynamo.objects.group_scheduler import (
@@ -36,9 +36,6 @@ from resources.dynamo.objects.spread import is_spread
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.pods.role_paths import placed
 from resources.ports.configuration import DynamoSettings
-
-GROUP_NAME = "scheduling.k8s.io/group-name"
-"""The annotation of a pod with the name of its PodGroup."""
 
 POLICY = Policy(
     exact=tuple(("spec", "leaderWorkerTemplate", template) for template in TEMPLATES),

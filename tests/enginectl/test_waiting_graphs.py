@@ -1,0 +1,70 @@
+"""Graphs without Grove whose LeaderWorkerSets wait for room: what `status`, `why` and `top` say of them and of their pods."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from enginectl.base.exit_codes import Exit
+from grove_sandbox.actors.options import ActorOptions
+from grove_sandbox.registry import ACTORS
+from resources.base.kinds import LEADER_WORKER_SET, POD, POD_GROUP
+from tests.enginectl.box import Box
+from tests.enginectl.calling import Engine
+from tests.enginectl.conftest import cluster
+from tests.enginectl.test_graphs import written
+from tests.enginectl.test_room import CAPACITY
+
+COUNTS = "0 of its minimum of 2 pods are on nodes, 1 of the other 2 has room"
+WITHOUT_GROVE = '{nvidia.com/enable-grove: "false"}'
+
+
+@pytest.fixture
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iterator[Box]:
+    """A cluster with LeaderWorkerSet, whose scheduler schedules gangs, and three nodes with four GPUs each."""
+    with cluster(tmp_path, ACTORS, ActorOptions(nodes=3, termination=0.0, capacity=CAPACITY, gangs=True), addons=("lws",)) as made:
+        monkeypatch.setenv("KUBECONFIG", str(made.kubeconfig))
+        yield made
+
+
+@pytest.fixture
+def waiting(box: Box, engine: Engine, tmp_path: Path) -> tuple[str, str]:
+    """A graph whose replicas need two nodes each: one runs, one waits. Returns the LeaderWorkerSets of both."""
+    assert engine("sync", "-f", written(tmp_path, annotations=WITHOUT_GROVE)).code == Exit.DONE
+    engine("sync", "-f", written(tmp_path, replicas=2, annotations=WITHOUT_GROVE), "--timeout", "5s")
+    box.wait_for(POD_GROUP, lambda group: bool(group.get("status", {}).get("conditions")), "llm-decode-1")
+    assert box.names(LEADER_WORKER_SET) == ["llm-decode-0", "llm-decode-1"]
+    return "llm-decode-0", "llm-decode-1"
+
+
+def test_status_and_why_say_how_much_of_a_group_has_room_what_is_missing_and_who_has_the_rest(
+    waiting: tuple[str, str], box: Box, engine: Engine
+) -> None:
+    runs, waits = waiting
+    pod = next(name for name in box.names(POD) if name.startswith(f"{waits}-"))
+    for words in (("status",), ("why", "dgd/llm")):
+        shown = engine(*words).out
+        assert f"LeaderWorkerSet {waits} waits for room: {COUNTS}; " in shown and f"{runs} waits" not in shown, words
+    for words in (("why", f"lws/{waits}"), ("why", f"pod/{pod}"), ("top",)):
+        assert f"LeaderWorkerSet {waits}: {COUNTS}\n" in (shown := engine(*words).out), words
+        assert "together with others they request 8 nvidia.com/gpu, and 3 nodes that suit have 4 free" in shown, words
+        assert f"on the full nodes are gangs default/{runs} (2 pods); the scheduler says: " in shown, words
+        assert "free or add nodes, or ask for less" in shown
+    for name in (f"lws/{runs}", f"pod/{runs}-0"):
+        assert "its minimum" not in engine("why", name).out
+    (graph,) = engine("status", "-o", "json").document["graphs"]
+    assert [(each["object"]["name"], each["advice"]) for each in graph["waiting"]] == [(waits, "free or add nodes, or ask for less")]
+
+
+def test_who_may_not_list_pods_is_told_nothing_of_room(waiting: tuple[str, str], box: Box, engine: Engine) -> None:
+    box.deny(verb="list", resource="pods")
+
+    shown = engine("status", "llm")
+
+    assert shown.code in (Exit.DONE, Exit.INCOMPLETE) and "waits for room" not in shown.out
+
+
+def test_a_group_that_has_got_its_nodes_waits_no_longer(waiting: tuple[str, str], box: Box, engine: Engine, tmp_path: Path) -> None:
+    assert engine("sync", "-f", written(tmp_path, replicas=1, annotations=WITHOUT_GROVE), "--yes").code == Exit.DONE
+
+    assert "waits for room" not in engine("status").out
