@@ -43,7 +43,7 @@ from resources.registry import BLUEPRINTS
 
 SIZES: Final = (1_000, 10_000, 50_000, 150_000)
 """Pods. Kubernetes supports no cluster with more, nor with more nodes than they are on: 5,000."""
-CHANGES: Final = 5
+CHANGES: Final = 50
 """How often one pod is changed; the fastest counts."""
 MINUTES, STEP = 60, 5
 """Minutes of churn, and between two rests of it."""

@@ -1,6 +1,6 @@
 """Diff: the changes that make a live object match the desired one. `covers` and `same` decide; `leaves` details changes for people."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -61,8 +61,8 @@ class Rules(Struct, frozen=True):
     policy: Policy
     absent: Cause
     """Of a field."""
-    absent_label: Cause | None = None
-    """Of a label or an annotation; None: as of a field."""
+    absent_label: Callable[[], Cause] | None = None
+    """Of a label or an annotation, called where one is absent; None: as of a field."""
 
 
 def compare(desired: Body, live: Body, rules: Rules) -> Difference:
@@ -181,7 +181,7 @@ class _Comparison(Struct, eq=False):
         """Why the live object lacks a desired value."""
         if is_labelled(path) and path[-1] in self.rules.policy.lifelong:
             return Cause.DRIFT
-        return self.rules.absent_label or self.rules.absent if is_labelled(path) else self.rules.absent
+        return self.rules.absent_label() if self.rules.absent_label is not None and is_labelled(path) else self.rules.absent
 
     def _changed(self, path: Path, owned: Fields) -> Cause:
         """Why a live value differs: the desired one has changed if we have set the live one, else another writer has changed it."""
@@ -247,7 +247,9 @@ def same(left: Any, right: Any) -> bool:
     if type(left) is str:
         return bool(left == right)
     if isinstance(left, dict):
-        return isinstance(right, dict) and left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+        if not isinstance(right, dict) or left.keys() != right.keys():
+            return False
+        return all(map(same, left.values(), map(right.__getitem__, left)))
     if isinstance(left, list | tuple):
         return isinstance(right, list | tuple) and len(left) == len(right) and all(map(same, left, right))
     return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import compress, repeat
+from itertools import compress, count, repeat
 from operator import is_, is_not
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -163,6 +163,24 @@ class _Each(NamedTuple):
     results: Revised[Any]
 
 
+class _All(NamedTuple):
+    """Results by name, and what they were computed from: of each column the item at the position of the name."""
+
+    names: tuple[Hashable, ...] = ()
+    columns: tuple[tuple[Any, ...], ...] = ()
+    results: tuple[Any, ...] = ()
+
+    def of(self, names: tuple[Hashable, ...], columns: int) -> "_All":
+        """The same for these names in their order. A new one has the result None, and items that equal nothing."""
+        if names == self.names:
+            return self
+        old = {name: position for position, name in enumerate(self.names)}
+        positions = [old.get(name) for name in names]
+        aligned = [[ABSENT if position is None else column[position] for position in positions] for column in self.columns]
+        results = tuple(None if position is None else self.results[position] for position in positions)
+        return _All(names, tuple(map(tuple, aligned)) if aligned else ((ABSENT,) * len(names),) * columns, results)
+
+
 class Memo:
     """Results by key, each with the facts that it was computed from."""
 
@@ -216,6 +234,39 @@ class Memo:
         if stored is not None and (expiry := until(stored[1])) is not None and now >= expiry:
             del self._results[key]
         return self.recall(key, facts, make)
+
+    def recall_all(
+        self,
+        key: Hashable,
+        names: tuple[Hashable, ...],
+        facts: tuple[Any, ...],
+        columns: tuple[tuple[Any, ...], ...],
+        make: Callable[[int, T | None], T],
+        has_expired: Callable[[T], bool] | None = None,
+    ) -> tuple[T, ...]:
+        """Like `recall` for each of these names: its facts are `facts` and, of each column, the item at the position of the name.
+
+        `make` gets the position, and the last result for the name if there is one. What is unchanged takes no call for each name.
+        `has_expired`: whether a result is computed anew although its facts are equal.
+        """
+        stored = self._results.get(key)
+        self._used.add(key)
+        before = (stored[1] if stored is not None else _All()).of(names, len(columns))
+        changed: Sequence[int] = range(len(names))
+        if stored is not None and (_are_identical(stored[0], facts) or is_equal(stored[0], facts)):
+            pairs = tuple(zip(before.columns, columns, strict=True))
+            others = {index for old, new in pairs for index in compress(count(), map(is_not, old, new))}
+            different = {index for index in others if not all(is_equal(old[index], new[index]) for old, new in pairs)}
+            if has_expired is not None:
+                different.update(index for index, known in enumerate(before.results) if known is not None and has_expired(known))
+            changed = sorted(different)
+        results = list(before.results)
+        for index in changed:
+            results[index] = make(index, results[index])
+            self.steps.count += 1
+        result = tuple(results) if changed else before.results
+        self._results[key] = (facts, _All(names, columns, result))
+        return result
 
     def each(
         self,
@@ -294,8 +345,13 @@ def is_equal(old: Any, new: Any) -> bool:
 
 
 def _are_equal(pairs: Iterable[tuple[Any, Any]]) -> bool:
-    """Whether the two values of each pair are equal: most are the same object, which takes no call."""
+    """Whether the two values of each pair are equal: most are the same object, or texts, which takes no call."""
     for old, new in pairs:
-        if old is not new and not is_equal(old, new):
+        if old is new:
+            continue
+        if type(old) is str is type(new):
+            if old != new:
+                return False
+        elif not is_equal(old, new):
             return False
     return True

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -49,14 +49,16 @@ def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str
         return Plan(observed.root.id, deferred=(not_served(observed.root.id, observed.proposal),), notes=desired.notes)
     if not observed.root.uid and not observed.incomplete.isdisjoint(observed.root.id.keys()):
         return Plan(observed.root.id, deferred=(not_listed(observed.root.id),), problems=desired.problems)
-    root, absent, labelled_at = observed.root, _absent_cause(observed), _labelled_at(observed)
-    contents = PartContents(desired.graph)
-    planned = partial(_recalled, contents=contents, observed=observed, reads=reads, absent=absent, labelled_at=labelled_at, memo=memo)
+    root, contents = observed.root, PartContents(desired.graph)
     parts = (*desired.graph.parts, *_obsolete_parts(desired, observed, memo)) if not desired.problems else desired.graph.parts
+    planning = _Planning(observed, contents, reads, _absent_cause(observed), _labelled_at(observed), memo)
+    with_root = [part for part in parts if root.id in part.ids]
+    plans = planning.without_root([part for part in parts if part not in with_root])
     # What is blocked belongs to the health of the root: a part that has more than the root is planned before that is known, and with it.
-    first = {part.key: planned(part) for part in parts if len(part.ids) > 1 or root.id not in part.ids}
-    of_root = _health(desired, observed, tuple(first.values()), now)
-    part_plans = [planned(part, of_root) if root.id in part.ids else first[part.key] for part in parts]
+    plans |= {part.key: planning.with_root(part, None) for part in with_root if len(part.ids) > 1}
+    of_root = _health(desired, observed, [plans[part.key] for part in parts if part.key in plans], now)
+    plans |= {part.key: planning.with_root(part, of_root) for part in with_root}
+    part_plans = [plans[part.key] for part in parts]
     operations = ordered([operation for part_plan in part_plans for operation in part_plan.operations], contents)
     restate_at, types = (of_root.until, of_root.types) if of_root is not None else (None, ())
     if desired.problems:
@@ -122,49 +124,70 @@ def _obsolete_parts(desired: Desired, observed: Observed, memo: Memo) -> Iterabl
         yield memo.recall(("obsolete", key), (), partial(part, key, ()))
 
 
-def _recalled(
-    part: Part,
-    of_root: RootHealth | None = None,
-    *,
-    contents: PartContents,
-    observed: Observed,
-    reads: Mapping[str, frozenset[str]],
-    absent: Cause,
-    labelled_at: str,
-    memo: Memo,
-) -> PartPlan:
-    """The plan of a part, from the memo if nothing that it depends on has changed (`reads` is the same in all passes)."""
-    objects = observed.slice(part.key)
-    root = observed.root
-    elsewhere = {id: live for id in part.found_elsewhere if (live := observed.elsewhere(id)) is not None} if part.found_elsewhere else {}
-    if observed.proposer is not None:
-        elsewhere[observed.proposer.id] = observed.proposer
-    root_fact = root if root.id in part.ids else root.uid
-    incomplete, unserved = observed.incomplete, observed.unserved
-    facts = (
-        part,
-        objects,
-        root_fact,
-        observed.foreign,
-        observed.mislabelled,
-        incomplete,
-        unserved,
-        absent,
-        labelled_at,
-        tuple(elsewhere.values()),
-        of_root,
-    )
+class _Planning(Struct, frozen=True, eq=False):
+    """Plans the parts of a root. The plan of a part is remembered until something changes that it depends on."""
 
-    def make() -> PartPlan:
-        context = PartContext(
-            root, objects, observed.foreign, observed.mislabelled, incomplete, unserved, reads, absent, labelled_at, elsewhere
+    observed: Observed
+    contents: PartContents
+    reads: Mapping[str, frozenset[str]]
+    """The same in all passes."""
+    absent: Cause
+    labelled_at: str
+    memo: Memo
+
+    def without_root(self, parts: Sequence[Part]) -> dict[str, PartPlan]:
+        """Key -> plan of parts that do not have the root: of the root they depend on its uid."""
+
+        def make(position: int, before: PartPlan | None) -> PartPlan:
+            return self._plan(parts[position], None)
+
+        keys = tuple(part.key for part in parts)
+        columns = (tuple(parts), tuple(map(self.observed.slice, keys)), tuple(map(self._elsewhere, parts)))
+        return dict(zip(keys, self.memo.recall_all("parts", keys, (self.observed.root.uid, *self._facts()), columns, make), strict=True))
+
+    def with_root(self, part: Part, of_root: RootHealth | None) -> PartPlan:
+        """The plan of a part with the root, whose status gets this health; None: it is not known yet."""
+        facts = (part, self.observed.slice(part.key), self._elsewhere(part), self.observed.root, of_root, *self._facts())
+        key = ("part", part.key) if of_root is None else ("part with health", part.key)
+        return self.memo.recall(key, facts, lambda: self._plan(part, of_root))
+
+    def _facts(self) -> tuple[Any, ...]:
+        """What the plans of all parts depend on."""
+        observed = self.observed
+        return (
+            observed.foreign,
+            observed.mislabelled,
+            observed.incomplete,
+            observed.unserved,
+            observed.proposer,
+            self.absent,
+            self.labelled_at,
         )
-        resources = contents.of(part)
+
+    def _elsewhere(self, part: Part) -> tuple[Live, ...]:
+        """The live objects of a part that are not in its slice."""
+        return (
+            tuple(live for id in part.found_elsewhere if (live := self.observed.elsewhere(id)) is not None) if part.found_elsewhere else ()
+        )
+
+    def _plan(self, part: Part, of_root: RootHealth | None) -> PartPlan:
+        observed, resources = self.observed, self.contents.of(part)
+        root, proposer = observed.root, observed.proposer
+        context = PartContext(
+            root,
+            observed.slice(part.key),
+            observed.foreign,
+            observed.mislabelled,
+            observed.incomplete,
+            observed.unserved,
+            self.reads,
+            self.absent,
+            self.labelled_at,
+            {live.id: live for live in (*self._elsewhere(part), *([proposer] if proposer is not None else ()))},
+        )
         if of_root is not None and (own := resources.get(root.id)) is not None:
             resources = {**resources, root.id: _with_health(own, of_root, root)}
-        return _part_plan(memo.steps.counted(_actions(resources, context)))
-
-    return memo.recall(("part", part.key) if of_root is None else ("part with health", part.key), facts, make)
+        return _part_plan(self.memo.steps.counted(_actions(resources, context)))
 
 
 def _with_health(resource: Resource, of_root: RootHealth, root: Live) -> Resource:

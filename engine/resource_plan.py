@@ -1,6 +1,7 @@
 """Resource plan: what to do about one resource and its live object: at most a few calls, or a wait."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from engine.diff import Difference, Rules, compare, compare_status, is_labelled, touches
 from engine.ids import ResourceId
@@ -135,7 +136,7 @@ def _update(resource: Want, live: Live, context: PartContext) -> Sequence[Operat
     """At most one write: each is bound to the observed revision, so the status is written once the object itself is in sync."""
     body = live.body
     if not resource.policy.create_only:
-        difference = compare(resource.body, body, Rules(resource.policy, context.absent_field(live), context.absent_label(live)))
+        difference = compare(resource.body, body, Rules(resource.policy, context.absent_field(live), partial(context.absent_label, live)))
         difference.intend(path for path, _ in resource.own_reasons if is_labelled(path))
         _compare_finalizers(resource, body, difference, context)
         _compare_owners(resource, live, body, difference, context)

@@ -249,6 +249,8 @@ class WatchingCluster:
 
         Raises the first transient error; its object stays doubtful.
         """
+        if not self._doubtful:
+            return
         limit = anyio.CapacityLimiter(CONCURRENCY)
         errors: list[ClusterError] = []
 

@@ -10,7 +10,7 @@ from engine.blueprint import Blueprint, C
 from engine.errors import ClusterError, Unauthorized
 from engine.ids import ResourceId
 from engine.memo import differences
-from engine.observed import Live, Observed, World, by_root
+from engine.observed import EMPTY, Live, Observed, World, by_root
 from engine.operation import Create, Delete, Operation, Replace, Result
 from engine.plan import Plan
 from engine.runtime.provider import TRANSIENT, Provider, TakenNames
@@ -64,8 +64,7 @@ def disappeared(previous: World, world: World, deleted: Set[str]) -> Iterator[Ca
         if before.root.uid != now.root.uid:
             continue
         for key, slice in before.slices.items():
-            remaining = now.slice(key)
-            if remaining is slice:
+            if (remaining := now.slices.get(key, EMPTY)) is slice:
                 continue
             for id, live in slice.objects.items():
                 if id not in remaining.objects and live.deleting_since is None and live.uid not in deleted:

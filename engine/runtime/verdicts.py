@@ -61,6 +61,8 @@ class Verdicts:
         self._trials: dict[ResourceId, Trials] = {}
         self._unasked: Trials = NOT_MADE
         """What is known of a root without any answer."""
+        self._prepared: tuple[Provider, bool] | None = None
+        """What `prepare` was called with last."""
         self._left_until: float | None = None
         """When trials are made that the last pass has left, on the monotonic clock; None: it has left none."""
         self._changed: set[ResourceId] = set()
@@ -91,6 +93,9 @@ class Verdicts:
 
         `of_new`: also of pods that replace none.
         """
+        if self._prepared == (provider, of_new):
+            return
+        self._prepared = (provider, of_new)
         unasked = NOT_MADE if _trying(provider) is None else MADE_OF_NEW if of_new else MADE
         if unasked is not self._unasked:
             self._unasked = unasked

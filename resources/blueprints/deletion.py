@@ -128,12 +128,14 @@ def obsolete_objects(view: View, desired: Collection[ResourceId], table: ChildTa
 
     `kept_because`: why what the template no longer has stays; empty if it is deleted.
     """
+    undesired = [live for live in view.lives.objects.values() if live.id not in desired]
+    if not undesired:
+        return
     rows = table.by_kind(view.configuration)
     groups: dict[DeletionGroup, list[Live]] = {}
     orphaning = {live.uid for kind in table.policies for live in view.lives.of(kind) if orphans_its_children(live)}
-    for live in view.lives.objects.values():
-        is_orphaned = live.controller is not None and live.controller.uid in orphaning
-        if live.id in desired or is_orphaned:
+    for live in undesired:
+        if live.controller is not None and live.controller.uid in orphaning:
             continue
         obsolete = rows.get(_kind(live), OTHER).obsolete(view, live)
         if isinstance(obsolete, str):

@@ -32,7 +32,7 @@ from resources.children import identity
 from resources.children.child_kind import ChildTable
 from resources.domains import reach, replica_domains
 from resources.domains.release import DomainRelease
-from resources.domains.replica_domains import ReplicaDomains, released_on_completion
+from resources.domains.replica_domains import NO_DOMAINS, ReplicaDomains, released_on_completion
 from resources.domains.requests import slot_notes
 from resources.lifecycle.rollout import UpdateAllowance, current_replica, update_allowances
 from resources.lifecycle.update_gate import OPEN, UpdateGate
@@ -47,9 +47,9 @@ from resources.status import podcliqueset as status
 from resources.status.podcliqueset import NOT_SHARED
 
 NONE_TAKEN: frozenset[str] = frozenset()
-EXPIRY: Final[Callable[[ReplicaState], datetime | None]] = attrgetter("until")
-"""When the state of a replica changes although nothing is observed: asked for each replica in every pass, so without a call."""
 """No pod names of foreign objects; always the same object."""
+EXPIRY: Final[Callable[[ReplicaState], datetime | None]] = attrgetter("until")
+"""When the state of a replica changes although nothing is observed."""
 
 _FailedCalls = Mapping[str, tuple[FailedCall, ...]] | None
 """Part -> its failed calls; None: it is not known which calls fail."""
@@ -130,10 +130,26 @@ def _observe_replicas(given: SetInput) -> _SetState:
     wanted: int = given.admitted.body["spec"].get("replicas", 0)
     indices = range(growth.replica_count(wanted, observed, template, limits))
     taken = frozenset(id.name for id in observed.foreign if id.kind == kinds.POD.name) if observed.foreign else NONE_TAKEN
-    states = [_observe_replica(given, index, taken) for index in indices]
-    replicas, capped = growth.within(limits, states, lambda index: _observe_replica(given, index, taken, NO_GROWTH))
+    keys = tuple(map(str, indices))
+    lives = tuple(map(observed.slice, keys))
+
+    def observe(index: int, before: ReplicaState | None, limit: GrowthLimit | None = None) -> ReplicaState:
+        return observe_replica(template, index, lives[index], taken, configuration, now, limit, before)
+
+    def has_expired(state: ReplicaState) -> bool:
+        return state.until is not None and now >= state.until
+
+    def without_growth(index: int) -> ReplicaState:
+        of_index = (lives[index], *facts)
+        return memo.recall_until(("limited", index), of_index, now, lambda: observe(index, states[index], NO_GROWTH), EXPIRY)
+
+    facts = (template, configuration, taken)
+    states = memo.recall_all("states", keys, facts, (lives,), observe, has_expired)
+    replicas, capped = growth.within(limits, states, without_growth)
     requested = (
         replica_domains.domains_of_replica(observed, template, index, configuration, now, memo, NO_GROWTH if index in capped else None)
+        if configuration.fabrics or template.domain_requests
+        else NO_DOMAINS
         for index in indices
     )
     with_domains = tuple(zip((replica.view for replica in replicas), requested, strict=True))
@@ -186,11 +202,8 @@ def _vacated_domains(state: _SetState, turns: Sequence[ReplicaTurn], last: int |
 
 
 def _summarize(given: SetInput, state: _SetState, rollout: _Rollout) -> _SetSummary:
-    failed_calls, computed = _failed_calls(given), dict[str, Resources]()
-    replicas = tuple(
-        _desired_replica(given, state, replica, turn, domains, rollout.new_pods.refused, failed_calls, computed)
-        for replica, turn, domains in zip(state.replicas, rollout.turns, state.domains, strict=True)
-    )
+    computed = dict[str, Resources]()
+    replicas = _desired_replicas(given, state, rollout, computed)
     root = given.observed.root
     if not root.uid:
         return _SetSummary(replicas, None, None, computed)
@@ -280,36 +293,20 @@ def _graph(given: SetInput, parts: tuple[Part, ...], computed: Mapping[str, Reso
     return result
 
 
-def _observe_replica(given: SetInput, index: int, taken: frozenset[str], limit: GrowthLimit | None = None) -> ReplicaState:
-    lives = given.observed.slice(str(index))
-    facts, key = (given.template, lives, given.configuration, taken), ("state", index, limit is not None)
+def _desired_replicas(given: SetInput, state: _SetState, rollout: _Rollout, computed: dict[str, Resources]) -> tuple[Replica, ...]:
+    """The replicas, remembered without their resources. Those of the replicas that have changed are added to `computed`."""
+    refused, failed_calls = rollout.new_pods.refused, _failed_calls(given)
+    keys = tuple(str(replica.stage.index) for replica in state.replicas)
+    failed = tuple(failed_calls.get(key, ()) if failed_calls is not None else None for key in keys)
 
-    def make() -> ReplicaState:
-        before = given.memo.last(key)
-        return observe_replica(given.template, index, lives, taken, given.configuration, given.now, limit, before)
-
-    return given.memo.recall_until(key, facts, given.now, make, EXPIRY)
-
-
-def _desired_replica(
-    given: SetInput,
-    state: _SetState,
-    replica: ReplicaState,
-    turn: ReplicaTurn,
-    domains: ReplicaDomains,
-    refused: Mapping[str, str],
-    failed_calls: _FailedCalls,
-    computed: dict[str, Resources],
-) -> Replica:
-    """The replica, remembered without its resources. If it has changed, these are added to `computed`."""
-    own = failed_calls.get(str(replica.stage.index), ()) if failed_calls is not None else None
-    facts = ReplicaFacts(replica, turn, state.has_token, domains, state.gang_blockers, given.observed.holds, refused, own, given.table)
-
-    def make() -> Replica:
-        made, computed[str(replica.stage.index)] = desired_replica(facts)
+    def make(index: int, before: Replica | None) -> Replica:
+        of_replica = (state.replicas[index], rollout.turns[index], state.has_token, state.domains[index])
+        facts = ReplicaFacts(*of_replica, state.gang_blockers, given.observed.holds, refused, failed[index], given.table)
+        made, computed[keys[index]] = desired_replica(facts)
         return made
 
-    return given.memo.recall(("replica", replica.stage.index), facts, make)
+    facts = (state.has_token, state.gang_blockers, given.observed.holds, refused, given.table)
+    return given.memo.recall_all("replicas", keys, facts, (state.replicas, rollout.turns, state.domains, failed), make)
 
 
 def _failed_calls(given: SetInput) -> _FailedCalls:

@@ -92,7 +92,7 @@ def _account_id(template: Template) -> ResourceId:
 
 def foreign_account(observed: Observed, template: Template) -> Live | None:
     """The ServiceAccount that has the name of the set's own one and that the set does not control; None if there is none."""
-    return observed.foreign.get(_account_id(template))
+    return observed.foreign.get(_account_id(template)) if observed.foreign else None
 
 
 def account_conflict(observed: Observed, template: Template) -> str:

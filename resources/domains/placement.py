@@ -33,6 +33,8 @@ def labels_of_serving_pod(view: View, clique: CliqueView, pod: Live) -> dict[str
 
     It keeps those that it has: its affinity may be to this label, and without it a pod that is still Pending would match nothing.
     """
+    if not view.domains:
+        return {}
     existing = {key: pod.labels[key] for domain in view.domains_of(clique) if (key := label_key(domain)) in pod.labels}
     placed = (domain for domain, _ in _placed_domains(view, clique) if claims_template(pod, domain.template))
     return existing | {label_key(domain): label_value(domain.id.name) for domain in placed}

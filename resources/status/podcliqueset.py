@@ -1,6 +1,6 @@
 """The status of a PodCliqueSet: the sum of its replicas, and the progress of its update."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -35,8 +35,8 @@ class ReplicaSummary(Struct, frozen=True):
     """Whether its standalone cliques have their minimum of ready pods, and its groups their minimum of available replicas."""
     updated: bool
     """Whether it is available, and all its cliques and groups are updated."""
-    gangs: tuple[tuple[str, str], ...]
-    """Name and phase of each gang."""
+    gangs: tuple[Mapping[str, str], ...]
+    """Name and phase of each gang, as the status has them."""
     cliques: tuple[int, int]
     """The numbers of updated and of all standalone cliques."""
     groups: tuple[int, int]
@@ -66,7 +66,7 @@ def summary(view: View, complete: bool) -> ReplicaSummary:
         complete=complete,
         available=available,
         updated=available and is_updated,
-        gangs=tuple((gang.id.name, podgang.phase(gang)) for gang in view.gangs),
+        gangs=tuple({"name": gang.id.name, "phase": podgang.phase(gang)} for gang in view.gangs),
         cliques=(updated_cliques, len(standalone)),
         groups=(updated_groups, len(groups)),
         stalled=(sum(clique.name in view.stalled for clique in standalone), sum(group.name in view.stalled for group, _ in groups)),
@@ -137,7 +137,7 @@ def of(
         "updatedReplicas": sum([summary.updated for summary in summaries]),
         "hpaPodSelector": labels.selector(labels.default(template.id.name)),
         "currentGenerationHash": template.hash,
-        "podGangStatuses": _gangs(summary.gangs for summary in summaries),
+        "podGangStatuses": [gang for summary in summaries for gang in summary.gangs],
     }
     known = old.get("conditions") or []
     progress = _progress(template, old, summaries, update)
@@ -259,7 +259,3 @@ def _currently_updating(known: Mapping[str, Any], index: int) -> Mapping[str, An
     """The entry of the replica with that index. It keeps its time while the same update is at the same replica."""
     same = [entry for entry in known.get("currentlyUpdating") or () if entry.get("replicaIndex") == index]
     return {"replicaIndex": index, "updateStartedAt": same[0].get("updateStartedAt") if same else NOW}
-
-
-def _gangs(replicas: Iterable[Iterable[tuple[str, str]]]) -> list[Mapping[str, str]]:
-    return [{"name": name, "phase": phase} for gangs in replicas for name, phase in gangs]

@@ -1,5 +1,6 @@
 """A memo returns a stored result exactly while the facts are equal."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -58,6 +59,49 @@ def test_a_result_that_expires_is_computed_again_from_that_moment_on() -> None:
         return made[0]
 
     assert [recalled(NOW, "first"), recalled(NOW, "second"), recalled(later, "third")] == ["first", "first", "third"]
+
+
+def recalled_all(memo: Memo, made: list[str], columns: Mapping[str, object], *facts: object, expired: str = "") -> tuple[str, ...]:
+    """The results for these names and items, each `<name><number of results for the name>`; `made`: the names that one was made for."""
+    names = tuple(columns)
+
+    def make(position: int, last: str | None) -> str:
+        made.append(names[position])
+        return f"{names[position]}{int(last[1:]) + 1 if last else 1}"
+
+    return memo.recall_all("key", names, facts, (tuple(columns.values()),), make, lambda result: result == expired)
+
+
+@pytest.mark.parametrize(
+    ("later", "facts", "results"),
+    [
+        ({"a": [1], "b": 2, "c": 3}, ("f",), ("a1", "b1", "c1")),
+        ({"a": [1], "b": 5, "c": 3}, ("f",), ("a1", "b2", "c1")),
+        ({"a": [True], "b": 2, "c": 3}, ("f",), ("a2", "b1", "c1")),
+        ({"a": [1], "b": 2, "c": 3}, ("other",), ("a2", "b2", "c2")),
+        ({"b": 2, "c": 4}, ("f",), ("b1", "c2")),
+        ({"new": 0, "b": 2, "a": [1]}, ("f",), ("new1", "b1", "a1")),
+        ({}, ("f",), ()),
+    ],
+)
+def test_of_many_results_only_those_are_computed_again_whose_own_facts_differ(
+    later: dict[str, object], facts: tuple[object, ...], results: tuple[str, ...]
+) -> None:
+    memo = Memo()
+    recalled_all(memo, [], {"a": [1], "b": 2, "c": 3}, "f")
+
+    made: list[str] = []
+
+    assert recalled_all(memo, made, later, *facts) == results
+    assert made == [name for name, result in zip(later, results, strict=True) if not result.endswith("1") or name == "new"]
+
+
+def test_of_many_results_the_expired_one_is_computed_again() -> None:
+    memo, columns = Memo(), {"a": 1, "b": 2}
+    first = recalled_all(memo, [], columns)
+
+    assert recalled_all(memo, [], columns) is first
+    assert recalled_all(memo, [], columns, expired="b1") == ("a1", "b2")
 
 
 def test_results_that_a_round_did_not_use_are_forgotten_and_those_of_other_scopes_are_not() -> None:

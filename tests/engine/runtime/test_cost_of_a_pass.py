@@ -33,6 +33,8 @@ from tests.stories.graphs import graph, service
 pytestmark = pytest.mark.anyio
 
 MANY, FEW = 1000, 10
+FURTHER_REPLICA = 700
+"""How many instructions each replica costs beside that of a changed pod, at most."""
 WORK: Mapping[str, Callable[..., Any]] = {
     "worlds assembled": world.assemble,
     "roots planned": tick.tick,
@@ -106,6 +108,18 @@ class Process:
         provider = cast(Provider, self.cluster)
         self.engine = Engine(provider, VirtualClock(), scope_of(configuration), BLUEPRINTS, configuration, looks_up_new=False)
 
+    @classmethod
+    def of_replicas(cls, replicas: int) -> "Process":
+        """A process that makes passes over one set with so many replicas."""
+        process, toy = cls(0, with_graph=False), GraphToy()
+        toy.put(podcliqueset("demo", replicas=replicas))
+        toy.settle()
+        process.cluster = Watched(
+            [each for each in map(live, toy.objects.values()) if each.labels.get(labels.MANAGED_BY) or each.id.kind in ROOTS]
+        )
+        process.engine = replace(process.engine, provider=cast(Provider, process.cluster))
+        return process
+
     async def make_pass(self) -> None:
         """One pass, in which nothing is to be done."""
         current = await observe_and_plan(self.engine, self.memory)
@@ -175,6 +189,13 @@ async def test_a_changed_pod_costs_the_same_beside_a_thousand_sets_and_a_graph()
     assert work == OF_THE_SET
     assert few <= alone * 1.05
     assert many - few < MANY - FEW  # Not one instruction for each further set.
+
+
+async def test_a_changed_pod_costs_little_for_each_further_replica_of_its_set() -> None:
+    _, few = await Process.of_replicas(FEW).after("Pod", "demo")
+    _, more = await Process.of_replicas(3 * FEW).after("Pod", "demo")
+
+    assert more - few < 2 * FEW * FURTHER_REPLICA
 
 
 async def test_a_pass_in_which_nothing_has_changed_costs_the_same_beside_a_thousand_sets_and_a_graph() -> None:
