@@ -1,10 +1,9 @@
 """PlanPolicy: rules about plans, as users write them in files. Its fields are those of a ValidatingAdmissionPolicy where that has them."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from resources.schema.issues import Issue, duplicates, rejection
 from resources.schema.wire import Opaque, Seq, Wire, broken
@@ -17,15 +16,6 @@ Expression = Annotated[str, Field(min_length=1, max_length=20_000)]
 """An expression in CEL."""
 RuleName = Annotated[str, Field(max_length=63, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")]
 Message = Annotated[str, Field(max_length=1_000)]
-
-
-def _fits_expressions(value: Any) -> Any:
-    """The value. Raises an error if it has a whole number that expressions cannot hold."""
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise broken("must fit 64 bits", "FieldValueInvalid", value=value)
-    for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ():
-        _fits_expressions(item)
-    return value
 
 
 class RuleScope(StrEnum):
@@ -73,7 +63,7 @@ class PlanPolicySpec(Wire):
 
     failure_policy: Literal["Fail", "Ignore"] = "Fail"
     """What an expression means that cannot be evaluated: a violation, or a note."""
-    params: Annotated[Opaque, AfterValidator(_fits_expressions)] = Field(default_factory=dict)
+    params: Opaque = Field(default_factory=dict)
     """Values for the expressions."""
     match_conditions: Annotated[Seq[MatchCondition], Field(max_length=64)] = ()
     """The policy judges the sets that fulfil all of these: without any, all sets."""

@@ -146,14 +146,14 @@ def test_the_commands_of_a_page_work_when_they_are_pasted(name: str, tmp_path: P
 TUTORIAL = re.findall(r"^```(text)?\n(.*?)^```$", TUTORIAL_PAGE.read_text(), re.MULTILINE | re.DOTALL)
 """Its blocks in their order: whether it is text that is said, and what is in it."""
 MARK = "end of block"
-STATUS = "engine status\n"
-ONCE_JOINED = f"while engine status 2>&1 | grep -q joining; do :; done; {STATUS}"
+STATUS = re.compile(r"^engine status.*$", re.MULTILINE)
+ONCE_JOINED = r"while \g<0> 2>&1 | grep -q joining; do :; done; \g<0>"
 """Every two seconds the driver writes which nodes have joined: a person is not that quick."""
 
 
 def test_the_tutorial_says_what_its_commands_say(tmp_path: Path) -> None:
     commands = [block for is_said, block in TUTORIAL if not is_said]
-    said = pasted("exec 2>&1\n" + "".join(f"{block.replace(STATUS, ONCE_JOINED)}echo '{MARK}'\n" for block in commands), tmp_path)
+    said = pasted("exec 2>&1\n" + "".join(f"{STATUS.sub(ONCE_JOINED, block)}echo '{MARK}'\n" for block in commands), tmp_path)
 
     assert said.returncode == 0, said.stdout
     answers = iter(said.stdout.split(f"{MARK}\n"))
