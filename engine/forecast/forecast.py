@@ -96,10 +96,13 @@ class Forecast(Struct, frozen=True, eq=False):
         """Whether anything but statuses is written for a root."""
         return any(not isinstance(operation, WriteStatus) for operation in self.operations_of(root))
 
-    def begins_after(self, root: ResourceId) -> timedelta:
-        """The simulated time from the first pass to the first one that writes anything but statuses for a root; 0 if none does."""
-        times = (each.after for each in self.passes if any(not isinstance(op, WriteStatus) for op in each.operations.get(root, ())))
-        return next(times, timedelta())
+    def longest_pause(self, root: ResourceId) -> timedelta:
+        """The longest simulated time in which nothing but statuses is written for a root, between the first pass and its last write."""
+        pause = since = timedelta()
+        for each in self.passes:
+            if any(not isinstance(operation, WriteStatus) for operation in each.operations.get(root, ())):
+                pause, since = max(pause, each.after - since), each.after
+        return pause
 
     def is_blocked(self, root: ResourceId) -> bool:
         """Whether something is left at the end that a user or another controller has to make possible."""

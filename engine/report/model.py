@@ -136,7 +136,7 @@ class Report(Struct, frozen=True, eq=False):
             for root, end in ends.items()
             if end is End.REPEATS
             or (end is End.STUCK and (forecast.has_operations(root) or forecast.is_blocked(root)))
-            or (root in blocked and forecast.begins_after(root) > PATIENCE)
+            or (root in blocked and forecast.longest_pause(root) > PATIENCE)
         )
 
 

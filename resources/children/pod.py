@@ -123,10 +123,10 @@ class _Template(Struct, frozen=True):
 
 
 class _Templates:
-    """The templates of the new pods of a clique: of the members of its gang, and of the others."""
+    """The templates of the new pods of a clique: of those that may be placed with the gang, and of the others."""
 
     def __init__(self, view: View, clique: CliqueView, placement: CliquePlacement, is_gate_open: bool) -> None:
-        self._placement = placement
+        self._members = placement.members
         spec = _spec(view, clique)
         self._member = _template(view, clique, placement.metadata, _gated({**spec, **placement.member}, is_gated=not is_gate_open))
         self._other = self._member
@@ -135,13 +135,17 @@ class _Templates:
             if not domain_placement.requires_pods_near(spec):
                 for term in placement.affinity:
                     spec = domain_placement.with_pod_affinity(spec, REQUIRED_TERMS, term)
-            other = _gated(spec, is_gated=bool(placement.gate) or not is_gate_open)
-            self._other = replace(self._member, spec=other, waiting_spec=_waiting(view, other, self._member.order))
+            self._other = self._with_spec(view, _gated(spec, is_gated=bool(placement.gate) or not is_gate_open))
+        elif is_gate_open and clique.replicas > clique.clique.min_available and scheduler_gang.has_waiting_members(view, clique.gang):
+            self._members = clique.clique.min_available
+            self._other = self._with_spec(view, _gated({**spec, **placement.member}, is_gated=True))
 
     def of(self, index: int) -> _Template:
         """The template of the pod with this index."""
-        members = self._placement.members
-        return self._member if members is None or index < members else self._other
+        return self._member if self._members is None or index < self._members else self._other
+
+    def _with_spec(self, view: View, spec: Body) -> _Template:
+        return replace(self._member, spec=spec, waiting_spec=_waiting(view, spec, self._member.order))
 
 
 def _gated(spec: dict[str, Any], *, is_gated: bool) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from resources.placement.room import PlacedPods, Room
 
 SHOWN: Final = 3
 """The most gangs that are named."""
+GROUP_OF_SINGLE_PODS: Final = "podgroup-"
+"""How the names of the groups begin that a scheduler's controller makes for pods that are in no gang."""
 FREE: Final = "free or add nodes, or ask for less"
 
 
@@ -51,7 +53,7 @@ class GangHolders:
             mapping(metadata.get("annotations")).get(labels.GROUP_NAME),
         )
         node, gang = spec.get("nodeName"), next(filter(None, names), None)
-        if isinstance(node, str) and node and isinstance(gang, str):
+        if isinstance(node, str) and node and isinstance(gang, str) and not gang.startswith(GROUP_OF_SINGLE_PODS):
             self._pods.setdefault(node, Counter())[str(metadata.get("namespace", "")), gang] += 1
 
     def on(self, nodes: Iterable[str], own: tuple[str, str]) -> str:

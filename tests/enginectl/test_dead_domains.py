@@ -65,6 +65,19 @@ def test_a_preview_and_a_quiet_sync_say_alike_that_somebody_must_act_and_the_syn
     assert f"NVLink is cut for 1 pod ({name})" in answer.err and f"kubectl -n default delete pod {name}" in answer.err
 
 
+def test_a_preview_of_an_edit_says_too_that_somebody_must_act_on_a_domain(box: Box, engine: Engine, config: Path, tmp_path: Path) -> None:
+    assert engine("sync", "-f", written(tmp_path), "--config", config, "--timeout", "30m").code == Exit.DONE
+    name = pod_of(box)
+    box.delete(COMPUTE_DOMAIN, "demo-0")
+    box.wait_for(kinds.POD, crashing, name)
+    file = written(tmp_path, replicas=2)
+
+    shown, answer = engine("diff", "-f", file, "--config", config), engine("sync", "-f", file, "--config", config, "--timeout", "60s")
+
+    assert (shown.code, answer.code) == (Exit.STUCK, Exit.STUCK), shown.out
+    assert "replicas: 1 → 2" in shown.out and "! blocked  ComputeDomain/demo-0  InUse" in shown.out, shown.out
+
+
 def test_why_of_a_user_domain_names_its_users_before_it_says_that_no_set_has_made_it(box: Box, engine: Engine, tmp_path: Path) -> None:
     box.create(COMPUTE_DOMAIN, computedomain("rack", "channel"))
     assert engine("sync", "-f", written(tmp_path, domain="rack"), "--timeout", "30m").code == Exit.DONE

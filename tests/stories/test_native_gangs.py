@@ -261,6 +261,10 @@ async def test_pods_beyond_the_minimum_wait_for_members_also_once_gangs_are_off_
         seen = await cluster.look()
         (note,) = (text for text in gang_notices(seen.world, seen.planned.plans, cluster.setup) if "web-0" in text)
         assert note.startswith("the pods of default/web-0 wait in PodGroups of kube-scheduler")
+        await cluster.delete(kinds.POD, next(name for name, pod in cluster.there(kinds.POD).items() if pod["spec"].get("schedulingGates")))
+        await cluster.scale(kinds.PODCLIQUE, "web-0-w", 5)
+        await cluster.sync(patience=60)
+        assert len(cluster.there(kinds.POD)) == 6 and placed(cluster) == {}
         await add_node(cluster, "third")
         await cluster.sync(patience=60)
         assert {name for name, pod in cluster.there(kinds.POD).items() if "schedulingGroup" in pod["spec"]} == set(placed(cluster))

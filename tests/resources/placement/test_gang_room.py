@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from engine.resource import Body
 from resources.base import labels
+from resources.base.labels import GROUP_NAME
 from resources.placement.cluster_room import FabricSlots
 from resources.placement.gang_room import GangHolders, GangRoom, gang_room
 from resources.placement.usage_totals import UsageTotals, room_node
@@ -41,7 +42,9 @@ def judged(
 
 
 def test_what_fits_is_counted_and_the_gangs_on_full_nodes_are_named() -> None:
-    running = [of_gang("a", "n1"), of_gang("b", "n2"), of_gang("b", "n3"), of_gang("own", "n4"), pod(node="n5")]
+    single = pod(node="n5")
+    single["metadata"]["annotations"] = {GROUP_NAME: "podgroup-4c1f0d9a"}
+    running = [of_gang("a", "n1"), of_gang("b", "n2"), of_gang("b", "n3"), of_gang("own", "n4"), single]
 
     room = judged(map(node, range(6)), running, 2)
 
