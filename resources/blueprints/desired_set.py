@@ -40,7 +40,7 @@ from resources.lifecycle.vacating import ReplicaProgress, vacated_domains
 from resources.model.gang_scheduling import GangBlockers, conditions, gang_blockers
 from resources.model.growth_limit import NO_GROWTH, GrowthLimit
 from resources.model.template import Template
-from resources.model.view import ROOT, part_key
+from resources.model.view import ROOT, SET, part_key
 from resources.ports.configuration import Configuration
 from resources.status import errors
 from resources.status import podcliqueset as status
@@ -103,6 +103,8 @@ class _Rollout(Struct, frozen=True, eq=False):
     """Whether the API server has accepted what the update replaces running pods with."""
     new_pods: NewPods
     """What is known of the pods that are to be created."""
+    vacated: Mapping[ResourceId, str]
+    """Fabric domain that is being deleted -> why the pods of the set leave it now."""
 
 
 class _SetSummary(Struct, frozen=True, eq=False):
@@ -179,7 +181,7 @@ def _decide_rollout(given: SetInput, state: _SetState) -> _Rollout:
     if vacated := _vacated_domains(state, turns, last):
         turns = [replace(turn, vacated=vacated) for turn in turns]
     new_pods = update_trials.new_pods(given.observed, given.template, state.replicas, state.domains, gate.trials, given.memo)
-    return _Rollout(tuple(turns), status.UpdateState(current, outdated=bool(allowances)), gate, new_pods)
+    return _Rollout(tuple(turns), status.UpdateState(current, outdated=bool(allowances)), gate, new_pods, vacated)
 
 
 @lru_cache(maxsize=16)
@@ -246,8 +248,9 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, rollout: 
     facts = (observed.root, observed.proposal, observed.proposer, given.admitted, scheduler, summary.status, copied)
     root = given.memo.recall(ROOT, facts, lambda: part(ROOT, [root_resource(observed, given.admitted, scheduler, summary.status, copied)]))
     parts = (*(replica.part for replica in summary.replicas), *(removal.part for removal in state.excess))
+    shared = _vacated(state.shared.part, rollout.vacated) if rollout.vacated else state.shared.part
     return Desired(
-        _graph(given, (root, state.shared.part, *parts), summary.computed),
+        _graph(given, (root, shared, *parts), summary.computed),
         pending=(
             *replica_domains.pending(state.shared.domains),
             *(wait for replica in summary.replicas for wait in replica.pending),
@@ -272,6 +275,11 @@ def _assemble(given: SetInput, state: _SetState, summary: _SetSummary, rollout: 
         readiness=summary.readiness,
         trials=(*gate.trials, *new_pods.trials),
     )
+
+
+def _vacated(shared: Part, vacated: Mapping[ResourceId, str]) -> Part:
+    """The shared objects, of which those domains are vacated."""
+    return part(SET, [replica_domains.while_vacated(resource, vacated) for resource in shared.resources.values()])
 
 
 def _cut_off(state: _SetState) -> Iterator[Alarm]:

@@ -178,6 +178,8 @@ def _resources(facts: ReplicaFacts) -> tuple[View, list[Resource], list[Resource
     view = replace(view, removals=with_vacated(view, _removals(view, state, turn), turn.vacated))
     reasons = _Reasons(view)
     rendered = (resource for row in table.rows for resource in row.of_replica(view))
+    if turn.vacated:
+        rendered = (replica_domains.while_vacated(resource, turn.vacated) for resource in rendered)
     desired = [_with_errors(reasons.explained(resource), view, failed_calls, table) for resource in rendered]
     kept_because = POSTPONED[turn.allowance] if turn.allowance in UNACCEPTED else ""
     obsolete = obsolete_objects(view, {resource.id for resource in desired}, table, kept_because)

@@ -5,10 +5,10 @@ ResourceClaimTemplate for it; then the pods that claim it are created. On remova
 deleted next; the driver removes what it created, and the engine's finalizer is released last.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +30,9 @@ from resources.model.template import Template
 from resources.model.view import CliqueView, View
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import DomainRequest, Fabric
+
+FREE_IT: Final = "; do: delete the pods that use it"
+"""What a user does about a domain that is being deleted while its pods run."""
 
 
 class ReplicaRequest(Struct, frozen=True, eq=False):
@@ -89,7 +92,7 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
             alarm = Alarm(f"{live.id.kind}Terminating", f"{blocker}; it is kept until its users are gone", counted_apart=True)
             kept = held(self._resource(live), f"is being deleted; {verdict.value}")
             if all(user.live.deleting_since is None for user in users):
-                kept = replace(kept, why=f"{kept.why}; do: delete the pods that use it", blocked=True, reason=Reason.IN_USE)
+                kept = replace(kept, why=f"{kept.why}{FREE_IT}", blocked=True, reason=Reason.IN_USE)
             return replace(domain, resource=kept, blocker=f"{blocker}; {verdict.value}", alarm=alarm, held_by=self._holders(users))
         wanted, is_joined = self._resource(live), bool(self.request.cliques)
         why = "is being deleted; it is created again afterwards" if is_joined else "is being deleted, and no pod joins it"
@@ -223,6 +226,13 @@ def shared_domains(replicas: Iterable[ReplicaDomains]) -> Mapping[ResourceId, Do
 def render(view: View) -> Iterator[Resource]:
     """The desired domain objects that belong to this replica alone; shared ones are rendered with the set."""
     return (domain.resource for domain in view.domains.values() if domain.resource is not None and not domain.request.shared)
+
+
+def while_vacated(resource: Resource, vacated: Collection[ResourceId]) -> Resource:
+    """The resource; a domain that waits for pods which the set deletes now (`vacated_domains`) needs nobody to act."""
+    if resource.id in vacated and isinstance(resource, Hold) and resource.reason is Reason.IN_USE:
+        return replace(resource, why=resource.why.removesuffix(FREE_IT), blocked=False, reason=None)
+    return resource
 
 
 def pending(domains: Iterable[Domain]) -> Iterator[Wait]:

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from enginectl.base.exit_codes import Exit
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds
@@ -76,6 +78,23 @@ def test_a_preview_of_an_edit_says_too_that_somebody_must_act_on_a_domain(box: B
 
     assert (shown.code, answer.code) == (Exit.STUCK, Exit.STUCK), shown.out
     assert "replicas: 1 → 2" in shown.out and "! blocked  ComputeDomain/demo-0  InUse" in shown.out, shown.out
+
+
+@pytest.mark.parametrize("domain", ["", "rack"])
+def test_an_update_that_deletes_the_pods_of_a_deleted_domain_asks_nobody_to_act(
+    box: Box, engine: Engine, config: Path, tmp_path: Path, domain: str
+) -> None:
+    file = written(tmp_path, domain=domain)
+    assert engine("sync", "-f", file, "--config", config, "--timeout", "30m").code == Exit.DONE
+    name = pod_of(box)
+    box.delete(COMPUTE_DOMAIN, domain or "demo-0")
+    box.wait_for(kinds.POD, crashing, name)
+    file.write_text(file.read_text().replace("x:1", "x:2"))
+
+    shown, answer = engine("diff", "-f", file, "--config", config), engine("sync", "-f", file, "--config", config, "--timeout", "30m")
+
+    assert (shown.code, answer.code) == (Exit.DONE, Exit.DONE), (shown.out, answer)
+    assert "blocked" not in shown.out.lower() and "delete the pods" not in shown.out, shown.out
 
 
 def test_why_of_a_user_domain_names_its_users_before_it_says_that_no_set_has_made_it(box: Box, engine: Engine, tmp_path: Path) -> None:

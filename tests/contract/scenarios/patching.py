@@ -94,6 +94,8 @@ STRATEGIC = Scenario(
         _patched("an order", **_ORDER, containers=[{"name": "side", "image": "s:2"}]),
         _patched("another order", **{"$setElementOrder/containers": [{"name": "main"}, {"name": "side"}]}),
         _patched("a volume", volumes=[{"name": "v", "emptyDir": {}}]),
+        # The server tries a patch on the object of its watch cache first. Without the volume there, it warns of an unknown $retainKeys.
+        Step("", "AWAIT", f"{TEMPLATE}?resourceVersion=0", {"template": {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}}),
         _patched("retained keys", volumes=[{"name": "v", "$retainKeys": ["name", "configMap"], "configMap": {"name": "c"}}]),
         Step("a map replaced", "PATCH", TEMPLATE, {"template": {"metadata": {"labels": {"$patch": "replace", "x": "y"}}}}, "strategic"),
         _patched("no merge key", containers=[{"image": "x"}]),
