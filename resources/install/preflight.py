@@ -215,18 +215,25 @@ def _permissions(rights: Rights) -> Iterator[Check]:
     ordered = sorted(rights.items(), key=lambda item: (item[0].kind.group, item[0].resource, item[0].namespace, item[0].names))
     lacking = [(permission, denied) for permission, denied in ordered if denied and not isinstance(denied, str)]
     if len(lacking) > FEW:
-        yield Check(Severity.WARNING, f"permissions on {len(lacking)} resources", CheckResult.BAD, _denied(lacking), GRANT_ALL)
+        level = Severity.HARD if any(_hides_sets(permission, denied) for permission, denied in lacking) else Severity.WARNING
+        yield Check(level, f"permissions on {len(lacking)} resources", CheckResult.BAD, _denied(lacking), GRANT_ALL)
     for permission, denied in ordered:
         subject = f"permissions on {_resource(permission)}"
         if isinstance(denied, str):
             yield unknown(Severity.WARNING, subject, denied)
         elif denied and len(lacking) <= FEW:
             finding = f"may not {', '.join(denied)}{_place(permission)}"
-            yield Check(Severity.WARNING, subject, CheckResult.BAD, finding, _grant(permission, denied))
+            level = Severity.HARD if _hides_sets(permission, denied) else Severity.WARNING
+            yield Check(level, subject, CheckResult.BAD, finding, _grant(permission, denied))
     granted = [permission for permission, denied in rights.items() if denied == ()]
     if granted:
         count = sum(len(permission.verbs) for permission in granted)
         yield Check(Severity.INFO, "permissions", CheckResult.GOOD, f"{count} verbs on {len(granted)} resources are allowed")
+
+
+def _hides_sets(permission: Permission, denied: tuple[str, ...]) -> bool:
+    """Whether sets cannot be listed: then no command has anything to work on."""
+    return permission.kind == kinds.PODCLIQUESET and not permission.subresource and "list" in denied
 
 
 def _denied(lacking: Iterable[tuple[Permission, tuple[str, ...]]]) -> str:

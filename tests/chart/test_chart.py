@@ -120,6 +120,9 @@ CASES = {
     ),
     "a null": configured(authorizer={"exemptServiceAccountUserNames": None}),
     "a service monitor": Case({"metrics": {"serviceMonitor": {"enabled": True}}}, ("--service-monitor",)),
+    "a service monitor, and no metrics": Case(
+        {"metrics": {"serviceMonitor": {"enabled": True}}, "config": {"server": {"metrics": {"port": 0}}}}, ("--service-monitor",)
+    ),
     "closed network": Case({"networkPolicy": {"enabled": True}}, ("--network-policy",)),
 }
 

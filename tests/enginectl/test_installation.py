@@ -123,6 +123,16 @@ def test_without_a_port_for_webhooks_the_error_says_what_else_judges(engine: Eng
     assert engine("manifests", "all", "--config", file, "--admission", "none").code == Exit.DONE
 
 
+def test_a_service_monitor_needs_a_port_to_read(engine: Engine, tmp_path: Path) -> None:
+    config = tmp_path / "operator.yaml"
+    config.write_text("server:\n  metrics:\n    port: 0\n")
+
+    def monitors(*words: Any) -> list[Any]:
+        return [body for body in printed(engine, "all", "--no-crds", "--service-monitor", *words) if body["kind"] == "ServiceMonitor"]
+
+    assert len(monitors()) == 1 and monitors("--config", config) == []
+
+
 def test_images_without_a_tag_get_that_of_the_release_or_the_one_that_is_given(engine: Engine) -> None:
     def images(*words: str) -> list[str]:
         container = only(printed(engine, "deployment", *words), "Deployment")["spec"]["template"]["spec"]["containers"][0]

@@ -126,8 +126,12 @@ def test_checks_without_access_are_unknown_and_the_others_are_made(box: Box, eng
 
     assert {found[what][1] for _, what in UNREADABLE} == {"unknown"}
     assert "is forbidden" in found["controller of the DRA driver"][2]
+    assert answer.code == Exit.PREFLIGHT  # Sets may not be listed.
+
+    box.permit()
+    box.deny(resource=kinds.CRD.plural)
     # The schema of the CRD is a hard requirement.
-    assert answer.code == Exit.INCOMPLETE
+    assert engine("preflight", "--config", configured(tmp_path, auto=True)).code == Exit.INCOMPLETE
 
 
 def test_workloads_that_are_there_are_counted_against_the_nodes(box: Box, engine: Engine, tmp_path: Path) -> None:
@@ -206,6 +210,16 @@ def test_who_may_write_nothing_is_told_of_the_role_of_readers(box: Box, engine: 
     assert "you may write nothing" in answer.out
     assert "--mode read | kubectl apply -f -, then kubectl create clusterrolebinding NAME" in answer.out
     assert "--verb=VERBS" not in answer.out
+
+
+def test_an_account_without_any_rights_fails(box: Box, engine: Engine) -> None:
+    for rule in [rule for body in yaml.load_all(engine("manifests", "rbac").out, yaml.CSafeLoader) for rule in body.get("rules", ())]:
+        for resource in rule.get("resources", ()):
+            box.deny(resource=resource)
+    answer = engine("preflight")
+
+    assert answer.code == Exit.PREFLIGHT, answer.out
+    assert "hard      bad       permissions on " in answer.out
 
 
 def test_what_cannot_be_judged_for_one_reason_is_one_row(box: Box, engine: Engine) -> None:

@@ -132,7 +132,7 @@ def _admission(wiring: Wiring, installation: EngineInstallation, mutating: bool)
 
 
 def _monitoring(wiring: Wiring, installation: EngineInstallation, mutating: bool) -> Iterator[Body]:
-    if installation.mode is Mode.DEPLOYMENT and installation.service_monitor:
+    if installation.mode is Mode.DEPLOYMENT and installation.service_monitor and installation.port("metrics"):
         yield service_monitor(installation)
 
 

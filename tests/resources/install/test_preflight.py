@@ -221,6 +221,17 @@ def test_many_missing_permissions_are_one_check_that_names_them_all_by_their_ver
     ]
 
 
+@pytest.mark.parametrize("others", [0, 9])
+def test_an_account_that_may_not_list_sets_fails_and_one_that_lacks_anything_else_is_warned(others: int) -> None:
+    def failing(*lacking: Permission) -> bool:
+        rest = [Permission(kinds.POD, ("list",), namespace=f"team-{number}") for number in range(others)]
+        return failed(checks(Installation(ALL, QueryResults(), ()), {each: each.verbs for each in (*lacking, *rest)}, ()))
+
+    assert failing(Permission(kinds.PODCLIQUESET, ("list", "watch")))
+    assert failing(Permission(kinds.PODCLIQUESET, ("list",), namespace="team-a"))
+    assert not failing(Permission(kinds.PODCLIQUESET, ("watch",)), Permission(kinds.PODCLIQUESET, ("patch",), "status"))
+
+
 def test_compute_domains_are_required_only_with_automatic_domains() -> None:
     on = fabrics(Settings(network=Network(autoMNNVLEnabled=True)))
     kinds_of = [list(required_kinds(Configuration(SCHEDULERS, "default-scheduler", fabrics=each))) for each in (FABRICS, on)]
