@@ -54,10 +54,14 @@ def _plain(value: Any) -> Any:
 
 
 def flux(body: dict[str, Any]) -> str:
-    """The first expression of Flux that is true, in the order in which it asks; `inProgress` if none is."""
-    results = {name: check.eval(data={part: body[part] for part in PARTS}) for name, check in _flux_checks(body["kind"]).items()}
-    assert all(result.type() != cel.Type.ERROR for result in results.values())
-    return next((name for name, result in results.items() if result.value() is True), "inProgress")
+    """The first expression of Flux that is true, in the order in which it asks; `inProgress` if none is.
+
+    What refers to a field that is not there is an error, and not true: only a status that was never written may be missing.
+    """
+    data = {part: body[part] for part in PARTS if part in body}
+    results = {name: check.eval(data=data) for name, check in _flux_checks(body["kind"]).items()}
+    assert "status" not in body or all(result.type() != cel.Type.ERROR for result in results.values())
+    return next((name for name, result in results.items() if result.type() != cel.Type.ERROR and result.value() is True), "inProgress")
 
 
 @cache

@@ -7,6 +7,7 @@ from lupa import LuaError
 
 from tests.builders import clique, podcliqueset
 from tests.gitops_tools import acted, actions, argo_cd, flux
+from tests.kstatus import kstatus
 
 CEL_NAMES: Final = {"Healthy": "current", "Degraded": "failed", "Progressing": "inProgress"}
 
@@ -155,6 +156,14 @@ def test_argo_cd_sees_the_health(body: dict[str, Any], health: str) -> None:
 @pytest.mark.parametrize(("body", "health"), CASES.values(), ids=CASES)
 def test_flux_sees_the_same(body: dict[str, Any], health: str) -> None:
     assert flux(body) == CEL_NAMES[health]
+
+
+@pytest.mark.parametrize("kind", ["PodCliqueSet", "DynamoGraphDeployment"])
+def test_an_object_whose_status_was_never_written_is_not_taken_for_healthy(kind: str) -> None:
+    body = child(kind, None)
+
+    assert kstatus(body) == "Current"
+    assert (argo_cd(body), flux(body)) == ("Progressing", "inProgress")
 
 
 def test_lost_pods_fail_a_wave_of_argo_cd_and_not_the_wait_of_flux() -> None:

@@ -1,14 +1,24 @@
-"""The statuses of sets and graphs that a story has seen written, as kstatus, Argo CD and Flux read them."""
+"""The statuses that a story has seen written, as kstatus, Argo CD and Flux read them, and what Argo CD offers to do."""
 
+import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from engine.conditions import READY
 from engine.health import BREACHED, RECONCILING, STALLED
 from resources.base import kinds
-from tests.gitops_tools import argo_cd, flux
+from tests.gitops_tools import acted, actions, argo_cd, flux
 from tests.kstatus import kstatus
 
 ROOTS: Final = frozenset({kinds.PODCLIQUESET.name, kinds.DYNAMO_GRAPH.name})
+CHILDREN: Final = frozenset({kinds.PODCLIQUE.name, kinds.SCALING_GROUP.name, kinds.LEADER_WORKER_SET.name})
+"""What else Argo CD has checks for: they are never Degraded, since one that comes up has the same status as one that has lost pods."""
+TOUCHED: Final = {
+    "scale": r"/spec/replicas",
+    "restart": r"/spec/(restart(/id)?|template/cliques/\d+/annotations(/kubectl.kubernetes.io~restartedAt)?"
+    r"|leaderWorkerTemplate/(leader|worker)Template/metadata(/annotations(/kubectl.kubernetes.io~restartedAt)?)?)",
+}
+"""Action of Argo CD -> the places of an object that it may change."""
 AGREED: Final = {"Current": ("Healthy", "current"), "Failed": ("Degraded", "failed"), "InProgress": ("Progressing", "inProgress")}
 """What kstatus says -> what Argo CD and Flux say of the same status."""
 
@@ -21,15 +31,19 @@ class Healths:
 
     def note(self, body: dict[str, Any]) -> None:
         """Remember what was written, unless the object is being deleted: all tools go by that alone."""
-        if body["kind"] in ROOTS and "deletionTimestamp" not in body["metadata"]:
+        if body["kind"] in ROOTS | CHILDREN and "deletionTimestamp" not in body["metadata"]:
             read = {key: value for key, value in body["status"].items() if key != "conditions"}
-            conditions = [(each["type"], each["status"], each["reason"]) for each in body["status"].get("conditions", ())]
+            conditions = [(each["type"], each["status"], each.get("reason")) for each in body["status"].get("conditions", ())]
             generations = {each.get("observedGeneration") for each in body["status"].get("conditions", ())}
             self._seen[repr((body["kind"], body["metadata"]["generation"], generations, read, conditions))] = body
 
     def check(self) -> None:
         """Fails if a status is not one of the three states, or if tools disagree about it."""
         for body in self._seen.values():
+            check_actions(body)
+            if body["kind"] in CHILDREN:
+                assert argo_cd(body) in ("Healthy", "Progressing"), body["status"]
+                continue
             found = {each["type"]: each for each in body["status"].get("conditions", ())}
             true = {type for type in (READY, RECONCILING, STALLED) if type in found and found[type]["status"] == "True"}
             assert READY in found and len(true) <= 1, found
@@ -39,3 +53,21 @@ class Healths:
                 assert (state, argo_cd(body)) == ("InProgress", "Degraded"), found
             else:
                 assert (argo_cd(body), flux(body)) == AGREED[state], (state, found)
+
+
+def check_actions(body: dict[str, Any]) -> None:
+    """Fails if an action of Argo CD changes anything but what it is about, or nothing."""
+    for action in actions(body):
+        changed = list(differing(body, acted(body, action, replicas="7"), ""))
+        assert changed and all(re.fullmatch(TOUCHED[action], place) for place in changed), (body["kind"], action, changed)
+
+
+def differing(before: Any, after: Any, place: str) -> Iterator[str]:
+    """The places at which two values differ. Lua knows no null, and one empty table."""
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        before, after = dict(enumerate(before)), dict(enumerate(after))
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in before.keys() | after.keys():
+            yield from differing(before.get(key), after.get(key), f"{place}/{str(key).replace('/', '~')}")
+    elif before != after and (before or after):
+        yield place
