@@ -137,8 +137,10 @@ class Leadership:
         """The thread in which the Lease is renewed; None: in the event loop of the work."""
         self._progress: object = None
         """What the work had done when that was last asked."""
-        self._progress_at = lease.clock.monotonic()
-        """When that has changed last, on our monotonic clock."""
+        self._progress_asked_at = lease.clock.monotonic()
+        """When that was, on our monotonic clock."""
+        self._stalled_for = 0.0
+        """Seconds for which it has not changed; of those in which the whole process was suspended only a few."""
         self._attempt = anyio.CancelScope()
         """The renewal in progress."""
         self.lost_because = ""
@@ -223,24 +225,31 @@ class Leadership:
             await self.lease.clock.sleep(durations.retry * random.uniform(0.9, 1.1))
             if not self._record:
                 return  # The lease was lost, and the block has not ended yet.
-            if (stalled := self._stalled_for()) > durations.lease * STALLED_AFTER:
-                return await self._give_up(f"the work has made no progress for {stalled:.0f} s")
+            self._ask_for_progress()
+            if self._stalled_for > durations.lease * STALLED_AFTER:
+                return await self._give_up(f"the work has made no progress for {self._stalled_for:.0f} s")
             with anyio.move_on_after(durations.renew / 2, shield=True) as self._attempt:
                 try:
                     await self._renew_alone()
                 except ClusterError as error:
                     self._renewal_error = error
 
-    def _stalled_for(self) -> float:
-        """Seconds for which the work has made no progress: it has counted no step, or, while it only waits, its event loop made no turn."""
+    def _ask_for_progress(self) -> None:
+        """Add up the seconds in which the work has counted no step, or, while it only waits, its event loop has made no turn.
+
+        This is asked in every retry period. If more time passes than a Lease lasts, not the work hung, but the whole process was suspended,
+        and of that time no more counts: whether it still leads, the Lease decides.
+        """
         now, steps = self.lease.clock.monotonic(), self.lease.steps
         if steps is not None and not steps.is_waiting:
             progress: object = steps.count
         else:
             progress = self._place.turns() if self._place is not None else now
+        passed, self._progress_asked_at = now - self._progress_asked_at, now
         if progress != self._progress:
-            self._progress, self._progress_at = progress, now
-        return now - self._progress_at
+            self._progress, self._stalled_for = progress, 0.0
+        else:
+            self._stalled_for += min(passed, self.lease.durations.lease)
 
     async def _give_up(self, because: str) -> None:
         """Release the Lease of work that hangs: first nothing is written any more, then another process may take over."""

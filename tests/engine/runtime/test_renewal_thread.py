@@ -16,7 +16,7 @@ from engine.runtime.lease import STALLED_AFTER, Durations, Leadership, Lease, he
 from engine.runtime.provider import Client
 from engine.runtime.renewal_thread import renewal_thread
 from grove_sandbox.clock import VirtualClock
-from tests.engine.runtime.leases import Leases
+from tests.engine.runtime.leases import Leases, record
 
 pytestmark = pytest.mark.anyio
 
@@ -128,6 +128,40 @@ async def test_work_that_hangs_in_the_loop_that_renews_is_cancelled_and_its_leas
 
     ((at, holder),) = ends
     assert STALLED_AFTER * lease.durations.lease < at < (STALLED_AFTER + 1) * lease.durations.lease and holder == ""
+
+
+class Suspended(VirtualClock):
+    """The clock of a process that is stopped and continued: nothing in it runs meanwhile."""
+
+    def suspend(self, seconds: float) -> None:
+        self._elapsed += seconds
+
+
+@pytest.mark.parametrize("holder", ["us", "another"])
+async def test_a_process_that_was_stopped_for_long_does_not_say_that_its_work_hangs(holder: str) -> None:
+    clock, leases = Suspended(), Leases()
+    lease = Lease(cast(Client, leases), clock, "default", "engine", "us", steps=Steps())
+    ends: list[str] = []
+
+    async def work() -> None:
+        try:
+            async with held(lease) as leadership:
+                await clock.sleep(5.0)
+                clock.suspend(10 * STALLED_AFTER * lease.durations.lease)
+                if holder != "us":
+                    leases.keep(record(holder, clock))
+                assert not leadership.may_write()
+                await clock.sleep(5.0)
+                ends.append(f"goes on: {leadership.may_write()}")
+        except LeaseLost as error:
+            ends.append(str(error))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(work)
+        await clock.run_until(lambda: bool(ends))
+
+    expected = "goes on: True" if holder == "us" else "the lease default/engine is no longer ours: it is held by another"
+    assert len(ends) == 1 and ends[0].startswith(expected)
 
 
 async def test_a_lease_whose_work_is_not_counted_is_renewed_for_ever() -> None:
