@@ -6,8 +6,9 @@ from engine.blueprint import Asked
 from engine.observed import Observed
 from engine.paths import get
 from engine.resource import Body
-from resources.base.fields import GROUPS, cliques_of, count, mapping, mappings, members_of
+from resources.base.fields import GROUPS, TEMPLATE, cliques_of, count, mapping, mappings, members_of
 from resources.base.set_size import json_bytes
+from resources.blueprints.share_counts import shares_of
 from resources.children.podgang import MOST_PODS
 from resources.domains.requests import group_replicas
 from resources.model.domain import domain_requests_of, is_per_group_replica, specified_in
@@ -23,12 +24,13 @@ Of a larger one the rest is kept as it is: pods are compressed by what they have
 
 
 def asked(observed: Observed, configuration: Configuration) -> Asked:
-    """The pods, cliques, groups, gangs, Services, autoscalers and domains that the specification of a set names.
+    """The pods, cliques, groups, gangs, Services, autoscalers, claims and domains that the specification of a set names.
 
     Fields of the wrong shape count as 0. None if no PodGang can list the pods: then none are created.
     """
     body = observed.proposal or observed.root.body
-    specs = {clique.get("name"): mapping(clique.get("spec")) for clique in cliques_of(body)}
+    cliques = {clique.get("name"): clique for clique in cliques_of(body)}
+    specs = {name: mapping(clique.get("spec")) for name, clique in cliques.items()}
     pods_of = {name: count(spec.get("replicas")) for name, spec in specs.items()}
     beyond = {name: max(0, json_bytes(spec.get("podSpec")) - COMPRESSED) * pods_of[name] for name, spec in specs.items()}
     groups = mappings(get(body, GROUPS, ()))
@@ -38,10 +40,14 @@ def asked(observed: Observed, configuration: Configuration) -> Asked:
     large = sum(number for name, number in beyond.items() if name not in members)
     in_base_gang = 1 + len(alone) + pods
     of_replica = in_base_gang + 1 + sum("autoScalingConfig" in spec for name, spec in specs.items() if name not in members)
+    claims = {name: shares_of(clique, observed) for name, clique in cliques.items()}
+    shares = shares_of(mapping(get(body, TEMPLATE, {})), observed)
+    of_replica += shares.per_replica + sum(claims[name].for_replicas(number) for name, number in pods_of.items() if name not in members)
     for group in groups:
         own = [pods_of.get(name, 0) for name in members_of(group)]
         size, number, minimum = 1 + len(own) + sum(own), count(group.get("replicas", 1)), count(group.get("minAvailable", 1))
-        of_replica += 1 + size * number + ("scaleConfig" in group)
+        of_replica += 1 + size * number + ("scaleConfig" in group) + shares_of(group, observed).for_replicas(number)
+        of_replica += number * sum(claims[name].for_replicas(pods_of[name]) for name in members_of(group) if name in claims)
         pods += sum(own) * number
         gangs += max(0, number - minimum)
         large += sum(beyond.get(name, 0) for name in members_of(group)) * number
@@ -50,7 +56,7 @@ def asked(observed: Observed, configuration: Configuration) -> Asked:
         return Asked()
     of_replica += _domains(body, observed.root.id.name, configuration) + gangs * _has_gang_objects(body, observed, configuration)
     replicas = count(get(body, ("spec", "replicas"), 0))
-    return Asked(of_replica * replicas, pods * replicas, large * replicas)
+    return Asked(of_replica * replicas + shares.of_all, pods * replicas, large * replicas)
 
 
 def _domains(body: Body, name: str, configuration: Configuration) -> int:

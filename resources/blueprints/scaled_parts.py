@@ -15,6 +15,7 @@ from engine.observed import Live, Observed, Slice
 from engine.paths import get
 from resources.base import kinds, labels, names
 from resources.base.fields import GROUPS, cliques_of, count, mapping, mappings, members_of
+from resources.blueprints.share_counts import shares_of
 from resources.children.podgang import MOST_PODS
 from resources.lifecycle.availability import INITIALIZED
 from resources.ports.configuration import SizeLimits
@@ -50,8 +51,9 @@ def scaled(observed: Observed, limits: SizeLimits) -> ScaledOut:
         return NOT_SCALED
     body = observed.proposal or observed.root.body
     pods = {str(clique.get("name")): count(mapping(clique.get("spec")).get("replicas")) for clique in cliques_of(body)}
+    claims = {str(clique.get("name")): shares_of(clique, observed) for clique in cliques_of(body)}
     groups = {str(group.get("name")): group for group in mappings(get(body, GROUPS, ()))}
-    pods_beyond = others_beyond = 0
+    pods_beyond = others_beyond = claims_beyond = 0
     is_growing = False
     for key, part in parts:
         prefix, specified = f"{observed.root.id.name}-{key}-", dict[str, int]()
@@ -61,21 +63,28 @@ def scaled(observed: Observed, limits: SizeLimits) -> ScaledOut:
             wanted, own = min(each.replicas, limits.cliques), [pods.get(name, 0) for name in members_of(group)]
             more = max(0, wanted - number)
             pods_beyond, others_beyond = pods_beyond + more * sum(own), others_beyond + more * (1 + len(own))
+            of_cliques = sum(claims[name].for_replicas(pods[name]) for name in members_of(group) if name in claims)
+            claims_beyond += more * (shares_of(group, observed).per_replica + of_cliques)
             is_growing |= wanted > max(number, each.existed)
         is_listed = sum(min(each.replicas, limits.pods) for each in part.cliques if not each.holder) <= MOST_PODS
         for each in part.cliques:
             wanted = min(each.replicas, limits.pods)
             if wanted > MOST_PODS or not (is_listed or each.holder):
                 continue
-            number = pods.get(each.id.removeprefix(f"{each.holder}-{each.index}-" if each.holder else prefix), 0)
-            pods_beyond += max(0, wanted - number)
+            name = each.id.removeprefix(f"{each.holder}-{each.index}-" if each.holder else prefix)
+            more = max(0, wanted - pods.get(name, 0))
+            pods_beyond += more
+            claims_beyond += more * claims[name].per_replica if name in claims else 0
             is_specified = each.index < specified.get(each.holder, inf)
-            is_growing |= wanted > max(number if is_specified else 0, each.existed)
+            is_growing |= wanted > max(pods.get(name, 0) if is_specified else 0, each.existed)
     existing = sum(len(part.of(kinds.POD.name)) for part in observed.slices.values())
     if existing >= limits.pods:
         return NOT_SCALED
+    shares = (*claims.values(), *(shares_of(group, observed) for group in groups.values()))
+    largest = max((each.for_replicas(1) for each in shares), default=0)
+    claims_beyond = min(claims_beyond, largest * (limits.pods + 2 * limits.cliques))
     pods_beyond, others_beyond = min(pods_beyond, limits.pods), min(others_beyond, 2 * limits.cliques)
-    return ScaledOut(Asked(pods_beyond + others_beyond, light=pods_beyond), is_growing)
+    return ScaledOut(Asked(pods_beyond + others_beyond + claims_beyond, light=pods_beyond), is_growing)
 
 
 def lost(observed: Observed) -> Mapping[ResourceId, int]:
