@@ -1,6 +1,6 @@
 """Tick: from what a user asked for and what exists, what to do now. Preview, one-shot and loop call nothing else."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from functools import partial
 
@@ -210,10 +210,13 @@ def _plan_or_error(blueprint: Blueprint[C], observed: Observed, now: datetime, c
         return Plan(observed.root.id, error=error)
 
 
-def executable(world: World, planned: Plans, excluded: Callable[[Operation], bool] = lambda operation: False) -> tuple[Plan, ...]:
+def executable(
+    world: World, planned: Plans, excluded: Callable[[Operation], bool] = lambda operation: False, sent: Set[ResourceId] = frozenset()
+) -> tuple[Plan, ...]:
     """The plans with the operations that may be executed in this pass; some of them may have none left. Plans without any may be absent.
 
-    Left out are `excluded` operations with those that come after them. Of a plan that a guard objects to only its denial is left.
+    Left out are the roots whose plans are being `sent`, and `excluded` operations with those that come after them. Of a plan that a guard
+    objects to only its denial is left.
     An object that roots share is created for one of them: the others find it in the next pass and join (N28).
     What is to be carried out before everything else (`Plans.first`) is carried out alone.
     A root that does not exist yet is created alone: its children need its uid, as it needs that of the root it is a part of.
@@ -225,7 +228,7 @@ def executable(world: World, planned: Plans, excluded: Callable[[Operation], boo
         roots = {observed.root.id for observed in world.roots}
         plans = [plan for plan in plans if plan.root not in roots]
     allowed = (plan if not plan.objections else _denial(plan) for plan in plans)
-    return tuple(_creating_once(without(_creation_first(plan), excluded) for plan in allowed))
+    return tuple(_creating_once(allowed, excluded, sent))
 
 
 def _denial(plan: Plan) -> Plan:
@@ -242,11 +245,22 @@ def _creation_first(plan: Plan) -> Plan:
     return replace(plan, operations=() if needs_owner else creation)
 
 
-def _creating_once(plans: Iterable[Plan]) -> list[Plan]:
-    """The plans, with the creation of an object that roots share in the first one that has it only."""
+def _creating_once(plans: Iterable[Plan], excluded: Callable[[Operation], bool], sent: Set[ResourceId]) -> Iterator[Plan]:
+    """What of the plans may be executed, with the creation of an object that roots share in the first one that has it only.
+
+    Of those that are being sent nothing may be: of them only such creations are looked for, for they may be as long as all others together.
+    """
     creators: dict[ResourceId, ResourceId] = {}
 
     def is_created_before(plan: Plan, operation: Operation) -> bool:
         return isinstance(operation, Create) and is_shared(operation) and creators.setdefault(operation.id, plan.root) != plan.root
 
-    return [without(plan, partial(is_created_before, plan)) if plan.operations else plan for plan in plans]
+    for each in plans:
+        shared = [operation for operation in each.operations if isinstance(operation, Create) and is_shared(operation)]
+        if each.root not in sent:
+            left = without(_creation_first(each), excluded)
+            yield without(left, partial(is_created_before, each)) if shared else left
+        else:
+            for operation in shared:
+                if not excluded(operation):
+                    creators.setdefault(operation.id, each.root)

@@ -50,9 +50,9 @@ def choose(current: Pass[object], memory: Memory, at: float) -> tuple[Plan, ...]
     """
     memory.refusals.observe(by_root(current.world.roots), at)
     memory.rejections.forget(memory.refusals.take_ended())
-    planned = executable(current.world, current.planned, lambda operation: memory.rejections.suspends(operation, at))
     left = memory.carried.keys() | memory.portions.waiting
-    allowed = [memory.refusals.admitted(plan, at) for plan in planned if plan.operations and plan.root not in left]
+    planned = executable(current.world, current.planned, lambda operation: memory.rejections.suspends(operation, at), left)
+    allowed = [memory.refusals.admitted(plan, at) for plan in planned if plan.operations]
     due = memory.debounce.due(_statuses(allowed), at)
     steady = (
         plan

@@ -168,7 +168,9 @@ class Refusals:
     def admits(self, root: ResourceId, operation: Operation, at: float) -> bool:
         """Whether an operation of a root may be sent now. The first ones that are asked for after a pause become its probes."""
         known = self._roots.get(root)
-        refused = known.refused.get(sort_of(operation)) if known is not None else None
+        if known is None or not any(sort[:2] == (operation.verb, operation.id[:2]) for sort in known.refused):
+            return True
+        refused = known.refused.get(sort_of(operation))
         if refused is None or not refused.is_held:
             return True
         if at < refused.until:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,15 @@ from engine.memo import Memo
 from engine.observed import World
 from engine.operation import Operation, body_of
 from engine.plan import Plan
-from engine.tick import plan_all
+from engine.tick import executable, plan_all
 from engine.verb import Verb
 from resources.base import kinds
 from resources.blueprints.podcliqueset import PodCliqueSetBlueprint
 from resources.registry import BLUEPRINTS
 from tests.builders import clique, podcliqueset
+from tests.laws.rack import Rack
 from tests.laws.toy import CONFIGURATION, START, Toy
+from tests.mnnvl.sets import named
 
 
 class Broken(PodCliqueSetBlueprint):
@@ -79,6 +82,48 @@ def test_what_others_have_done_to_all_sets_is_refused_in_each_part_of_them_that_
 
     assert (refused({}), refused(put_off)) == (4, 1)
     assert refused({root: plan for root, plan in put_off.items() if root != others[0]}) == 2
+
+
+def test_the_operations_of_a_plan_that_is_being_sent_are_not_gone_through_again() -> None:
+    toy = Toy()
+    for name in ("large", "small"):
+        toy.put(podcliqueset(name, clique("a", 10)))
+    toy.settle()
+    for name in ("large", "small"):
+        toy.write(kinds.PODCLIQUESET.id("default", name), {"spec": {"replicas": 3}, "metadata": {"generation": 3}})
+    world = toy.world()
+    planned = plan_all(BLUEPRINTS, world, toy.now, CONFIGURATION, Memo(), Limits())
+    large, small = sorted(plan.root for plan in planned.plans)
+    asked = Counter[str]()
+
+    def excluded(operation: Operation) -> bool:
+        asked[operation.id.name.split("-")[0]] += 1
+        return False
+
+    plans = executable(world, planned, excluded, frozenset({large}))
+
+    assert [plan.root for plan in plans] == [small] and len(plans[0].operations) == asked["small"] > 10
+    assert asked["large"] == 0
+
+
+def test_what_a_plan_that_is_being_sent_creates_for_several_roots_is_not_created_for_another() -> None:
+    rack = Rack()
+    for name in ("first", "second"):
+        rack.put(named("rack", name))
+    rack.apply([operation for plan in rack.plans() for operation in plan.operations if operation.id == plan.root])
+    world = rack.world()
+    planned = plan_all(rack.blueprints, world, rack.now, rack.configuration, Memo(), Limits())
+    first, second = sorted(plan.root for plan in planned.plans)
+
+    (plan,) = executable(world, planned, sent=frozenset({first}))
+
+    assert all(kinds_of(each) >= {"ComputeDomain"} for each in planned.plans)
+    assert plan.root == second and kinds_of(plan) and "ComputeDomain" not in kinds_of(plan)
+
+
+def kinds_of(plan: Plan) -> set[str]:
+    """The kinds of the objects that a plan writes."""
+    return {operation.id.kind for operation in plan.operations}
 
 
 def put_unneeded(toy: Toy, set: ResourceId, count: int) -> None:
