@@ -1,6 +1,7 @@
 """The chart and `engine manifests all` install the same objects, and what is computed in the chart is up to date."""
 
 import json
+import shlex
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -336,6 +337,16 @@ def notes(values: dict[str, Any], folder: Path) -> str:
     result = run_helm("template", "grove-engine", chart, "--values", file, "--show-only", "templates/notes.yaml", folder=folder)
     assert result.returncode == 0, result.stderr
     return str(yaml.load(result.stdout, yaml.CSafeLoader)["data"]["text"])
+
+
+@pytest.mark.e2e
+def test_the_command_of_the_first_page_takes_both_images_from_the_registry(tmp_path: Path) -> None:
+    page = (CHART.parents[1] / "README.md").read_text()
+    words = shlex.split(page.partition("\nhelm install ")[2].partition("\nengine ")[0])
+
+    shown = run_helm("template", "grove-engine", CHART, *words[words.index("--set") :], folder=tmp_path).stdout
+
+    assert "REGISTRY/grove-engine:" in shown and "REGISTRY/grove-initc:" in shown
 
 
 @pytest.mark.e2e

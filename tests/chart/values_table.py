@@ -15,7 +15,7 @@ def values_table(text: str) -> str:
     values = yaml.load(text, yaml.CSafeLoader)
     comments = dict(_comments(text))
     rows = ["| value | default | meaning |", "|---|---|---|"]
-    for path, default in _leaves(values):
+    for path, default in leaves(values):
         rows.append(f"| `{path}` | {_default(default)} | {comments.get(path, '')} |")
     return "\n".join(rows) + "\n"
 
@@ -25,10 +25,10 @@ def _default(value: Any) -> str:
     return f"`{text}`" if len(text) < 80 else "[see values.yaml](values.yaml)"
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and value and path not in ("resources", "podSecurityContext", "securityContext"):
         for key, inner in value.items():
-            yield from _leaves(inner, f"{path}.{key}" if path else key)
+            yield from leaves(inner, f"{path}.{key}" if path else key)
     else:
         yield path, value
 
