@@ -1,6 +1,6 @@
 """Execution: carries out what a pass has planned: chooses operations, applies them, remembers their results, records its events."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import anyio
 from msgspec import field
@@ -31,6 +31,37 @@ HELD_BACK = "CallsHeldBack"
 """The reason of the event for a root of which calls are held back (`Refusals`)."""
 
 
+class Publishing:
+    """Where Events are published beside the passes: nothing waits for them."""
+
+    def __init__(self) -> None:
+        self._is_asked = anyio.Event()
+        self._flush = False
+        self._defect: Exception | None = None
+        """An exception of our own code, until it is raised."""
+
+    def ask(self, *, flush: bool) -> None:
+        """Let what is not published yet be published soon; with `flush` also what waits to be added up with others.
+
+        Raises an exception of our own code that has ended the last publication.
+        """
+        if self._defect is not None:
+            defect, self._defect = self._defect, None
+            raise defect
+        self._flush = self._flush or flush
+        self._is_asked.set()
+
+    async def run(self, publish: Callable[[bool], Awaitable[None]]) -> None:
+        """Call `publish` whenever it was asked for, for ever. What is asked for meanwhile is published after it, all at once."""
+        while True:
+            await self._is_asked.wait()
+            flush, self._flush, self._is_asked = self._flush, False, anyio.Event()
+            try:
+                await publish(flush)
+            except Exception as error:
+                self._defect = error
+
+
 class WriterMemory(Memory, eq=False):
     """What a process that carries out passes remembers besides: how fast the server takes calls, and the events of the last pass."""
 
@@ -40,6 +71,8 @@ class WriterMemory(Memory, eq=False):
     events: EventPublisher = field(default_factory=EventPublisher)
     unpublished: list[RootEvents] = field(default_factory=list)
     """The events of the last pass, which are published while the next one is carried out."""
+    publishing: Publishing | None = None
+    """Where they are published beside the passes; None: a pass waits until they are."""
 
 
 def choose(current: Pass[object], memory: Memory, at: float) -> tuple[Plan, ...]:
@@ -230,6 +263,14 @@ def _note_failed_calls(engine: Engine[C], memory: WriterMemory, current: Pass[ob
 
 
 async def _publish(engine: Engine[C], memory: WriterMemory, sending: Sending, *, flush: bool = False) -> None:
+    """Publish the events that are not published yet, or let it be done beside the passes."""
+    if memory.publishing is not None:
+        memory.publishing.ask(flush=flush)
+    else:
+        await publish(engine, memory, sending, flush=flush)
+
+
+async def publish(engine: Engine[C], memory: WriterMemory, sending: Sending, *, flush: bool) -> None:
     """Publish the events that are not published yet, if `sending` may write. `flush`: also what waits to be added up with others."""
     (events, memory.unpublished), may_write = (memory.unpublished, []), sending.may_write
     engine.on_events(await memory.events.publish(engine.provider, engine.clock, events, engine.log, flush=flush, may_write=may_write))

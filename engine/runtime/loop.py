@@ -20,7 +20,7 @@ from engine.plan import noteworthy
 from engine.runtime.apply import Sending
 from engine.runtime.backoff import SHORTEST_PAUSE, Backoff, shortest_pause
 from engine.runtime.calls import always
-from engine.runtime.execution import WriterMemory, begin, choose, execute, note_sent, sender
+from engine.runtime.execution import Publishing, WriterMemory, begin, choose, execute, note_sent, publish, sender
 from engine.runtime.garbage_collection import tune_gc
 from engine.runtime.lease import DISABLED, Lease
 from engine.runtime.logs import Log, tagged
@@ -250,16 +250,25 @@ class _Loop(Generic[C]):
 
     @asynccontextmanager
     async def _sending_beside(self, may_write: Callable[[], bool]) -> AsyncIterator[None]:
-        """Send the plans of passes while the block runs, and look for room. At its end calls in progress end, and the rest is left."""
-        self.sending = sender(self.engine, self.memory, on_result=self.progress.applied, may_write=may_write)
+        """Send the plans of passes while the block runs, publish their Events, and look for room.
+
+        At its end calls in progress end, and the rest is left.
+        """
+        sending = self.sending = sender(self.engine, self.memory, on_result=self.progress.applied, may_write=may_write)
+        publishing = self.memory.publishing = Publishing()
+
+        async def publish_events(flush: bool) -> None:
+            await publish(self.engine, self.memory, sending, flush=flush)
+
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self.sending.run)
+                tasks.start_soon(sending.run)
+                tasks.start_soon(publishing.run, publish_events)
                 tasks.start_soon(look_for_room, self.engine.provider, self.engine.clock, self.memory.refusals, self._note_room, self.log)
                 yield
                 tasks.cancel_scope.cancel()
         finally:
-            self.sending, self.last, self.memory.carried = None, None, {}
+            self.sending, self.last, self.memory.carried, self.memory.publishing = None, None, {}, None
 
     def _note_room(self) -> None:
         self.has_room.set()

@@ -55,9 +55,9 @@ class Other(Struct, frozen=True):
 class Busy(InProcessClient):
     """A client of an API server that does one write after the other, each of which takes a while."""
 
-    def __init__(self, cluster: Stage) -> None:
+    def __init__(self, cluster: Stage, seconds_per_event: float) -> None:
         super().__init__(cluster.api)
-        self._clock, self._turn = cluster.clock, anyio.Lock()
+        self._clock, self._turn, self._seconds_per_event = cluster.clock, anyio.Lock(), seconds_per_event
 
     def __getattribute__(self, name: str) -> Any:
         verb = super().__getattribute__(name)
@@ -68,6 +68,8 @@ class Busy(InProcessClient):
             if kind.name not in ASIDE:
                 async with self._turn:
                     await self._clock.sleep(SECONDS_PER_WRITE)
+            elif kind == kinds.EVENT:
+                await self._clock.sleep(self._seconds_per_event)
             return await verb(kind, *rest, **options)
 
         return write
@@ -84,11 +86,11 @@ def refusing(call: Call) -> Forbidden | None:
 
 
 @asynccontextmanager
-async def shared_with(*others: Other) -> AsyncIterator[Stage]:
+async def shared_with(*others: Other, seconds_per_event: float = 0.0) -> AsyncIterator[Stage]:
     """A cluster in which these sets have been created, each in a namespace of its own or in that of the small set, and `engine run` is at
     work on them."""
     async with stage() as cluster:
-        ours = cluster.process = Process(Busy(cluster))
+        ours = cluster.process = Process(Busy(cluster, seconds_per_event))
         ours.refuses = refusing
         names = [f"{'refused' if other.is_refused else 'other'}{number}" for number, other in enumerate(others)]
         namespaces = ["default" if other.is_near else name for name, other in zip(names, others, strict=True)]
@@ -142,6 +144,13 @@ async def test_a_small_set_is_not_delayed_by_thousands_of_calls_for_another_team
 
     for other in (creating, refused, deleting, refused_and_deleted):
         assert await beside(replace(other, is_near=is_near)) < usual + CONSTANT
+
+
+async def test_a_small_set_does_not_wait_for_the_events_of_others() -> None:
+    usual = await alone()
+
+    async with shared_with(Other(300, is_refused=True, is_deleted=False), seconds_per_event=2.0) as cluster:
+        assert await seconds_until_ready(cluster) < usual + CONSTANT
 
 
 async def test_refused_replicas_take_as_many_calls_whatever_their_number() -> None:
