@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Live
@@ -51,6 +52,10 @@ class PodRoom:
         """Uid -> the gang of a pod that has a node, if it has one."""
         self._find: Find = lambda _: None
         self._is_changed = False
+        self._asked: Counter[PodDemand] = Counter()
+        """The waiting pods by what they ask for, wherever the others of them are."""
+        self._alone: dict[PodDemand, PodDemand] = {}
+        """Demand -> the same without the terms by which pods are together: finding these takes longer the more pods there are."""
 
     @property
     def slot_kinds(self) -> frozenset[str]:
@@ -89,8 +94,14 @@ class PodRoom:
         if claim is None:
             return False
         self._waiting[live.uid] = claim
+        self._asked[self._alone_of(claim.demand)] += 1
         self._is_changed = True
         return True
+
+    def _alone_of(self, demand: PodDemand) -> PodDemand:
+        if demand not in self._alone:
+            self._alone[demand] = replace(demand, together=()) if demand.together else demand
+        return self._alone[demand]
 
     def _claim(self, pod: Live, root: ResourceId, slots: Mapping[str, int]) -> RoomClaim | None:
         member = gang_member(pod, self._find)
@@ -103,14 +114,20 @@ class PodRoom:
         """These objects are gone. Pods that the scheduler has refused are tried again when one of them had a node."""
         is_freed = False
         for uid in uids:
-            self._waiting.pop(uid, None)
+            if (waiting := self._waiting.pop(uid, None)) is not None:
+                self._asked[self._alone_of(waiting.demand)] -= 1
             self._refused.pop(uid, None)
             self._gangs.pop(uid, None)
             is_freed |= self._room.release(uid) or self._placed.pop(uid, None) is not None
         if is_freed:
             self._is_changed = True
-            self._waiting = {**self._refused, **self._waiting}
-            self._refused = {}
+            if self._refused:
+                self._asked.update(self._alone_of(claim.demand) for claim in self._refused.values())
+                self._waiting, self._refused = {**self._refused, **self._waiting}, {}
+
+    def is_short(self) -> bool:
+        """Whether the pods that wait now cannot all have nodes. In time that does not depend on their number, and unknown counts as no."""
+        return self._room.refusal({demand: count for demand, count in self._asked.items() if self._room.is_certain(demand)}) is not None
 
     def admitted(self) -> list[ResourceId]:
         """The waiting pods that may have a node now, as nothing shows that there is none; they have it from now on."""
@@ -122,6 +139,7 @@ class PodRoom:
         admitted = []
         for uid in self._fitting(limits):
             claim = self._placed[uid] = self._waiting.pop(uid)
+            self._asked[self._alone_of(claim.demand)] -= 1
             admitted.append(claim.id)
             if claim.membership is not None:
                 self._gangs[uid] = claim.membership.gang

@@ -1,6 +1,7 @@
 """Room: a forecast in a cluster whose nodes are known, or why they are not."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -19,6 +20,8 @@ from resources.preview.domain_places import domain_templates, places_of, slots_i
 from resources.preview.facts import Facts, FirstPass
 from resources.preview.forecasting import model_for, restricted, simulated
 
+FOR_A_TIME: Final = "there is no room for all pods at a time: some are created before others go, and may keep these from going"
+
 
 def in_room(first: FirstPass, forecast: Forecast, facts: Facts) -> Forecast:
     """A forecast that was made for a cluster with room for every pod, in the cluster with these nodes.
@@ -30,15 +33,17 @@ def in_room(first: FirstPass, forecast: Forecast, facts: Facts) -> Forecast:
         assumptions = frozenset(room.capacity if each is Assumption.CAPACITY else each for each in forecast.assumptions)
         return replace(forecast, assumptions=assumptions, unchecked=room.unchecked)
     concerned, cluster = restricted(first), replace(room.cluster, slots=dict(slots_in(fabrics, facts.capacities)))
-    end = replayed(forecast, concerned.world, cluster, fabrics)
+    end, is_short_for_a_time = replayed(forecast, concerned.world, cluster, fabrics)
     assumptions = forecast.assumptions - {Assumption.CAPACITY} | {Assumption.ROOM}
     rough = replace(forecast, assumptions=assumptions, shortages=together(end.shortages(), forecast.shortages), doubts=end.doubts())
-    if not rough.shortages and Assumption.FAILURES_STAY not in forecast.assumptions:
+    if not rough.shortages and not is_short_for_a_time and Assumption.FAILURES_STAY not in forecast.assumptions:
         return rough
     nodes = PodRoom(cluster)
     exact = simulated(concerned, model_for(first, nodes))
     if not exact.is_finished and rough.shortages:
         return rough
+    if not exact.is_finished and is_short_for_a_time:
+        return replace(rough, doubts=(*rough.doubts, FOR_A_TIME))
     shortages, doubts = together(nodes.shortages(), exact.shortages), nodes.doubts()
     return replace(exact, assumptions=exact.assumptions | {Assumption.ROOM}, shortages=shortages, doubts=doubts)
 
@@ -49,8 +54,11 @@ def together(*shortages: Mapping[ResourceId, tuple[Wait, ...]]) -> dict[Resource
     return {root: tuple(wait for each in shortages for wait in each.get(root, ())) for root in roots}
 
 
-def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Iterable[Fabric]) -> PodRoom:
-    """The nodes at the end of a forecast for this world: with the pods that exist then, of which those without room wait."""
+def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Iterable[Fabric]) -> tuple[PodRoom, bool]:
+    """The nodes at the end of a forecast for this world: with the pods that exist then, of which those without room wait.
+
+    Then whether pods have no room when they are created, beside those that are still to go: an update may never come to delete these.
+    """
     lives = list(existing(world))
     planned: dict[ResourceId, Live | None] = {each.id: None for each in forecast.operations() if isinstance(each, Create)}
     known = (fabric for fabric in fabrics if fabric.kind.name in room.slots)
@@ -60,18 +68,17 @@ def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Itera
     objects = {each.id: each.body for each in lives}
     objects |= {each.id: each.manifest for each in forecast.operations() if isinstance(each, Create)}
     result.begin(objects.get, ((each, places_of(each, templates)) for each in pods.values()))
-    created: dict[ResourceId, tuple[ResourceId, Create]] = {}
-    gone: list[str] = []
-    for root, operation in ((root, each) for step in forecast.passes for root, listed in step.operations.items() for each in listed):
-        if operation.id.kind != kinds.POD.name:
-            continue
-        if isinstance(operation, Create):
-            created[operation.id] = root, operation
-        elif isinstance(operation, Delete) and created.pop(operation.id, None) is None and operation.id in pods:
-            gone.append(pods[operation.id].uid)
-    result.remove(gone)
-    for id, (root, operation) in created.items():
-        pod = live({**operation.manifest, "metadata": {**operation.manifest["metadata"], "uid": f"new {id.namespace}/{id.name}"}})
-        result.ask(pod, root, places_of(pod, templates))
+    created: dict[ResourceId, str] = {}
+    is_short = False
+    for step in forecast.passes:
+        operations = [(root, each) for root, listed in step.operations.items() for each in listed if each.id.kind == kinds.POD.name]
+        gone = [each.id for _, each in operations if isinstance(each, Delete)]
+        result.remove([created.pop(id) if id in created else pods[id].uid for id in gone if id in created or id in pods])
+        for root, operation in operations:
+            if isinstance(operation, Create):
+                uid = created[operation.id] = f"new {operation.id.namespace}/{operation.id.name}"
+                pod = live({**operation.manifest, "metadata": {**operation.manifest["metadata"], "uid": uid}})
+                result.ask(pod, root, places_of(pod, templates))
+        is_short = is_short or result.is_short()
     result.admitted()
-    return result
+    return result, is_short

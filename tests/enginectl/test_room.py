@@ -128,6 +128,32 @@ def test_a_scale_in_that_frees_room_for_a_waiting_pod_settles(box: Box, engine: 
     assert engine("sync", "-f", manifest(3)).code == Exit.DONE
 
 
+def test_an_update_whose_new_pods_need_the_room_of_those_that_go_after_them_never_settles(
+    box: Box, engine: Engine, manifest: Manifests
+) -> None:
+    assert engine("sync", "-f", manifest(3)).code == Exit.DONE
+    smaller = manifest(5, gpus=2)
+
+    shown = engine("diff", "-f", smaller)
+
+    assert shown.code == Exit.STUCK, "In the end all would fit, and no pod goes before the new ones are ready."
+    assert "2 PodCliques: demo-{3..4}-a  1 pod cannot be scheduled" in shown.out
+    document = engine("diff", "-f", smaller, "-o", "json").document
+    assert document["forecast"]["operations"]["delete"] == 0
+    assert engine("sync", "-f", smaller, "--timeout", "40s").code != Exit.DONE
+
+
+def test_an_update_of_full_nodes_whose_pods_go_first_settles(box: Box, engine: Engine, manifest: Manifests) -> None:
+    assert engine("sync", "-f", manifest(3)).code == Exit.DONE
+    other = manifest(3, terminationGracePeriodSeconds=1)
+
+    shown = engine("diff", "-f", other)
+
+    assert shown.code == Exit.DONE and "; settled" in shown.out
+    assert "May not fit" not in shown.out
+    assert engine("sync", "-f", other).code == Exit.DONE
+
+
 def test_pods_of_lower_priority_are_told_and_hold_nothing_back(box: Box, engine: Engine, manifest: Manifests) -> None:
     for number in range(3):
         others(box, f"node-000{number}", priority=-10)
