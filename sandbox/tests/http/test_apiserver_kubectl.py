@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import anyio
 import pytest
 
 from engine.runtime.clock import SystemClock
+from grove_sandbox.api.verbs import Api
 from grove_sandbox.http.access import Denial
 from grove_sandbox.process import Sandbox, sandbox
 from tests.waiting import PATIENCE
@@ -102,21 +104,39 @@ class Kubectl:
         return heard
 
 
+@asynccontextmanager
+async def connected(folder: Path, api: Api | None = None) -> AsyncIterator[Kubectl]:
+    """The cluster as `engine sandbox up` starts it, on the machine's own clock; nobody is there to schedule pods or run them.
+
+    With `api` it begins as that one is.
+    """
+    clock, actors = SystemClock(), ("garbage", "namespace", "token")
+    async with sandbox(clock, folder, actors=actors, api=api.fork(clock) if api else None) as box:
+        yield Kubectl(box, folder)
+
+
 @pytest.fixture
 async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
-    """The cluster as `engine sandbox up` starts it, on the machine's own clock; nobody is there to schedule pods or run them."""
-    actors = ("garbage", "namespace", "token")
-    async with sandbox(SystemClock(), tmp_path, actors=actors) as box:
-        yield Kubectl(box, tmp_path)
+    """A new cluster."""
+    async with connected(tmp_path) as kubectl:
+        yield kubectl
+
+
+@pytest.fixture(scope="module")
+async def with_toys(tmp_path_factory: pytest.TempPathFactory) -> Api:
+    """The state of a cluster in which kubectl has made a kind of its own and an object of it."""
+    async with connected(tmp_path_factory.mktemp("toys")) as kubectl:
+        await kubectl("apply", "-f", "-", body=CRD)
+        await kubectl("wait", "--for=condition=Established", "crd/widgets.toys.example.com", "--timeout=180s")
+        await kubectl("apply", "-f", "-", body=widget(parts=[{"name": "a"}, {"name": "b"}]))
+        return kubectl.box.api
 
 
 @pytest.fixture
-async def toys(kubectl: Kubectl) -> Kubectl:
-    """The same, with a kind of its own and an object of it."""
-    await kubectl("apply", "-f", "-", body=CRD)
-    await kubectl("wait", "--for=condition=Established", "crd/widgets.toys.example.com", "--timeout=180s")
-    await kubectl("apply", "-f", "-", body=widget(parts=[{"name": "a"}, {"name": "b"}]))
-    return kubectl
+async def toys(with_toys: Api, tmp_path: Path) -> AsyncIterator[Kubectl]:
+    """A cluster of its own in that state."""
+    async with connected(tmp_path, with_toys) as kubectl:
+        yield kubectl
 
 
 async def test_get_prints_the_columns_of_the_kind(toys: Kubectl) -> None:
