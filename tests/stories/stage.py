@@ -348,4 +348,7 @@ async def _running(cluster: Stage) -> AsyncIterator[Stage]:
         await cluster.clock.advance(0)
         yield cluster
         group.cancel_scope.cancel()
+    if cluster.serves(kinds.LEADER_WORKER_SET):
+        for body in cluster.there(kinds.LEADER_WORKER_SET).values():
+            cluster.healths.note({"status": {}, **body})
     cluster.healths.check()
