@@ -165,13 +165,19 @@ def sizes_of_planned(
     by_kind, roots = {blueprint.kind.name: blueprint for blueprint in blueprints}, by_root(world.roots)
     planned = set(roots.roots) if memory.world is None else _planned_anew(memory, roots, now)
     observed = {id: each for id in sorted(planned) if (each := roots.get(id)) is not None}
-    return {id: max(each.count(), _asked(memory, by_kind[id.kind], each, configuration).objects) for id, each in observed.items()}
+    return {id: max(each.count(), _computed(memory, by_kind[id.kind], each, configuration)) for id, each in observed.items()}
 
 
 def _planned_anew(memory: Memory, roots: Revised[Observed], now: datetime) -> set[ResourceId]:
     """The roots of which something has changed since the last pass, or whose plans do not hold any more."""
     before = by_root(memory.world.roots if memory.world is not None else ())
     return {*differences(before, roots), *due(memory.memo, now, memory.carried)}.difference(memory.carried)
+
+
+def _computed(memory: Memory, blueprint: Blueprint[C], observed: Observed, configuration: C) -> int:
+    """For how many objects a root is planned: also those that its live objects were scaled to, and those that are never created."""
+    asked, beyond = _asked(memory, blueprint, observed, configuration), blueprint.scaled(observed, configuration).beyond
+    return asked.objects + asked.in_vain + beyond.objects + beyond.in_vain
 
 
 def _asked(memory: Memory, blueprint: Blueprint[C], observed: Observed, configuration: C) -> Asked:

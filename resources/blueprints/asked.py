@@ -26,7 +26,7 @@ Of a larger one the rest is kept as it is: pods are compressed by what they have
 def asked(observed: Observed, configuration: Configuration) -> Asked:
     """The pods, cliques, groups, gangs, Services, autoscalers, claims and domains that the specification of a set names.
 
-    Fields of the wrong shape count as 0. None if no PodGang can list the pods: then none are created.
+    Fields of the wrong shape count as 0. If no PodGang can list the pods, none are created.
     """
     body = observed.proposal or observed.root.body
     cliques = {clique.get("name"): clique for clique in cliques_of(body)}
@@ -52,10 +52,10 @@ def asked(observed: Observed, configuration: Configuration) -> Asked:
         gangs += max(0, number - minimum)
         large += sum(beyond.get(name, 0) for name in members_of(group)) * number
         in_base_gang += size * min(number, minimum)
-    if in_base_gang > MOST_PODS:
-        return Asked()
-    of_replica += _domains(body, observed.root.id.name, configuration) + gangs * _has_gang_objects(body, observed, configuration)
     replicas = count(get(body, ("spec", "replicas"), 0))
+    if in_base_gang > MOST_PODS:
+        return Asked(in_vain=in_base_gang * replicas)
+    of_replica += _domains(body, observed.root.id.name, configuration) + gangs * _has_gang_objects(body, observed, configuration)
     return Asked(of_replica * replicas + shares.of_all, pods * replicas, large * replicas)
 
 
