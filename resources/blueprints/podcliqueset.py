@@ -1,6 +1,6 @@
 """PodCliqueSet: the blueprint of the root kind: replicas that consist of cliques and scaling groups of cliques."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from engine.blueprint import Asked, Blueprint, Desired, ScaledOut
@@ -9,7 +9,7 @@ from engine.graph import graph, part
 from engine.health import INVALID, Readiness, obstacle_of
 from engine.ids import Kind, ResourceId
 from engine.memo import Memo
-from engine.observed import Live, Observed, Slice, World
+from engine.observed import Live, Observed, World
 from engine.paths import get
 from engine.resource import Policy
 from resources.admission.admitted_set import AdmittedSet, admitted_set
@@ -17,6 +17,7 @@ from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.blueprints.deletion import teardown
 from resources.blueprints.desired_set import SetInput, desired_set
+from resources.blueprints.hashes_in_use import hashes_in_use
 from resources.blueprints.root import KNOWN, invalid_root
 from resources.children.child_kind import ChildTable
 from resources.children.table import CHILDREN
@@ -24,7 +25,7 @@ from resources.domains.release import used_orphans
 from resources.model.domain import policy_of
 from resources.model.epochs import epoch_objection, left_alone
 from resources.model.gang_scheduling import on_cluster
-from resources.model.template import Clique, Template, in_other_spellings, read, referenced_ids, with_hashes
+from resources.model.template import Template, read, referenced_ids, with_hashes
 from resources.model.view import ROOT, SET, part_key
 from resources.ports.configuration import Configuration
 from resources.ports.references import template_references
@@ -176,40 +177,5 @@ def _template(observed: Observed, admitted: AdmittedSet, configuration: Configur
     if get(root.body, ("status", "currentGenerationHash"), template.hash) == template.hash:
         return template
     default = configuration.default_scheduler
-    in_use = _hashes_in_use(observed, template, lambda names: in_other_spellings(body["spec"], names, default, hashes), default)
+    in_use = hashes_in_use(observed, body["spec"], template, default, hashes)
     return memo.recall("template in use", (template, in_use), lambda: with_hashes(template, dict(in_use))) if in_use else template
-
-
-def _hashes_in_use(
-    observed: Observed, template: Template, others_of: Callable[[Collection[str]], Mapping[str, str]], default: str
-) -> tuple[tuple[str, str], ...]:
-    """The cliques whose objects have the hash of the other spelling of their scheduler, which is no update: each with that hash.
-
-    A clique that names another scheduler than `default` has changed, unless all its pods of that hash have that scheduler.
-    `others_of`: the hashes of the cliques of these names in the other spelling.
-    """
-    slices = observed.slices.values()
-    in_use: dict[str, set[str]] = {}
-    for slice in slices:
-        for live in slice.of(kinds.PODCLIQUE.name):
-            in_use.setdefault(live.labels.get(labels.TEMPLATE_HASH, ""), set()).add(live.id.name)
-
-    def has(clique: str, hash: str) -> bool:
-        return any(name.endswith(f"-{clique}") for name in in_use.get(hash, ()))
-
-    edited = [clique for clique in template.cliques if in_use and not has(clique.name, clique.hash)]
-    others = others_of({clique.name for clique in edited}) if edited else {}
-
-    def moves(clique: Clique) -> bool:
-        pods = (pod for slice in slices for pod in slice.index("schedulers", _schedulers)) if clique.scheduler not in ("", default) else ()
-        own = (scheduler for name, hash, scheduler in pods if hash == others[clique.name] and name.endswith(f"-{clique.name}"))
-        return any(scheduler != clique.scheduler for scheduler in own)
-
-    kept = (clique for clique in edited if has(clique.name, others[clique.name]))
-    return tuple((clique.name, others[clique.name]) for clique in kept if not moves(clique))
-
-
-def _schedulers(lives: Slice) -> frozenset[tuple[str, str, str]]:
-    """The PodCliques of the pods, with their hashes and schedulers."""
-    keys, pods = (labels.PODCLIQUE, labels.TEMPLATE_HASH), lives.of(kinds.POD.name)
-    return frozenset((*(pod.labels.get(key, "") for key in keys), get(pod.body, ("spec", "schedulerName"), "")) for pod in pods)

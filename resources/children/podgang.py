@@ -1,18 +1,18 @@
 """PodGangs: the pods to schedule together. One base gang for each replica, and a scaled gang for each group replica beyond minAvailable."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 from engine.answer import FailedCall
 from engine.observed import Live
-from engine.paths import overlay
+from engine.paths import get, overlay
 from engine.plan import Alarm
 from engine.reason import Because, Reason
 from engine.resource import Body, Hold, Policy, Want
 from engine.verb import Verb
 from resources.base import kinds, labels, names
-from resources.base.fields import annotations_of, manifest
+from resources.base.fields import annotations_of, manifest, mappings
 from resources.children import absence
 from resources.children.child_kind import DeletionGroup, EventTexts, unexpected
 from resources.children.podclique import deleted_by_user, scaled_in
@@ -113,7 +113,8 @@ def bodies(view: View) -> Mapping[str, dict[str, Any]]:
 
 def _body(view: View, gang: GangView) -> dict[str, Any]:
     clique_constraints = dict(_clique_constraints(view, gang))
-    spec: dict[str, Any] = {"podgroups": [_pod_group(view, *group, clique_constraints.get(group[0])) for group in gang.groups]}
+    groups = sorted(gang.groups, key=_position(gang))
+    spec: dict[str, Any] = {"podgroups": [_pod_group(view, *group, clique_constraints.get(group[0])) for group in groups]}
     if gang_constraint := _gang_constraint(view, gang):
         spec[CONSTRAINT] = gang_constraint
     if group_constraints := list(_group_constraints(view, gang)) if gang.is_base else []:
@@ -179,6 +180,13 @@ def alarms(view: View) -> Iterator[Alarm]:
     for name, why in too_large(view).items():
         about = kinds.PODGANG.id(view.namespace, name) if kinds.PODGANG.id(view.namespace, name) in view.lives.objects else None
         yield Alarm("PodGangTooLarge", f"PodGang {view.namespace}/{name}: {why}", blocking=True, about=about)
+
+
+def _position(gang: GangView) -> Callable[[tuple[str, int, CliqueView | None]], int]:
+    """The key that keeps pod groups in the order of the live PodGang, new ones last: the order means nothing to schedulers."""
+    listed = mappings(get(gang.live.body, ("spec", "podgroups"))) if gang.live is not None else ()
+    places = {str(group.get("name")): number for number, group in enumerate(listed)}
+    return lambda group: places.get(group[0], len(places))
 
 
 def listed_pods(gang: GangView) -> int:

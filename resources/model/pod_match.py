@@ -94,12 +94,17 @@ def is_adopted(live: Live, clique: Clique, *, is_member: bool, requests: Iterabl
     if is_our_hash(live.labels.get(labels.TEMPLATE_HASH)):
         return False
     claims = _claims_for_domains(clique, requests)
-    variables = GROUP_VARIABLES if is_member else frozenset[str]()
-    live_spec = without_additions(get(live.body, ("spec", "podSpec"), {}), variables=variables, claims=claims)
-    desired = without_additions(clique.pod_spec, variables=variables, claims=claims)
+    live_spec = template_spec_of(live, clique, is_member=is_member, requests=requests)
+    desired = without_additions(clique.pod_spec, variables=GROUP_VARIABLES if is_member else (), claims=claims)
     if not is_member:
         return _includes(canonical_form(mapping(live_spec)), canonical_form(desired))
     return _has(live.labels, clique.labels) and _has(annotations_of(live.body), clique.annotations) and is_same_spec(live_spec, desired)
+
+
+def template_spec_of(live: Live, clique: Clique, *, is_member: bool, requests: Iterable[tuple[Fabric, DomainRequest]]) -> Body:
+    """The pod spec of the template that a PodClique was created from: its own without what the engine has added to the clique's."""
+    variables = GROUP_VARIABLES if is_member else ()
+    return without_additions(get(live.body, ("spec", "podSpec"), {}), variables=variables, claims=_claims_for_domains(clique, requests))
 
 
 def has_lost_hash(live: Live, clique: Clique, hashes: Iterable[str]) -> bool:

@@ -1,7 +1,8 @@
 """Template: the spec of a PodCliqueSet, parsed once per edit and shared by all its replicas."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -190,21 +191,39 @@ def read(
     )
 
 
-def in_other_spellings(spec: Body, names: Collection[str], scheduler: str, hashes: Memo) -> Mapping[str, str]:
-    """Each of these cliques -> its hash where its scheduler is spelled in the other way: none, or `scheduler`, which pods without get.
+def in_other_spellings(
+    spec: Body, spelled: Mapping[str, Sequence[Body]], scheduler: str, hashes: Memo
+) -> Mapping[str, tuple[tuple[str, bool], ...]]:
+    """Each of these cliques -> its hashes in other spellings, and whether the scheduler of each is spelled in the other way: none, or
+    `scheduler`, which pods without get.
 
-    `hashes`: those of this revision, in either spelling.
+    `spelled`: the cliques, each with other spellings of its pod spec that mean the same. Every spelling has a hash of the former form too,
+    which took more spellings apart. `hashes`: those of this revision.
     """
     inner = spec["template"]
     priority = inner.get("priorityClassName", "")
-    entries = (entry for entry in inner["cliques"] if entry["name"] in names)
-    return {entry["name"]: _hash_of(entry, priority, hashes, scheduler) for entry in entries}
+    entries = (entry for entry in inner["cliques"] if entry["name"] in spelled)
+    return {entry["name"]: tuple(_other_hashes(entry, priority, spelled[entry["name"]], scheduler, hashes)) for entry in entries}
 
 
-def _in_other_spelling(entry: Mapping[str, Any], scheduler: str) -> Mapping[str, Any]:
-    pod_spec = entry["spec"]["podSpec"]
-    other = "" if pod_spec.get("schedulerName") else scheduler
-    return {**entry, "spec": {**entry["spec"], "podSpec": {**pod_spec, "schedulerName": other}}}
+def _other_hashes(
+    entry: Mapping[str, Any], priority: str, spelled: Sequence[Body], scheduler: str, hashes: Memo
+) -> Iterator[tuple[str, bool]]:
+    for number, spelling in enumerate((entry["spec"]["podSpec"], *spelled)):
+        for is_moved in (False, True):
+            for is_former in (False, True):
+                if not (number or is_moved or is_former):
+                    continue  # The clique's own hash.
+                facts = (entry.get("labels"), entry.get("annotations"), spelling, priority, scheduler)
+                make = partial(_hash_in_spelling, entry, priority, spelling, scheduler if is_moved else None, is_former=is_former)
+                yield hashes.recall((entry["name"], number, is_moved, is_former), facts, make), is_moved
+
+
+def _hash_in_spelling(entry: Mapping[str, Any], priority: str, spelling: Body, scheduler: str | None, *, is_former: bool) -> str:
+    """The hash of a clique with another spelling of its pod spec; with its scheduler in the other spelling unless that is None."""
+    if scheduler is not None:
+        spelling = {**spelling, "schedulerName": "" if spelling.get("schedulerName") else scheduler}
+    return _hash(hashed_content({**entry, "spec": {**entry["spec"], "podSpec": spelling}}, priority, is_former=is_former))
 
 
 def with_hashes(template: Template, hashes: Mapping[str, str]) -> Template:
@@ -245,23 +264,23 @@ def _clique(entry: Mapping[str, Any], priority: str, starts_after: tuple[str, ..
     )
 
 
-def _hash_of(entry: Mapping[str, Any], priority: str, hashes: Memo, other: str | None = None) -> str:
-    """The hash of a clique, computed once; with the scheduler `other` that pods without one get, where it is spelled in the other way."""
+def _hash_of(entry: Mapping[str, Any], priority: str, hashes: Memo) -> str:
+    """The hash of a clique, computed once."""
     facts = (entry.get("labels"), entry.get("annotations"), entry["spec"]["podSpec"], priority)
-
-    def make() -> str:
-        return _hash(hashed_content(entry if other is None else _in_other_spelling(entry, other), priority))
-
-    return hashes.recall((entry["name"], other), facts, make)
+    return hashes.recall(entry["name"], facts, lambda: _hash(hashed_content(entry, priority)))
 
 
-def hashed_content(entry: Mapping[str, Any], priority: str) -> Any:
-    """What the pods of a clique are created from, the same for all spellings. `priority` is the priority class of the set."""
+def hashed_content(entry: Mapping[str, Any], priority: str, *, is_former: bool = False) -> Any:
+    """What the pods of a clique are created from, the same for all spellings. `priority` is the priority class of the set.
+
+    `is_former`: as hashes were computed before more spellings were the same.
+    """
     pod_spec = entry["spec"]["podSpec"]
+    named = {**pod_spec, "priorityClassName": pod_spec.get("priorityClassName") or priority}
     return {
         "labels": entry.get("labels") or {},
         "annotations": entry.get("annotations") or {},
-        "spec": canonical_form({**pod_spec, "priorityClassName": pod_spec.get("priorityClassName") or priority}),
+        "spec": canonical_form(named, is_former=is_former),
     }
 
 

@@ -6,7 +6,7 @@ What an API server leaves out and fills in is recorded (`resources.schema.publis
 """
 
 from collections.abc import Mapping, Sequence
-from decimal import DecimalException
+from decimal import ROUND_UP, Decimal, DecimalException
 from typing import Annotated, Any, Final
 
 from msgspec import Struct
@@ -30,19 +30,35 @@ KUBERNETES_SCHEDULER: Final = "default-scheduler"
 CONFIGURED: Final = ("PodSpec", "schedulerName")
 """The type and the field of the scheduler: without it, pods of sets have that of the configuration."""
 
-SPELLED_OTHERWISE: Final = frozenset({CONFIGURED[1], "serviceAccount"})
+ACCOUNT: Final = ("serviceAccountName", "serviceAccount")
+"""The fields with the ServiceAccount of a pod: its name and its old name, which servers read where the other is empty."""
+SPELLED_OTHERWISE: Final = frozenset({CONFIGURED[1], ACCOUNT[1]})
 """The fields of a pod spec whose default depends on the configuration or on another field."""
+
+KEPT_FORMERLY: Final = frozenset(
+    {
+        ("AzureDiskVolumeSource", "kind"),
+        ("PodSpec", "ephemeralContainers"),
+        ("PodSpec", "evictionResponders"),
+        ("VolumeMount", "bindMountOptions"),
+    }
+)
+"""The types and fields with a zero or a default that the former form kept: it was not recorded."""
+
+SMALLEST, SMALLEST_RESOURCE = Decimal("1e-9"), Decimal("1e-3")
+"""What a server rounds amounts up to a multiple of: any amount, and an entry of limits, requests or overhead."""
 
 NOTHING_KNOWN: Final[Schema] = {}
 """The schema of a field that no type has."""
 
 
-def canonical_form(value: Any, type_: str = "PodSpec", *, scheduler: str = "") -> Any:
+def canonical_form(value: Any, type_: str = "PodSpec", *, scheduler: str = "", is_former: bool = False) -> Any:
     """A copy of a pod spec, or of a part of it of that type, in canonical form. Values of a wrong shape are kept.
 
     `scheduler`: that of pods that name none, e.g. the default of the configuration; empty if it is not known.
+    `is_former`: the form from which hashes of version v3 were computed at first; it took some spellings of the same pods for others.
     """
-    return _Form(scheduler).of(value, {"$ref": type_}, "")
+    return _Form(scheduler, is_former).of(value, {"$ref": type_}, "")
 
 
 def respelled(desired: Any, live: Any, type_: str = "PodSpec", *, scheduler: str = "") -> Any:
@@ -56,18 +72,19 @@ class _Form(Struct, frozen=True):
     """The canonical form. Fields are named as in the types; the entries of a list have the name of their list."""
 
     scheduler: str
+    is_former: bool = False
 
     def of(self, value: Any, schema: Schema, field: str) -> Any:
         """The canonical form of the value of a field."""
         if schema.get("$ref") == QUANTITY:
-            return _amount(value)
+            return _amount(value, None if self.is_former else SMALLEST)
         if isinstance(value, str):  # Most values are text, and found out quickly.
             return value
         if isinstance(value, Mapping):
             return self._of_map(value, schema)
         if isinstance(value, list | tuple):
             of_items = schema.get("items", NOTHING_KNOWN)
-            items = [self.of(item, of_items, field) for item in value]
+            items = [self.of(item if self.is_former else _null_as_zero(item, of_items), of_items, field) for item in value]
             return sorted(items, key=digest) if field in UNORDERED else items
         return value
 
@@ -76,8 +93,10 @@ class _Form(Struct, frozen=True):
         fields = _fields(schema)
         if fields is None:
             of_values = schema.get("additionalProperties", NOTHING_KNOWN)
-            return {key: self.of(inner, of_values, "") for key, inner in value.items()}
+            return {key: self.of_entry(inner, of_values) for key, inner in value.items()}
         type_: str = schema["$ref"]
+        if type_ == "PodSpec" and not self.is_former:
+            value = _with_one_account(value)
         with_default = fields_with_default(type_)
         kept: dict[str, Any] = {}
         for key, inner in value.items():
@@ -87,12 +106,21 @@ class _Form(Struct, frozen=True):
                 kept[key] = form
         return kept
 
+    def of_entry(self, value: Any, schema: Schema) -> Any:
+        """The canonical form of a value of a map, where null is the zero value. Maps of amounts are of resources."""
+        if self.is_former:
+            return self.of(value, schema, "")
+        value = _null_as_zero(value, schema)
+        return _amount(value, SMALLEST_RESOURCE) if schema.get("$ref") == QUANTITY else self.of(value, schema, "")
+
     def _is_absent(self, type_: str, field: str, value: Any, holder: Mapping[str, Any]) -> bool:
         """Whether a field with this value, in canonical form, means the same as none. `holder` is the object that it is in."""
         if (type_, field) == CONFIGURED:
             return not value or bool(value == self.scheduler)
         if (type_, field) == ("PodSpec", "serviceAccount"):  # The old name, which servers keep equal to the new one.
             return bool(value == holder.get("serviceAccountName", ""))
+        if self.is_former and (type_, field) in KEPT_FORMERLY:
+            return value is None
         return is_default(type_, field, value, holder)
 
     def respelled(self, desired: Any, live: Any, schema: Schema, field: str) -> Any:
@@ -109,13 +137,17 @@ class _Form(Struct, frozen=True):
     def _respelled_map(self, desired: Mapping[str, Any], live: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
         """The desired fields; those that mean the same as none are there if the live object has them."""
         spelled: dict[str, Any] = {}
+        if schema.get("$ref") == "PodSpec" and _account(desired) == _account(live):
+            desired = {**_without_account(desired), **{key: live[key] for key in ACCOUNT if key in live}}
+        is_map = _fields(schema) is None
         for key in (*desired, *(key for key in live if key not in desired)):
             inner = _field(schema, key)
             if key in desired and key in live:
-                spelled[key] = self.respelled(desired[key], live[key], inner, key)
+                is_same = is_map and same(self.of_entry(desired[key], inner), self.of_entry(live[key], inner))
+                spelled[key] = live[key] if is_same else self.respelled(desired[key], live[key], inner, key)
                 continue
             value = desired[key] if key in desired else live[key]
-            is_absent = _fields(schema) is not None and self._is_absent(schema["$ref"], key, self.of(value, inner, key), desired)
+            is_absent = not is_map and self._is_absent(schema["$ref"], key, self.of(value, inner, key), desired)
             if is_absent == (key in live):
                 spelled[key] = value
         return spelled
@@ -134,10 +166,33 @@ def _field(schema: Schema, key: str) -> Schema:
     return of_values if fields is None else fields.get(key, NOTHING_KNOWN)
 
 
-def _amount(value: Any) -> Any:
-    """A quantity as the plain number that it stands for, as text; any other value unchanged."""
-    number = amount(str(value)) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+def _null_as_zero(value: Any, schema: Schema) -> Any:
+    """The value of a map or an entry of a list; null, which a server reads as the zero value of its type, as that."""
+    if value is not None:
+        return value
+    return "0" if schema.get("$ref") == QUANTITY else "" if schema.get("type") == "string" else None
+
+
+def _account(pod_spec: Mapping[str, Any]) -> Any:
+    """The ServiceAccount of a pod spec by its new name or, without, by its old one; empty without either."""
+    return pod_spec.get(ACCOUNT[0]) or pod_spec.get(ACCOUNT[1]) or ""
+
+
+def _without_account(pod_spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in pod_spec.items() if key not in ACCOUNT}
+
+
+def _with_one_account(pod_spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The pod spec with its ServiceAccount under the new name only, as servers read the old one."""
+    return {**_without_account(pod_spec), ACCOUNT[0]: _account(pod_spec)} if ACCOUNT[1] in pod_spec else pod_spec
+
+
+def _amount(value: Any, smallest: Decimal | None) -> Any:
+    """A quantity as the plain number that it stands for, as text, rounded up to a multiple of `smallest`; any other value unchanged."""
+    number = amount(str(value).strip()) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
     try:
+        if number and smallest is not None and number.as_tuple().exponent < smallest.as_tuple().exponent:  # type: ignore[operator]
+            number = number.quantize(smallest, ROUND_UP)
         return value if number is None else str(number.normalize()) if number else "0"
     except DecimalException:  # An exponent beyond any amount.
         return value

@@ -48,13 +48,13 @@ def fields_set() -> set[tuple[str, str]]:
 
 
 def probed_fields() -> Iterator[Probed]:
-    """Every field of every object of the sample pods, if it is set anywhere in them."""
+    """Every field of every object of the sample pods, if it is set anywhere in them or a list: an empty one is tried without a sample."""
     known = fields_set()
     for spec in SHAPES.values():
         for path, type_, value in typed_objects(spec):
             for name, schema in definitions()[type_]["properties"].items():
                 zero, there = zero_of(schema), (*path, name)
-                if (type_, name) in known:
+                if (type_, name) in known or schema.get("type") == "array":
                     yield Probed(type_, name, there, without(spec, there) if name in value else spec, with_value(spec, there, zero))
 
 

@@ -147,6 +147,10 @@ VOLUMES: Final[Spec] = {
                 "kind": "Managed",
             },
         },
+        {
+            "name": "azureblob",
+            "azureDisk": {"diskName": "d", "diskURI": "https://a.blob.core.windows.net/c/d.vhd", "kind": "Dedicated"},
+        },
         {"name": "azurefile", "azureFile": {"secretName": "s", "shareName": "f", "readOnly": True}},
         {"name": "cinder", "cinder": {"volumeID": "v", "fsType": "ext4", "readOnly": True, "secretRef": {"name": "s"}}},
         {"name": "glusterfs", "glusterfs": {"endpoints": "e", "path": "p", "readOnly": True}},
