@@ -135,6 +135,33 @@ def test_what_the_change_leaves_out_is_removed(folders: Folders) -> None:
     assert any(kind == "PodClique" and "team" in path for _, kind, path in fields)
 
 
+def ordered(*names: str, type: str = "CliqueStartupTypeInOrder") -> dict[str, Any]:
+    """The set with these cliques, which start in an order."""
+    pod_spec = {"containers": [{"name": "main", "image": "i:1"}]}
+    cliques = [{"name": name, "spec": {"roleName": name, "replicas": 1, "podSpec": pod_spec}} for name in names]
+    return {**SET, "spec": {"replicas": 1, "template": {"cliques": cliques, "cliqueStartupType": type}}}
+
+
+@pytest.mark.parametrize(
+    "before, after, fault",
+    [
+        (ordered("a", "b"), ordered("b", "a"), "clique order cannot be changed"),
+        (ordered("a", "b"), ordered("a", "c"), "not allowed to change clique composition"),
+        (ordered("a", "b"), ordered("a", "b", type="CliqueStartupTypeAnyOrder"), "cliqueStartupType"),
+    ],
+    ids=["order", "name", "type"],
+)
+def test_what_a_cluster_refuses_of_a_stored_set_is_refused_of_that_of_the_base(
+    folders: Folders, before: dict[str, Any], after: dict[str, Any], fault: str
+) -> None:
+    folders.write("one", before, change=after)
+
+    answer = folders.diff()
+
+    assert answer.code == Exit.FAILED
+    assert any(fault in problem and "one.yaml:" in problem for problem in root_of(answer)["problems"]), root_of(answer)["problems"]
+
+
 def test_a_scale_in_shows_what_goes_and_nothing_else(folders: Folders) -> None:
     folders.edit(lambda body: body["spec"].update(replicas=1))
 

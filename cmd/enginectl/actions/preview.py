@@ -115,7 +115,7 @@ async def preview_after_base(
     later = replace(wiring, clock=StandingClock(baseline.at))
     await require_matches(later, baseline.provider, selection, request.roots, request.focus)
     scope = await found_by(request.removing, later, baseline.provider, selection)
-    admitted = await admit_against(later, request.roots, baseline.provider, EMPTY, selection, kept=base)
+    admitted = await admit_against(later, request.roots, baseline.provider, EMPTY, selection, is_base=True)
     missing = {} if request.removing is not None else notes_about_missing(base, request.roots)
     notes = {**baseline.notes, **missing}
     # Policies with a calendar judge the time of the change, and not the time at which the base is settled.

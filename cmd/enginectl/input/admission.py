@@ -19,7 +19,7 @@ from enginectl.base import terminal
 from enginectl.base.options import FieldValidation
 from enginectl.input.manifest_files import Manifest, refuse
 from enginectl.input.pod_findings import judge_pods
-from enginectl.input.roots import NO_ROOTS, Roots, faults_by_line
+from enginectl.input.roots import Roots, faults_by_line
 from enginectl.wiring.cluster import EMPTY, LIVE
 from enginectl.wiring.configuration import Wiring
 from enginectl.wiring.scope import ROOTS, Selection, scope_of
@@ -134,20 +134,25 @@ class AdmittedRoots(Struct, frozen=True, eq=False):
 
 
 async def admit_against(
-    wiring: Wiring, roots: Roots, provider: Provider, against: str, selection: Selection, *, kept: Roots = NO_ROOTS
+    wiring: Wiring, roots: Roots, provider: Provider, against: str, selection: Selection, *, is_base: bool = False
 ) -> AdmittedRoots:
     """What admission decides about the roots: one that exists is an update, any other a creation.
 
-    Pod specs that a root has in `kept` as well are not judged, as those of a stored one are not.
+    `is_base`: the provider has what other manifests come to. Its roots count as stored; of what they refer to nothing is known.
     """
     if not roots.bodies:
         return AdmittedRoots(roots)
-    references = await list_references(wiring, provider, against, selection)
+    references = await (_roots_of_base(wiring, provider, selection) if is_base else list_references(wiring, provider, against, selection))
     recorded = await recorded_sets(wiring, roots, references, provider, selection)
-    judged = _judged(wiring, roots, references, recorded, {proposed_root(body).id: body for body in kept.bodies})
+    judged = _judged(wiring, roots, references, recorded)
     asks = against == LIVE and wiring.validation is not FieldValidation.IGNORE
     served = await fields_served(provider, judged) if asks else None
     return _concluded(wiring, roots, judged, served, references)
+
+
+async def _roots_of_base(wiring: Wiring, provider: Provider, selection: Selection) -> KnownReferences:
+    observation = await provider.observe(replace(scope_of(wiring.configuration, selection), children=(), references=()))
+    return KnownReferences({root.id: root for root in observation.roots})
 
 
 def admit_roots(
@@ -173,7 +178,6 @@ def _judged(
     roots: Roots,
     references: KnownReferences,
     recorded: Mapping[ResourceId, Body],
-    kept: Mapping[ResourceId, Body] = NOTHING_RECORDED,
 ) -> tuple[_Judged, ...]:
     """The decision on each root, in their order."""
     known = KnownReferences({**references.objects, **{live.id: live for live in map(proposed_root, roots.bodies)}}, references.kinds)
@@ -183,11 +187,7 @@ def _judged(
         if request.id in recorded:
             request = replace(request, old=recorded[request.id])
         memo = blueprint_memo(roots.memo, request.id)
-        decision = admit(request, wiring.configuration, known, memo=memo)
-        if decision.pods and request.id in kept:
-            change = replace(request, act=Act.UPDATE, old=kept[request.id])
-            decision = replace(decision, pods=admit(change, wiring.configuration, known, memo=memo).pods)
-        judged.append(_Judged(request, decision))
+        judged.append(_Judged(request, admit(request, wiring.configuration, known, memo=memo)))
     return tuple(judged)
 
 
