@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from engine.ids import ResourceId
+from engine.resource import Path
 from engine.verb import Verb
 
 
@@ -34,6 +35,8 @@ class TrialVerdict(Struct, frozen=True, eq=False):
     """The server's words; empty if it accepts the object."""
     since: datetime
     """When this was first the answer."""
+    dropped: frozenset[Path] = frozenset()
+    """The fields of an accepted object that the server would not store."""
 
 
 class Trials(Struct, frozen=True, eq=False):

@@ -1,6 +1,6 @@
 """Bodies and field paths: reading, merging, formatting. No body is changed in place."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.resource import NOW, Body, Path
@@ -18,6 +18,15 @@ def get(body: Body, path: Path, default: Any = None) -> Any:
             return default
         value = value[key]
     return value
+
+
+def absent(sent: Body, stored: Body, path: Path = ()) -> Iterator[Path]:
+    """The paths of the fields that were sent and are not in the stored object. Values and lists are not compared."""
+    for key, value in sent.items():
+        if key not in stored:
+            yield (*path, key)
+        elif isinstance(value, MAPS) and isinstance(inner := stored[key], MAPS):
+            yield from absent(value, inner, (*path, key))
 
 
 def overlay(body: Body, over: Body) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from engine.answer import MADE, MADE_OF_NEW, NOT_MADE, TrialOutcome, Trials, Tri
 from engine.errors import ClusterError, Forbidden, Invalid, NotFound, RefusedBy, Unauthorized
 from engine.ids import ResourceId
 from engine.operation import Trial
+from engine.paths import absent
 from engine.plan import Plan, noteworthy
+from engine.resource import Path
 from engine.runtime.clock import Clock, cancelled_at
 from engine.runtime.provider import Provider, TryingProvider
 
@@ -41,6 +43,18 @@ Webhooks that name no status reject with 400, policies and webhooks also with 41
 
 DEFINITE: Final = frozenset({TrialOutcome.ACCEPTED, TrialOutcome.REFUSED})
 """Outcomes that say something about the object."""
+
+
+class _TrialAnswer(Struct, frozen=True):
+    """What one trial shows."""
+
+    outcome: TrialOutcome
+    why: str = ""
+    """The server's words."""
+    after: float = 0.0
+    """The seconds after which the server wants to be asked again at the earliest."""
+    dropped: frozenset[Path] = frozenset()
+    """See `TrialVerdict`."""
 
 
 class _Answer(Struct, frozen=True):
@@ -124,7 +138,7 @@ class Verdicts:
                 if clock.monotonic() - began >= BEGINNING:
                     self._left_until = clock.monotonic() + SOON
                     return
-                changed |= self._note(root, trial, *await _outcome_of(trying, clock, trial), clock)
+                changed |= self._note(root, trial, await _answer_to(trying, clock, trial), clock)
 
         async with anyio.create_task_group() as tasks:
             for root, trial in due:
@@ -135,12 +149,17 @@ class Verdicts:
         answer = self._answers.get(root, {}).get(trial.key)
         return answer is None or (answer.due_at is not None and answer.due_at <= at)
 
-    def _note(self, root: ResourceId, trial: Trial, outcome: TrialOutcome, why: str, after: float, clock: Clock) -> bool:
-        """Record an answer; the trial is not made again before `after` seconds. Returns whether it changes what is known."""
+    def _note(self, root: ResourceId, trial: Trial, answer: _TrialAnswer, clock: Clock) -> bool:
+        """Record an answer. Returns whether it changes what is known."""
+        outcome, why = answer.outcome, answer.why
         old = self._answers.get(root, {}).get(trial.key)
         pause = FIRST_PAUSE if old is None else min(LONGEST_PAUSE, old.pause * 2)
-        verdict = old.verdict if old is not None and _stays(old.verdict, outcome, why) else TrialVerdict(outcome, why, clock.now())
-        due_at = clock.monotonic() + max(pause, after) if verdict.outcome is not TrialOutcome.ACCEPTED else None
+        verdict = (
+            old.verdict
+            if old is not None and _stays(old.verdict, outcome, why)
+            else TrialVerdict(outcome, why, clock.now(), answer.dropped)
+        )
+        due_at = clock.monotonic() + max(pause, answer.after) if verdict.outcome is not TrialOutcome.ACCEPTED else None
         self._answers.setdefault(root, {})[trial.key] = _Answer(verdict, pause, due_at)
         if old is not None and old.verdict is verdict:
             return False
@@ -183,16 +202,17 @@ def _stays(verdict: TrialVerdict, outcome: TrialOutcome, why: str) -> bool:
     return verdict.outcome is outcome and (outcome is not TrialOutcome.REFUSED or verdict.why == why)
 
 
-async def _outcome_of(provider: Provider, clock: Clock, trial: Trial) -> tuple[TrialOutcome, str, float]:
-    """What a trial shows, in the server's words, and the seconds after which the server wants to be asked again at the earliest."""
-    answer = TrialOutcome.UNANSWERED, f"the API server has not answered within {PATIENCE:g} s", 0.0
+async def _answer_to(provider: Provider, clock: Clock, trial: Trial) -> _TrialAnswer:
+    """What a trial shows."""
+    answer = _TrialAnswer(TrialOutcome.UNANSWERED, f"the API server has not answered within {PATIENCE:g} s")
     async with cancelled_at(clock, clock.monotonic() + PATIENCE):
         try:
-            await provider.execute(trial.create, {})
-            answer = TrialOutcome.ACCEPTED, "", 0.0
+            stored = await provider.execute(trial.create, {})
+            dropped = frozenset(absent(trial.create.manifest, stored)) if stored is not None else frozenset()
+            answer = _TrialAnswer(TrialOutcome.ACCEPTED, dropped=dropped)
         except ClusterError as error:
             outcome = outcome_of(error)
-            answer = outcome, "" if outcome is TrialOutcome.ACCEPTED else str(error), error.retry_after or 0.0
+            answer = _TrialAnswer(outcome, "" if outcome is TrialOutcome.ACCEPTED else str(error), error.retry_after or 0.0)
     return answer
 
 

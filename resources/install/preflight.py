@@ -1,7 +1,7 @@
 """Preflight: the checks of an installation before workloads are managed there; fabrics add their own."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -34,6 +34,14 @@ ADDONS: Final = (
 )
 """Kinds without which some workloads are blocked and all others run."""
 GRAPH_CRD: Final = Query(kinds.CRD, name=f"{kinds.DYNAMO_GRAPH.plural}.{kinds.DYNAMO_GRAPH.group}")
+GROUPS_CRD: Final = Query(kinds.CRD, name=f"{kinds.LEADER_WORKER_SET.plural}.{kinds.LEADER_WORKER_SET.group}")
+WORKER_SPEC: Final = ("spec", "leaderWorkerTemplate", "workerTemplate", "spec")
+"""The spec of pods in a LeaderWorkerSet."""
+GROUP_FIELD: Final = "schedulingGroup"
+"""The field of a pod spec that names its PodGroup."""
+LOSES_GROUPS: Final = (
+    f"their pod templates would lose {GROUP_FIELD}: kube-scheduler would place the pods of graphs without Grove one by one"
+)
 GRAPH_STORAGE: Final = "storage of DynamoGraphDeployments"
 READS: Final = frozenset({"get", "list", "watch"})
 INSTALL: Final = "engine manifests crds | kubectl apply --server-side -f -"
@@ -78,6 +86,7 @@ def checks(
         else:
             yield from _of_scheduler(scheduler, installation)
     yield from _gangs(back_ends, installation)
+    yield from _groups_of_sets(back_ends, installation)
     for fabric in fabrics:
         yield from fabric.checks(installation)
 
@@ -188,6 +197,31 @@ def _gangs(schedulers: tuple[Scheduler, ...], installation: Installation) -> Ite
     elif unable:
         finding = f"no scheduler schedules gangs: {'; '.join(texts)}"
         yield Check(Severity.WARNING, "gangs", CheckResult.BAD, finding, unable[0].instead_of_gangs)
+
+
+def _groups_of_sets(schedulers: Iterable[Scheduler], installation: Installation) -> Iterator[Check]:
+    """Whether LeaderWorkerSets keep the PodGroup of their pods, where graphs without Grove use those of kube-scheduler."""
+    able = (each for each in schedulers if each.gangs is not None and each.gangs.are_built_in and not each.instead_of_gangs)
+    if all(_lacks_gangs(each, installation) for each in able) or installation.apis.serves(kinds.VOLCANO_POD_GROUP):
+        return
+    for live in installation.results.of(GROUPS_CRD).objects:
+        versions = (each for each in mappings(get(live.body, ("spec", "versions"))) if each.get("name") == kinds.LEADER_WORKER_SET.version)
+        schema = mapping(get(next(versions, {}), ("schema", "openAPIV3Schema"), {}))
+        fault = "" if _keeps(schema, (*WORKER_SPEC, GROUP_FIELD)) else LOSES_GROUPS
+        remedy = "install LeaderWorkerSet 0.9 or newer"
+        yield judged(Severity.WARNING, "gangs of LeaderWorkerSets", fault, f"their pod templates keep {GROUP_FIELD}", remedy)
+
+
+def _keeps(schema: Mapping[str, Any], path: Sequence[str]) -> bool:
+    """Whether objects of this schema keep the field at the path."""
+    for key in path:
+        if schema.get("x-kubernetes-preserve-unknown-fields") is True:
+            return True
+        properties = mapping(schema.get("properties"))
+        if key not in properties:
+            return False
+        schema = mapping(properties[key])
+    return True
 
 
 def _lacks_gangs(scheduler: Scheduler, installation: Installation) -> bool:

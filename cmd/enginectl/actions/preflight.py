@@ -34,7 +34,7 @@ from providers.queries import missing_verbs, run_queries, served_apis
 from resources.base import kinds
 from resources.install.modes import Use
 from resources.install.permissions import confined, installation_permissions, permissions
-from resources.install.preflight import GRAPH_CRD, Rights, checks, failed, of_readers, reads_only
+from resources.install.preflight import GRAPH_CRD, GROUPS_CRD, Rights, checks, failed, of_readers, reads_only
 from resources.install.publication import CALLED, GROVE_OPERATOR, place_of
 from resources.ports.checks import Check, CheckResult, Installation, Query, Severity, unknown
 from resources.registry import is_managed, managed_blueprints
@@ -74,7 +74,7 @@ async def observe_installation(wiring: Wiring, client: Client) -> Installation:
     sets = Query(kinds.PODCLIQUESET)
     plug_ins = (*wiring.configuration.fabrics, *wiring.configuration.schedulers.values())
     queries = [query for plug_in in plug_ins for query in plug_in.installation_queries()]
-    results = await run_queries(client, (sets, GRAPH_CRD, *queries), apis)
+    results = await run_queries(client, (sets, GRAPH_CRD, GROUPS_CRD, *queries), apis)
     listed = results.of(sets)
     return Installation(apis, results, listed.objects if listed.known and listed.served else None, wiring.clock.now())
 

@@ -25,6 +25,12 @@ FORM: Final = "flat"
 GROUP_FIELD: Final = "schedulingGroup"
 """The field of a pod spec that names its PodGroup for kube-scheduler."""
 TEMPLATES: Final = ("leaderTemplate", "workerTemplate")
+GROUP_PATHS: Final = tuple(("spec", "leaderWorkerTemplate", template, "spec", GROUP_FIELD) for template in TEMPLATES)
+"""The places in a LeaderWorkerSet that name the PodGroup of its pods."""
+LOSES_GROUPS: Final = (
+    f"the LeaderWorkerSets of {{service}} would lose {GROUP_FIELD} in their pod templates (those of version 0.9 and newer keep it): "
+    "kube-scheduler would place their pods one by one; update LeaderWorkerSet first"
+)
 NOT_KEPT: Final = (
     "the LeaderWorkerSets of {service} do not keep {field} in their pod templates (those of version 0.9 and newer do): kube-scheduler "
     "places their pods one by one"

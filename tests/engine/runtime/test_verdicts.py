@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from engine.answer import TrialOutcome
 from engine.errors import ClusterError, Unreachable
@@ -97,6 +98,7 @@ class Server:
         self.clock = clock
         self.asked: list[str] = []
         self.says: Mapping[str, ClusterError] = {}
+        self.stores: Mapping[str, Any] = {}
         self.takes = 0.0
         self.busy = self.most = 0
 
@@ -117,7 +119,7 @@ class Server:
             self.busy -= 1
         if operation.id.name in self.says:
             raise self.says[operation.id.name]
-        return {}
+        return self.stores
 
 
 def trial(name: str) -> Trial:
@@ -134,6 +136,18 @@ async def ask(verdicts: Verdicts, server: Any, *names: str) -> bool:
     """One pass."""
     verdicts.prepare(server)
     return await verdicts.ask(server, server.clock, plans(*names))
+
+
+async def test_fields_that_an_accepted_object_would_lose_are_noted() -> None:
+    server: Any = Server(Dial())
+    verdicts = Verdicts()
+    sent = {"metadata": {"name": "a"}, "spec": {"known": [{"b": 1}], "unknown": 1}}
+    server.stores = {"metadata": {"name": "a", "uid": "1"}, "spec": {"known": [{}]}}
+    verdicts.prepare(server)
+
+    await verdicts.ask_about(server, server.clock, {ROOT: [replace(trial("a"), create=replace(trial("a").create, manifest=sent))]})
+
+    assert verdicts.of(ROOT).verdicts["a"].dropped == {("spec", "unknown")}
 
 
 async def test_what_is_accepted_is_asked_once_until_no_plan_relies_on_it() -> None:

@@ -8,14 +8,14 @@ from engine.ids import Kind
 from engine.observed import Live, live
 from providers.registry import SCHEDULERS, fabrics
 from providers.schedulers.kai import KaiScheduler
-from providers.schedulers.kube import KubeScheduler
+from providers.schedulers.kube import KubeScheduler, kube_scheduler
 from providers.schedulers.lpx import LpxScheduler
 from providers.schedulers.volcano import VolcanoScheduler
 from resources.base import kinds
 from resources.install.permissions import Permission, permissions
-from resources.install.preflight import GRAPH_CRD, checks, failed
+from resources.install.preflight import GRAPH_CRD, GROUPS_CRD, checks, failed
 from resources.ports.checks import CheckResult, Installation, QueryResult, QueryResults, ServedApis, Severity
-from resources.ports.configuration import Configuration, required_kinds
+from resources.ports.configuration import Configuration, GangMode, required_kinds
 from resources.ports.scheduler import Scheduler
 from resources.registry import BLUEPRINTS
 from resources.schema.crds import Conversion, crds
@@ -24,6 +24,7 @@ from tests.builders import clique, podcliqueset
 
 ALL = ServedApis(frozenset((kind.group, kind.version, kind.plural) for kind in kinds.DEFINED), version={"gitVersion": "v1.35.0"})
 FABRICS = fabrics(Settings())
+POD_GROUPS = (kinds.POD_GROUP, kinds.WORKLOAD, kinds.COMPOSITE_POD_GROUP)
 
 
 def test_the_permissions_follow_the_tables_by_which_the_engine_reads_and_writes() -> None:
@@ -298,3 +299,28 @@ def test_how_graphs_are_stored_and_converted_is_told_before_another_definition_i
     found = [one for one in checks(Installation(ALL, results, ()), {}, ()) if one.subject == "storage of DynamoGraphDeployments"]
 
     assert [(one.outcome, one.finding) for one in found] == ([(outcome, finding)] if outcome else [])
+
+
+@pytest.mark.parametrize(
+    ("template", "served", "outcome"),
+    [
+        ({"properties": {"spec": {"properties": {"containers": {}}}}}, POD_GROUPS, CheckResult.BAD),
+        ({"properties": {"spec": {"properties": {"schedulingGroup": {}}}}}, POD_GROUPS, CheckResult.GOOD),
+        ({"x-kubernetes-preserve-unknown-fields": True}, POD_GROUPS, CheckResult.GOOD),
+        ({"properties": {"spec": {"properties": {"containers": {}}}}}, (*POD_GROUPS, kinds.VOLCANO_POD_GROUP), None),
+        ({"properties": {"spec": {"properties": {"containers": {}}}}}, (), None),
+    ],
+    ids=["before 0.9", "0.9", "any fields", "Volcano schedules them", "no gangs"],
+)
+def test_a_check_says_whether_leader_worker_sets_keep_the_group_of_their_pods(
+    template: dict[str, object], served: tuple[Kind, ...], outcome: CheckResult | None
+) -> None:
+    apis = ServedApis(ALL.kinds | {(kind.group, kind.version, kind.plural) for kind in (*served, kinds.LEADER_WORKER_SET)})
+    spec = {"properties": {"leaderWorkerTemplate": {"properties": {"workerTemplate": template}}}}
+    version = {"name": "v1", "served": True, "schema": {"openAPIV3Schema": {"properties": {"spec": spec}}}}
+    head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": GROUPS_CRD.name}}
+    results = QueryResults({GROUPS_CRD: QueryResult((live({**head, "spec": {"versions": [version]}}),))})
+
+    found = list(checks(Installation(apis, results, ()), {}, (), (kube_scheduler(GangMode.AUTO),)))
+
+    assert [check.outcome for check in found if check.subject == "gangs of LeaderWorkerSets"] == ([outcome] if outcome else [])
