@@ -51,7 +51,7 @@ def _amount(value: Any) -> Any:
     return value if number is None else str(number.normalize()) if number else "0"
 
 
-def hashed_content(entry: Mapping[str, Any], priority: str) -> Any:
+def hashed_content(entry: Mapping[str, Any], priority: str, *, is_former: bool = False) -> Any:
     """What version v2 computed the hash of a clique from."""
     spec = form({**entry["spec"]["podSpec"], "priorityClassName": priority})
     return {"labels": entry.get("labels") or {}, "annotations": entry.get("annotations") or {}, "spec": spec}
