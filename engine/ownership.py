@@ -60,6 +60,15 @@ def owned(live: Body) -> Fields:
     return fields
 
 
+def scaled_by(live: Body) -> str:
+    """The other manager that set `spec.replicas` last, through the subresource `scale`; empty if there is none."""
+    for entry in live["metadata"].get("managedFields") or ():
+        if entry.get("subresource") == "scale" and entry.get("manager") != MANAGER:
+            if owns(below(entry.get("fieldsV1") or NOTHING, "spec"), "replicas"):
+                return str(entry.get("manager"))
+    return ""
+
+
 def with_owned(live: Body, written: Body, at: str = "") -> dict[str, Any]:
     """The live object as the server returns it after we have written these fields: they are ours, besides those that were.
 

@@ -58,6 +58,7 @@ NOT_ROLLING: Final = "must not be set with the update strategy OnDelete"
 POSITIVE: Final = computable_rules.POSITIVE
 SCALED_BY_GROUP: Final = "AutoScalingConfig is not allowed to be defined for PodClique that is part of scaling group"
 LEAST_BELOW_MINIMUM: Final = "must be greater than or equal to podCliqueSpec.minAvailable"
+COMPLETES: Final = "restartPolicy: {policy} is kept: a pod that fails is replaced, one that succeeds is not"
 MOST_BELOW_LEAST: Final = "must be greater than or equal to podCliqueSpec.minReplicas"
 MOST_BELOW_REPLICAS: Final = "must be greater than or equal to replicas"
 GROUP_LEAST_BELOW_MINIMUM: Final = "scaleConfig.minReplicas must be greater than or equal to minAvailable"
@@ -146,15 +147,15 @@ def new_set_issues(template: SetTemplate) -> Iterator[Issue]:
 
 
 def warnings(template: SetTemplate) -> Iterator[Located]:
-    """Warnings about settings that are admitted but have no effect (Q6)."""
+    """Warnings about settings that are admitted but have no effect, or that let pods complete (Q6)."""
     yield from dependency_rules.warnings(template)
     members = {name for _, name in computable_rules.members(template.pod_clique_scaling_groups)}
     for number, clique in enumerate(template.cliques):
         replaced = OF_EVERY_POD | OF_MEMBERS if clique.name in members else OF_EVERY_POD
         yield from _replaced_variables((*CLIQUES, number, "spec", "podSpec"), clique.spec.pod_spec, replaced)
-        if clique.spec.pod_spec.get("restartPolicy") not in (None, "", "Always"):
+        if (policy := clique.spec.pod_spec.get("restartPolicy")) not in (None, "", "Always"):
             path = (*CLIQUES, number, "spec", "podSpec", "restartPolicy")
-            yield Located("restartPolicy will be ignored, it will be set to Always", path)
+            yield Located(COMPLETES.format(policy=policy), path)
 
 
 def _replaced_variables(path: Path, spec: dict[str, Any], replaced: frozenset[str]) -> Iterator[Located]:
@@ -214,7 +215,7 @@ def _clique_scaling(path: Path, clique: CliqueTemplate, scaling: AutoScaling) ->
     least, most = _min_replicas(scaling, clique.spec.replicas), scaling.max_replicas
     if clique.spec.min_available is not None and least < clique.spec.min_available:
         yield Issue((*path, "minReplicas"), ErrorType.INVALID, LEAST_BELOW_MINIMUM, least)
-    if most < least:
+    if most < least != clique.spec.replicas:
         yield Issue((*path, "maxReplicas"), ErrorType.INVALID, MOST_BELOW_LEAST, most)
     if most < clique.spec.replicas:
         yield Issue((*path, "maxReplicas"), ErrorType.INVALID, MOST_BELOW_REPLICAS, most)
@@ -247,13 +248,14 @@ def _group_scaling(path: Path, group: ScalingGroupConfig, scaling: AutoScaling) 
     least, most = _min_replicas(scaling, group.replicas), scaling.max_replicas
     if least < group.min_available:
         yield Issue((*path, "minReplicas"), ErrorType.INVALID, GROUP_LEAST_BELOW_MINIMUM, least)
-    if most < least:
+    if most < least != group.replicas:
         yield Issue((*path, "maxReplicas"), ErrorType.INVALID, GROUP_MOST_BELOW_LEAST, most)
     if most < group.replicas:
         yield Issue((*path, "maxReplicas"), ErrorType.INVALID, GROUP_MOST_BELOW_REPLICAS, most)
 
 
 def _min_replicas(scaling: AutoScaling, replicas: int) -> int:
+    """The least number of replicas, by default all: `maxReplicas` below both is one fault."""
     return replicas if scaling.min_replicas is None else scaling.min_replicas
 
 
@@ -327,12 +329,13 @@ def _scaling_rules() -> Iterator[PolicyRule]:
     scaling, path, replicas = "c.spec.autoScalingConfig", "spec.autoScalingConfig", replicas_of("c")
     least, most = f"{scaling}.?minReplicas.orValue({replicas})", f"{scaling}.maxReplicas"
     yield for_each_clique(f"has({scaling}) && {least} < {MINIMUM}", f"{path}.minReplicas", LEAST_BELOW_MINIMUM)
-    yield for_each_clique(f"has({scaling}) && {most} < {least}", f"{path}.maxReplicas", MOST_BELOW_LEAST)
+    yield for_each_clique(f"has({scaling}) && {most} < {least} && {least} != {replicas}", f"{path}.maxReplicas", MOST_BELOW_LEAST)
     yield for_each_clique(f"has({scaling}) && {most} < {replicas}", f"{path}.maxReplicas", MOST_BELOW_REPLICAS)
     scaling, path = "g.scaleConfig", "scaleConfig"
     least, most = f"{scaling}.?minReplicas.orValue(g.replicas)", f"{scaling}.maxReplicas"
     yield for_each_group(f"has({scaling}) && {least} < g.minAvailable", f"{path}.minReplicas", GROUP_LEAST_BELOW_MINIMUM)
-    yield for_each_group(f"has({scaling}) && {most} < {least}", f"{path}.maxReplicas", GROUP_MOST_BELOW_LEAST)
+    is_below_least = f"has({scaling}) && {most} < {least} && {least} != g.replicas"
+    yield for_each_group(is_below_least, f"{path}.maxReplicas", GROUP_MOST_BELOW_LEAST)
     yield for_each_group(f"has({scaling}) && {most} < g.replicas", f"{path}.maxReplicas", GROUP_MOST_BELOW_REPLICAS)
     scaled = "g.cliqueNames.exists(n, variables.cliques.exists(c, c.name == n && has(c.spec.autoScalingConfig)))"
     yield for_each_group(scaled, "cliqueNames[]", SCALED_BY_GROUP)

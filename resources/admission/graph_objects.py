@@ -7,7 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from resources.admission import update_rules
-from resources.admission.graph_rules import MOST_NODES, service_path
+from resources.admission.create_rules import COMPLETES
+from resources.admission.graph_rules import MOST_NODES, service_field, service_path
 from resources.admission.graph_schedulers import implied_scheduler
 from resources.admission.graph_version import set_version, update_memo
 from resources.admission.set_version import STORED
@@ -30,7 +31,9 @@ from resources.schema.formats import value_faults
 from resources.schema.issues import ErrorType, Issue, Located, Path
 from resources.schema.pod_spec_rules import template_findings
 
+ALWAYS: Final = "Always"
 COMPONENTS: Final = Orchestrator.COMPONENTS
+ONLY_ALWAYS: Final = 'supported values: "Always": Deployments and LeaderWorkerSets have no pods that end'
 GPUS: Final = ("resources", "limits", "gpu")
 """The number of GPUs, about which there is a warning for every orchestrator."""
 
@@ -71,6 +74,12 @@ def _built(graph: InferenceGraph, orchestrator: Orchestrator, settings: DynamoSe
             try:
                 pod = built_pod(graph, service, role, orchestrator, settings)
                 warnings += (about_service(service, warning) for warning in pod.warnings)
+                if (policy := pod.spec.get("restartPolicy")) not in ("", ALWAYS):
+                    path = role_path(service, role, (*service_path(service.name), "extraPodSpec", "restartPolicy"))
+                    if orchestrator is COMPONENTS:
+                        issues.append(Issue(path, ErrorType.UNSUPPORTED, ONLY_ALWAYS, policy))
+                    else:
+                        warnings.append(Located(f"{service_field(service.name)}: {COMPLETES.format(policy=policy)}", path))
             except PodFault as fault:
                 issues.append(_issue(fault))
         if orchestrator is COMPONENTS and service.is_multinode:
@@ -161,6 +170,7 @@ def of_set(graph: InferenceGraph, configuration: Configuration, issues: Iterable
     """Issues of the set that a graph would have: where its user wrote what they are about, else at its spec."""
     planned = planned_set(graph, configuration)
     names = [entry["name"] for entry in cliques_of(planned.body)] if planned is not None else []
+    groups = planned.body["spec"]["template"].get("podCliqueScalingGroups", []) if planned is not None else []
     pods = {clique_names(graph, service).clique(role): (service, role) for service in graph.services for role in service.roles}
     seen: set[tuple[Path, str]] = set()
     for issue in issues:
@@ -174,6 +184,10 @@ def of_set(graph: InferenceGraph, configuration: Configuration, issues: Iterable
                 written = issue
             case ("spec", "template", "topologyConstraint", *_) if graph.spec.topology_constraint is not None:
                 written = replace(issue, path=("spec", "topologyConstraint"))
+            case ("spec", "template", "cliques", int(number), "topologyConstraint", *_):
+                written = _of_topology(pods[names[number]][0], issue)
+            case ("spec", "template", "podCliqueScalingGroups", int(number), "topologyConstraint", *_):
+                written = _of_topology(pods[groups[number]["cliqueNames"][0]][0], issue)
         if written is None:
             written = Issue(("spec",), ErrorType.INVALID, f"its {PODCLIQUESET.name} would not be valid: {issue}")
         if (written.path, written.message) not in seen:
@@ -191,6 +205,13 @@ def _of_annotation(service: GraphService, role: Role, key: str, issue: Issue) ->
         if key in annotations:
             return replace(issue, path=role_path(service, role, (*service_path(service.name), *field, key)))
     return None
+
+
+def _of_topology(service: GraphService, issue: Issue) -> Issue | None:
+    """An issue of where the pods of a replica run, at the field of the service; None if it has none."""
+    if service.spec.topology_constraint is None:
+        return None
+    return replace(issue, path=(*service_path(service.name), "topologyConstraint"))
 
 
 def _as_written(graph: InferenceGraph, service: GraphService, role: Role, issue: Issue, settings: DynamoSettings) -> Issue | None:

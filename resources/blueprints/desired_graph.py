@@ -33,8 +33,8 @@ from resources.dynamo.objects.ingress import ingress_notes, ingresses
 from resources.dynamo.objects.instance_limit import created_instances, limited_text
 from resources.dynamo.objects.obsolete_components import obsolete_components
 from resources.dynamo.objects.podcliqueset import PlannedSet, podcliqueset
-from resources.dynamo.objects.scaling import scale_targets
-from resources.dynamo.objects.scaling_adapter import adapter_notes, scaled, scaling_adapters, with_replicas
+from resources.dynamo.objects.scaling import scale_targets, scaler_notes
+from resources.dynamo.objects.scaling_adapter import adapter_notes, adapters_of, scaled, scaling_adapters, with_replicas
 from resources.dynamo.objects.service import frontend_services, service_notes
 from resources.dynamo.readiness_components import component_states
 from resources.dynamo.readiness_grove import service_states
@@ -124,6 +124,7 @@ def graph_plan(
             *ingress_notes(graph, configuration.dynamo),
             *service_notes(graph),
             *adapter_notes(observed, specified, choice.orchestrator),
+            *(scaler_notes(observed, specified, adapters_of(specified), running) if is_on_grove else ()),
         ),
     )
 

@@ -80,9 +80,24 @@ def warned(engine: Engine, folder: Path, text: str) -> list[str]:
 
 
 def test_a_restart_policy_is_warned_about_at_its_own_line_in_every_clique(engine: Engine, tmp_path: Path) -> None:
-    text = "restartPolicy will be ignored, it will be set to Always"
+    text = "is kept: a pod that fails is replaced, one that succeeds is not"
 
-    assert [line for line in warned(engine, tmp_path, SET) if "restartPolicy" in line] == [f"18: {text}", f"27: {text}"]
+    lines = [line for line in warned(engine, tmp_path, SET) if "restartPolicy" in line]
+
+    assert lines == [f"18: restartPolicy: Never {text}", f"27: restartPolicy: OnFailure {text}"]
+
+
+def test_a_restart_policy_of_a_graph_is_warned_about_on_grove_and_a_fault_without_it(engine: Engine, tmp_path: Path) -> None:
+    without = "without Grove the service cannot run: spec.services[other].extraPodSpec.restartPolicy: Unsupported value: "
+    always = 'supported values: "Always": Deployments and LeaderWorkerSets have no pods that end'
+    never = SEVERAL_NODES.replace('{mainContainer: {image: "x:1", command: [/start.sh]}}', "{restartPolicy: Never}")
+
+    lines = [line for line in warned(engine, tmp_path, never) if "restartPolicy" in line]
+
+    assert [line.split(": ", 1)[1] for line in lines] == [
+        "spec.services[other]: restartPolicy: Never is kept: a pod that fails is replaced, one that succeeds is not",
+        f'{without}"Never": {always}',
+    ]
 
 
 def test_a_shared_claim_template_that_the_set_does_not_have_is_named_with_the_nearest_one(engine: Engine, tmp_path: Path) -> None:

@@ -210,6 +210,23 @@ async def test_a_scaled_adapter_is_previewed_as_what_it_changes() -> None:
         assert [(each.id.name, each.replicas) for each in scaled] == [("chat-0-decode", 3)]
 
 
+@pytest.mark.parametrize(
+    ("fields", "owner"),
+    [(ON, f"{ADAPTER.name} chat-decode asks for 2"), ({"labels": {"some": "label"}}, "spec.services[decode].replicas asks for 2")],
+)
+async def test_another_scaler_of_what_runs_a_service_is_named_with_what_to_scale(fields: dict[str, Any], owner: str) -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[made("grove", **fields)])
+        await cluster.scale(kinds.SCALING_GROUP, "chat-0-decode", 3)
+
+        noted = [note for plan in (await cluster.look([])).planned.plans for note in plan.notes]
+        assert any(f"scaled PodCliqueScalingGroup chat-0-decode to 3, but {owner}" in note for note in noted)
+
+        await cluster.sync()
+        assert targets(cluster, "grove")["chat-0-decode"] == 2
+        assert "restored" not in notes(await cluster.sync())
+
+
 async def serve_only_newer(cluster: Stage) -> None:
     """The cluster serves adapters in v1beta1 only, where the service has another field."""
     crd: Any = await cluster.kubectl.get(kinds.CRD, "", CRD_NAME)

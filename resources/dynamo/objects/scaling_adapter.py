@@ -38,6 +38,11 @@ def adapter_id(graph: InferenceGraph, service: GraphService) -> ResourceId:
     return kinds.SCALING_ADAPTER.id(graph.namespace, component(graph, service))
 
 
+def adapters_of(graph: InferenceGraph) -> Mapping[str, str]:
+    """Service -> the name of its adapter, for each service that has one."""
+    return {service.name: component(graph, service) for service in graph.services if is_adapted(graph, service)}
+
+
 def scaled(observed: Observed, graph: InferenceGraph, orchestrator: Orchestrator | None) -> InferenceGraph:
     """The graph with the replicas of its adapters; the graph itself if it has none, the same object for the same numbers.
 

@@ -103,6 +103,11 @@ CLIQUES = [
         id="an autoscaler of a clique allows what is asked for",
     ),
     pytest.param(
+        {SCALING: {"maxReplicas": 1}},
+        [f"{A}.spec.autoScalingConfig.maxReplicas: Invalid value: 1: must be greater than or equal to replicas"],
+        id="the minimum of an autoscaler of a clique is by default its replicas",
+    ),
+    pytest.param(
         {f"{T}.cliques.0.spec.podSpec.topologySpreadConstraints": []},
         [f"{A}.spec.podSpec.topologySpreadConstraints: Invalid value: a list: must not be set"],
         id="pods are not spread",
@@ -216,6 +221,14 @@ GROUPS = [
             for floor in ("scaleConfig.minReplicas", "replicas")
         ],
         id="an autoscaler of a group has room and allows what is asked for (Q23)",
+    ),
+    pytest.param(
+        {**ONE_GROUP, f"{T}.podCliqueScalingGroups.0.scaleConfig": {"maxReplicas": 1}},
+        [
+            f"{T}.podCliqueScalingGroups[0].scaleConfig.maxReplicas: Invalid value: 1: scaleConfig.maxReplicas must be greater than or "
+            "equal to replicas"
+        ],
+        id="the minimum of an autoscaler of a group is by default its replicas",
     ),
     pytest.param(
         {**ONE_GROUP, f"{T}.podCliqueScalingGroups.+": {**GROUP, "cliqueNames": ["b"]}},
@@ -354,7 +367,8 @@ def test_a_restart_policy_other_than_always_is_a_warning(policy: str, warned: bo
     decision = created(put(small(), {f"{T}.cliques.0.spec.podSpec.restartPolicy": policy}))
 
     assert decision.allowed
-    assert decision.warnings == (("restartPolicy will be ignored, it will be set to Always",) if warned else ())
+    text = f"restartPolicy: {policy} is kept: a pod that fails is replaced, one that succeeds is not"
+    assert decision.warnings == ((text,) if warned else ())
 
 
 def test_a_clique_without_replicas_has_one_pod_and_needs_it() -> None:

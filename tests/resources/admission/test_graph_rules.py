@@ -39,6 +39,14 @@ REJECTED = [
         ["spec.services[decode].extraPodSpec.mainContainer.args: --enable-elastic-ep is not supported on several nodes"],
         id="elastic expert parallelism",
     ),
+    pytest.param(
+        graph({"decode": {**wide(), "extraPodSpec": {**wide()["extraPodSpec"], "restartPolicy": "OnFailure"}}}, annotations=WITHOUT_GROVE),
+        [
+            'spec.services[decode].extraPodSpec.restartPolicy: Unsupported value: "OnFailure": '
+            'supported values: "Always": Deployments and LeaderWorkerSets have no pods that end'
+        ],
+        id="pods that end without Grove",
+    ),
     pytest.param(graph({}), ["spec.services must have at least one service"], id="services"),
     pytest.param({**graph(), "spec": {}}, ["spec.services must have at least one service"], id="no services at all"),
     pytest.param(graph(pvcs=[{}]), ["spec.pvcs[0].name is required"], id="the name of a volume"),
@@ -211,6 +219,18 @@ REJECTED = [
             'metadata.annotations.grove.io/auto-mnnvl: Invalid value: "yes": must be "enabled" or "disabled"',
         ],
         id="what a set refuses of the graph's own annotations and topology",
+    ),
+    pytest.param(
+        graph(
+            {"w": wide(topologyConstraint={"packDomain": "host"}), "one": worker(topologyConstraint={"packDomain": "numa"})},
+            topologyConstraint={"clusterTopologyName": "racks", "packDomain": "rack"},
+        ),
+        [
+            f'{path}.topologyConstraint: Invalid value: "{domain}": '
+            "topology constraints are not allowed when Topology Aware Scheduling is disabled"
+            for path, domain in (("spec", "rack"), ("spec.services[w]", "host"), ("spec.services[one]", "numa"))
+        ],
+        id="what a set refuses of the topology of services",
     ),
     pytest.param(
         graph({"d" * 64: worker()}, annotations=WITHOUT_GROVE),
