@@ -24,6 +24,8 @@ IDENTITY = frozenset(
 TEMPLATE_HASH = "grove.io/pod-template-hash"
 SCHEDULER_NAME = "grove.io/scheduler-name"
 EPOCH = "grove.io/epoch"
+SET_OF_POD = "leaderworkerset.sigs.k8s.io/name"
+"""The label of a pod with the name of its LeaderWorkerSet."""
 GANG_ROLE = "grove.io/podgang-role"
 """The labels of PodGangs that Grove v0.1.0-alpha.12 or later has made. The engine's have none of them."""
 

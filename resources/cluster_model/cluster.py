@@ -13,6 +13,7 @@ from engine.plan import Wait
 from engine.resource import Body
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
+from resources.cluster_model.component_pods import ComponentRoom
 from resources.cluster_model.deletions import Deletions
 from resources.cluster_model.pods import (
     ENDED,
@@ -59,8 +60,11 @@ class RoomModel(Protocol):
         """Whether the scheduler refuses this pod because there is no room."""
         ...
 
-    def ask(self, live: Live, root: ResourceId, slots: Slots) -> bool:
-        """A pod may have a node if there is room. Returns false if nothing can be said about it."""
+    def ask(self, live: Live, root: ResourceId, slots: Slots, workload: ResourceId | None = None) -> bool:
+        """A pod may have a node if there is room. Returns false if nothing can be said about it.
+
+        `workload`: what it is a pod of, if that is no PodClique.
+        """
         ...
 
     def remove(self, uids: Iterable[str]) -> None:
@@ -91,8 +95,9 @@ class ModelledCluster:
         self._room, self._references = room, PodReferences(enabled, listed)
         self._store: ForecastStore | None = None
         self._slots = PodSlots(enabled, room.slot_kinds if room is not None else ())
+        self._components: ComponentRoom | None = None
         self._roots: dict[ResourceId, ResourceId] = {}
-        """Pod -> its root, of those that are created."""
+        """Pod that is created, or component that is written -> its root."""
         drivers = [(fabric.kind.key, fabric.modelled_driver()) for fabric in enabled]
         self._drivers = tuple(driver for _, driver in drivers if driver is not None)
         self._unknown = frozenset(key for key, driver in drivers if driver is None)
@@ -128,12 +133,16 @@ class ModelledCluster:
             self._room.begin(partial(_body, store), ((live, self._slots.of(store, live)) for live in pods))
             self._room.note_refused((live, self._root_of(live), self._slots.of(store, live)) for live in refused)
             self._try_again(store, [live.id for live in refused if is_refused_just_now(facts_of(live), store.now)])
+            self._components = ComponentRoom(self._room, partial(self._slots.of, store))
+            self._components.begin(store.lives.values())
         self._tokens = {live.id: None for live in store.lives.values() if _is_token(live)}
         self._deletions.begin(store)
 
     def sent(self, root: ResourceId, operation: Operation, existing: Live | None) -> None:
         """Take note of an operation."""
         self._log.sent(root, operation, existing)
+        if is_component(operation.id):
+            self._roots[operation.id] = root
         if isinstance(operation, Create) and operation.id.kind == kinds.POD.name:
             self._roots[operation.id] = root
             if self._refused and (gang := _gang_of(operation.id, mapping(operation.manifest["metadata"].get("labels")))) in self._refused:
@@ -174,6 +183,8 @@ class ModelledCluster:
             store.patch(id, {"status": {"conditions": []}})
         if self._room is not None:
             self._room.remove(gone)
+            if self._components is not None and gone:
+                self._components.removed(lambda id: store.find(id) is not None)
             self._start_admitted(store, self._room.admitted())
         return frozenset(self._used)
 
@@ -215,9 +226,11 @@ class ModelledCluster:
         """Let the controller of an object replace its pods and make all of them ready."""
         if has_failed(live):
             self._used.add(Assumption.FAILURES_STAY)
-        elif (patch := rolled_out(live, timestamp(store.now))) is not None:
+        elif (patch := rolled_out(live, timestamp(store.now))) is None:
+            return
+        elif self._components is None or self._components.have_room(live, self._root_of(live)):
             store.patch(live.id, patch)
-            self._used.update((Assumption.CAPACITY, Assumption.KUBERNETES))
+            self._used.update((Assumption.CAPACITY if self._components is None else Assumption.ROOM, Assumption.KUBERNETES))
 
     def _try_again(self, store: ForecastStore, ids: Iterable[ResourceId]) -> None:
         """Let the scheduler look once more at pods that it refused: their gang has grown, or room was freed. Others still wait."""
@@ -245,15 +258,19 @@ class ModelledCluster:
             store.patch(live.id, started(facts.node, timestamp(store.now)))
             self._used.add(Assumption.CAPACITY)
 
-    def _start_admitted(self, store: ForecastStore, ids: Iterable[ResourceId]) -> None:
+    def _start_admitted(self, store: ForecastStore, ids: Collection[ResourceId]) -> None:
         """Schedule pods for which there is room and make them ready."""
         for id in ids:
             if (live := store.find(id)) is not None and live.deleting_since is None:
                 store.patch(id, started("", timestamp(store.now)))
                 self._used.add(Assumption.ROOM)
+        for component in self._components.admitted(ids) if self._components is not None else ():
+            if (live := store.find(component)) is not None and live.deleting_since is None:
+                self._used.add(Assumption.ROOM)
+                self._roll_out(store, live)
 
     def _root_of(self, pod: Live) -> ResourceId:
-        """The root that has created a pod; of one that existed before, the set that its labels name."""
+        """The root that has created a pod or component; of a pod that existed before, the set that its labels name."""
         named = kinds.PODCLIQUESET.id(pod.id.namespace, pod.labels.get(labels.PART_OF, ""))
         return self._roots.get(pod.id, named)
 

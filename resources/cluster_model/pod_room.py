@@ -31,7 +31,8 @@ class RoomClaim(Struct, frozen=True, eq=False):
 
     id: ResourceId
     root: ResourceId
-    clique: ResourceId
+    workload: ResourceId
+    """Its PodClique, Deployment or LeaderWorkerSet."""
     demand: PodDemand
     membership: GangMinimum | None
 
@@ -86,11 +87,14 @@ class PodRoom:
         """Whether the scheduler refuses this pod because there is no room."""
         return uid in self._refused or uid in self._waiting
 
-    def ask(self, live: Live, root: ResourceId, slots: Mapping[str, int]) -> bool:
-        """A pod may have a node if there is room. Returns false if nothing can be said about it: then it starts."""
+    def ask(self, live: Live, root: ResourceId, slots: Mapping[str, int], workload: ResourceId | None = None) -> bool:
+        """A pod may have a node if there is room. Returns false if nothing can be said about it: then it starts.
+
+        `workload`: what it is a pod of, if that is no PodClique.
+        """
         if live.uid in self._placed or live.uid in self._waiting:
             return True
-        claim = self._claim(live, root, slots)
+        claim = self._claim(live, root, slots, workload)
         if claim is None:
             return False
         self._waiting[live.uid] = claim
@@ -103,12 +107,12 @@ class PodRoom:
             self._alone[demand] = replace(demand, together=()) if demand.together else demand
         return self._alone[demand]
 
-    def _claim(self, pod: Live, root: ResourceId, slots: Mapping[str, int]) -> RoomClaim | None:
+    def _claim(self, pod: Live, root: ResourceId, slots: Mapping[str, int], workload: ResourceId | None = None) -> RoomClaim | None:
         member = gang_member(pod, self._find)
         live = member.pod
         demand = self._book.demand_of(live.body, slots)
         clique = kinds.PODCLIQUE.id(live.id.namespace, live.labels.get(labels.PODCLIQUE, live.id.name))
-        return RoomClaim(live.id, root, clique, demand, member.membership) if demand is not None else None
+        return RoomClaim(live.id, root, workload or clique, demand, member.membership) if demand is not None else None
 
     def remove(self, uids: Iterable[str]) -> None:
         """These objects are gone. Pods that the scheduler has refused are tried again when one of them had a node."""
@@ -191,14 +195,14 @@ class PodRoom:
         return self._room.refusal(others + Counter({demand: more})) is None
 
     def shortages(self) -> Mapping[ResourceId, tuple[Wait, ...]]:
-        """Root -> for each PodClique with pods that get no node why that is so."""
+        """Root -> for each PodClique or component with pods that get no node why that is so."""
         certain = Counter(claim.demand for claim in self._placed.values() if self._room.is_certain(claim.demand))
         waiting = Counter(claim.demand for claim in self._waiting.values())
         waits: dict[ResourceId, list[Wait]] = {}
         reasons = {demand: self._why(demand, certain, waiting) for demand in waiting}
-        alike = Counter((claim.root, claim.clique, reasons[claim.demand]) for claim in self._waiting.values())
-        for (root, clique, reason), count in alike.items():
-            waits.setdefault(root, []).append(Wait(clique, f"{_pods(count)} cannot be scheduled: {reason}", blocked=True))
+        alike = Counter((claim.root, claim.workload, reasons[claim.demand]) for claim in self._waiting.values())
+        for (root, workload, reason), count in alike.items():
+            waits.setdefault(root, []).append(Wait(workload, f"{_pods(count)} cannot be scheduled: {reason}", blocked=True))
         return {root: tuple(listed) for root, listed in waits.items()}
 
     def _why(self, demand: PodDemand, certain: Counter[PodDemand], waiting: Counter[PodDemand]) -> str:
@@ -216,9 +220,9 @@ class PodRoom:
         """What may not fit although nothing proves it, as texts: which pods, and why it is not known."""
         placed = Counter(claim.demand for claim in self._placed.values())
         certain = Counter({demand: count for demand, count in placed.items() if self._room.is_certain(demand)})
-        cliques: dict[PodDemand, dict[str, None]] = {}
+        workloads: dict[PodDemand, dict[ResourceId, None]] = {}
         for claim in self._placed.values():
-            cliques.setdefault(claim.demand, {})[claim.clique.name] = None
+            workloads.setdefault(claim.demand, {})[claim.workload] = None
         texts: dict[str, None] = {}
         for demand in placed:
             if demand in certain:
@@ -226,16 +230,16 @@ class PodRoom:
             refusal = self._room.refusal({demand: placed[demand]}) or self._room.refusal(certain + Counter({demand: placed[demand]}))
             if refusal is not None:
                 decider = PREEMPTION if demand.scheduler == DEFAULT_SCHEDULER else f"scheduler {demand.scheduler} decides"
-                texts[f"{_subject(cliques[demand])}: {refusal_text(refusal, self._room)} ({decider})"] = None
+                texts[f"{_subject(workloads[demand])}: {refusal_text(refusal, self._room)} ({decider})"] = None
         for demand, count in left_over(self._room, certain).items():
-            texts[f"{_subject(cliques[demand])}: {OTHER_ORDER} ({_pods(count)})"] = None
+            texts[f"{_subject(workloads[demand])}: {OTHER_ORDER} ({_pods(count)})"] = None
         return tuple(texts)
 
 
-def _subject(cliques: Iterable[str]) -> str:
-    """The pods of these PodCliques."""
-    first, *others = cliques
-    return f"pods of PodClique {first}" + (f" and {len(others)} more" if others else "")
+def _subject(workloads: Iterable[ResourceId]) -> str:
+    """The pods of these."""
+    first, *others = workloads
+    return f"pods of {first.kind} {first.name}" + (f" and {len(others)} more" if others else "")
 
 
 def _most(count: int, is_possible: Callable[[int], bool]) -> int:

@@ -1,7 +1,7 @@
 """UsageTotals: what pods use of the nodes of a cluster, added up while they are read, and the nodes as room is judged by them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from engine.resource import Body
@@ -30,9 +30,14 @@ def room_node(body: Body) -> RoomNode:
 class UsageTotals:
     """Adds up what pods use. It keeps no pod: its size depends on the number of nodes, namespaces and priorities."""
 
-    def __init__(self, label_keys: Collection[str] = (), excluded: Collection[str] = ()) -> None:
-        """`label_keys`: the labels that affinity asks for. `excluded`: the uids of pods that do not count, as the forecast has them."""
-        self._keys, self._excluded = frozenset(label_keys), excluded
+    def __init__(
+        self, label_keys: Collection[str] = (), excluded: Collection[str] = (), leaves: Callable[[str, Body], bool] | None = None
+    ) -> None:
+        """`label_keys`: the labels that affinity asks for. `excluded`: the uids of pods that do not count, as the forecast has them.
+
+        `leaves`: whether the pod of this namespace and with these labels does not stay where it is; None: all stay.
+        """
+        self._keys, self._excluded, self._leaves = frozenset(label_keys), excluded, leaves
         self._usage: dict[tuple[str, str, int], Counter[str]] = {}
         self._labelled: set[LabelledPods] = set()
         self._priorities = dict(CRITICAL)
@@ -51,6 +56,8 @@ class UsageTotals:
         if not isinstance(node, str) or not node or has_ended or metadata.get("uid") in self._excluded:
             return
         namespace = str(metadata.get("namespace", ""))
+        if self._leaves is not None and self._leaves(namespace, mapping(metadata.get("labels"))):
+            return
         priority = priority_of(spec)
         if metadata.get("deletionTimestamp") is None:
             used = self._usage.setdefault((node, namespace, priority), Counter())

@@ -1,7 +1,7 @@
 """Forecasting: what follows the first pass, which roots never settle, and which facts about the cluster matter."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from math import inf
 from typing import Any, Final
@@ -21,6 +21,7 @@ from engine.verb import Verb
 from resources.base import kinds
 from resources.base.fields import mapping
 from resources.cluster_model.cluster import ModelledCluster, RoomModel
+from resources.cluster_model.component_pods import PodSelector, needs_more, vacated
 from resources.cluster_model.pods import is_component, is_refused, is_refused_just_now
 from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.model.gang_scheduling import whole_gang_schedulers
@@ -151,6 +152,14 @@ class RoomNeeds(Struct, frozen=True, eq=False):
     """The specs of new pods: they may select others by labels."""
     known: frozenset[str]
     """The uids of the pods that the forecast begins with: they are counted there."""
+    vacated: frozenset[PodSelector] = frozenset()
+    """The pods of Deployments and LeaderWorkerSets that do not stay where they are."""
+
+    @property
+    def leaves(self) -> Callable[[str, Mapping[str, Any]], bool] | None:
+        """Whether the pod of this namespace and with these labels does not stay where it is; None: all stay."""
+        vacated = self.vacated
+        return (lambda namespace, labels: any(each.selects(namespace, labels) for each in vacated)) if vacated else None
 
 
 class Needs(Struct, frozen=True, eq=False):
@@ -175,7 +184,7 @@ def needs(first: FirstPass, forecast: Forecast | None = None) -> Needs:
     fabrics = tuple(fabric for fabric in first.configuration.fabrics if requested_by_sets(sets, fabric, groups))
     if forecast is None:
         return Needs(fabrics=fabrics)
-    return Needs(changing_namespaces(first), fabrics, room_needs(first, forecast) if needs_room(forecast) else None)
+    return Needs(changing_namespaces(first), fabrics, room_needs(first, forecast) if needs_room(first, forecast) else None)
 
 
 def changing_namespaces(first: FirstPass) -> tuple[str, ...]:
@@ -193,8 +202,10 @@ def creates_components(first: FirstPass, forecast: Forecast | None) -> bool:
     return any(isinstance(operation, Create) and is_component(operation.id) for operation in operations)
 
 
-def needs_room(forecast: Forecast) -> bool:
+def needs_room(first: FirstPass, forecast: Forecast) -> bool:
     """Whether it depends on the room on nodes: it creates pods, or others could not be scheduled and it deletes some, or that is new."""
+    if any(needs_more(existing(first.world), forecast.objects or {})):
+        return True
     verbs = {operation.verb for operation in forecast.operations() if operation.id.kind == kinds.POD.name}
     if Verb.CREATE in verbs or Assumption.FAILURES_STAY not in forecast.assumptions:
         return Verb.CREATE in verbs
@@ -205,5 +216,8 @@ def needs_room(forecast: Forecast) -> bool:
 def room_needs(first: FirstPass, forecast: Forecast) -> RoomNeeds:
     """The facts about nodes and pods that this forecast depends on."""
     new = (each for each in forecast.operations() if isinstance(each, Create) and each.id.kind == kinds.POD.name)
-    known = frozenset(live.uid for live in existing(restricted(first).world) if live.id.kind == kinds.POD.name)
-    return RoomNeeds(tuple(mapping(each.manifest.get("spec")) for each in new), known)
+    lives, after = list(existing(restricted(first).world)), forecast.objects or {}
+    known = frozenset(live.uid for live in lives if live.id.kind == kinds.POD.name)
+    of_components = (pod.body for _, pods in needs_more(lives, after) for pod in pods)
+    specs = tuple(mapping(each.get("spec")) for each in (*(each.manifest for each in new), *of_components))
+    return RoomNeeds(specs, known, vacated(lives, after))

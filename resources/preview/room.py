@@ -13,6 +13,7 @@ from engine.observed import Live, World, live
 from engine.operation import Create, Delete
 from engine.plan import Wait
 from resources.base import kinds
+from resources.cluster_model.component_pods import needs_more
 from resources.cluster_model.pod_room import PodRoom
 from resources.placement.cluster_room import ClusterRoom
 from resources.ports.fabric import Fabric
@@ -80,5 +81,9 @@ def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Itera
                 pod = live({**operation.manifest, "metadata": {**operation.manifest["metadata"], "uid": uid}})
                 result.ask(pod, root, places_of(pod, templates))
         is_short = is_short or result.is_short()
+    roots = {operation.id: root for step in forecast.passes for root, listed in step.operations.items() for operation in listed}
+    for component, listed in needs_more(lives, forecast.objects or {}):
+        for pod in listed:
+            result.ask(pod, roots.get(component.id, component.id), places_of(pod, templates), component.id)
     result.admitted()
     return result, is_short

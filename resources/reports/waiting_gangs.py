@@ -12,6 +12,7 @@ from engine.observed import Live, Observed
 from engine.paths import get
 from resources.base import kinds
 from resources.base.fields import count, mapping
+from resources.base.labels import SET_OF_POD
 from resources.model.gang_scheduling import shortfalls
 from resources.model.pod_facts import PodFacts, facts_of
 from resources.placement.gang_room import GangRoom
@@ -27,8 +28,6 @@ REFUSED: Final = ("Unschedulable", "SchedulerError")
 """The reasons of pods for which the scheduler has found no node. For a group it has an error in a cluster without nodes (1.37)."""
 
 
-SET_OF_POD: Final = "leaderworkerset.sigs.k8s.io/name"
-"""The label of a pod with the name of its LeaderWorkerSet."""
 SIZE: Final = ("spec", "leaderWorkerTemplate", "size")
 """How many pods a group of a LeaderWorkerSet has. Those of a graph have one group, which is a gang."""
 

@@ -31,7 +31,10 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> Iter
 def waiting(box: Box, engine: Engine, tmp_path: Path) -> tuple[str, str]:
     """A graph whose replicas need two nodes each: one runs, one waits. Returns the LeaderWorkerSets of both."""
     assert engine("sync", "-f", written(tmp_path, annotations=WITHOUT_GROVE)).code == Exit.DONE
-    engine("sync", "-f", written(tmp_path, replicas=2, annotations=WITHOUT_GROVE), "--timeout", "5s")
+    for _ in range(20):
+        engine("sync", "-f", written(tmp_path, replicas=2, annotations=WITHOUT_GROVE), "--timeout", "20s", "--assume-nodes")
+        if len(box.names(LEADER_WORKER_SET)) == 2:
+            break
     box.wait_for(POD_GROUP, lambda group: bool(group.get("status", {}).get("conditions")), "llm-decode-1")
     assert box.names(LEADER_WORKER_SET) == ["llm-decode-0", "llm-decode-1"]
     return "llm-decode-0", "llm-decode-1"
@@ -50,6 +53,10 @@ def test_status_and_why_say_how_much_of_a_group_has_room_what_is_missing_and_who
         assert "together with others they request 8 nvidia.com/gpu, and 3 nodes that suit have 4 free" in shown, words
         assert f"on the full nodes are gangs default/{runs} (2 pods); the scheduler says: " in shown, words
         assert "free or add nodes, or ask for less" in shown
+    made = f"part of DynamoGraphDeployment/default/llm: the controller of LeaderWorkerSet/default/{waits} has made it"
+    assert made in (shown := engine("why", f"pod/{pod}").out) and "not managed" not in shown
+    of_deployment = next(name for name in box.names(POD) if name.startswith("llm-frontend"))
+    assert "the controller of Deployment/default/llm-frontend has made it" in engine("why", f"pod/{of_deployment}").out
     for name in (f"lws/{runs}", f"pod/{runs}-0"):
         assert "its minimum" not in engine("why", name).out
     (graph,) = engine("status", "-o", "json").document["graphs"]
@@ -68,3 +75,20 @@ def test_a_group_that_has_got_its_nodes_waits_no_longer(waiting: tuple[str, str]
     assert engine("sync", "-f", written(tmp_path, replicas=1, annotations=WITHOUT_GROVE), "--yes").code == Exit.DONE
 
     assert "waits for room" not in engine("status").out
+
+
+def test_a_preview_says_which_groups_will_have_no_room_and_counts_the_room_that_others_leave(
+    box: Box, engine: Engine, tmp_path: Path
+) -> None:
+    two = written(tmp_path, replicas=2, annotations=WITHOUT_GROVE)
+    new = engine("diff", "-f", two)
+    assert new.out.count("2 pods cannot be scheduled: ") == 1 and "LeaderWorkerSet/llm-decode-1  2 pods" in new.out, new.out
+    assert "room for new pods" not in new.out
+
+    assert engine("sync", "-f", written(tmp_path, annotations=WITHOUT_GROVE)).code == Exit.DONE
+    assert "cannot be scheduled" not in engine("diff", "-f", written(tmp_path, annotations=WITHOUT_GROVE)).out
+    two = written(tmp_path, replicas=2, annotations=WITHOUT_GROVE)
+    assert "LeaderWorkerSet/llm-decode-1  2 pods cannot be scheduled" in engine("diff", "-f", two).out
+    renamed = written(tmp_path, replicas=1, annotations=WITHOUT_GROVE)
+    Path(renamed).write_text(Path(renamed).read_text().replace("decode:", "prefill:"))
+    assert "cannot be scheduled" not in engine("diff", "-f", renamed).out, "the pods of decode leave their nodes"

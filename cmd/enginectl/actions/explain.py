@@ -28,6 +28,8 @@ from enginectl.wiring.scope import EVERYTHING, ROOTS, Selection, scope_of
 from enginectl.wiring.shared_templates import TemplateReadingProvider
 from providers.queries import DiscoveryClient, run_queries, served_apis
 from resources.base import kinds, labels
+from resources.cluster_model.component_pods import selector_of
+from resources.cluster_model.pods import is_component
 from resources.domains.added_annotations import added_annotations
 from resources.domains.domain_users import domain_users
 from resources.domains.release import claims_template
@@ -43,7 +45,7 @@ from resources.reports.graph_summary import GraphSummary
 from resources.reports.obstacles import Standstill, standstill, unknown_kinds
 from resources.reports.provenance import Sources, provenance
 from resources.reports.summary import WorkloadSummary
-from resources.reports.waiting_gangs import SET_OF_POD, graph_with_room, with_room
+from resources.reports.waiting_gangs import graph_with_room, with_room
 
 NAMESPACED: Final = tuple(kind for kind in ROOTS if kind.namespaced)
 BLUEPRINTS_BY_KIND = {blueprint.kind.name: blueprint for blueprint in BLUEPRINTS}
@@ -178,15 +180,26 @@ async def object_report(
         with_room(workload, waiting) if workload is not None else None,
         standstill_of(explanation, graph.nested if graph else (), result, wiring.configuration),
         is_ours(wiring.configuration, kind),
+        tuple(makers_of(explanation, result.world)),
     )
 
 
 def roots_of(explanation: Explanation, world: World) -> Collection[ResourceId]:
-    """The roots that own the object; of a pod of a LeaderWorkerSet, which no root owns, those that own that set."""
+    """The roots that own the object; of a pod that the controller of a component has made, those that own the component."""
+    return explanation.roots or [root for root, _ in makers_of(explanation, world)]
+
+
+def makers_of(explanation: Explanation, world: World) -> Iterator[tuple[ResourceId, ResourceId]]:
+    """The Deployment or LeaderWorkerSet of a graph whose controller has made a pod, after the graph; none for other objects."""
     id, live = explanation.id, explanation.live
-    owner = live.labels.get(SET_OF_POD, "") if live is not None and id.kind == kinds.POD.name else ""
-    group = kinds.LEADER_WORKER_SET.id(id.namespace, owner)
-    return explanation.roots or [observed.root.id for observed in world.roots if owner and observed.find(group) is not None]
+    if live is None or id.kind != kinds.POD.name or explanation.roots:
+        return
+    graphs = (observed for observed in world.roots if observed.root.id.kind == kinds.DYNAMO_GRAPH.name)
+    components = ((graph.root.id, each) for graph in graphs for each in graph.lives() if is_component(each.id))
+    for graph, component in components:
+        selector = selector_of(component)
+        if selector is not None and selector.selects(id.namespace, live.labels):
+            yield graph, component.id
 
 
 def graph_of(

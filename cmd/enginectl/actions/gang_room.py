@@ -16,6 +16,7 @@ from engine.runtime.provider import Provider, ScanningProvider, Scope
 from enginectl.actions.facts import FactReader, capacities_and_room
 from enginectl.actions.node_reading import CONFINED
 from resources.base import kinds
+from resources.base.labels import SET_OF_POD
 from resources.placement.cluster_room import ClusterRoom
 from resources.placement.gang_room import GangHolders, gang_room
 from resources.ports.checks import Diagnosis
@@ -24,7 +25,7 @@ from resources.preview.domain_places import domain_templates, places_of, slots_i
 from resources.preview.forecasting import Needs, RoomNeeds
 from resources.reports.obstacles import unknown_kinds
 from resources.reports.set_pods import SetPods
-from resources.reports.waiting_gangs import SET_OF_POD, WaitingGang, diagnosis, unready_groups, waiting_gangs, waiting_groups
+from resources.reports.waiting_gangs import WaitingGang, diagnosis, unready_groups, waiting_gangs, waiting_groups
 
 RECORDED: Final = "a record of a cluster may lack nodes and pods"
 MOST: Final = 50

@@ -76,6 +76,8 @@ class ObjectReport(Struct, frozen=True, eq=False):
     """What keeps the object from running."""
     is_our_kind: bool = True
     """Whether the engine manages, or refers to, objects of its kind."""
+    makers: tuple[tuple[ResourceId, ResourceId], ...] = ()
+    """If it is a pod of a graph without Grove: the graph, and the Deployment or LeaderWorkerSet whose controller has made it."""
 
     @property
     def is_settled(self) -> bool:
@@ -159,6 +161,10 @@ def desire_texts(report: ObjectReport) -> Iterator[str]:
         yield "orphaned: it has our labels, and its owner no longer exists"
     elif report.users:
         yield "not managed: no workload has made it, it is used as it is and never changed"
+    elif report.makers:
+        yield from (
+            f"part of {printable(str(root))}: the controller of {printable(str(maker))} has made it" for root, maker in report.makers
+        )
     elif not report.is_our_kind:
         yield f"not managed: the engine has nothing to do with {printable(explanation.id.kind)} objects"
     elif explanation.id.kind in report.incomplete:

@@ -1,0 +1,144 @@
+"""Component pods: those that the controllers of Deployments and LeaderWorkerSets create in a forecast, and that need room on nodes."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from engine.ids import ResourceId
+from engine.observed import Live, live
+from engine.paths import get
+from resources.base import kinds
+from resources.base.fields import mapping
+from resources.base.labels import SET_OF_POD
+from resources.cluster_model.pods import TEMPLATES, is_component, templates_of
+
+SELECTOR: Final = ("spec", "selector", "matchLabels")
+
+
+class PodSelector(Struct, frozen=True):
+    """Selects the pods of a component that exist."""
+
+    namespace: str
+    labels: tuple[tuple[str, str], ...]
+
+    def selects(self, namespace: str, labels: Mapping[str, Any]) -> bool:
+        """Whether it selects a pod with these labels."""
+        return namespace == self.namespace and all(labels.get(key) == value for key, value in self.labels)
+
+
+class Asks(Protocol):
+    """The nodes, which are asked for room."""
+
+    def ask(self, pod: Live, root: ResourceId, slots: Mapping[str, int], workload: ResourceId | None = None) -> bool:
+        """See `resources.cluster_model.cluster.RoomModel`."""
+        ...
+
+    def remove(self, uids: Iterable[str]) -> None:
+        """See `resources.cluster_model.cluster.RoomModel`."""
+        ...
+
+
+def new_pods(component: Live, before: Live | None) -> tuple[Live, ...]:
+    """The pods that the controller creates for a component as it is now: all if it is new or replaces them, else those it has more."""
+    old = _counts(before, component)
+    return tuple(
+        _pod(component, field, number, template)
+        for field, (count, template) in templates_of(mapping(component.body.get("spec"))).items()
+        for number in range(old.get(field, 0), count)
+    )
+
+
+def vacated(before: Iterable[Live], after: Mapping[ResourceId, Live]) -> frozenset[PodSelector]:
+    """The pods that do not stay where they are: of the components that go, become smaller, or replace their pods."""
+    gone = (each for each in before if is_component(each.id) and _loses_pods(each, after.get(each.id)))
+    return frozenset(selector for each in gone if (selector := selector_of(each)) is not None)
+
+
+def needs_more(before: Iterable[Live], after: Mapping[ResourceId, Live]) -> Iterator[tuple[Live, tuple[Live, ...]]]:
+    """The components that exist `after`, each with the pods for which it needs room that it has not had, if there are any."""
+    known = {each.id: each for each in before if is_component(each.id)}
+    for id, component in after.items():
+        if is_component(id) and (pods := new_pods(component, known.get(id))):
+            yield component, pods
+
+
+class ComponentRoom:
+    """The components of one forecast whose new pods ask for nodes."""
+
+    def __init__(self, room: Asks, slots_of: Callable[[Live], Mapping[str, int]]) -> None:
+        """`slots_of`: the places in domains that a pod takes."""
+        self._room, self._slots_of = room, slots_of
+        self._before: dict[ResourceId, Live] = {}
+        self._pods: dict[ResourceId, tuple[Live, ...]] = {}
+        """Component -> the pods that have asked for a node."""
+        self._waiting: dict[ResourceId, ResourceId] = {}
+        """Pod that waits for a node -> its component."""
+
+    def begin(self, lives: Iterable[Live]) -> None:
+        """Take note of the components as they are: their pods have nodes."""
+        self._before = {each.id: each for each in lives if is_component(each.id)}
+
+    def have_room(self, component: Live, root: ResourceId) -> bool:
+        """Ask for nodes for the new pods of a component that has changed. Returns whether none of its pods waits for one."""
+        pods = new_pods(component, self._before.get(component.id))
+        if [each.uid for each in pods] != [each.uid for each in self._pods.get(component.id, ())]:
+            self._forget(component.id)
+            self._pods[component.id] = pods
+            for pod in pods:
+                if self._room.ask(pod, root, self._slots_of(pod), component.id):
+                    self._waiting[pod.id] = component.id
+        return component.id not in self._waiting.values()
+
+    def removed(self, exists: Callable[[ResourceId], bool]) -> None:
+        """Give back the nodes of components that do not exist any more."""
+        for id in [id for id in self._pods if not exists(id)]:
+            self._forget(id)
+
+    def admitted(self, ids: Iterable[ResourceId]) -> list[ResourceId]:
+        """These pods have a node. Returns the components none of whose pods waits for one any more."""
+        changed = dict.fromkeys(self._waiting.pop(id) for id in ids if id in self._waiting)
+        waiting = frozenset(self._waiting.values())
+        return [id for id in changed if id not in waiting]
+
+    def _forget(self, component: ResourceId) -> None:
+        pods = self._pods.pop(component, ())
+        for pod in pods:
+            self._waiting.pop(pod.id, None)
+        self._room.remove([pod.uid for pod in pods])
+
+
+def _counts(before: Live | None, after: Live) -> Mapping[str, int]:
+    """The pods of each template that the component keeps."""
+    if before is None or before.uid != after.uid or _replaces(before, after):
+        return {}
+    return {field: count for field, (count, _) in templates_of(mapping(before.body.get("spec"))).items()}
+
+
+def _replaces(before: Live, after: Live) -> bool:
+    """Whether the controller replaces the pods: their template differs, and no Deployment that is paused has it."""
+    old, new = mapping(before.body.get("spec")), mapping(after.body.get("spec"))
+    return new.get("paused") is not True and any(old.get(field) != new.get(field) for field in TEMPLATES)
+
+
+def _loses_pods(before: Live, after: Live | None) -> bool:
+    if after is None or after.uid != before.uid or after.deleting_since is not None or _replaces(before, after):
+        return True
+    old, new = (templates_of(mapping(each.body.get("spec"))) for each in (before, after))
+    return any(count > new.get(field, (0, {}))[0] for field, (count, _) in old.items())
+
+
+def selector_of(component: Live) -> PodSelector | None:
+    """Selects the pods of a component; None if nothing tells which these are."""
+    if component.id.kind == kinds.LEADER_WORKER_SET.name:
+        return PodSelector(component.id.namespace, ((SET_OF_POD, component.id.name),))
+    labels: Sequence[tuple[str, str]] = sorted((str(key), str(value)) for key, value in mapping(get(component.body, SELECTOR)).items())
+    return PodSelector(component.id.namespace, tuple(labels)) if labels else None
+
+
+def _pod(component: Live, field: str, number: int, template: Mapping[str, Any]) -> Live:
+    """A pod as its controller makes it; its name and uid stand for those that it will have."""
+    name = f"{component.id.name}-{field}-{number}"
+    metadata = {**mapping(template.get("metadata")), "name": name, "namespace": component.id.namespace}
+    metadata["uid"] = f"{component.uid}/{component.generation}/{component.id.namespace}/{name}"
+    return live({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": mapping(template.get("spec"))})
