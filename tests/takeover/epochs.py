@@ -212,12 +212,16 @@ def _fitted(name: str) -> str:
     return name if len(name) <= 63 else f"{name[:29]}-h{sha256(name.encode()).hexdigest()[:32]}"
 
 
+async def _deploy_and_migrate(grove: Grove, world: World) -> None:
+    await grove.deploy(world.manifest)
+    later = EpochGrove(grove)
+    await later.define()
+    await later.migrate()
+
+
 @asynccontextmanager
 async def run_by_later_grove(world: World) -> AsyncIterator[tuple[Stage, EpochGrove]]:
     """A cluster in which the later release has brought the set of a world to rest."""
     world = replace(world, options=replace(world.options, pod_index=True))
-    async with run_by_grove(world) as (cluster, grove):
-        later = EpochGrove(grove)
-        await later.define()
-        await later.migrate()
-        yield cluster, later
+    async with run_by_grove(world, _deploy_and_migrate) as (cluster, grove):
+        yield cluster, EpochGrove(grove)

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from engine.conditions import is_true
@@ -27,6 +28,12 @@ class Grove:
         self.client, self.pause, self.options, self.namespace = client, pause, options, namespace
         self.uids: dict[tuple[str, str], str] = {}
         self.pcs: Body = {}
+
+    def moved(self, client: Client, pause: Callable[[], Awaitable[None]]) -> "Grove":
+        """The same operator in another cluster, which is as this one's."""
+        moved = Grove(client, pause, self.options, self.namespace)
+        moved.uids, moved.pcs = dict(self.uids), deepcopy(self.pcs)
+        return moved
 
     @property
     def rendering(self) -> Rendering:

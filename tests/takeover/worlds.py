@@ -1,6 +1,6 @@
 """Sets that a cluster may have when Grove's operator is stopped, and how the operator was configured."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from resources.registry import BLUEPRINTS
 from resources.settings import Settings
 from tests.builders import claim_template, clique, group, podcliqueset, share
 from tests.mnnvl.sets import gpus
-from tests.stories.stage import DEFAULT, Stage, stage
+from tests.stories.stage import DEFAULT, Stage, forked, stage
 from tests.takeover.grove import COMPUTE_DOMAIN
 from tests.takeover.grove_operator import Grove
 from tests.takeover.stored_set import GROUP, Options
@@ -181,9 +181,27 @@ WORLDS: Mapping[str, World] = {
 }
 
 
+async def deploy(grove: Grove, world: World) -> None:
+    """Grove's operator brings the set of a world to rest."""
+    await grove.deploy(world.manifest)
+
+
 @asynccontextmanager
-async def run_by_grove(world: World) -> AsyncIterator[tuple[Stage, Grove]]:
-    """A cluster in which Grove's operator has brought the set of a world to rest."""
+async def run_by_grove(world: World, bring: Callable[[Grove, World], Awaitable[None]] = deploy) -> AsyncIterator[tuple[Stage, Grove]]:
+    """A cluster in which Grove's operator has brought the set of a world to rest, or whatever else `bring` does with it."""
+    key = (bring, repr(world))
+    if key not in _AT_REST:
+        _AT_REST[key] = await _brought(world, bring)
+    rested, grove = _AT_REST[key]
+    async with forked(rested) as cluster:
+        yield cluster, grove.moved(InProcessClient(cluster.api, "grove-operator"), cluster.settle)
+
+
+_AT_REST: dict[Hashable, tuple[Stage, Grove]] = {}
+"""Clusters with worlds at rest: to bring one there takes longer than many a story that begins then. Every story has a fork of its own."""
+
+
+async def _brought(world: World, bring: Callable[[Grove, World], Awaitable[None]]) -> tuple[Stage, Grove]:
     async with stage(addons=[ADDON[world.scheduler]] if world.scheduler in ADDON else ()) as cluster:
         schedulers = {name: SCHEDULERS[name] for name in dict.fromkeys((DEFAULT, world.scheduler))}
         setup = replace(cluster.setup, topology=world.topology, schedulers=schedulers, default_scheduler=world.scheduler)
@@ -191,8 +209,8 @@ async def run_by_grove(world: World) -> AsyncIterator[tuple[Stage, Grove]]:
         for kind, body in world.others:
             await cluster.kubectl.create(kind, body["metadata"].get("namespace", ""), body)
         grove = grove_in(cluster, world.options)
-        await grove.deploy(world.manifest)
-        yield cluster, grove
+        await bring(grove, world)
+    return cluster, grove
 
 
 def grove_in(cluster: Stage, options: Options = Options()) -> Grove:  # noqa: B008
