@@ -2,13 +2,15 @@
 
 from typing import Final
 
+from msgspec import Struct
+
 from engine.blueprint import Asked
 from engine.observed import Observed
 from engine.paths import get
 from engine.resource import Body
+from resources.base import kinds
 from resources.base.fields import GROUPS, TEMPLATE, cliques_of, count, mapping, mappings, members_of
 from resources.base.set_size import json_bytes
-from resources.blueprints.share_counts import shares_of
 from resources.children.podgang import MOST_PODS
 from resources.domains.requests import group_replicas
 from resources.model.domain import domain_requests_of, is_per_group_replica, specified_in
@@ -21,6 +23,19 @@ COMPRESSED: Final = 24 << 10
 
 Of a larger one the rest is kept as it is: pods are compressed by what they have in common, within a window of that size.
 """
+
+
+class ShareCounts(Struct, frozen=True):
+    """How many entries one holder has."""
+
+    of_all: int
+    """Those with one claim for all replicas."""
+    per_replica: int
+    """Those with one for each."""
+
+    def for_replicas(self, number: int) -> int:
+        """The claims of a holder with that many replicas."""
+        return self.of_all + self.per_replica * number
 
 
 def asked(observed: Observed, configuration: Configuration) -> Asked:
@@ -75,3 +90,10 @@ def _has_gang_objects(body: Body, observed: Observed, configuration: Configurati
     name = next((str(each) for each in named if each), configuration.default_scheduler)
     scheduler = on_cluster(configuration, observed.unserved).schedulers.get(name)
     return scheduler is not None and scheduler.gangs is not None
+
+
+def shares_of(holder: Body, observed: Observed) -> ShareCounts:
+    """The entries of a set's template, of a scaling group or of a clique in it. None count where the cluster serves no claims."""
+    entries = mappings(holder.get("resourceSharing")) if kinds.RESOURCE_CLAIM.key not in observed.unserved else []
+    scopes = [entry.get("scope") == "PerReplica" for entry in entries]
+    return ShareCounts(scopes.count(False), scopes.count(True))

@@ -17,7 +17,6 @@ from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.blueprints.deletion import teardown
 from resources.blueprints.desired_set import SetInput, desired_set
-from resources.blueprints.hashes_in_use import hashes_in_use
 from resources.blueprints.root import KNOWN, invalid_root
 from resources.children.child_kind import ChildTable
 from resources.children.table import CHILDREN
@@ -176,6 +175,8 @@ def _template(observed: Observed, admitted: AdmittedSet, configuration: Configur
     template = memo.recall("template", (fingerprint, root.uid, configuration, references, is_edited), make)
     if get(root.body, ("status", "currentGenerationHash"), template.hash) == template.hash:
         return template
+    from resources.blueprints.hashes_in_use import hashes_in_use  # Few previews are of sets whose template has changed.
+
     default = configuration.default_scheduler
     in_use = hashes_in_use(observed, body["spec"], template, default, hashes)
     return memo.recall("template in use", (template, in_use), lambda: with_hashes(template, dict(in_use))) if in_use else template

@@ -15,7 +15,7 @@ from engine.observed import Live, Observed, Slice
 from engine.paths import get
 from resources.base import kinds, labels, names
 from resources.base.fields import GROUPS, cliques_of, count, mapping, mappings, members_of
-from resources.blueprints.share_counts import shares_of
+from resources.blueprints.asked import shares_of
 from resources.children.podgang import MOST_PODS
 from resources.lifecycle.availability import INITIALIZED
 from resources.ports.configuration import SizeLimits

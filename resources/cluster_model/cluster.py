@@ -13,7 +13,6 @@ from engine.plan import Wait
 from engine.resource import Body
 from resources.base import kinds, labels
 from resources.base.fields import annotations_of, mapping
-from resources.cluster_model.component_pods import ComponentRoom
 from resources.cluster_model.deletions import Deletions
 from resources.cluster_model.pods import (
     ENDED,
@@ -76,6 +75,22 @@ class RoomModel(Protocol):
         ...
 
 
+class ComponentModel(Protocol):
+    """Deployments and LeaderWorkerSets, whose new pods need room: see `resources.cluster_model.component_pods.ComponentRoom`."""
+
+    def have_room(self, component: Live, root: ResourceId) -> bool:
+        """Whether none of the new pods of a component waits for a node."""
+        ...
+
+    def removed(self, exists: Callable[[ResourceId], bool]) -> None:
+        """Give back the nodes of components that do not exist any more."""
+        ...
+
+    def admitted(self, ids: Iterable[ResourceId]) -> list[ResourceId]:
+        """These pods have a node. Returns the components none of whose pods waits for one any more."""
+        ...
+
+
 class ModelledCluster:
     """`engine.forecast.cluster_model.ClusterModel` for Kubernetes."""
 
@@ -95,7 +110,7 @@ class ModelledCluster:
         self._room, self._references = room, PodReferences(enabled, listed)
         self._store: ForecastStore | None = None
         self._slots = PodSlots(enabled, room.slot_kinds if room is not None else ())
-        self._components: ComponentRoom | None = None
+        self._components: ComponentModel | None = None
         self._roots: dict[ResourceId, ResourceId] = {}
         """Pod that is created, or component that is written -> its root."""
         drivers = [(fabric.kind.key, fabric.modelled_driver()) for fabric in enabled]
@@ -133,8 +148,9 @@ class ModelledCluster:
             self._room.begin(partial(_body, store), ((live, self._slots.of(store, live)) for live in pods))
             self._room.note_refused((live, self._root_of(live), self._slots.of(store, live)) for live in refused)
             self._try_again(store, [live.id for live in refused if is_refused_just_now(facts_of(live), store.now)])
-            self._components = ComponentRoom(self._room, partial(self._slots.of, store))
-            self._components.begin(store.lives.values())
+            from resources.cluster_model.component_pods import ComponentRoom  # Only forecasts with nodes have it.
+
+            self._components = ComponentRoom(self._room, partial(self._slots.of, store), store.lives.values())
         self._tokens = {live.id: None for live in store.lives.values() if _is_token(live)}
         self._deletions.begin(store)
 

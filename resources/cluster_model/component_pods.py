@@ -3,28 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from msgspec import Struct
-
 from engine.ids import ResourceId
 from engine.observed import Live, live
 from engine.paths import get
 from resources.base import kinds
 from resources.base.fields import mapping
 from resources.base.labels import SET_OF_POD
-from resources.cluster_model.pods import TEMPLATES, is_component, templates_of
+from resources.cluster_model.pods import TEMPLATES, PodSelector, is_component, templates_of
 
 SELECTOR: Final = ("spec", "selector", "matchLabels")
-
-
-class PodSelector(Struct, frozen=True):
-    """Selects the pods of a component that exist."""
-
-    namespace: str
-    labels: tuple[tuple[str, str], ...]
-
-    def selects(self, namespace: str, labels: Mapping[str, Any]) -> bool:
-        """Whether it selects a pod with these labels."""
-        return namespace == self.namespace and all(labels.get(key) == value for key, value in self.labels)
 
 
 class Asks(Protocol):
@@ -66,18 +53,14 @@ def needs_more(before: Iterable[Live], after: Mapping[ResourceId, Live]) -> Iter
 class ComponentRoom:
     """The components of one forecast whose new pods ask for nodes."""
 
-    def __init__(self, room: Asks, slots_of: Callable[[Live], Mapping[str, int]]) -> None:
-        """`slots_of`: the places in domains that a pod takes."""
+    def __init__(self, room: Asks, slots_of: Callable[[Live], Mapping[str, int]], lives: Iterable[Live]) -> None:
+        """`slots_of`: the places in domains that a pod takes. `lives`: the objects as they are; the pods of their components have nodes."""
         self._room, self._slots_of = room, slots_of
-        self._before: dict[ResourceId, Live] = {}
+        self._before = {each.id: each for each in lives if is_component(each.id)}
         self._pods: dict[ResourceId, tuple[Live, ...]] = {}
         """Component -> the pods that have asked for a node."""
         self._waiting: dict[ResourceId, ResourceId] = {}
         """Pod that waits for a node -> its component."""
-
-    def begin(self, lives: Iterable[Live]) -> None:
-        """Take note of the components as they are: their pods have nodes."""
-        self._before = {each.id: each for each in lives if is_component(each.id)}
 
     def have_room(self, component: Live, root: ResourceId) -> bool:
         """Ask for nodes for the new pods of a component that has changed. Returns whether none of its pods waits for one."""

@@ -34,6 +34,17 @@ FAILED: Final[Mapping[str, str]] = {"Progressing": "False", "ReplicaFailure": "T
 """Condition of a Deployment -> the status with which its controller reports that it does not go on."""
 
 
+class PodSelector(Struct, frozen=True):
+    """Selects the pods of a component that exist."""
+
+    namespace: str
+    labels: tuple[tuple[str, str], ...]
+
+    def selects(self, namespace: str, labels: Mapping[str, Any]) -> bool:
+        """Whether it selects a pod with these labels."""
+        return namespace == self.namespace and all(labels.get(key) == value for key, value in self.labels)
+
+
 def has_time_to_end(live: Live) -> bool:
     """Whether an object is a pod that stays for a while when it is deleted: it is on a node, has not ended, and has a grace period."""
     if live.id.kind != kinds.POD.name:

@@ -1,7 +1,7 @@
 """Forecasting: what follows the first pass, which roots never settle, and which facts about the cluster matter."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from math import inf
 from typing import Any, Final
@@ -13,16 +13,16 @@ from engine.forecast.cluster_model import Assumption
 from engine.forecast.forecast import End, Forecast, ForecastPass
 from engine.forecast.simulation import existing, forecast
 from engine.ids import ResourceId
-from engine.observed import Observed
+from engine.observed import Live, Observed
 from engine.operation import Create, Operation, WriteStatus
 from engine.plan import Plan, changed
+from engine.resource import Body
 from engine.tick import executable
 from engine.verb import Verb
 from resources.base import kinds
 from resources.base.fields import mapping
 from resources.cluster_model.cluster import ModelledCluster, RoomModel
-from resources.cluster_model.component_pods import PodSelector, needs_more, vacated
-from resources.cluster_model.pods import is_component, is_refused, is_refused_just_now
+from resources.cluster_model.pods import PodSelector, is_component, is_refused, is_refused_just_now
 from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.model.gang_scheduling import whole_gang_schedulers
 from resources.model.pod_facts import PodFacts, facts_of
@@ -204,7 +204,7 @@ def creates_components(first: FirstPass, forecast: Forecast | None) -> bool:
 
 def needs_room(first: FirstPass, forecast: Forecast) -> bool:
     """Whether it depends on the room on nodes: it creates pods, or others could not be scheduled and it deletes some, or that is new."""
-    if any(needs_more(existing(first.world), forecast.objects or {})):
+    if any(_more_of_components(existing(first.world), forecast.objects or {})):
         return True
     verbs = {operation.verb for operation in forecast.operations() if operation.id.kind == kinds.POD.name}
     if Verb.CREATE in verbs or Assumption.FAILURES_STAY not in forecast.assumptions:
@@ -218,6 +218,22 @@ def room_needs(first: FirstPass, forecast: Forecast) -> RoomNeeds:
     new = (each for each in forecast.operations() if isinstance(each, Create) and each.id.kind == kinds.POD.name)
     lives, after = list(existing(restricted(first).world)), forecast.objects or {}
     known = frozenset(live.uid for live in lives if live.id.kind == kinds.POD.name)
-    of_components = (pod.body for _, pods in needs_more(lives, after) for pod in pods)
-    specs = tuple(mapping(each.get("spec")) for each in (*(each.manifest for each in new), *of_components))
-    return RoomNeeds(specs, known, vacated(lives, after))
+    specs = tuple(mapping(each.get("spec")) for each in (*(each.manifest for each in new), *_more_of_components(lives, after)))
+    return RoomNeeds(specs, known, _vacated(lives, after))
+
+
+def _more_of_components(before: Iterable[Live], after: Mapping[ResourceId, Live]) -> Iterator[Body]:
+    """The pods of Deployments and LeaderWorkerSets that need room which they have not had."""
+    if any(map(is_component, after)):
+        from resources.cluster_model.component_pods import needs_more  # Most previews have no components.
+
+        yield from (pod.body for _, pods in needs_more(before, after) for pod in pods)
+
+
+def _vacated(before: Sequence[Live], after: Mapping[ResourceId, Live]) -> frozenset[PodSelector]:
+    """The pods of Deployments and LeaderWorkerSets that do not stay where they are."""
+    if not any(is_component(each.id) for each in before):
+        return frozenset()
+    from resources.cluster_model.component_pods import vacated
+
+    return vacated(before, after)

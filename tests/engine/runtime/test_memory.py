@@ -6,8 +6,8 @@ from pathlib import Path
 from engine.runtime.execution import WriterMemory
 
 PAGE = Path(__file__).parents[3] / "docs" / "architecture.md"
-DERIVED = {"memo", "world", "proposed", "observed", "failures", "record", "unpublished"}
-"""What a process that starts computes again from what it lists, or what it has still to publish."""
+DERIVED = {"memo", "world", "proposed", "observed", "failures", "record", "unpublished", "publishing"}
+"""What a process that starts computes again from what it lists, or what it has still to publish, and where."""
 
 
 def test_each_exception_is_named_in_the_architecture() -> None:
