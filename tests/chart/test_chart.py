@@ -342,7 +342,7 @@ def notes(values: dict[str, Any], folder: Path) -> str:
 @pytest.mark.e2e
 def test_the_command_of_the_first_page_takes_both_images_from_the_registry(tmp_path: Path) -> None:
     page = (CHART.parents[1] / "README.md").read_text()
-    words = shlex.split(page.partition("\nhelm install ")[2].partition("\nengine ")[0])
+    words = shlex.split(page.partition("\nhelm install ")[2].partition("\n#")[0])
 
     shown = run_helm("template", "grove-engine", CHART, *words[words.index("--set") :], folder=tmp_path).stdout
 
