@@ -36,6 +36,7 @@ class Publishing:
 
     def __init__(self) -> None:
         self._is_asked = anyio.Event()
+        self._is_publishing, self._has_ended = False, anyio.Event()
         self._flush = False
         self._defect: Exception | None = None
         """An exception of our own code, until it is raised."""
@@ -55,11 +56,18 @@ class Publishing:
         """Call `publish` whenever it was asked for, for ever. What is asked for meanwhile is published after it, all at once."""
         while True:
             await self._is_asked.wait()
-            flush, self._flush, self._is_asked = self._flush, False, anyio.Event()
+            flush, self._flush, self._is_asked, self._is_publishing = self._flush, False, anyio.Event(), True
             try:
                 await publish(flush)
             except Exception as error:
                 self._defect = error
+            self._has_ended.set()
+            self._is_publishing, self._has_ended = False, anyio.Event()
+
+    async def finish(self) -> None:
+        """Wait until everything that was asked for is published: what is cancelled is lost."""
+        while self._is_publishing or self._is_asked.is_set():
+            await self._has_ended.wait()
 
 
 class WriterMemory(Memory, eq=False):

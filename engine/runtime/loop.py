@@ -252,7 +252,7 @@ class _Loop(Generic[C]):
     async def _sending_beside(self, may_write: Callable[[], bool]) -> AsyncIterator[None]:
         """Send the plans of passes while the block runs, publish their Events, and look for room.
 
-        At its end calls in progress end, and the rest is left.
+        At its end Events are published, calls in progress end, and the rest is left.
         """
         sending = self.sending = sender(self.engine, self.memory, on_result=self.progress.applied, may_write=may_write)
         publishing = self.memory.publishing = Publishing()
@@ -266,6 +266,7 @@ class _Loop(Generic[C]):
                 tasks.start_soon(publishing.run, publish_events)
                 tasks.start_soon(look_for_room, self.engine.provider, self.engine.clock, self.memory.refusals, self._note_room, self.log)
                 yield
+                await publishing.finish()
                 tasks.cancel_scope.cancel()
         finally:
             self.sending, self.last, self.memory.carried, self.memory.publishing = None, None, {}, None

@@ -106,7 +106,7 @@ def _decide(
     issues = (*malformed, *_own_issues(request.act, model, graph, configuration))
     before, stored = (old.graph, old.version.spec) if old else (None, None)
     issues = (*issues, *graph_size_rules.issues(graph, version.spec, before, stored, configuration.limits, sizes))
-    issues = (*issues, *graph_objects.without_repeats(pods.issues, issues))
+    issues = (*issues, *graph_objects.without_repeats(_new_pod_issues(pods.issues, old, configuration), issues))
     warnings = (
         *warnings,
         *graph_warnings.warnings(graph),
@@ -130,6 +130,15 @@ def _unsaid(findings: Iterable[Issue], issues: Iterable[Issue]) -> Iterator[Issu
 def _pod_findings(graph: InferenceGraph, configuration: Configuration) -> PodFindings:
     settings = configuration.dynamo
     return graph.memo.recall("pod findings", (settings,), lambda: graph_objects.pod_findings(graph, settings))
+
+
+def _new_pod_issues(issues: tuple[Issue, ...], old: _Stored | None, configuration: Configuration) -> tuple[Issue, ...]:
+    """The issues of the pods, without restart policies that the stored graph has: it was admitted with them, and can be edited."""
+    if old is None or not any(issue.message == graph_objects.ONLY_ALWAYS for issue in issues):
+        return issues
+    is_malformed = any(map(pod_spec_rules.is_fault, old.version.findings(None)))
+    stored = _pod_findings(old.graph, configuration).issues if not is_malformed else ()
+    return tuple(issue for issue in issues if issue.message != graph_objects.ONLY_ALWAYS or issue not in stored)
 
 
 def _decide_valid(old: InferenceGraph | None, graph: InferenceGraph, configuration: Configuration, judge_set: JudgeSet) -> Decision:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from msgspec.structs import replace
+
 from engine.ids import ResourceId
 from engine.observed import Live, live
 from engine.paths import get
@@ -38,8 +40,9 @@ def new_pods(component: Live, before: Live | None) -> tuple[Live, ...]:
 
 def vacated(before: Iterable[Live], after: Mapping[ResourceId, Live]) -> frozenset[PodSelector]:
     """The pods that do not stay where they are: of the components that go, become smaller, or replace their pods."""
-    gone = (each for each in before if is_component(each.id) and _loses_pods(each, after.get(each.id)))
-    return frozenset(selector for each in gone if (selector := selector_of(each)) is not None)
+    leaving = ((each, _leaving(each, after.get(each.id))) for each in before if is_component(each.id))
+    selectors = ((selector_of(each), count) for each, count in leaving if count != 0)
+    return frozenset(replace(selector, most=count) for selector, count in selectors if selector is not None)
 
 
 def needs_more(before: Iterable[Live], after: Mapping[ResourceId, Live]) -> Iterator[tuple[Live, tuple[Live, ...]]]:
@@ -104,11 +107,12 @@ def _replaces(before: Live, after: Live) -> bool:
     return new.get("paused") is not True and any(old.get(field) != new.get(field) for field in TEMPLATES)
 
 
-def _loses_pods(before: Live, after: Live | None) -> bool:
+def _leaving(before: Live, after: Live | None) -> int | None:
+    """How many of its pods a component loses; None: all."""
     if after is None or after.uid != before.uid or after.deleting_since is not None or _replaces(before, after):
-        return True
+        return None
     old, new = (templates_of(mapping(each.body.get("spec"))) for each in (before, after))
-    return any(count > new.get(field, (0, {}))[0] for field, (count, _) in old.items())
+    return sum(max(0, count - new.get(field, (0, {}))[0]) for field, (count, _) in old.items())
 
 
 def selector_of(component: Live) -> PodSelector | None:

@@ -39,6 +39,8 @@ class PodSelector(Struct, frozen=True):
 
     namespace: str
     labels: tuple[tuple[str, str], ...]
+    most: int | None = None
+    """How many of these leave their nodes; None: all. Which ones do is the controller's choice."""
 
     def selects(self, namespace: str, labels: Mapping[str, Any]) -> bool:
         """Whether it selects a pod with these labels."""

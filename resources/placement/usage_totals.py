@@ -31,11 +31,11 @@ class UsageTotals:
     """Adds up what pods use. It keeps no pod: its size depends on the number of nodes, namespaces and priorities."""
 
     def __init__(
-        self, label_keys: Collection[str] = (), excluded: Collection[str] = (), leaves: Callable[[str, Body], bool] | None = None
+        self, label_keys: Collection[str] = (), excluded: Collection[str] = (), leaves: Callable[[str, Body, bool], bool] | None = None
     ) -> None:
         """`label_keys`: the labels that affinity asks for. `excluded`: the uids of pods that do not count, as the forecast has them.
 
-        `leaves`: whether the pod of this namespace and with these labels does not stay where it is; None: all stay.
+        `leaves`: whether the pod of this namespace and with these labels does not stay where it is, and is being deleted; None: all stay.
         """
         self._keys, self._excluded, self._leaves = frozenset(label_keys), excluded, leaves
         self._usage: dict[tuple[str, str, int], Counter[str]] = {}
@@ -56,10 +56,11 @@ class UsageTotals:
         if not isinstance(node, str) or not node or has_ended or metadata.get("uid") in self._excluded:
             return
         namespace = str(metadata.get("namespace", ""))
-        if self._leaves is not None and self._leaves(namespace, mapping(metadata.get("labels"))):
+        is_ending = metadata.get("deletionTimestamp") is not None
+        if self._leaves is not None and self._leaves(namespace, mapping(metadata.get("labels")), is_ending):
             return
         priority = priority_of(spec)
-        if metadata.get("deletionTimestamp") is None:
+        if not is_ending:
             used = self._usage.setdefault((node, namespace, priority), Counter())
             used.update(used_by(spec))
         if self._keys:

@@ -156,10 +156,25 @@ class RoomNeeds(Struct, frozen=True, eq=False):
     """The pods of Deployments and LeaderWorkerSets that do not stay where they are."""
 
     @property
-    def leaves(self) -> Callable[[str, Mapping[str, Any]], bool] | None:
-        """Whether the pod of this namespace and with these labels does not stay where it is; None: all stay."""
-        vacated = self.vacated
-        return (lambda namespace, labels: any(each.selects(namespace, labels) for each in vacated)) if vacated else None
+    def leaves(self) -> Callable[[str, Mapping[str, Any], bool], bool] | None:
+        """Whether the pod of this namespace and with these labels does not stay where it is; None: all stay.
+
+        To be asked once for each pod: of a component that becomes smaller only so many leave. Then whether it is being deleted already.
+        """
+        if not self.vacated:
+            return None
+        left = {each: each.most for each in self.vacated}
+
+        def leaves(namespace: str, labels: Mapping[str, Any], is_ending: bool) -> bool:
+            for each, count in left.items():
+                if count == 0 or not each.selects(namespace, labels):
+                    continue
+                if count is not None and not is_ending:
+                    left[each] = count - 1
+                return True
+            return False
+
+        return leaves
 
 
 class Needs(Struct, frozen=True, eq=False):

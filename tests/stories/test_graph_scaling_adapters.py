@@ -227,6 +227,17 @@ async def test_another_scaler_of_what_runs_a_service_is_named_with_what_to_scale
         assert "restored" not in notes(await cluster.sync())
 
 
+async def test_a_manifest_that_changes_the_number_that_was_followed_restores_nothing() -> None:
+    labels: dict[str, Any] = {"labels": {"some": "label"}}
+    async with stage() as cluster:
+        await cluster.sync(manifests=[made("grove", **labels)])
+        await cluster.scale(kinds.SCALING_GROUP, "chat-0-decode", 3)
+        await cluster.sync(manifests=[made("grove", replicas=3, **labels)])
+
+        noted = [note for plan in (await cluster.look([made("grove", replicas=5, **labels)])).planned.plans for note in plan.notes]
+        assert not any("restored" in note for note in noted)
+
+
 async def serve_only_newer(cluster: Stage) -> None:
     """The cluster serves adapters in v1beta1 only, where the service has another field."""
     crd: Any = await cluster.kubectl.get(kinds.CRD, "", CRD_NAME)

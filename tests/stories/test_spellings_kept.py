@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -48,9 +47,21 @@ def versions(cluster: Stage) -> dict[str, str]:
 
 @contextmanager
 def former_hashes() -> Iterator[None]:
-    """The engine computes hashes from the former canonical form while the block runs."""
-    with mock.patch.object(template, "canonical_form", partial(canonical_form, is_former=True)):
+    """The engine computes hashes from the former canonical form while the block runs, whichever form it asks for."""
+
+    def former(value: Any, *, is_former: bool) -> Any:
+        return canonical_form(value, is_former=True)
+
+    with mock.patch.object(template, "canonical_form", former):
         yield
+
+
+def test_the_version_before_has_another_hash_for_a_long_spelling() -> None:
+    entry = {"spec": {"podSpec": LONG}}
+    with former_hashes():
+        former = template.hashed_content(entry, "")
+
+    assert former == template.hashed_content(entry, "", is_former=True) != template.hashed_content(entry, "")
 
 
 @pytest.mark.parametrize("is_former", [False, True], ids=["same version", "version before"])

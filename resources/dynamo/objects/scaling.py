@@ -35,6 +35,8 @@ def scaler_notes(observed: Observed, graph: InferenceGraph, adapters: Mapping[st
         if live is None or number == replicas or not (manager := scaled_by(live.body)):
             continue
         service = names[id]
+        if observed.proposal is not None and number == get(observed.root.body, ("spec", "services", service, "replicas")):
+            continue  # The stored graph asks for that number, and the manifest for another.
         owner, remedy = f"spec.services[{service}].replicas", "leave that out, or scale a scalingAdapter of the service"
         if service in adapters:
             owner, remedy = f"{kinds.SCALING_ADAPTER.name} {adapters[service]}", "scale that one, with an autoscaler too"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.resources.admission.graphs import KAI, WITHOUT_GROVE, created_graph, graph, one, wide, worker
+from tests.resources.admission.graphs import KAI, WITHOUT_GROVE, created_graph, graph, one, updated_graph, wide, worker
 from tests.resources.admission.requests import issues_of
 
 ON_GROVE = '(for Grove; without it, nvidia.com/enable-grove: "false" lets each service have its own)'
@@ -273,6 +273,17 @@ REJECTED = [
 @pytest.mark.parametrize(("body", "issues"), REJECTED)
 def test_a_new_graph(body: dict[str, Any], issues: list[str]) -> None:
     assert issues_of(created_graph(body)) == issues
+
+
+def test_a_stored_graph_with_pods_that_end_can_be_edited_and_gets_no_more_of_them() -> None:
+    ends: dict[str, Any] = {"extraPodSpec": {**worker()["extraPodSpec"], "restartPolicy": "OnFailure"}}
+    stored = graph({"decode": worker(**ends), "other": worker()}, annotations=WITHOUT_GROVE)
+    scaled = graph({"decode": worker(**ends), "other": worker(replicas=3)}, annotations=WITHOUT_GROVE)
+    more = graph({"decode": worker(**ends), "other": worker(**ends)}, annotations=WITHOUT_GROVE)
+
+    assert issues_of(updated_graph(stored, scaled)) == []
+    (issue,) = issues_of(updated_graph(stored, more))
+    assert issue.startswith("spec.services[other].extraPodSpec.restartPolicy: Unsupported value")
 
 
 def test_a_service_has_a_name_that_names_of_objects_can_contain() -> None:
