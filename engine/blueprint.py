@@ -60,7 +60,7 @@ class Asked(Struct, frozen=True):
     """How many of them have one of the blueprint's `light_kinds`."""
     bytes: int = 0
     """How much memory these take beyond what such an object usually takes, because what they specify is large."""
-    in_vain: int = 0
+    never_created: int = 0
     """How many more it names that are computed and never created."""
 
 

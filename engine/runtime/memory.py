@@ -177,7 +177,7 @@ def _planned_anew(memory: Memory, roots: Revised[Observed], now: datetime) -> se
 def _computed(memory: Memory, blueprint: Blueprint[C], observed: Observed, configuration: C) -> int:
     """For how many objects a root is planned: also those that its live objects were scaled to, and those that are never created."""
     asked, beyond = _asked(memory, blueprint, observed, configuration), blueprint.scaled(observed, configuration).beyond
-    return asked.objects + asked.in_vain + beyond.objects + beyond.in_vain
+    return asked.objects + asked.never_created + beyond.objects + beyond.never_created
 
 
 def _asked(memory: Memory, blueprint: Blueprint[C], observed: Observed, configuration: C) -> Asked:

@@ -69,7 +69,7 @@ def asked(observed: Observed, configuration: Configuration) -> Asked:
         in_base_gang += size * min(number, minimum)
     replicas = count(get(body, ("spec", "replicas"), 0))
     if in_base_gang > MOST_PODS:
-        return Asked(in_vain=in_base_gang * replicas)
+        return Asked(never_created=in_base_gang * replicas)
     of_replica += _domains(body, observed.root.id.name, configuration) + gangs * _has_gang_objects(body, observed, configuration)
     return Asked(of_replica * replicas + shares.of_all, pods * replicas, large * replicas)
 

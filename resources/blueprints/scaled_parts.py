@@ -53,7 +53,7 @@ def scaled(observed: Observed, limits: SizeLimits) -> ScaledOut:
     pods = {str(clique.get("name")): count(mapping(clique.get("spec")).get("replicas")) for clique in cliques_of(body)}
     claims = {str(clique.get("name")): shares_of(clique, observed) for clique in cliques_of(body)}
     groups = {str(group.get("name")): group for group in mappings(get(body, GROUPS, ()))}
-    pods_beyond = others_beyond = claims_beyond = in_vain = 0
+    pods_beyond = others_beyond = claims_beyond = never_created = 0
     is_growing = False
     for key, part in parts:
         prefix, specified = f"{observed.root.id.name}-{key}-", dict[str, int]()
@@ -70,7 +70,7 @@ def scaled(observed: Observed, limits: SizeLimits) -> ScaledOut:
         for each in part.cliques:
             wanted = min(each.replicas, limits.pods)
             if wanted > MOST_PODS or not (is_listed or each.holder):
-                in_vain += wanted
+                never_created += wanted
                 continue
             name = each.id.removeprefix(f"{each.holder}-{each.index}-" if each.holder else prefix)
             more = max(0, wanted - pods.get(name, 0))
@@ -85,7 +85,7 @@ def scaled(observed: Observed, limits: SizeLimits) -> ScaledOut:
     largest = max((each.for_replicas(1) for each in shares), default=0)
     claims_beyond = min(claims_beyond, largest * (limits.pods + 2 * limits.cliques))
     pods_beyond, others_beyond = min(pods_beyond, limits.pods), min(others_beyond, 2 * limits.cliques)
-    return ScaledOut(Asked(pods_beyond + others_beyond + claims_beyond, light=pods_beyond, in_vain=in_vain), is_growing)
+    return ScaledOut(Asked(pods_beyond + others_beyond + claims_beyond, light=pods_beyond, never_created=never_created), is_growing)
 
 
 def lost(observed: Observed) -> Mapping[ResourceId, int]:

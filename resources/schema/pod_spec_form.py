@@ -6,7 +6,7 @@ What an API server leaves out and fills in is recorded (`resources.schema.publis
 """
 
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_UP, Decimal, DecimalException
+from decimal import ROUND_UP, DecimalException
 from typing import Annotated, Any, Final
 
 from msgspec import Struct
@@ -45,8 +45,8 @@ KEPT_FORMERLY: Final = frozenset(
 )
 """The types and fields with a zero or a default that the former form kept: it was not recorded."""
 
-SMALLEST, SMALLEST_RESOURCE = Decimal("1e-9"), Decimal("1e-3")
-"""What a server rounds amounts up to a multiple of: any amount, and an entry of limits, requests or overhead."""
+PLACES, PLACES_OF_RESOURCE = 9, 3
+"""The decimal places to which a server rounds amounts up: any amount, and an entry of limits, requests or overhead."""
 
 NOTHING_KNOWN: Final[Schema] = {}
 """The schema of a field that no type has."""
@@ -77,7 +77,7 @@ class _Form(Struct, frozen=True):
     def of(self, value: Any, schema: Schema, field: str) -> Any:
         """The canonical form of the value of a field."""
         if schema.get("$ref") == QUANTITY:
-            return _amount(value, None if self.is_former else SMALLEST)
+            return _amount(value, None if self.is_former else PLACES)
         if isinstance(value, str):  # Most values are text, and found out quickly.
             return value
         if isinstance(value, Mapping):
@@ -111,7 +111,7 @@ class _Form(Struct, frozen=True):
         if self.is_former:
             return self.of(value, schema, "")
         value = _null_as_zero(value, schema)
-        return _amount(value, SMALLEST_RESOURCE) if schema.get("$ref") == QUANTITY else self.of(value, schema, "")
+        return _amount(value, PLACES_OF_RESOURCE) if schema.get("$ref") == QUANTITY else self.of(value, schema, "")
 
     def _is_absent(self, type_: str, field: str, value: Any, holder: Mapping[str, Any]) -> bool:
         """Whether a field with this value, in canonical form, means the same as none. `holder` is the object that it is in."""
@@ -187,12 +187,12 @@ def _with_one_account(pod_spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**_without_account(pod_spec), ACCOUNT[0]: _account(pod_spec)} if ACCOUNT[1] in pod_spec else pod_spec
 
 
-def _amount(value: Any, smallest: Decimal | None) -> Any:
-    """A quantity as the plain number that it stands for, as text, rounded up to a multiple of `smallest`; any other value unchanged."""
+def _amount(value: Any, places: int | None) -> Any:
+    """A quantity as the plain number that it stands for, as text, rounded up to so many decimal places; any other value unchanged."""
     number = amount(str(value).strip()) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
     try:
-        if number and smallest is not None and number.as_tuple().exponent < smallest.as_tuple().exponent:  # type: ignore[operator]
-            number = number.quantize(smallest, ROUND_UP)
+        if number and places is not None:
+            number = number.scaleb(places).to_integral_value(ROUND_UP).scaleb(-places)
         return value if number is None else str(number.normalize()) if number else "0"
     except DecimalException:  # An exponent beyond any amount.
         return value
