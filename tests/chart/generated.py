@@ -10,6 +10,7 @@ import yaml
 from enginectl.actions.manifests import yaml_stream
 from resources.schema.crds import crds
 from tests.chart.foreign_values import notices_template
+from tests.chart.hub import with_annotations
 from tests.chart.policies_template import policies_template
 from tests.chart.published_template import published_template
 from tests.chart.rules_template import rules_template
@@ -30,7 +31,10 @@ def generated_files() -> Iterator[tuple[str, str]]:
         names = definition["spec"]
         yield f"crds/{names['group']}_{names['names']['plural']}.yaml", yaml_stream([definition])
     values = (CHART / "values.yaml").read_text()
-    yield "values.schema.json", json.dumps(values_schema(yaml.load(values, yaml.CSafeLoader)), indent=2) + "\n"
+    defaults = yaml.load(values, yaml.CSafeLoader)
+    changelog = (CHART.parents[1] / "CHANGELOG.md").read_text()
+    yield "Chart.yaml", with_annotations((CHART / "Chart.yaml").read_text(), defaults, changelog)
+    yield "values.schema.json", json.dumps(values_schema(defaults), indent=2) + "\n"
     yield "templates/_notices.tpl", notices_template()
     yield "templates/_rules.tpl", rules_template()
     yield "templates/_published.tpl", published_template()
