@@ -1,6 +1,6 @@
 """Gang scheduling: the back end that places the pods of a set, whether it schedules gangs, and why its objects cannot be created."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -117,13 +117,17 @@ def gang_remarks(observed: Observed, configuration: Configuration) -> Iterator[t
             remarks = [OF_OTHER.format(other=name, own=own) for name in others if scheduler is not None]
             if scheduler is not None and scheduler.gangs is not None and not others:
                 remarks.append(scheduler.gangs.remark(gang, pods))
-            if scheduler is not None and scheduler.gangs is None and any(map(_waits_in_group, pods)):
+            if scheduler is not None and scheduler.gangs is None and _is_kept_by_group(gang, pods):
                 remarks.append(STILL_GROUPED)
             yield from ((remark, f"{gang.id.namespace}/{gang.id.name}") for remark in remarks if remark)
 
 
-def _waits_in_group(pod: Live) -> bool:
-    return bool(get(pod.body, ("spec", "schedulingGroup"))) and not get(pod.body, ("spec", "nodeName"))
+def _is_kept_by_group(gang: Live, pods: Iterable[Live]) -> bool:
+    """Whether pods of a gang wait for one another in a PodGroup. If all but one of its minimum are on nodes, that one waits for room."""
+    placed = [bool(get(pod.body, ("spec", "nodeName"))) for pod in pods if get(pod.body, ("spec", "schedulingGroup"))]
+    groups = mappings(mapping(gang.body.get("spec")).get("podgroups"))
+    minimum = sum(least for group in groups if isinstance(least := group.get("minReplicas"), int))
+    return not all(placed) and sum(placed) + 1 < minimum
 
 
 def conditions(body: Body, configuration: Configuration) -> tuple[Mapping[str, Any], ...]:

@@ -1,21 +1,24 @@
 """GangRoom: how much of a waiting gang has room now, what is missing, and which gangs have the rest."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.report.printable import some
+from engine.report.printable import counted, some
 from engine.resource import Body
 from resources.base import labels
 from resources.base.fields import mapping
 from resources.placement.cluster_room import ClusterRoom, RoomNode
+from resources.placement.node_fit import short_of
 from resources.placement.packing import left_over
-from resources.placement.pod_demand import DemandBook, PodDemand
+from resources.placement.pod_affinity import ENDED
+from resources.placement.pod_demand import SLOT, DemandBook, PodDemand
 from resources.placement.refusal_text import refusal_text
 from resources.placement.room import PlacedPods, Room
+from resources.placement.usage_totals import used_by
 
 SHOWN: Final = 3
 """The most gangs that are named."""
@@ -34,18 +37,24 @@ class GangRoom(Struct, frozen=True):
     why: str
     """Why the others have none, in one sentence; empty if all have."""
     holders: str
-    """Which gangs have pods on full nodes that would have room without them, those with the most pods first; empty if none has."""
+    """Which gangs use what full nodes lack that would suffice if they were empty, those with the most pods first, as a clause.
+
+    Empty if none does.
+    """
 
 
 class GangHolders:
     """Counts the pods of each gang on each node, while pods are read."""
 
     def __init__(self) -> None:
-        self._pods: dict[str, Counter[tuple[str, str]]] = {}
-        """Node -> (namespace, gang) -> the pods."""
+        self._pods: dict[str, Counter[tuple[tuple[str, str], frozenset[str]]]] = {}
+        """Node -> namespace and name of a gang, and the resources that its pods use -> how many of these."""
 
     def add(self, pod: Mapping[str, Any]) -> None:
-        """Count a pod that is on a node and belongs to a gang: by its label of a PodGang, else by the name of its PodGroup."""
+        """Count a pod that is on a node and belongs to a gang: by its label of a PodGang, else by the name of its PodGroup.
+
+        One that has ended or is being deleted uses nothing that lasts.
+        """
         metadata, spec = mapping(pod.get("metadata")), mapping(pod.get("spec"))
         names = (
             mapping(metadata.get("labels")).get(labels.PODGANG),
@@ -53,17 +62,25 @@ class GangHolders:
             mapping(metadata.get("annotations")).get(labels.GROUP_NAME),
         )
         node, gang = spec.get("nodeName"), next(filter(None, names), None)
+        if mapping(pod.get("status")).get("phase") in ENDED or metadata.get("deletionTimestamp") is not None:
+            return
         if isinstance(node, str) and node and isinstance(gang, str) and not gang.startswith(GROUP_OF_SINGLE_PODS):
-            self._pods.setdefault(node, Counter())[str(metadata.get("namespace", "")), gang] += 1
+            places = (SLOT,) if spec.get("resourceClaims") else ()
+            uses = frozenset((*(resource for resource, amount in used_by(spec).items() if amount > 0), *places))
+            self._pods.setdefault(node, Counter())[(str(metadata.get("namespace", "")), gang), uses] += 1
 
-    def on(self, nodes: Iterable[str], own: tuple[str, str]) -> str:
-        """The gangs other than `own` with pods on these nodes, each with their number."""
+    def on(self, lacking: Mapping[str, Collection[str]], own: tuple[str, str]) -> str:
+        """The gangs other than `own` with pods that use what these nodes lack, each with their number. `lacking`: node -> resources."""
         counts: Counter[tuple[str, str]] = Counter()
-        for node in nodes:
-            counts.update(self._pods.get(node, {}))
-        counts.pop(own, None)
-        ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-        return some((f"{namespace}/{gang} ({count} pod{'s' if count != 1 else ''})" for (namespace, gang), count in ranked), SHOWN)
+        for node, resources in lacking.items():
+            missing = {SLOT if resource.startswith(SLOT) else resource for resource in resources}
+            for (gang, uses), count in self._pods.get(node, {}).items():
+                counts[gang] += count if missing & uses else 0
+        ranked = sorted(((gang, count) for gang, count in counts.items() if count and gang != own), key=lambda each: (-each[1], each[0]))
+        if not ranked:
+            return ""
+        names = some((f"{namespace}/{gang} ({counted(count, 'pod')})" for (namespace, gang), count in ranked), SHOWN)
+        return f"on the full node{'s' if len(lacking) > 1 else ''} {'are gangs' if len(ranked) > 1 else 'is gang'} {names}"
 
 
 def gang_room(
@@ -90,13 +107,17 @@ def gang_room(
     refusal = room.refusal(demands)
     why = refusal_text(refusal, room) if refusal is not None else f"their nodes have room for {len(pods) - left} of them together; {FREE}"
     where = f"no value of node label {level} has room for all of them: " if level and len(areas) > 1 else ""
-    full = {placed.node.name: None for demand in demands for placed in room.suitable(demand) if _is_full(placed, demand)}
-    return GangRoom(len(pods), len(pods) - left, where + why, holders.on(full, own))
+    lacking: dict[str, set[str]] = {}
+    for demand in demands:
+        for node in room.suitable(demand):
+            if missing := _lacking(node, demand):
+                lacking.setdefault(node.node.name, set()).update(missing)
+    return GangRoom(len(pods), len(pods) - left, where + why, holders.on(lacking, own))
 
 
-def _is_full(placed: PlacedPods, demand: PodDemand) -> bool:
-    """Whether a node has no room for such a pod, and would have if it were empty."""
-    return not placed.copies(demand, placed.used) and placed.copies(demand, {}) > 0
+def _lacking(placed: PlacedPods, demand: PodDemand) -> list[str]:
+    """The resources that a node lacks for such a pod, for which it would have room if it were empty."""
+    return short_of(demand.requests, placed.capacity, placed.used) if placed.copies(demand, {}) else []
 
 
 def _areas(cluster: ClusterRoom, level: str, placed: frozenset[str]) -> list[ClusterRoom]:

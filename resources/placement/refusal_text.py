@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
-from engine.report.printable import some
+from engine.report.printable import counted, some
 from resources.placement.cluster_room import RoomNode
 from resources.placement.node_fit import HOST_PORT, NodeMismatch, capacity_for, mismatch
 from resources.placement.pod_demand import SLOT, PodDemand
@@ -46,17 +46,18 @@ def _refusal_text(refusal: RoomRefusal, room: Room) -> str:
     if not refusal.nodes:
         return f"{_nowhere(demand, [placed.node for placed in room.nodes()])}; {SUIT}"
     if refusal.together:
-        where = f"at one value of node label {refusal.label}"
-        return f"all {refusal.wanted} pods must be {where}, and none has room for more than {refusal.fit}; {FREE}"
+        pods, it = (f"all {refusal.wanted} pods", "any of them") if refusal.wanted > 1 else ("1 pod", "it")
+        most = f"more than {refusal.fit}" if refusal.fit else it
+        return f"{pods} must be at one value of node label {refusal.label}, and none has room for {most}; {FREE}"
     if refusal.label:
-        values = f"{_nodes(count)} that suit have {refusal.fit} values of it"
+        values = f"{_suiting(count)} {counted(refusal.fit, 'value')} of it"
         return f"no two of {refusal.wanted} pods may be at one value of node label {refusal.label}, and {values}; {FREE}"
     if refusal.resource.startswith(SLOT):
         free = _free(refusal.fit // 1000, _placed(refusal.nodes, room))
         return f"together with others they need {_nodes(refusal.wanted // 1000)}: {free}{_law(refusal.resource)}; {FREE}"
     if refusal.resource:
         wanted, fit = (amount_text(refusal.resource, amount) for amount in (refusal.wanted, refusal.fit))
-        free = f"{_nodes(count)} that suit have {fit} free"
+        free = f"{_suiting(count)} {fit} free"
         takers = _takers(refusal.resource, _placed(refusal.nodes, room), room)
         return f"together with others they request {wanted} {refusal.resource}, and {free}{takers}; {FREE}"
     return _copies(refusal, room, demand)
@@ -73,11 +74,15 @@ def _copies(refusal: RoomRefusal, room: Room, demand: PodDemand) -> str:
     if largest == 1:
         need = f"{refusal.wanted} pods need {_nodes(refusal.wanted)}, one for each" if refusal.wanted > 1 else "1 pod needs a node"
         return f"{need}: {_free(refusal.fit, nodes)}{takers}{_law(scarce)}; {FREE}"
-    return f"{_nodes(len(nodes))} that suit have room for {refusal.fit} of {refusal.wanted} pods{takers}; {FREE}"
+    return f"{_suiting(len(nodes))} room for {refusal.fit} of {refusal.wanted} pods{takers}; {FREE}"
 
 
 def _free(count: int, nodes: Sequence[PlacedPods]) -> str:
-    return f"{count} of {len(nodes)} are free" if len(nodes) > 1 else f"{count} of 1 is free"
+    return f"{count} of {len(nodes)} {'is' if 1 in (count, len(nodes)) else 'are'} free"
+
+
+def _suiting(count: int) -> str:
+    return f"{_nodes(count)} that suit have" if count != 1 else "1 node that suits has"
 
 
 def _law(resource: str) -> str:
@@ -92,7 +97,8 @@ def _too_large(demand: PodDemand, nodes: Sequence[PlacedPods]) -> str:
         most = max(placed.capacity.get(resource, 0) for placed in nodes)
         if amount > most and not resource.startswith(HOST_PORT):
             requested, has = amount_text(resource, amount), amount_text(resource, most)
-            lacking.append(f"{requested} {resource} requested, the largest of {_nodes(len(nodes))} that suit has {has}")
+            largest = f"the largest of {len(nodes)} nodes that suit" if len(nodes) > 1 else "the only node that suits"
+            lacking.append(f"{requested} {resource} requested, {largest} has {has}")
     listed = ", ".join(f"{amount_text(resource, amount)} {resource}" for resource, amount in demand.requests.items() if amount)
     return "; ".join(lacking) or f"no node that suits has {listed} together"
 
@@ -135,7 +141,7 @@ def _nowhere(demand: PodDemand, nodes: Sequence[RoomNode]) -> str:
     texts = [_mismatch_text(reason, count, demand, nodes) for reason, count in reasons.items() if reason is not None]
     if lacking := reasons[None]:
         texts.append(f"{lacking} without the labels {some(demand.needed_labels, SHOWN)}")
-    return f"none of {_nodes(len(nodes))} suits: {', '.join(texts)}"
+    return f"{f'none of {len(nodes)} nodes suits' if len(nodes) > 1 else 'the only node does not suit'}: {', '.join(texts)}"
 
 
 def _mismatch_text(reason: NodeMismatch, count: int, demand: PodDemand, nodes: Iterable[RoomNode]) -> str:

@@ -10,6 +10,7 @@ from engine.conditions import find
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.paths import get
+from engine.report.printable import counted
 from resources.base import kinds
 from resources.base.fields import count, mapping
 from resources.base.labels import SET_OF_POD
@@ -104,19 +105,30 @@ def diagnosis(gang: WaitingGang, room: GangRoom | None, unchecked: str) -> Diagn
 
     `room`: None if it is not known. `unchecked` says why, or what of it is not known.
     """
-    counts = f"{len(gang.placed)} of its minimum of {gang.minimum} pods {'is' if len(gang.placed) == 1 else 'are'} on nodes"
+    counts = f"{len(gang.placed)} of its minimum of {counted(gang.minimum, 'pod')} {_are_on_nodes(gang)}"
     says = f"the scheduler says: {gang.words}"
     pods = tuple(pod.id for pod in gang.pods)
     if room is None:
         text = f"{gang.id.kind} {gang.id.name}: {counts}"
         return Diagnosis(gang.id, text, f"{says} (room was not checked: {unchecked})", pods=pods)
     says += f" ({unchecked})" if unchecked else ""
-    text = f"{gang.id.kind} {gang.id.name}: {counts}, {room.fit} of the other {room.lacking} {'has' if room.fit == 1 else 'have'} room"
+    text = f"{gang.id.kind} {gang.id.name}: {counts}, {_fitting(gang, room)}"
     if not room.why:
-        return Diagnosis(gang.id, text, f"the scheduler has not placed them yet; {says}", pods=pods)
+        return Diagnosis(gang.id, text, f"the scheduler has not placed {'it' if room.lacking == 1 else 'them'} yet; {says}", pods=pods)
     missing, _, advice = room.why.rpartition("; ")
-    held = f"; on the full nodes are gangs {room.holders}" if room.holders else ""
+    held = f"; {room.holders}" if room.holders else ""
     return Diagnosis(gang.id, text, f"{missing}{held}; {says}", advice, pods=pods)
+
+
+def _are_on_nodes(gang: WaitingGang) -> str:
+    return "is on a node" if 1 in (len(gang.placed), gang.minimum) else "are on nodes"
+
+
+def _fitting(gang: WaitingGang, room: GangRoom) -> str:
+    """How many of the pods that lack a node have room."""
+    if room.lacking == 1:
+        return f"{'it' if gang.minimum == 1 else 'the other one'} has {'room' if room.fit else 'no room'}"
+    return f"{room.fit} of the other {room.lacking} {'has' if room.fit == 1 else 'have'} room"
 
 
 def with_room(workload: WorkloadSummary, waiting: Mapping[ResourceId, Diagnosis]) -> WorkloadSummary:

@@ -46,7 +46,7 @@ def test_the_example_does_what_its_readme_says(box: Box, engine: Engine) -> None
     assert len(nodes(box, whole)) == 3 and nodes(box, waiting) == {""}
     status = engine("status", *CONFIG).out
     assert "waits for room: 0 of its minimum of 3 pods are on nodes, 1 of the other 3 has room" in status
-    assert f"on the full nodes are gangs default/{whole}-0 (3 pods); the scheduler says: " in status
+    assert f"on the full nodes is gang default/{whole}-0 (3 pods); the scheduler says: " in status
     assert "minCount (3) cannot be satisfied" in status
 
     assert engine("delete", f"pcs/{whole}", "--yes", *CONFIG).code == Exit.DONE

@@ -31,7 +31,7 @@ def test_it_shows_each_node_with_its_gpus_and_who_sits_on_it_and_the_gangs_that_
     assert [line for line in shown.out.splitlines() if ON_NODE in line and "4 of 4" in line and "ready" in line] != []
     assert "total  1 NVLink clique, 4 nodes, 12 of 16 GPUs, 4 free" in shown.out
     assert "waiting  default/PodGang second-0: 0 of its minimum of 3 pods are on nodes, 1 of the other 3 has room" in shown.out
-    assert "on the full nodes are gangs default/first-0 (3 pods)" in shown.out and "free or add nodes, or ask for less" in shown.out
+    assert "on the full nodes is gang default/first-0 (3 pods)" in shown.out and "free or add nodes, or ask for less" in shown.out
 
 
 def test_racks_are_those_of_the_topology_binding(waiting: None, box: Box, engine: Engine) -> None:

@@ -18,7 +18,7 @@ from tests.enginectl.conftest import cluster
 from tests.enginectl.test_requirements import configured
 from tests.enginectl.test_room import CAPACITY, GPU
 
-SHORT = "3 pods need 3 nodes, one for each: 1 of 4 are free, and a node takes one pod in a ComputeDomain"
+SHORT = "3 pods need 3 nodes, one for each: 1 of 4 is free, and a node takes one pod in a ComputeDomain"
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ def test_status_says_how_much_of_a_waiting_gang_has_room_and_which_gang_has_the_
     shown = engine("status", "second")
 
     assert "waits for room: 0 of its minimum of 3 pods are on nodes, 1 of the other 3 has room" in shown.out
-    assert "3 pods need 3 nodes, one for each: 1 of 4 are free" in shown.out
-    assert "on the full nodes are gangs default/first-0 (3 pods)" in shown.out
+    assert "3 pods need 3 nodes, one for each: 1 of 4 is free" in shown.out
+    assert "on the full nodes is gang default/first-0 (3 pods)" in shown.out
     assert "the scheduler says: 0/4 nodes are available" in shown.out
     assert "do: free or add nodes, or ask for less" in shown.out
 
@@ -76,7 +76,7 @@ def test_why_says_the_same_of_the_gang_its_pods_and_its_set(waiting: None, box: 
         shown = engine("why", word)
 
         assert "PodGang second-0: 0 of its minimum of 3 pods are on nodes, 1 of the other 3 has room" in shown.out
-        assert "gangs default/first-0 (3 pods)" in shown.out
+        assert "gang default/first-0 (3 pods)" in shown.out
     assert "waits for room: 0 of its minimum of 3" in engine("why", "pcs/second").out
 
 
@@ -150,11 +150,11 @@ def test_a_node_with_free_gpus_has_no_room_for_a_second_pod_of_a_domain(domains:
     for words in (("status", "second"), ("why", "podgang/second-0"), ("why", f"pod/{pod}"), ("top",)):
         shown = engine(*words, "--config", domains)
 
-        assert room in shown.out and f"{SHORT}; on the full nodes are gangs default/first-0 (3 pods)" in shown.out, words
+        assert room in shown.out and f"{SHORT}; on the full nodes is gang default/first-0 (3 pods)" in shown.out, words
         assert "free or add nodes, or ask for less" in shown.out
 
     preview = engine("diff", "-f", gang(tmp_path, "third", 3, gpus=1, mnnvl="enabled"), "--config", domains).out
-    assert "3 pods need 3 nodes, one for each: 1 of 4 are free (pods of namespace default have the rest), and a node takes" in preview
+    assert "3 pods need 3 nodes, one for each: 1 of 4 is free (pods of namespace default have the rest), and a node takes" in preview
     assert "one pod in a ComputeDomain; free or add nodes, or ask for less" in preview
 
 

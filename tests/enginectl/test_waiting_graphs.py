@@ -51,7 +51,7 @@ def test_status_and_why_say_how_much_of_a_group_has_room_what_is_missing_and_who
     for words in (("why", f"lws/{waits}"), ("why", f"pod/{pod}"), ("top",)):
         assert f"LeaderWorkerSet {waits}: {COUNTS}\n" in (shown := engine(*words).out), words
         assert "together with others they request 8 nvidia.com/gpu, and 3 nodes that suit have 4 free" in shown, words
-        assert f"on the full nodes are gangs default/{runs} (2 pods); the scheduler says: " in shown, words
+        assert f"on the full nodes is gang default/{runs} (2 pods); the scheduler says: " in shown, words
         assert "free or add nodes, or ask for less" in shown
     made = f"part of DynamoGraphDeployment/default/llm: the controller of LeaderWorkerSet/default/{waits} has made it"
     assert made in (shown := engine("why", f"pod/{pod}").out) and "not managed" not in shown

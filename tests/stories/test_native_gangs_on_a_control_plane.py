@@ -98,7 +98,7 @@ async def test_the_example_does_what_its_readme_says(four_nodes: ControlPlane, t
         assert len(nodes[whole]) == 3 and nodes[waiting] == {""}
         status = (await run("status")).out
         assert "waits for room: 0 of its minimum of 3 pods are on nodes, 1 of the other 3 has room" in status
-        assert f"on the full nodes are gangs {NAMESPACE}/{whole}-0 (3 pods); the scheduler says: " in status
+        assert f"on the full nodes is gang {NAMESPACE}/{whole}-0 (3 pods); the scheduler says: " in status
 
         assert (await run("delete", f"pcs/{whole}", "--yes", "--timeout", "60s")).code == Exit.DONE
         assert (await run("sync", "--yes", "--timeout", "60s")).code == Exit.DONE

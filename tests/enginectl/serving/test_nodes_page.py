@@ -45,7 +45,7 @@ def test_it_shows_what_top_prints_and_nodes_are_listed_for_this_request_only(
     assert total == "1 NVLink clique, 4 nodes, 12 of 16 GPUs, 4 free" and total in shown
     assert shown.count("4 of 4 0 ready default/first-0 (a 1)") == 3 and "0 of 4 4 ready" in shown
     assert "default/PodGang second-0: 0 of its minimum of 3 pods are on nodes, 1 of the other 3 has room" in shown
-    assert "on the full nodes are gangs default/first-0 (3 pods)" in shown and "do: free or add nodes, or ask for less" in shown
+    assert "on the full nodes is gang default/first-0 (3 pods)" in shown and "do: free or add nodes, or ask for less" in shown
     assert "12 of 12 GPUs, 0 free, 1 other node" in of_set and "second-0" not in of_set
     assert 'href="/top"' in overview
     assert "racks, GPUs and free room are not known" in refused, "Somebody had listed nodes before the page was asked for."

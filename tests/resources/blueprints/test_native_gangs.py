@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.operation import body_of
 from engine.resource import Body
@@ -212,6 +213,23 @@ def test_a_running_gang_of_pods_without_a_group_is_left_as_it_is() -> None:
         "the pods of default/web-0, default/web-0-g-0 are placed one by one until they are created anew: they run without a PodGroup, "
         "which a pod cannot join"
     ]
+
+
+@pytest.mark.parametrize(("lost", "waits"), [(1, False), (2, True)])
+def test_once_gangs_are_off_only_pods_that_wait_for_one_another_are_said_to_wait_in_groups(lost: int, *, waits: bool) -> None:
+    cluster = cluster_with(alone(3, 3))
+    cluster.settle()
+    cluster.room = 3 - lost
+    for name in cluster.pods_of("web-0-a")[:lost]:
+        cluster.lose(name)
+    for _ in range(3):
+        cluster.make_pass()
+    bodies = cluster.of("Pod").values()
+    assert [node_of(body) for body in bodies].count("") == lost and len(bodies) == 3
+
+    off = replace(NATIVE, schedulers={**NATIVE.schedulers, "default-scheduler": kube_scheduler(GangMode.OFF)})
+    notices = list(gang_notices(cluster.world(), cluster.plans(), off))
+    assert any("wait in PodGroups of kube-scheduler" in notice for notice in notices) == waits
 
 
 def test_gangs_with_a_group_are_not_said_to_be_left_alone() -> None:

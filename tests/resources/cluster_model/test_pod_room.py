@@ -38,7 +38,7 @@ def test_pods_start_as_long_as_nothing_shows_that_there_is_no_room() -> None:
     assert ask(made, pod("a-1"), pod("a-2")) == ["a-1"]
     (wait,) = made.shortages()[ROOT]
     assert (wait.id, wait.blocked) == (kinds.PODCLIQUE.id("ml", "a"), True)
-    assert wait.why.startswith("1 pod cannot be scheduled: 2 pods need 2 nodes, one for each: 1 of 2 are free (pods of namespace ml have")
+    assert wait.why.startswith("1 pod cannot be scheduled: 2 pods need 2 nodes, one for each: 1 of 2 is free (pods of namespace ml have")
 
 
 def test_one_pod_without_room_needs_a_node() -> None:

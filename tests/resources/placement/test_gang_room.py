@@ -1,6 +1,7 @@
 """Gang room: how much of a waiting gang has room, at one value of a node label if it must be."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -14,11 +15,16 @@ from tests.resources.placement.test_room import node, pod
 
 RACK = "example.com/rack"
 OWN = ("ml", "own")
+CPU = {"containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}]}
 
 
 def of_gang(name: str, on: str) -> Body:
     body = pod(node=on)
     return {**body, "metadata": {**body["metadata"], "labels": {labels.PODGANG: name}}}
+
+
+def with_spec(body: Body, **spec: Any) -> Body:
+    return {**body, "spec": {**body["spec"], **spec}}
 
 
 def rack(name: str) -> Mapping[str, str]:
@@ -51,9 +57,28 @@ def test_what_fits_is_counted_and_the_gangs_on_full_nodes_are_named() -> None:
     assert (room.lacking, room.fit) == (2, 1)
     assert (
         room.why
-        == "2 pods need 2 nodes, one for each: 1 of 6 are free (pods of namespace ml have the rest); free or add nodes, or ask for less"
+        == "2 pods need 2 nodes, one for each: 1 of 6 is free (pods of namespace ml have the rest); free or add nodes, or ask for less"
     )
-    assert room.holders == "ml/b (2 pods), ml/a (1 pod)"
+    assert room.holders == "on the full nodes are gangs ml/b (2 pods), ml/a (1 pod)"
+
+
+def test_gangs_that_do_not_use_what_is_missing_are_not_named() -> None:
+    small, leaving = with_spec(of_gang("router", "n1"), **CPU), of_gang("leaving", "n1")
+    ended = {**of_gang("ended", "n1"), "status": {"phase": "Succeeded"}}
+    leaving = {**leaving, "metadata": {**leaving["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+    room = judged(map(node, range(2)), [of_gang("a", "n0"), of_gang("b", "n1"), small, ended, leaving], 1)
+
+    assert room.why.startswith("1 pod needs a node: 0 of 2 are free")
+    assert room.holders == "on the full nodes are gangs ml/a (1 pod), ml/b (1 pod)"
+
+
+def test_only_pods_with_claims_hold_the_place_of_a_node_in_a_domain() -> None:
+    slots = {"ComputeDomain": FabricSlots(frozenset({"n0"}), {"n0": "another-domain"})}
+    claims = [{"name": "domain", "resourceClaimTemplateName": "domain"}]
+    claimant, router = with_spec(of_gang("claimant", "n0"), resourceClaims=claims, **CPU), with_spec(of_gang("router", "n0"), **CPU)
+
+    assert judged([node(0)], [claimant, router], 1, slots=slots).holders == "on the full node is gang ml/claimant (1 pod)"
 
 
 def test_no_gang_has_the_room_of_pods_that_are_larger_than_every_node() -> None:
@@ -84,7 +109,7 @@ def test_pods_of_a_gang_that_has_begun_in_a_rack_must_be_in_that_one() -> None:
 
     room = judged(nodes, running, 1, RACK, ["n2"])
 
-    assert (room.fit, room.holders) == (0, "ml/other (1 pod)")
+    assert (room.fit, room.holders) == (0, "on the full nodes is gang ml/other (1 pod)")
 
 
 def test_no_node_has_the_label_of_the_level() -> None:

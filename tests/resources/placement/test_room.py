@@ -10,7 +10,7 @@ from resources.placement.cluster_room import FabricSlots
 from resources.placement.packing import left_over
 from resources.placement.pod_demand import DemandBook, PodDemand
 from resources.placement.refusal_text import amount_text, refusal_text
-from resources.placement.room import Room
+from resources.placement.room import Room, RoomRefusal
 from resources.placement.usage_totals import UsageTotals, room_node
 
 Body = dict[str, Any]
@@ -67,9 +67,24 @@ def test_a_label_that_no_node_has_is_named() -> None:
     assert cluster.why(pod(1, nodeSelector={"zone": "x"})) == f"no node has the label zone=x; {suit}"
     terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["x"]}]}]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
-    assert cluster.why(pod(1, affinity=affinity)) == (f"none of 1 node suits: 1 without what the required node affinity asks for; {suit}")
+    assert cluster.why(pod(1, affinity=affinity)) == (
+        f"the only node does not suit: 1 without what the required node affinity asks for; {suit}"
+    )
     assert cluster.why(pod(1, nodeName="gone")) == f"node gone does not exist; {suit}"
     assert Cluster([]).why(pod(1)) == f"the cluster has no nodes; {suit}"
+
+
+def test_one_node_and_one_pod_have_their_words() -> None:
+    cluster = Cluster([node(0, gpus=4, labels={"rack": "r"})])
+    terms = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "rack"}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [terms]}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [terms]}}
+
+    assert cluster.why(pod(8)).startswith("8 nvidia.com/gpu requested, the only node that suits has 4")
+    assert cluster.why(pod(1), 5).startswith("1 node that suits has room for 4 of 5 pods")
+    assert "1 node that suits has 1 value of it" in cluster.why(pod(1, affinity=apart), 2)
+    refused = RoomRefusal((cluster.demand(pod(1, affinity=near)),), 1, 0, cluster.room.cluster.nodes, label="rack", together=True)
+    assert refusal_text(refused, cluster.room).startswith("1 pod must be at one value of node label rack, and none has room for it")
 
 
 def test_nodes_that_do_not_suit_are_counted_by_their_reasons() -> None:
