@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from engine.report.printable import counted
 from resources.admission.graph_rules import quote, sentence
 from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, InferenceGraph
 from resources.dynamo.model.names import set_name
@@ -36,7 +37,7 @@ def _reason(old: InferenceGraph, new: InferenceGraph) -> str:
     added = [f"service {quote(name)} is added" for name in after if name not in before]
     removed = [f"service {quote(name)} is removed" for name in before if name not in after]
     both = [(before[name], after[name]) for name in after if name in before]
-    nodes = [f"{quote(a.name)} has {b.nodes} instead of {a.nodes} nodes" for a, b in both if a.nodes != b.nodes]
+    nodes = [f"{quote(a.name)} has {counted(b.nodes, 'node')} instead of {a.nodes}" for a, b in both if a.nodes != b.nodes]
     scaled = [
         f"{quote(a.name)} is scaled {'up from' if b.replicas else 'down to'} 0" for a, b in both if bool(a.replicas) != bool(b.replicas)
     ]

@@ -67,12 +67,12 @@ class Decide(Protocol):
 def decided(body: Body, decide: Decide) -> Decision:
     """The decision on a graph of v1beta1 that is JSON; `decide` returns that on a graph of v1alpha1."""
     complete = defaulted_components(body)
-    unknown = tuple(unknown_field(path) for path in unknown_paths(body, MODEL))
+    paths = component_paths(complete)
+    unknown = tuple(unknown_field(paths.named(path)) for path in unknown_paths(body, MODEL))
     model, malformed = shape(complete)
     if model is None:
-        return Decision(malformed, unknown, body=body)
-    own = tuple(issues(model, saved_fault(complete)))
-    paths = component_paths(complete)
+        return Decision(tuple(named(malformed, paths)), unknown, body=body)
+    own = tuple(named(issues(model, saved_fault(complete)), paths))
     decision = decide(as_alpha(complete), is_valid=not own)
     known = {issue.path for issue in own}
     others = (issue for issue in located(decision.issues, paths) if issue.path not in known and not _is_of_names(issue))
@@ -88,6 +88,11 @@ def _is_of_names(issue: Issue) -> bool:
 def located(issues: Iterable[Issue], paths: ComponentPaths) -> Iterator[Issue]:
     """Issues of a graph of v1alpha1 at the fields of v1beta1 that they are about."""
     return (replace(issue, path=paths.of(issue.path), message=in_beta(issue.message)) for issue in issues)
+
+
+def named(issues: Iterable[Issue], paths: ComponentPaths) -> Iterator[Issue]:
+    """Issues of a graph of v1beta1, with their components as texts name them."""
+    return (replace(issue, path=paths.named(issue.path)) for issue in issues)
 
 
 def _warning(warning: str, paths: ComponentPaths) -> str:

@@ -123,13 +123,14 @@ def graph_faults(body: Body, memo: Memo) -> tuple[Issue, ...]:
         return _alpha_faults(body, memo)
     if not_json := tuple(json_rules.issues(body)):
         return not_json
-    unknown = tuple(Issue(path, ErrorType.UNKNOWN) for path in unknown_paths(body, graph_v1beta1.MODEL))
     complete = graph_v1beta1.defaulted_components(body)
+    paths = component_paths(complete)
+    unknown = tuple(Issue(paths.named(path), ErrorType.UNKNOWN) for path in unknown_paths(body, graph_v1beta1.MODEL))
     model, malformed = graph_v1beta1.shape(complete)
     if model is None:
-        return (*unknown, *malformed)
+        return (*unknown, *graph_v1beta1.named(malformed, paths))
     known = {issue.path for issue in unknown}
-    others = graph_v1beta1.located(_alpha_faults(as_alpha(complete), memo), component_paths(complete))
+    others = graph_v1beta1.located(_alpha_faults(as_alpha(complete), memo), paths)
     return (*unknown, *(issue for issue in others if issue.path not in known))
 
 

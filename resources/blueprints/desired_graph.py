@@ -23,7 +23,8 @@ from resources.blueprints.graph_mounts import blockers_of, mounted, pods_of, wit
 from resources.blueprints.graph_records import may_replace
 from resources.blueprints.replacement_trials import gate_of_components, gate_of_set, held_back, replaces_runners, unchanged, wait_of
 from resources.dynamo import graph_scheduler, orchestrator
-from resources.dynamo.model.graph import InferenceGraph, Orchestrator
+from resources.dynamo.model.form import PROVIDER
+from resources.dynamo.model.graph import ENABLE_GROVE, InferenceGraph, Orchestrator
 from resources.dynamo.model.names import clique_names, set_name
 from resources.dynamo.model.state import ServiceState
 from resources.dynamo.objects import pvc, ssh_secret
@@ -89,7 +90,8 @@ def graph_plan(
     schedulers = _schedulers(observed, graph, configuration)
     groups = tuple(dict.fromkeys(scheduler.kind for scheduler in schedulers.values()))
     recorded = orchestrator.recorded_orchestrator(observed)
-    choice = orchestrator.choose(graph, observed.unserved, recorded, may_replace=may_be_replaced, groups=groups)
+    runs = orchestrator.is_decided(observed)
+    choice = orchestrator.choose(graph, observed.unserved, recorded, runs=runs, may_replace=may_be_replaced, groups=groups)
     if choice.orchestrator is None:
         return GraphPlan(_kept(observed), failure=choice.error, scheduler=scheduler)  # What exists stays: it may still serve.
     configuration = with_existing_secrets(observed, graph, configuration)
@@ -162,7 +164,8 @@ def _with_choice(plan: GraphPlan, observed: Observed, graph: InferenceGraph, cho
     plan = replace(plan, orchestrator=choice.orchestrator, notes=(*plan.notes, *((choice.note,) if choice.note else ())))
     if choice.asked is None:
         return plan
-    wait = Wait(graph.id, choice.note, blocked=True, to_do=_remedy(graph))
+    remedy = _remedy(graph) if orchestrator.is_decided(observed) else f"remove the annotation {ENABLE_GROVE} or {PROVIDER}"
+    wait = Wait(graph.id, choice.note, blocked=True, to_do=remedy)
     return replace(plan, deferred=(*plan.deferred, wait))
 
 

@@ -39,7 +39,7 @@ from resources.dynamo.model.form import PodForm, form_of, is_new, with_form
 from resources.dynamo.model.graph import VERSIONS, InferenceGraph, is_beta_as_written
 from resources.dynamo.objects.labels import as_running
 from resources.dynamo.objects.obsolete_components import is_kept_for_pods, removal
-from resources.dynamo.orchestrator import recorded_orchestrator
+from resources.dynamo.orchestrator import is_decided, recorded_orchestrator
 from resources.dynamo.pods.builder import PodFault
 from resources.dynamo.restart import request_of
 from resources.dynamo.status import FAILED, INVALID, Failure, readiness_of, status_of
@@ -183,9 +183,10 @@ def _body(observed: Observed) -> Body:
 def _planned(observed: Observed, graph: InferenceGraph, configuration: Configuration, memo: Memo) -> GraphPlan:
     looked_up = tuple(observed.looked_up.items())
     nested, own, foreign = tuple(observed.nested.values()), observed.slice(ONLY), observed.foreign
-    recorded = recorded_orchestrator(observed)
+    recorded, runs = recorded_orchestrator(observed), is_decided(observed)
     request, scheduler = request_of(observed, graph), recorded_scheduler(observed, graph, configuration)
-    facts = (graph, configuration, observed.unserved, looked_up, nested, own, foreign, observed.trials, recorded, request, scheduler)
+    known = (observed.unserved, looked_up, nested, own, foreign, observed.trials)
+    facts = (graph, configuration, *known, recorded, runs, request, scheduler)
 
     def make() -> GraphPlan:
         plan = graph_plan(observed, graph, configuration, request, scheduler)

@@ -10,7 +10,7 @@ from engine.ids import Kind
 from engine.observed import Observed
 from resources.base import kinds
 from resources.base.fields import annotations_of
-from resources.dynamo.model.form import PROVIDER, PodForm
+from resources.dynamo.model.form import PROVIDER, PodForm, is_new
 from resources.dynamo.model.graph import ENABLE_GROVE, KAI_QUEUE, VOLCANO_QUEUE, InferenceGraph, Orchestrator
 from resources.ports.configuration import KAI_SCHEDULER, ONLY, VOLCANO_SCHEDULER
 
@@ -40,6 +40,7 @@ def choose(
     unserved: Collection[str],
     recorded: Orchestrator | None = None,
     *,
+    runs: bool = True,
     may_replace: bool = False,
     groups: Collection[Kind] = (kinds.VOLCANO_POD_GROUP,),
 ) -> Choice:
@@ -47,16 +48,23 @@ def choose(
 
     Grove runs every graph if it is served and the graph does not disable it. Otherwise services on several nodes need LeaderWorkerSet and
     their kinds of PodGroup (`groups`), and services on one node need nothing. What is recorded is kept, whatever the cluster serves besides
-    and the annotation says: another choice replaces all pods, and must be allowed (`may_replace`).
+    and the annotation says: another choice replaces all pods, and must be allowed (`may_replace`). Of a graph of which nothing `runs` yet
+    the record is what its author asks for.
     """
     wished = _wished(graph, unserved, groups, is_new=recorded is not Orchestrator.COMPONENTS)
     if recorded is None or wished.orchestrator in (recorded, None) or may_replace:
         return wished
     missing = _unserved_groups(recorded, graph, unserved, groups)
+    says = f"{NAMES[recorded]} run the graph" if runs else f"the annotation {PROVIDER} asks for {NAMES[recorded]}"
     if missing:
-        return Choice(None, f"{NOT_AVAILABLE}: {NAMES[recorded]} run the graph, and the cluster does not serve {' and '.join(missing)}")
-    why = f"{NAMES[recorded]} run the graph and stay: {NAMES[wished.orchestrator]} instead would replace all of its pods"
-    return replace(wished, orchestrator=recorded, note=why, asked=wished.orchestrator if ENABLE_GROVE in graph.annotations else None)
+        return Choice(None, f"{NOT_AVAILABLE}: {says}, and the cluster does not serve {' and '.join(missing)}")
+    asked = wished.orchestrator if ENABLE_GROVE in graph.annotations else None
+    if runs:
+        why = f"{says} and stay: {NAMES[wished.orchestrator]} instead would replace all of its pods"
+    else:
+        why = f"{says}: without it, {NAMES[wished.orchestrator]} would run the graph"
+        why = f"{why}, as {ENABLE_GROVE} says" if asked is not None else why
+    return replace(wished, orchestrator=recorded, note=why, asked=asked)
 
 
 def _wished(graph: InferenceGraph, unserved: Collection[str], groups: Collection[Kind], *, is_new: bool) -> Choice:
@@ -92,6 +100,11 @@ def recorded_orchestrator(observed: Observed) -> Orchestrator | None:
     runs = {Orchestrator.GROVE: sets, Orchestrator.COMPONENTS: components}
     running = [each for each, lives in runs.items() if any(provider is None or live.deleting_since is None for live in lives)]
     return running[0] if len(running) == 1 else provider
+
+
+def is_decided(observed: Observed) -> bool:
+    """Whether it has been decided what runs a graph. What a new graph records is what its author asks for."""
+    return bool(observed.root.uid) and not is_new(observed.root.body)
 
 
 def queue_of(graph: InferenceGraph) -> str:

@@ -36,6 +36,18 @@ class Child(str):
     __slots__ = ()
 
 
+class Entry(int):
+    """The index of an entry of a list that texts call by its name, as Dynamo's operator writes `spec.components[<name>]`."""
+
+    name: str
+
+    def __new__(cls, index: int, name: str) -> Self:
+        """The index and the name."""
+        self = super().__new__(cls, index)
+        self.name = name
+        return self
+
+
 class Located(str):
     """The text of a warning, with the path of the field that it is about."""
 
@@ -117,10 +129,13 @@ def duplicates(values: Iterable[tuple[Path, Hashable]]) -> Iterator[Issue]:
 
 
 def spelled(path: Path) -> str:
-    """A path as text; a key that is no identifier is in brackets, unless it is a `Child`, and so is the name of a graph's service."""
+    """A path as text; a key that is no identifier is in brackets, unless it is a `Child`, and so is the name of a graph's service or of
+    an `Entry`."""
     is_service = path[:2] == SERVICES
     parts = (
-        f"[{part}]" if isinstance(part, int) or (is_service and position == 2) or not _is_plain(part) else f".{part}"
+        f"[{part.name if isinstance(part, Entry) else part}]"
+        if isinstance(part, int) or (is_service and position == 2) or not _is_plain(part)
+        else f".{part}"
         for position, part in enumerate(path)
     )
     return clipped("".join(parts).removeprefix("."), MAX_TEXT)

@@ -57,7 +57,7 @@ def test_an_unknown_field_is_reported_with_the_nearest_one(engine: Engine, tmp_p
     answer = engine("diff", "--against", "empty", "-f", file)
 
     assert answer.code == Exit.FAILED
-    assert f"{file}:20: spec.components[0].scalingAdaptor: unknown field: did you mean scalingAdapter?" in answer.err
+    assert f"{file}:20: spec.components[decode].scalingAdaptor: unknown field: did you mean scalingAdapter?" in answer.err
 
 
 def test_a_new_and_a_changed_graph_are_stored_in_the_version_of_the_cluster(box: Box, engine: Engine, tmp_path: Path) -> None:

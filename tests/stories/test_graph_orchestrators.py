@@ -128,11 +128,23 @@ async def test_every_annotation_that_steers_goes_with_the_manifest(key: str) -> 
 @pytest.mark.parametrize("recorded", ["component", "grove"])
 async def test_a_new_graph_is_run_by_what_its_manifest_records(recorded: str) -> None:
     async with stage(addons=("lws", "volcano")) as cluster:
+        noted = notes(await cluster.look([made({PROVIDER: recorded})]))
         report = await cluster.sync(manifests=[made({PROVIDER: recorded})])
 
+        asks = f"the annotation {PROVIDER} asks for LeaderWorkerSets and Deployments: without it, Grove's objects would run the graph"
+        assert (asks in noted, "stay" in noted) == (recorded == "component", False)
         assert report.ending is Ending.DONE
         assert bool(cluster.there(kinds.LEADER_WORKER_SET)) is (recorded == "component")
         assert bool(cluster.there(kinds.PODCLIQUESET)) is (recorded == "grove")
+
+
+async def test_annotations_of_a_new_graph_that_ask_for_different_things_are_told_with_the_way_out() -> None:
+    async with stage(addons=("lws", "volcano")) as cluster:
+        plans = (await cluster.look([made({GROVE: "false", PROVIDER: "grove"})])).planned.plans
+
+        (wait,) = (wait for plan in plans for wait in plan.deferred if wait.blocked)
+        assert wait.why.endswith(f"LeaderWorkerSets and Deployments would run the graph, as {GROVE} says")
+        assert wait.to_do == f"remove the annotation {GROVE} or {PROVIDER}"
 
 
 async def test_an_edit_of_the_record_replaces_nothing_and_is_put_back() -> None:

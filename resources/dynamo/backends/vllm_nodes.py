@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from engine.report.printable import counted
 from resources.dynamo.backends.addresses import by_kubelet, in_shell
 from resources.dynamo.backends.executor import HYBRID_LOAD_BALANCING, Executor
 from resources.dynamo.backends.flags import Flag
@@ -134,15 +135,15 @@ def _warnings(joining: Joining, sizes: Sizes, placement: Placement) -> Iterator[
     started = nodes * sizes.local
     if joining is Joining.NOTHING:
         why = (
-            f"tensor × pipeline parallel size {sizes.world} fits into the {sizes.gpus} GPUs of one node"
+            f"tensor × pipeline parallel size {sizes.world} fits into the {counted(sizes.gpus, 'GPU')} of one node"
             if sizes.is_known
             else "its command shows no parallel size that needs more than one node"
         )
         yield f"every node runs the same command, as {nodes} independent servers: {why}"
     elif joining is Joining.DATA and started != sizes.data:
         yield (
-            f"data parallel size {sizes.data}, but {nodes} nodes × {sizes.local} ranks = {started}: they must be equal, "
-            f"for a node of {sizes.gpus} GPUs has {sizes.local} ranks of {sizes.world}"
+            f"data parallel size {sizes.data}, but {nodes} nodes × {counted(sizes.local, 'rank')} = {started}: they must be equal, "
+            f"for a node of {counted(sizes.gpus, 'GPU')} has {counted(sizes.local, 'rank')} of {sizes.world}"
         )
     elif joining is not Joining.RAY and sizes.data > 1 and sizes.world > sizes.gpus:
         yield (

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from engine.report.printable import counted
 from resources.base.fields import mapping
 from resources.base.labels import SPREAD
 from resources.dynamo.model.graph import GraphService, InferenceGraph
@@ -30,7 +31,7 @@ def spread_notes(graph: InferenceGraph) -> Iterator[str]:
     """The nodes that each spread service needs."""
     for service in graph.services:
         if service.replicas > 0 and is_spread(graph, service):
-            gpus = f" with {service.gpus} GPUs each" if service.gpus else ""
+            gpus = f" with {counted(service.gpus, 'GPU')} each" if service.gpus else ""
             yield (
                 f"spec.services[{service.name}]: the {service.nodes} pods of a replica run on {service.nodes} different nodes{gpus}; "
                 f'where several may share a node, annotate the service with {SPREAD}: "{DISABLED}"'

@@ -11,6 +11,7 @@ from resources.base.names import NVIDIA_GPU
 from resources.dynamo.model.pod_template import MAIN
 from resources.dynamo.versions.api_versions import ALPHA_ONLY
 from resources.dynamo.versions.to_beta import ONLY_ALPHA
+from resources.schema.issues import Entry
 
 Path = tuple[str | int, ...]
 SERVICES: Final = ("spec", "services")
@@ -80,6 +81,8 @@ class ComponentPaths(Struct, frozen=True):
             return "spec", "env", *path[2:]
         if path[:2] == ("spec", "pvcs"):
             return SAVED
+        if path[:2] == COMPONENTS:
+            return self.named(path)
         if path[:2] != SERVICES:
             return path
         if len(path) == 2 or str(path[2]) not in self.indices:
@@ -87,7 +90,14 @@ class ComponentPaths(Struct, frozen=True):
         name, rest = str(path[2]), path[3:]
         if rest and rest[0] in ONLY_ALPHA:
             return SAVED
-        return *COMPONENTS, self.indices[name], *self._below(name, rest)
+        return *COMPONENTS, Entry(self.indices[name], name), *self._below(name, rest)
+
+    def named(self, path: Path) -> Path:
+        """The path in the v1beta1 graph, with the component as texts name it; itself for a component without a name."""
+        if path[:2] != COMPONENTS or len(path) == len(COMPONENTS):
+            return path
+        name = next((name for name, index in self.indices.items() if index == path[2]), "")
+        return (*COMPONENTS, Entry(int(path[2]), name), *path[3:]) if name else path
 
     def _below(self, name: str, rest: Path) -> Path:
         """The path below a component."""
@@ -119,7 +129,7 @@ class ComponentPaths(Struct, frozen=True):
 def component_paths(body: Any) -> ComponentPaths:
     """The places in a v1beta1 graph."""
     components = mappings(mapping(mapping(body).get("spec")).get("components"))
-    indices = {str(component.get("name")): index for index, component in enumerate(components)}
+    indices = {name: index for index, component in enumerate(components) if isinstance(name := component.get("name"), str)}
     return ComponentPaths(indices, {str(component.get("name")): _containers(component) for component in components})
 
 

@@ -151,7 +151,7 @@ def test_one_fault_of_a_container_is_one_finding_where_it_is_written(
     else:
         component = {"name": "decode", "type": "worker", "podTemplate": {"spec": {"containers": [MAIN, container]}}}
         body = {**graph(annotations=annotations), "apiVersion": BETA, "spec": {"components": [component]}}
-        place = "spec.components[0].podTemplate.spec.containers[1]"
+        place = "spec.components[decode].podTemplate.spec.containers[1]"
 
     decision = created_graph(body)
 

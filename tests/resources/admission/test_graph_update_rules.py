@@ -25,8 +25,8 @@ def test_the_framework_cannot_be_changed() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        pytest.param({"a": wide()}, {"a": wide(nodes=3)}, "a has 3 instead of 2 nodes", id="nodes"),
-        pytest.param({"a": worker()}, {"a": wide()}, "a has 2 instead of 1 nodes", id="from one node"),
+        pytest.param({"a": wide()}, {"a": wide(nodes=3)}, "a has 3 nodes instead of 2", id="nodes"),
+        pytest.param({"a": worker()}, {"a": wide()}, "a has 2 nodes instead of 1", id="from one node"),
         pytest.param({"a": wide()}, {"a": wide(), "b": wide()}, "service b is added", id="a service more"),
         pytest.param({"a": wide(), "b": wide()}, {"a": wide()}, "service b is removed", id="a service less"),
         pytest.param({"a": wide(), "b": wide()}, {"a": wide(), "b": wide(replicas=0)}, "b is scaled down to 0", id="down to 0"),

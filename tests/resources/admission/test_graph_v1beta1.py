@@ -82,22 +82,22 @@ def test_an_annotation_that_cannot_be_read_is_refused() -> None:
         ((component("A", template={"spec": {"containers": [{"name": "main"}]}}),), "containers[0].image: Required value"),
         (
             (component("A", template={"spec": {"containers": [{"name": "main", "image": "i"}, {"name": "main", "image": "j"}]}}),),
-            'spec.components[0].podTemplate.spec.containers[1].name: Duplicate value: "main"',
+            'spec.components[A].podTemplate.spec.containers[1].name: Duplicate value: "main"',
         ),
         ((component("A"), component("a")), "spec.components[a]: component names must be unique case-insensitively"),
         ((component("A", "epp"), component("b", "epp")), "at most one component may have type epp"),
         (tuple(component(f"a{n}") for n in range(26)), "spec.components: Invalid value: a list: must have at most 25 entries"),
-        ((component("A", "lpx"),), 'spec.components[0].type: Unsupported value: "lpx"'),
+        ((component("A", "lpx"),), 'spec.components[A].type: Unsupported value: "lpx"'),
         ((component("A", sharedMemorySize="-1"),), "spec.components[A].sharedMemorySize must be non-negative"),
         ((wide("A", "planner"),), "multinode is supported only for worker, prefill, or decode components"),
         ((component("A", minAvailable=3, replicas=2),), "minAvailable: Invalid value: 3: must not be greater than replicas"),
-        ((component("A", frontendSidecar="side"),), "spec.components[0].frontendSidecar: Forbidden: is not supported"),
-        ((component("A", eppConfig={"a": 1}),), "spec.components[0].eppConfig: Forbidden: is not supported"),
-        ((component("A", experimental={"gpuMemoryService": {"mode": "x"}}),), "[0].experimental.gpuMemoryService: Forbidden"),
-        ((component("A", experimental={"failover": {"mode": "x"}}),), "spec.components[0].experimental.failover: Forbidden"),
-        ((component("A", experimental={"checkpoint": {"mode": "x"}}),), "spec.components[0].experimental.checkpoint: Forbidden"),
-        ((component("A", experimental={"failover": {}}),), "spec.components[0].experimental.failover: Forbidden"),
-        ((component("A", experimental={"grove": {"forceScalingGroup": True}}),), "spec.components[0].experimental.grove: Forbidden"),
+        ((component("A", frontendSidecar="side"),), "spec.components[A].frontendSidecar: Forbidden: is not supported"),
+        ((component("A", eppConfig={"a": 1}),), "spec.components[A].eppConfig: Forbidden: is not supported"),
+        ((component("A", experimental={"gpuMemoryService": {"mode": "x"}}),), "[A].experimental.gpuMemoryService: Forbidden"),
+        ((component("A", experimental={"failover": {"mode": "x"}}),), "spec.components[A].experimental.failover: Forbidden"),
+        ((component("A", experimental={"checkpoint": {"mode": "x"}}),), "spec.components[A].experimental.checkpoint: Forbidden"),
+        ((component("A", experimental={"failover": {}}),), "spec.components[A].experimental.failover: Forbidden"),
+        ((component("A", experimental={"grove": {"forceScalingGroup": True}}),), "spec.components[A].experimental.grove: Forbidden"),
         (
             (component("A", template=pods("--enable-elastic-ep"), multinode={"nodeCount": 2}),),
             "spec.components[A]: --enable-elastic-ep is not supported",
@@ -107,7 +107,7 @@ def test_an_annotation_that_cannot_be_read_is_refused() -> None:
             (wide("A", roles=[{"name": "leader"}, {"name": "worker", "replicas": 3}]),),
             'spec.components[A].roles[worker].replicas must equal 1 for multinode role "worker"',
         ),
-        ((component("A", roles=[{"name": "leader"}]),), "spec.components[0].roles: Forbidden: needs multinode"),
+        ((component("A", roles=[{"name": "leader"}]),), "spec.components[A].roles: Forbidden: needs multinode"),
         ((component("A", topologyConstraint={"packDomain": "host"}),), "spec.topologyConstraint is required when any component topology"),
     ],
 )  # fmt: skip
@@ -199,11 +199,11 @@ def test_templates_of_roles_are_admitted_in_both_versions() -> None:
         ),
         (
             by_roles({"spec": {"containers": [{"name": "main"}]}}, pods()),
-            "spec.components[0].roles[0].podTemplate.spec.containers[0].image: Required value",
+            "spec.components[A].roles[0].podTemplate.spec.containers[0].image: Required value",
         ),
         (
             by_roles(pods(), {"spec": {**pods()["spec"], "schedulerName": "volcano"}}),
-            'spec.components[0].roles[1].podTemplate.spec.schedulerName: Invalid value: "volcano": must be the same for all roles',
+            'spec.components[A].roles[1].podTemplate.spec.schedulerName: Invalid value: "volcano": must be the same for all roles',
         ),
         (by_roles(pods("--enable-elastic-ep"), pods()), "spec.components[A].roles[leader]: --enable-elastic-ep is not supported"),
         (
@@ -214,20 +214,20 @@ def test_templates_of_roles_are_admitted_in_both_versions() -> None:
         ),
         (
             by_roles(pods(), {**pods(), "metadata": {"labels": {"-": "b"}}}),
-            "spec.components[0].roles[1].podTemplate.metadata.labels",
+            "spec.components[A].roles[1].podTemplate.metadata.labels",
         ),
         (
             by_roles(pods(), {**pods(), "metadata": {"labels": {"a": 1}}}),
-            "spec.components[0].roles[1].podTemplate.metadata.labels.a",
+            "spec.components[A].roles[1].podTemplate.metadata.labels.a",
         ),
         (
             by_roles(pods(), {**pods(), "metadata": {"annotations": {"nvidia.com/vllm-distributed-executor-backend": "x"}}}),
             'must be "mp" or "ray"',
         ),
-        (by_roles(pods(), pods(env=[{"value": "x"}])), "spec.components[0].roles[1].podTemplate.spec.containers[0].env[0].name"),
+        (by_roles(pods(), pods(env=[{"value": "x"}])), "spec.components[A].roles[1].podTemplate.spec.containers[0].env[0].name"),
         (
             by_roles(pods(), {"spec": {"containers": [{"name": "main", "image": "i", "command": "python3"}]}}),
-            "spec.components[0].roles[1].podTemplate.spec.containers[0].command",
+            "spec.components[A].roles[1].podTemplate.spec.containers[0].command",
         ),
         (by_roles(pods(), pods(gpus=0, resources={"limits": {"cpu": "x"}})), "roles[1].podTemplate.spec.containers[0].resources.limits"),
     ],
@@ -296,10 +296,10 @@ def test_overrides_of_grove() -> None:
     [
         (
             {"value": {"spec": {"replicas": 2}}},
-            "spec.components[0].providerOverride.value.spec.replicas: Forbidden: only topologyConstraint",
+            "spec.components[A].providerOverride.value.spec.replicas: Forbidden: only topologyConstraint",
         ),
-        ({"target": "PodCliqueSet"}, 'spec.components[0].providerOverride.target: Unsupported value: "PodCliqueSet"'),
-        ({"apiVersion": "grove.io/v1"}, 'spec.components[0].providerOverride.apiVersion: Unsupported value: "grove.io/v1"'),
+        ({"target": "PodCliqueSet"}, 'spec.components[A].providerOverride.target: Unsupported value: "PodCliqueSet"'),
+        ({"apiVersion": "grove.io/v1"}, 'spec.components[A].providerOverride.apiVersion: Unsupported value: "grove.io/v1"'),
     ],
 )
 def test_an_override_of_another_field_is_refused_by_its_path(override: Body, expected: str) -> None:
@@ -348,15 +348,15 @@ def test_unknown_fields_are_told_by_their_paths() -> None:
 
     warnings = created_graph(graph).warnings
 
-    assert 'unknown field "spec.components[0].future"' in warnings
-    assert 'unknown field "spec.components[0].podTemplate.metadata.name"' in warnings
+    assert 'unknown field "spec.components[A].future"' in warnings
+    assert 'unknown field "spec.components[A].podTemplate.metadata.name"' in warnings
 
 
 def test_an_issue_of_a_pod_is_at_its_field() -> None:
     graph = beta(component("A", template=pods(ports=[{"containerPort": 0}])))
 
     assert any(
-        "spec.components[0].podTemplate.spec.containers[0].ports[0].containerPort" in str(each) for each in created_graph(graph).pods
+        "spec.components[A].podTemplate.spec.containers[0].ports[0].containerPort" in str(each) for each in created_graph(graph).pods
     )
 
 
