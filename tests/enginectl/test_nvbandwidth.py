@@ -19,7 +19,8 @@ from engine.ids import Kind
 from engine.paths import get
 from enginectl.base.exit_codes import Exit
 from providers.fabrics.nvidia.names import COMPUTE_DOMAIN, NVLINK_CLIQUE_LABEL
-from resources.base.kinds import POD, SERVICE
+from resources.base.kinds import POD, PODCLIQUESET, RESOURCE_CLAIM_TEMPLATE, SECRET, SERVICE
+from tests.enginectl.box import Box
 from tests.enginectl.calling import ROOT, Engine
 from tests.resources.dynamo.backends.container_run import environment, expanded
 from tests.waiting import PATIENCE
@@ -260,3 +261,14 @@ def test_all_pods_of_the_domain_and_no_others_must_be_in_one_nvlink_clique(engin
         assert term.keys() == {"topologyKey", "labelSelector"} and term["labelSelector"].keys() == {"matchLabels"}
         selected = term["labelSelector"]["matchLabels"].items()
         assert [other for other in workload.all(POD) if selected <= labels(other).items()] == members
+
+
+def test_its_deletion_leaves_no_domain_no_claim_and_no_pod(box: Box, engine: Engine) -> None:
+    box.create(SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "nvbandwidth-ssh", "namespace": "default"}})
+    assert engine("sync", "-f", EXAMPLE).code == Exit.DONE
+    assert box.names(COMPUTE_DOMAIN) == ["nvbandwidth"] and len(box.names(POD)) >= 3
+
+    answer = engine("delete", "-f", EXAMPLE, "--yes")
+
+    assert answer.code == Exit.DONE
+    assert [box.names(kind) for kind in (PODCLIQUESET, POD, COMPUTE_DOMAIN, RESOURCE_CLAIM_TEMPLATE, SERVICE)] == [[]] * 5

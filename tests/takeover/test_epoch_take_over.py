@@ -22,6 +22,7 @@ from tests.stories.stage import Stage, forked, stage
 from tests.stories.umpire import Umpire
 from tests.takeover.epochs import POD_GANG_MAP, EpochGrove, definition, leftover_map, run_by_later_grove
 from tests.takeover.grove import COMPUTE_DOMAIN
+from tests.takeover.stored_set import Options
 from tests.takeover.test_epoch_guard import ALLOWED, EVERY_WORLD, allowed
 from tests.takeover.worlds import WORLDS, World, grove_in, inference, planned, run_by_grove, uids
 
@@ -166,7 +167,7 @@ async def test_M20_gated_pods_of_a_scaled_gang_find_their_base_gang_by_the_engin
         assert all(map(is_ready, cluster.there(kinds.POD).values()))
 
 
-async def test_M20_a_set_whose_components_were_all_at_0_gets_rid_of_its_empty_map_and_can_be_scaled_up() -> None:
+async def test_M20_a_set_at_0_gets_rid_of_its_empty_map_and_can_be_scaled_up() -> None:
     idle = podcliqueset("web", clique("worker"), groups=(group("pool", "worker"),))
     async with stage() as cluster:
         grove = grove_in(cluster)
@@ -185,6 +186,29 @@ async def test_M20_a_set_whose_components_were_all_at_0_gets_rid_of_its_empty_ma
         assert (await cluster.sync()).ending is Ending.DONE
 
         assert len(cluster.there(kinds.POD)) == 2
+
+
+async def test_M20_a_set_whose_components_are_all_at_0_keeps_them_without_its_empty_map_until_they_are_scaled_up() -> None:
+    idle = podcliqueset("web", clique("worker", 2), clique("member"), groups=(group("pool", "member"),))
+    async with stage() as cluster:
+        grove = grove_in(cluster, Options(replicas={"web-0-worker": 0, "web-0-pool": 0}))
+        await grove.deploy(idle)
+        later = EpochGrove(grove)
+        await later.define()
+        await later.plan(0, entries=())
+        await cluster.delete(kinds.PODGANG, "web-0")
+        before = uids(cluster, kinds.PODCLIQUE, kinds.SCALING_GROUP)
+        assert (await cluster.sync()).ending is Ending.DENIED
+        allowed(cluster)
+
+        assert (await cluster.sync()).ending is Ending.DONE
+
+        assert uids(cluster, kinds.PODCLIQUE, kinds.SCALING_GROUP) == before
+        assert uids(cluster, POD_GANG_MAP, kinds.POD) == {}
+        await cluster.scale(kinds.PODCLIQUE, "web-0-worker", 2)
+        await cluster.scale(kinds.SCALING_GROUP, "web-0-pool", 2)
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert [is_ready(pod) for pod in cluster.there(kinds.POD).values()] == [True] * 4
 
 
 async def test_M20_afterwards_the_set_is_updated_scaled_and_deleted_as_any_other() -> None:

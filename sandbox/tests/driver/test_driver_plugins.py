@@ -229,6 +229,19 @@ async def test_containers_exit_when_their_domain_is_deleted() -> None:
         assert not await stage.is_ready("p")
 
 
+async def test_each_node_of_a_domain_runs_one_daemon_as_long_as_it_has_a_pod() -> None:
+    async with serving() as (stage, domains):
+        await with_domain(stage, domains)
+        assert await domains.daemons() == []
+        await stage.create(member("a", "d"), member("b", "d"))
+        await stage.turn(5)
+
+        assert sorted(daemon["spec"]["nodeName"] for daemon in await domains.daemons()) == ["node-0000", "node-0001"]
+        await stage.client.delete(POD, "ml", "a")
+        await stage.turn(10)
+        assert [daemon["spec"]["nodeName"] for daemon in await domains.daemons()] == [await stage.node_of("b")]
+
+
 async def test_deleted_daemons_are_recreated_and_the_pods_recover() -> None:
     async with serving() as (stage, domains):
         await with_domain(stage, domains)
