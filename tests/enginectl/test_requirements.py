@@ -30,7 +30,7 @@ from tests.enginectl.conftest import cluster
 FIRST = ROOT / "examples" / "01-first-gang"
 MISSING = (
     "MNNVL is enabled but ComputeDomain CRD (computedomains.resource.nvidia.com) is not installed. Please install the NVIDIA DRA driver "
-    "or disable MNNVL in the operator configuration"
+    "or disable MNNVL in the operator configuration (network.autoMNNVLEnabled: false)"
 )
 SILENT = "failed to discover API resources: "
 

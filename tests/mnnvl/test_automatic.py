@@ -368,6 +368,7 @@ def test_R38_an_explicit_enabled_is_rejected_while_automatic_domains_are_off() -
     (message,) = complaints(auto(1), flag=False)
 
     assert message.startswith(f'{AT}: Invalid value: "enabled": MNNVL is not enabled in the operator configuration.')
+    assert "network.autoMNNVLEnabled: true" in message and "--config" in message
 
 
 def test_R39_existing_sets_keep_automatic_domains_after_they_are_switched_off() -> None:

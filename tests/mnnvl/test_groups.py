@@ -20,7 +20,10 @@ from tests.laws.toy import CONFIGURATION
 from tests.mnnvl.asking import annotations, ask, claimed, complaints, deferred, events, plan_of, root, uids, up
 from tests.mnnvl.sets import OPTED_OUT, gpu, gpus, said
 
-OFF = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/mnnvl-group annotation"
+OFF = (
+    "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/mnnvl-group annotation. "
+    "It is enabled by network.autoMNNVLEnabled: true in the configuration of the installation, or without one in the file of --config"
+)
 LAYERS = ("metadata", "spec.template.cliques[0]", "spec.template.podCliqueScalingGroups[0]")
 CLASH = "ComputeDomain default/a-0-1-x already exists but is not controlled by PodCliqueSet default/a-0"
 

@@ -9,14 +9,14 @@ from msgspec import Struct
 
 from engine.paths import get, merge_patch
 from engine.resource import Body
-from providers.fabrics.nvidia.names import AUTO, DISABLED, ENABLED, GROUP, NAMED, NO_GROUP
+from providers.fabrics.nvidia.names import AUTO, DISABLED, ENABLED, GROUP, NAMED, NO_GROUP, SWITCHED_OFF
 from resources.admission.annotations import AFTER_CREATION, immutable, immutable_on_cliques, immutable_on_groups
 from resources.base.fields import CLIQUES, GROUPS, annotations_of, cliques_of, mapping, mappings, members_of
 from resources.ports.fabric import GROUP_INDEX, INDEX, DomainRequest, SpecifiedClique, SpecifiedSet
 from resources.schema.formats import label_faults, subdomain_faults
 from resources.schema.issues import Child, ErrorType, Issue, Path
 
-OFF: Final = f"MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the {GROUP} annotation"
+OFF: Final = SWITCHED_OFF.format(annotation=GROUP)
 EMPTY: Final = "mnnvl-group value must not be empty"
 NO_LABEL: Final = 'mnnvl-group value "{group}" is not a valid DNS-1123 label: {faults}'
 CONTRADICTORY: Final = "contradictory MNNVL annotations: "

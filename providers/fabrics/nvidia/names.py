@@ -60,7 +60,12 @@ MAX_NODES: Final = 18
 
 
 MODES: Final = f'must be "{ENABLED}" or "{DISABLED}"'
-OFF: Final = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
+SWITCHED_OFF: Final = (
+    "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the {annotation} annotation. "
+    "It is enabled by network.autoMNNVLEnabled: true in the configuration of the installation, or without one in the file of --config"
+)
+"""Why an annotation is refused while automatic domains are off."""
+OFF: Final = SWITCHED_OFF.format(annotation=AUTO)
 OPT_OUT: Final = (
     "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
     'automatic injection (set grove.io/auto-mnnvl: "disabled"); the opt-out is for the whole set: an annotation of it, or of its graph'
@@ -78,5 +83,5 @@ UNREPORTED: Final = (
 )
 MISSING_CRD: Final = (
     "MNNVL is enabled but ComputeDomain CRD (computedomains.resource.nvidia.com) is not installed. Please install the NVIDIA DRA driver "
-    "or disable MNNVL in the operator configuration"
+    "or disable MNNVL in the operator configuration (network.autoMNNVLEnabled: false)"
 )

@@ -26,7 +26,10 @@ AUTO, NAMED, GPU = "grove.io/auto-mnnvl", "nvidia.com/computedomain", "nvidia.co
 ID = kinds.PODCLIQUESET.id("default", "demo")
 MODE = "metadata.annotations.grove.io/auto-mnnvl"
 NAME = "spec.template.cliques[0].annotations[nvidia.com/computedomain]"
-OFF = "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation"
+OFF = (
+    "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation. "
+    "It is enabled by network.autoMNNVLEnabled: true in the configuration of the installation, or without one in the file of --config"
+)
 OPT_OUT = (
     "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "
     'automatic injection (set grove.io/auto-mnnvl: "disabled"); the opt-out is for the whole set: an annotation of it, or of its graph'
