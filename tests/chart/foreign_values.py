@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tests.chart.unused_values import unused_lines
+
 NAME: Final = "names of objects are fixed, because two engines in one cluster would disturb each other"
 TEXT: Final = {"type": "string"}
 FOREIGN: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
@@ -37,11 +39,12 @@ def allow_foreign_values(schema: dict[str, Any]) -> None:
         section["properties"][name] = dict(allowed)
 
 
-def notices_template() -> str:
-    """The template with a line for each given value that has no effect."""
+def notices_template(values: Mapping[str, Any]) -> str:
+    """The template with a line for each given value that has no effect. `values` are the defaults."""
     lines = [
-        "{{/* Values of Grove's chart that have no effect here, a line for each that is given. Computed by `make chart`. */}}",
+        "{{/* Values that have no effect here, a line for each that is given. Computed by `make chart`. */}}",
         '{{- define "grove-engine.notices" -}}',
+        *unused_lines(values),
         '{{- if include "grove-engine.isGrovesImage" . }}',
         'image.repository, image.tag: {{ .Values.image.repository }} is Grove\'s operator, so {{ include "grove-engine.image" . }} runs',
         "{{- end }}",

@@ -35,7 +35,7 @@ def generated_files() -> Iterator[tuple[str, str]]:
     changelog = (CHART.parents[1] / "CHANGELOG.md").read_text()
     yield "Chart.yaml", with_annotations((CHART / "Chart.yaml").read_text(), defaults, changelog)
     yield "values.schema.json", json.dumps(values_schema(defaults), indent=2) + "\n"
-    yield "templates/_notices.tpl", notices_template()
+    yield "templates/_notices.tpl", notices_template(defaults)
     yield "templates/_rules.tpl", rules_template()
     yield "templates/_published.tpl", published_template()
     yield "templates/policies.yaml", policies_template()

@@ -43,6 +43,21 @@ def rendered(values: Mapping[str, Any], folder: Path, namespace: str = "grove-sy
     return normalized(yaml.load_all(result.stdout, yaml.CSafeLoader))
 
 
+def rendered_with_notes(values: Mapping[str, Any], folder: Path) -> tuple[dict[Key, Any], str]:
+    """The objects, and what NOTES.txt says. Helm shows it only with a cluster, so a copy of the chart renders it into a ConfigMap."""
+    chart = folder / "chart"
+    shutil.copytree(CHART, chart, dirs_exist_ok=True)
+    text = (CHART / "templates" / "NOTES.txt").read_text()
+    probe = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes, labels: {}}\ndata:\n  text: {{ include "notes" . | toJson }}\n'
+    (chart / "templates" / "notes.yaml").write_text(f'{{{{- define "notes" }}}}{text}{{{{ end -}}}}\n{probe}')
+    file = folder / "values.json"
+    file.write_text(json.dumps(values))
+    result = run_helm("template", "grove-engine", chart, "--namespace", "grove-system", "--values", file, folder=folder)
+    assert result.returncode == 0, result.stderr
+    objects = normalized(yaml.load_all(result.stdout, yaml.CSafeLoader))
+    return objects, str(objects.pop(("ConfigMap", "", "notes"))["data"]["text"])
+
+
 def template(values: Mapping[str, Any], folder: Path, namespace: str = "grove-system") -> subprocess.CompletedProcess[str]:
     """`helm template` with these values."""
     file = folder / "values.json"

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from resources.settings import Settings, valid_settings
 from resources.settings_fields import NEEDS_RESTART
 from tests.chart.foreign_values import FOREIGN
 from tests.chart.generated import CHART, generated_files
-from tests.chart.rendering import normalized, rendered, run_helm, template
+from tests.chart.rendering import normalized, rendered, rendered_with_notes, run_helm, template
 from tests.enginectl.calling import Engine
 
 
@@ -326,17 +325,8 @@ def test_values_that_only_groves_chart_has_are_checked_too(tmp_path: Path) -> No
 
 
 def notes(values: dict[str, Any], folder: Path) -> str:
-    """What NOTES.txt says. Helm shows it only with a cluster, so a copy of the chart renders it into a ConfigMap."""
-    chart = folder / "chart"
-    shutil.copytree(CHART, chart, dirs_exist_ok=True)
-    text = (CHART / "templates" / "NOTES.txt").read_text()
-    probe = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: notes\ndata:\n  text: {{ include "notes" . | toJson }}\n'
-    (chart / "templates" / "notes.yaml").write_text(f'{{{{- define "notes" }}}}{text}{{{{ end -}}}}\n{probe}')
-    file = folder / "values.json"
-    file.write_text(json.dumps(values))
-    result = run_helm("template", "grove-engine", chart, "--values", file, "--show-only", "templates/notes.yaml", folder=folder)
-    assert result.returncode == 0, result.stderr
-    return str(yaml.load(result.stdout, yaml.CSafeLoader)["data"]["text"])
+    """What NOTES.txt says."""
+    return rendered_with_notes(values, folder)[1]
 
 
 @pytest.mark.e2e

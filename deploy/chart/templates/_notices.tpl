@@ -1,5 +1,67 @@
-{{/* Values of Grove's chart that have no effect here, a line for each that is given. Computed by `make chart`. */}}
+{{/* Values that have no effect here, a line for each that is given. Computed by `make chart`. */}}
 {{- define "grove-engine.notices" -}}
+{{- if eq .Values.mode "cronjob" }}
+{{- if ne (toJson .Values.replicaCount) `2` }}
+replicaCount: a CronJob runs one pod at a time
+{{- end }}
+{{- if ne (toJson .Values.topologySpreadConstraints) `[]` }}
+topologySpreadConstraints: a CronJob runs one pod at a time
+{{- end }}
+{{- if ne (toJson .Values.podDisruptionBudget) `{"enabled":true,"maxUnavailable":1}` }}
+podDisruptionBudget: a CronJob runs one pod at a time
+{{- end }}
+{{- end }}
+{{- if eq .Values.mode "cronjob" }}
+{{- if ne (toJson .Values.ui) `false` }}
+ui: a CronJob has no server
+{{- end }}
+{{- if ne (toJson .Values.service) `{"annotations":{},"labels":{},"type":"ClusterIP"}` }}
+service: a CronJob has no server
+{{- end }}
+{{- if ne (toJson .Values.config.server) `{"healthProbes":{"port":9444},"metrics":{"port":9445},"webhooks":{"certProvisionMode":"auto","port":9443,"secretName":"grove-webhook-server-cert","serverCertDir":"/etc/grove-operator/webhook-certs"}}` }}
+config.server: a CronJob has no server
+{{- end }}
+{{- if ne (toJson .Values.networkPolicy) `{"enabled":false,"metricsFrom":[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}}}]}` }}
+networkPolicy: a CronJob has no server
+{{- end }}
+{{- end }}
+{{- if eq .Values.mode "cronjob" }}
+{{- if ne (toJson .Values.metrics.serviceMonitor) `{"enabled":false,"interval":"30s","labels":{}}` }}
+metrics.serviceMonitor: a CronJob has no metrics
+{{- end }}
+{{- if ne (toJson .Values.serviceMonitor) `null` }}
+serviceMonitor: a CronJob has no metrics
+{{- end }}
+{{- if ne (toJson .Values.metrics.prometheusRule) `{"enabled":false,"labels":{}}` }}
+metrics.prometheusRule: a CronJob has no metrics
+{{- end }}
+{{- if ne (toJson .Values.dashboards) `{"enabled":false,"labels":{"grafana_dashboard":"1"}}` }}
+dashboards: a CronJob has no metrics
+{{- end }}
+{{- end }}
+{{- if eq .Values.mode "deployment" }}
+{{- if ne (toJson .Values.cronJob) `{"schedule":"*/5 * * * *","timeout":"4m"}` }}
+cronJob: mode is deployment
+{{- end }}
+{{- end }}
+{{- if ne (include "grove-engine.admission" .) "webhooks" }}
+{{- if ne (toJson .Values.webhooks) `{"authorizerWebhook":{"annotations":{},"labels":{}},"caBundle":"","clusterTopologyValidationWebhook":{"annotations":{},"labels":{}},"dynamoGraphDeploymentDefaultingWebhook":{"annotations":{},"labels":{}},"dynamoGraphDeploymentValidationWebhook":{"annotations":{},"labels":{}},"podCliqueSetDefaultingWebhook":{"annotations":{},"labels":{}},"podCliqueSetValidationWebhook":{"annotations":{},"labels":{}}}` }}
+webhooks: webhooks are installed only with admission: webhooks
+{{- end }}
+{{- if ne (toJson .Values.webhookServerSecret) `{"enabled":true,"labels":{}}` }}
+webhookServerSecret: webhooks are installed only with admission: webhooks
+{{- end }}
+{{- end }}
+{{- if ne (include "grove-engine.admission" .) "policies" }}
+{{- if ne (toJson .Values.mutatingPolicies) `false` }}
+mutatingPolicies: policies are installed only with admission: policies
+{{- end }}
+{{- end }}
+{{- if and (eq .Values.mode "deployment") (ne (include "grove-engine.admission" .) "webhooks") }}
+{{- if ne (toJson .Values.config.server.webhooks) `{"certProvisionMode":"auto","port":9443,"secretName":"grove-webhook-server-cert","serverCertDir":"/etc/grove-operator/webhook-certs"}` }}
+config.server.webhooks: webhooks are served only with admission: webhooks
+{{- end }}
+{{- end }}
 {{- if include "grove-engine.isGrovesImage" . }}
 image.repository, image.tag: {{ .Values.image.repository }} is Grove's operator, so {{ include "grove-engine.image" . }} runs
 {{- end }}
