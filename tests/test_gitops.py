@@ -1,10 +1,12 @@
 """What Argo CD and Flux conclude from statuses, with the checks of `deploy/gitops`."""
 
+import json
 from typing import Any, Final
 
 import pytest
 from lupa import LuaError
 
+from resources.schema.crds import crds
 from tests.builders import clique, podcliqueset
 from tests.gitops_tools import acted, actions, argo_cd, flux
 from tests.kstatus import kstatus
@@ -170,3 +172,9 @@ def test_lost_pods_fail_a_wave_of_argo_cd_and_not_the_wait_of_flux() -> None:
     body = ours(condition("Ready", "False", "MinAvailableBreached"), condition("Reconciling", reason="MinAvailableBreached"))
 
     assert (argo_cd(body), flux(body)) == ("Degraded", "inProgress")
+
+
+def test_argo_cd_needs_server_side_apply_for_the_definitions() -> None:
+    longest = max(len(json.dumps(body)) for body in crds())
+
+    assert longest > 262_144, "they fit into the annotation of a client-side apply: docs/gitops.md says that they do not"
