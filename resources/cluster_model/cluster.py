@@ -70,6 +70,10 @@ class RoomModel(Protocol):
         """These objects are gone."""
         ...
 
+    def let_go(self, component: ResourceId, staying: int = 0) -> None:
+        """So many of the earlier pods of a component are left."""
+        ...
+
     def admitted(self) -> list[ResourceId]:
         """The waiting pods that have a node from now on."""
         ...

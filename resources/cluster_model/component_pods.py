@@ -3,17 +3,25 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ids import ResourceId
 from engine.observed import Live, live
 from engine.paths import get
 from resources.base import kinds
-from resources.base.fields import mapping
+from resources.base.fields import count, mapping
 from resources.base.labels import SET_OF_POD
 from resources.cluster_model.pods import TEMPLATES, PodSelector, is_component, templates_of
 
 SELECTOR: Final = ("spec", "selector", "matchLabels")
+
+
+class ExchangeStep(Struct, frozen=True):
+    """A part of the roll-out of a Deployment: so many new pods in all, beside so many earlier ones that stay until these are ready."""
+
+    new: int
+    earlier: int
 
 
 class Asks(Protocol):
@@ -24,6 +32,10 @@ class Asks(Protocol):
         ...
 
     def remove(self, uids: Iterable[str]) -> None:
+        """See `resources.cluster_model.cluster.RoomModel`."""
+        ...
+
+    def let_go(self, component: ResourceId, staying: int = 0) -> None:
         """See `resources.cluster_model.cluster.RoomModel`."""
         ...
 
@@ -40,9 +52,60 @@ def new_pods(component: Live, before: Live | None) -> tuple[Live, ...]:
 
 def vacated(before: Iterable[Live], after: Mapping[ResourceId, Live]) -> frozenset[PodSelector]:
     """The pods that do not stay where they are: of the components that go, become smaller, or replace their pods."""
-    leaving = ((each, _leaving(each, after.get(each.id))) for each in before if is_component(each.id))
-    selectors = ((selector_of(each), count) for each, count in leaving if count != 0)
-    return frozenset(replace(selector, most=count) for selector, count in selectors if selector is not None)
+    return frozenset(each for component in before if is_component(component.id) for each in _vacated(component, after.get(component.id)))
+
+
+def _vacated(component: Live, after: Live | None) -> Iterator[PodSelector]:
+    if (selector := selector_of(component)) is None:
+        return
+    if after is not None and (steps := steps_between(component, after)):
+        old = count(mapping(component.body.get("spec")).get("replicas", 1))
+        yield replace(selector, most=old - steps[0].earlier, component=component.id)
+    elif (leaving := _leaving(component, after)) != 0:
+        yield replace(selector, most=leaving)
+
+
+def steps_between(before: Live | None, after: Live) -> tuple[ExchangeStep, ...]:
+    """The parts in which the controller of a Deployment exchanges its pods, as far as they decide whether all new ones get nodes.
+
+    These are the first new pod that has to be ready before an earlier one may go, and the last one; what is between them needs no more room
+    than one of them, as each exchange is alike. Empty if no earlier pod has to stay for a new one.
+    """
+    if before is None or before.uid != after.uid or not _replaces(before, after):
+        return ()
+    return exchange_steps(*(mapping(each.body.get("spec")) for each in (before, after)))
+
+
+def exchange_steps(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ExchangeStep, ...]:
+    """The same for the specs of a component that replaces its pods."""
+    strategy = mapping(new.get("strategy"))
+    if "template" not in new or strategy.get("type") == "Recreate":
+        return ()
+    earlier, replicas = count(old.get("replicas", 1)), count(new.get("replicas", 1))
+    least = replicas - _unavailable(mapping(strategy.get("rollingUpdate")), replicas)
+    first, last = min(earlier, least), min(earlier, max(0, least - replicas + 1))
+    return (ExchangeStep(max(0, least - earlier) + 1, first), ExchangeStep(replicas, last)) if replicas and first else ()
+
+
+def parts_of(pods: Sequence[Live], steps: Sequence[ExchangeStep]) -> list[tuple[Sequence[Live], int]]:
+    """The new pods in the parts in which they come, each with the number of earlier pods beside it; at the end none of these is left."""
+    begins = (0, *(step.new for step in steps))
+    parts = [(pods[begin : step.new], step.earlier) for begin, step in zip(begins, steps, strict=False)]
+    return [*parts, (pods[begins[-1] :], 0)]
+
+
+def _unavailable(rolling: Mapping[str, Any], replicas: int) -> int:
+    """How many of its pods a Deployment lets be missing while it exchanges them: at least one, if it may have no more than its replicas."""
+    surge = _share(rolling.get("maxSurge", "25%"), replicas, up=True)
+    return min(replicas, _share(rolling.get("maxUnavailable", "25%"), replicas, up=False) or (0 if surge else 1))
+
+
+def _share(value: object, total: int, *, up: bool) -> int:
+    """A number, or a percentage of the total; 0 if it is malformed."""
+    if isinstance(value, str) and value.endswith("%") and value[:-1].isdecimal():
+        exact = int(value[:-1]) * total
+        return -(-exact // 100) if up else exact // 100
+    return count(value)
 
 
 def needs_more(before: Iterable[Live], after: Mapping[ResourceId, Live]) -> Iterator[tuple[Live, tuple[Live, ...]]]:
@@ -62,16 +125,24 @@ class ComponentRoom:
         self._before = {each.id: each for each in lives if is_component(each.id)}
         self._pods: dict[ResourceId, tuple[Live, ...]] = {}
         """Component -> the pods that have asked for a node."""
+        self._parts: dict[ResourceId, list[tuple[Sequence[Live], int]]] = {}
+        """Component -> the parts of its pods that have not asked yet: see `parts_of`."""
         self._waiting: dict[ResourceId, ResourceId] = {}
         """Pod that waits for a node -> its component."""
 
     def have_room(self, component: Live, root: ResourceId) -> bool:
         """Ask for nodes for the new pods of a component that has changed. Returns whether none of its pods waits for one."""
-        pods = new_pods(component, self._before.get(component.id))
+        before = self._before.get(component.id)
+        pods = new_pods(component, before)
         if [each.uid for each in pods] != [each.uid for each in self._pods.get(component.id, ())]:
             self._forget(component.id)
             self._pods[component.id] = pods
-            for pod in pods:
+            self._parts[component.id] = parts_of(pods, steps_between(before, component))
+        parts = self._parts.get(component.id, [])
+        while parts and component.id not in self._waiting.values():
+            part, earlier = parts.pop(0)
+            self._room.let_go(component.id, earlier)
+            for pod in part:
                 if self._room.ask(pod, root, self._slots_of(pod), component.id):
                     self._waiting[pod.id] = component.id
         return component.id not in self._waiting.values()
@@ -89,6 +160,7 @@ class ComponentRoom:
 
     def _forget(self, component: ResourceId) -> None:
         pods = self._pods.pop(component, ())
+        self._parts.pop(component, None)
         for pod in pods:
             self._waiting.pop(pod.id, None)
         self._room.remove([pod.uid for pod in pods])

@@ -23,6 +23,7 @@ from resources.placement.room import Room, RoomRefusal
 from resources.placement.usage_totals import used_by
 
 PREEMPTION: Final = "pods of lower priority could be preempted for them"
+EARLIER_STAY: Final = "; its earlier pods stay until new ones are ready: a strategy that deletes them first needs no more room"
 OTHER_ORDER: Final = "one way to fill the nodes has no room for them; another may have"
 
 
@@ -51,6 +52,8 @@ class PodRoom:
         """Uid -> pods that the scheduler has refused already because there was no room: they wait until some is freed."""
         self._gangs: dict[str, ResourceId] = {}
         """Uid -> the gang of a pod that has a node, if it has one."""
+        self._leaving: dict[ResourceId, list[str]] = {}
+        """Component -> the uids of its pods that go one after another and are still there."""
         self._find: Find = lambda _: None
         self._is_changed = False
         self._asked: Counter[PodDemand] = Counter()
@@ -66,6 +69,10 @@ class PodRoom:
     def begin(self, find: Find, pods: Iterable[tuple[Live, Mapping[str, int]]]) -> None:
         """Take note of the pods as they are, each with the places in domains that it takes. `find` finds the groups that pods name."""
         self._find = find
+        for component, leaving in self._room.cluster.leaving.items():
+            self._leaving[component] = [each.uid for each in leaving]
+            for pod in leaving:
+                self._room.hold(pod.uid, pod.body, pod.node, pod.requests)
         for each, slots in pods:
             member = gang_member(each, find)
             live = member.pod
@@ -128,6 +135,12 @@ class PodRoom:
             if self._refused:
                 self._asked.update(self._alone_of(claim.demand) for claim in self._refused.values())
                 self._waiting, self._refused = {**self._refused, **self._waiting}, {}
+
+    def let_go(self, component: ResourceId, staying: int = 0) -> None:
+        """So many of the earlier pods of a component are left: new ones have taken the place of the others."""
+        uids = self._leaving.pop(component, [])
+        self._leaving[component] = uids[:staying]
+        self.remove(uids[staying:])
 
     def is_short(self) -> bool:
         """Whether the pods that wait now cannot all have nodes. In time that does not depend on their number, and unknown counts as no."""
@@ -202,7 +215,8 @@ class PodRoom:
         reasons = {demand: self._why(demand, certain, waiting) for demand in waiting}
         alike = Counter((claim.root, claim.workload, reasons[claim.demand]) for claim in self._waiting.values())
         for (root, workload, reason), count in alike.items():
-            waits.setdefault(root, []).append(Wait(workload, f"{_pods(count)} cannot be scheduled: {reason}", blocked=True))
+            hint = EARLIER_STAY if self._leaving.get(workload) else ""
+            waits.setdefault(root, []).append(Wait(workload, f"{_pods(count)} cannot be scheduled: {reason}{hint}", blocked=True))
         return {root: tuple(listed) for root, listed in waits.items()}
 
     def _why(self, demand: PodDemand, certain: Counter[PodDemand], waiting: Counter[PodDemand]) -> str:

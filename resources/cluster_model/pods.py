@@ -40,7 +40,9 @@ class PodSelector(Struct, frozen=True):
     namespace: str
     labels: tuple[tuple[str, str], ...]
     most: int | None = None
-    """How many of these leave their nodes; None: all. Which ones do is the controller's choice."""
+    """How many of these leave their nodes at once; None: all. Which ones do is the controller's choice."""
+    component: ResourceId | None = None
+    """What lets the others go later, as new pods become ready; None: they stay."""
 
     def selects(self, namespace: str, labels: Mapping[str, Any]) -> bool:
         """Whether it selects a pod with these labels."""
@@ -98,6 +100,11 @@ def has_failed(live: Live) -> bool:
     conditions = list(mappings(status.get("conditions")))
     is_observed = status.get("observedGeneration", live.generation) == live.generation
     return is_observed and any((find(conditions, type) or {}).get("status") == value for type, value in FAILED.items())
+
+
+def is_rolled_out(live: Live) -> bool:
+    """Whether all pods of an object are updated and ready, or it is paused."""
+    return rolled_out(live, "") is None
 
 
 def rolled_out(live: Live, moment: str) -> dict[str, Any] | None:

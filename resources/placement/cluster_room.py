@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from engine.ids import ResourceId
 from engine.resource import Body
 from resources.base.fields import mapping
 
@@ -55,6 +56,16 @@ class LabelledPods(Struct, frozen=True):
     """Their labels with keys that were asked for."""
 
 
+class LeavingPod(Struct, frozen=True, eq=False):
+    """A pod that keeps its node until another one, which takes its place, is ready."""
+
+    uid: str
+    node: str
+    body: Body
+    """Its metadata, and the fields of its spec that say which priority it has."""
+    requests: Mapping[str, int]
+
+
 class ClusterRoom(Struct, frozen=True, eq=False):
     """The nodes, and the pods that are not those of the forecast."""
 
@@ -62,6 +73,8 @@ class ClusterRoom(Struct, frozen=True, eq=False):
     usage: Mapping[str, tuple[NodeUsage, ...]] = field(default_factory=dict)
     """Name of a node -> what pods use of it."""
     labelled: frozenset[LabelledPods] = frozenset()
+    leaving: Mapping[ResourceId, tuple[LeavingPod, ...]] = field(default_factory=dict)
+    """Component -> its pods that go one after another, as new ones become ready. They are not in `usage`."""
     priorities: Mapping[str, int] = field(default_factory=lambda: CRITICAL)
     """Name of a PriorityClass -> its value, of those that a pod has."""
     slots: Mapping[str, "FabricSlots"] = field(default_factory=dict)

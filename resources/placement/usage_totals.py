@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from engine.ids import ResourceId
 from engine.resource import Body
 from resources.base.fields import mapping, mappings
-from resources.placement.cluster_room import CRITICAL, ClusterRoom, LabelledPods, NodeUsage, RoomNode, priority_of
+from resources.placement.cluster_room import CRITICAL, ClusterRoom, LabelledPods, LeavingPod, NodeUsage, RoomNode, priority_of
 from resources.placement.node_fit import PODS, Amounts, allocatable, requests_of, texts
 from resources.placement.pod_affinity import ENDED, affinity_terms, anti_affinity_terms
 
@@ -31,13 +32,19 @@ class UsageTotals:
     """Adds up what pods use. It keeps no pod: its size depends on the number of nodes, namespaces and priorities."""
 
     def __init__(
-        self, label_keys: Collection[str] = (), excluded: Collection[str] = (), leaves: Callable[[str, Body, bool], bool] | None = None
+        self,
+        label_keys: Collection[str] = (),
+        excluded: Collection[str] = (),
+        leaves: Callable[[str, Body, bool], bool] | None = None,
+        replaced: Callable[[str, Body], ResourceId | None] | None = None,
     ) -> None:
         """`label_keys`: the labels that affinity asks for. `excluded`: the uids of pods that do not count, as the forecast has them.
 
         `leaves`: whether the pod of this namespace and with these labels does not stay where it is, and is being deleted; None: all stay.
+        `replaced`: of those that stay, the component that deletes the pod later, once others are ready; None: no component does.
         """
-        self._keys, self._excluded, self._leaves = frozenset(label_keys), excluded, leaves
+        self._keys, self._excluded, self._leaves, self._replaced = frozenset(label_keys), excluded, leaves, replaced
+        self._leaving: dict[ResourceId, list[LeavingPod]] = {}
         self._usage: dict[tuple[str, str, int], Counter[str]] = {}
         self._labelled: set[LabelledPods] = set()
         self._priorities = dict(CRITICAL)
@@ -59,6 +66,11 @@ class UsageTotals:
         is_ending = metadata.get("deletionTimestamp") is not None
         if self._leaves is not None and self._leaves(namespace, mapping(metadata.get("labels")), is_ending):
             return
+        if not is_ending and self._replaced is not None:
+            component = self._replaced(namespace, mapping(metadata.get("labels")))
+            if component is not None:
+                self._leaving.setdefault(component, []).append(_leaving_pod(metadata, spec))
+                return
         priority = priority_of(spec)
         if not is_ending:
             used = self._usage.setdefault((node, namespace, priority), Counter())
@@ -74,7 +86,15 @@ class UsageTotals:
             usage.setdefault(node, []).append(NodeUsage(namespace, priority, dict(requests)))
         by_node = {node: tuple(listed) for node, listed in usage.items()}
         listed = tuple(sorted(nodes, key=lambda node: node.name))
-        return ClusterRoom(listed, by_node, frozenset(self._labelled), self._priorities)
+        leaving = {component: tuple(pods) for component, pods in self._leaving.items()}
+        return ClusterRoom(listed, by_node, frozenset(self._labelled), leaving, self._priorities)
+
+
+def _leaving_pod(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> LeavingPod:
+    """What is needed of a pod that goes later."""
+    kept = {key: metadata[key] for key in ("name", "namespace", "labels") if key in metadata}
+    priority = {key: spec[key] for key in ("priority", "priorityClassName") if key in spec}
+    return LeavingPod(str(metadata.get("uid", "")), str(spec["nodeName"]), {"metadata": kept, "spec": priority}, used_by(spec))
 
 
 def used_by(spec: Mapping[str, Any]) -> Amounts:

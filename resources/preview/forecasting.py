@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.forecast.cluster_model import Assumption
-from engine.forecast.forecast import End, Forecast, ForecastPass
+from engine.forecast.forecast import Forecast, ForecastPass
 from engine.forecast.simulation import existing, forecast
 from engine.ids import ResourceId
-from engine.observed import Live, Observed
+from engine.observed import Live
 from engine.operation import Create, Operation, WriteStatus
 from engine.plan import Plan, changed
 from engine.resource import Body
@@ -22,10 +22,10 @@ from engine.verb import Verb
 from resources.base import kinds
 from resources.base.fields import mapping
 from resources.cluster_model.cluster import ModelledCluster, RoomModel
-from resources.cluster_model.pods import PodSelector, is_component, is_refused, is_refused_just_now
+from resources.cluster_model.pods import PodSelector, is_component, is_refused_just_now
 from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.model.gang_scheduling import whole_gang_schedulers
-from resources.model.pod_facts import PodFacts, facts_of
+from resources.model.pod_facts import facts_of
 from resources.ports.fabric import Fabric
 from resources.preview.facts import FirstPass
 from resources.registry import BLUEPRINTS
@@ -126,25 +126,6 @@ def restricted(first: FirstPass) -> FirstPass:
     return replace(first, world=replace(world, roots=roots))
 
 
-def stuck_roots(last: FirstPass, written: Collection[ResourceId], *, assume_nodes: bool) -> frozenset[ResourceId]:
-    """The written roots with a pod that the scheduler cannot place (not with `assume_nodes`), or that has failed and ends stuck.
-
-    Pods that have started and are not ready yet are none of them: a model takes its time to load. Roots that were not written are left out:
-    what waits in them was there before.
-    """
-    pods = {each.root.id: _pods_of(each) for each in last.world.roots if each.root.id in written}
-    unplaced = {root for root, facts in pods.items() if not assume_nodes and any(map(is_refused, facts))}
-    failing = {root for root, facts in pods.items() if any(pod.failing for pod in facts)} - unplaced
-    forecast = forecast_of(last) if failing else None
-    return frozenset(unplaced | {root for root in failing if forecast is None or forecast.end_of(root) is End.STUCK})
-
-
-def _pods_of(observed: Observed) -> list[PodFacts]:
-    """The pods of a root that are not being deleted."""
-    pods = (facts_of(live) for live in observed.lives() if live.id.kind == kinds.POD.name)
-    return [pod for pod in pods if not pod.terminating]
-
-
 class RoomNeeds(Struct, frozen=True, eq=False):
     """What is read of nodes and pods."""
 
@@ -175,6 +156,14 @@ class RoomNeeds(Struct, frozen=True, eq=False):
             return False
 
         return leaves
+
+    @property
+    def replaced(self) -> Callable[[str, Mapping[str, Any]], ResourceId | None] | None:
+        """Which component deletes the pod of this namespace and with these labels later, once others are ready; None: none deletes any."""
+        replacing = [each for each in self.vacated if each.component is not None]
+        if not replacing:
+            return None
+        return lambda namespace, labels: next((each.component for each in replacing if each.selects(namespace, labels)), None)
 
 
 class Needs(Struct, frozen=True, eq=False):

@@ -13,7 +13,7 @@ from engine.observed import Live, World, live
 from engine.operation import Create, Delete
 from engine.plan import Wait
 from resources.base import kinds
-from resources.cluster_model.component_pods import needs_more
+from resources.cluster_model.component_pods import needs_more, parts_of, steps_between
 from resources.cluster_model.pod_room import PodRoom
 from resources.placement.cluster_room import ClusterRoom
 from resources.ports.fabric import Fabric
@@ -82,8 +82,14 @@ def replayed(forecast: Forecast, world: World, room: ClusterRoom, fabrics: Itera
                 result.ask(pod, root, places_of(pod, templates))
         is_short = is_short or result.is_short()
     roots = {operation.id: root for step in forecast.passes for root, listed in step.operations.items() for operation in listed}
-    for component, listed in needs_more(lives, forecast.objects or {}):
-        for pod in listed:
-            result.ask(pod, roots.get(component.id, component.id), places_of(pod, templates), component.id)
+    before = {each.id: each for each in lives}
+    more = [(each, parts_of(pods, steps_between(before.get(each.id), each))) for each, pods in needs_more(lives, forecast.objects or {})]
+    for number in range(max((len(parts) for _, parts in more), default=0)):
+        for component, parts in more:
+            part, earlier = parts[number] if number < len(parts) else ((), 0)
+            result.let_go(component.id, earlier)
+            for pod in part:
+                result.ask(pod, roots.get(component.id, component.id), places_of(pod, templates), component.id)
+        is_short = is_short or (bool(room.leaving) and result.is_short())
     result.admitted()
     return result, is_short

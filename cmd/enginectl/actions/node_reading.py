@@ -68,7 +68,7 @@ async def recorded_nodes(provider: Provider) -> list[RoomNode]:
 
 async def room_on(nodes: Sequence[RoomNode], provider: ScanningProvider, needed: RoomNeeds, visit: Visit | None = None) -> RoomFacts:
     """These nodes with what pods use of them; or why that is not known. `visit` is called with each pod that is read."""
-    totals = UsageTotals(frozenset(label_keys_of(needed.specs)), needed.known, needed.leaves)
+    totals = UsageTotals(frozenset(label_keys_of(needed.specs)), needed.known, needed.leaves, needed.replaced)
 
     def add_pod(body: Mapping[str, Any]) -> bool:
         totals.add(body)

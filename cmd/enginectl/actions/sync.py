@@ -1,22 +1,26 @@
 """`engine sync`: applies the plan, pass after pass, until every workload is settled."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 import anyio
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.approval.ledger import Ledger
-from engine.errors import LeaseLost, LeaseTaken
-from engine.observed import World
+from engine.errors import ClusterError, LeaseLost, LeaseTaken
+from engine.ids import ResourceId
+from engine.observed import Live, World
 from engine.plan import NO_JUDGEMENT, Judgement
 from engine.runtime import session
-from engine.runtime.clock import in_time
+from engine.runtime.clock import cancelled_at, in_time
 from engine.runtime.lease import DISABLED
 from engine.runtime.observers import Observers
 from engine.runtime.passes import Pass
-from engine.runtime.provider import Client, Provider
+from engine.runtime.provider import Client, Provider, Scope
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.runtime.verdicts import Verdicts
 from enginectl.actions import requirements
@@ -44,9 +48,14 @@ from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of, purpose_of, renewing
 from enginectl.wiring.tracing import traced
 from providers.read_only import ReadOnlyProvider
+from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.preview.pod_patterns import with_patterns
 
+LAST_LOOK: Final = 5.0
+"""Seconds for reading, when the time is over, the pods of components that are not ready."""
+MOST_COMPONENTS: Final = 20
+"""Of how many components these pods are read."""
 CODES = {
     Ending.INTERRUPTED: Exit.INTERRUPTED,
     Ending.FAILED: Exit.FAILED,
@@ -119,7 +128,7 @@ async def sync(wiring: Wiring, stop: anyio.CancelScope, request: SyncRequest) ->
         if isinstance(agreement, Exit):
             return agreement
         applied = await apply(wiring, request, client, checked, agreement, announcement, stop)
-    result = with_stuck(applied, assume_nodes=request.preview.assume_nodes)
+        result = await with_stuck(wiring, applied, checked.provider, assume_nodes=request.preview.assume_nodes)
     write_orphans(result.last_pass.world)
     announcement.of_last_pass(result.last_pass)
     return write(wiring, request, result, agreement.judgement)
@@ -221,14 +230,28 @@ async def apply(
             )
 
 
-def with_stuck(result: SyncReport[Configuration], *, assume_nodes: bool) -> SyncReport[Configuration]:
+async def with_stuck(
+    wiring: Wiring, result: SyncReport[Configuration], provider: Provider, *, assume_nodes: bool
+) -> SyncReport[Configuration]:
     """The report; if the time was over although nothing failed, with the roots that more time would not settle."""
     if result.ending is not Ending.TIMED_OUT or result.mid_pass:
         return result
-    from resources.preview.forecasting import stuck_roots
+    from resources.preview.stuck_roots import UnreadyComponent, stuck_roots, unready_components
 
+    last = first_pass_of(result.last_pass)
     written = {root for each in changes(result) if (root := result.roots.get(each.operation.key)) is not None}
-    return replace(result, stuck=stuck_roots(first_pass_of(result.last_pass), written, assume_nodes=assume_nodes))
+    pods: dict[ResourceId, list[Live]] = {}
+
+    async def read(component: UnreadyComponent) -> None:
+        selector = ",".join(f"{key}={value}" for key, value in component.selector.labels)
+        with suppress(ClusterError):
+            observation = await provider.observe(Scope((), (kinds.POD,), selector, (component.selector.namespace,)))
+            pods.setdefault(component.root, []).extend(observation.children)
+
+    async with cancelled_at(wiring.clock, wiring.clock.monotonic() + LAST_LOOK), anyio.create_task_group() as tasks:
+        for component in () if assume_nodes else islice(unready_components(last, written), MOST_COMPONENTS):
+            tasks.start_soon(read, component)
+    return replace(result, stuck=stuck_roots(last, written, assume_nodes=assume_nodes, component_pods=pods))
 
 
 async def dry_run(wiring: Wiring, request: PreviewRequest, outputs: Outputs, *, give_up_at: float, saving: Saving | None = None) -> Exit:

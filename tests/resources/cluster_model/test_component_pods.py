@@ -5,16 +5,17 @@ from typing import Any
 import pytest
 
 from engine.observed import Live, live
-from resources.cluster_model.component_pods import vacated
+from resources.cluster_model.component_pods import ExchangeStep, exchange_steps, steps_between, vacated
 from resources.preview.forecasting import RoomNeeds
 
 NAME = "llm-decode"
 LABELS = {"selector": NAME}
+RECREATE = {"type": "Recreate"}
 
 
-def deployment(replicas: int, image: str = "x:1") -> Live:
+def deployment(replicas: int, image: str = "x:1", strategy: Any = RECREATE) -> Live:
     template = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "main", "image": image}]}}
-    spec = {"replicas": replicas, "selector": {"matchLabels": LABELS}, "template": template}
+    spec = {"replicas": replicas, "selector": {"matchLabels": LABELS}, "strategy": strategy, "template": template}
     return live({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": NAME, "namespace": "ml", "uid": "u"}, "spec": spec})
 
 
@@ -45,3 +46,48 @@ def test_of_a_component_that_becomes_smaller_only_so_many_pods_leave(after: Live
 
 def test_pods_of_others_stay_and_those_that_are_being_deleted_are_not_counted() -> None:
     assert leaving(deployment(2), ({"selector": "other"}, False), (LABELS, True), STAYS, STAYS) == [False, True, True, False]
+
+
+def rolling(surge: int | str, unavailable: int | str) -> dict[str, Any]:
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
+
+
+@pytest.mark.parametrize(
+    "earlier, replicas, strategy, expected",
+    [
+        (1, 1, None, (ExchangeStep(1, 1), ExchangeStep(1, 1))),
+        (3, 3, rolling("25%", "25%"), (ExchangeStep(1, 3), ExchangeStep(3, 1))),
+        (4, 4, rolling("25%", "25%"), (ExchangeStep(1, 3), ExchangeStep(4, 0))),
+        (10, 10, rolling("25%", "25%"), (ExchangeStep(1, 8), ExchangeStep(10, 0))),
+        (3, 3, rolling(1, 0), (ExchangeStep(1, 3), ExchangeStep(3, 1))),
+        (3, 3, rolling(0, "20%"), (ExchangeStep(1, 2), ExchangeStep(3, 0))),
+        (1, 1, rolling(0, 1), ()),
+        (3, 3, RECREATE, ()),
+        (2, 5, rolling(1, 0), (ExchangeStep(4, 2), ExchangeStep(5, 1))),
+        (5, 2, rolling(1, 0), (ExchangeStep(1, 2), ExchangeStep(2, 1))),
+        (0, 2, rolling(1, 0), ()),
+        (2, 0, rolling(1, 0), ()),
+    ],
+)
+def test_of_an_update_only_so_many_pods_go_before_new_ones_are_ready(
+    earlier: int, replicas: int, strategy: Any, expected: tuple[ExchangeStep, ...]
+) -> None:
+    assert (
+        exchange_steps({"replicas": earlier, "template": {}}, {"replicas": replicas, "strategy": strategy, "template": {"a": 1}})
+        == expected
+    )
+
+
+def test_pods_that_stay_for_new_ones_are_those_beyond_what_may_be_missing() -> None:
+    after = deployment(4, "x:2", rolling("25%", "25%"))
+    needs = RoomNeeds((), frozenset(), vacated([deployment(4)], {after.id: after}))
+    assert needs.leaves is not None and needs.replaced is not None
+
+    leaves = needs.leaves
+    assert [leaves("ml", LABELS, False) for _ in range(4)] == [True, False, False, False]
+    assert (needs.replaced("ml", LABELS), needs.replaced("ml", {"selector": "other"})) == (after.id, None)
+
+
+def test_an_update_that_replaces_no_pods_has_no_steps() -> None:
+    assert not steps_between(deployment(3), deployment(4))
+    assert not steps_between(None, deployment(4))

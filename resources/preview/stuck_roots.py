@@ -1,0 +1,59 @@
+"""Stuck roots: those that more time does not settle, as the scheduler, a controller or their pods say when the time of a sync is over."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from msgspec import Struct
+
+from engine.forecast.forecast import End
+from engine.ids import ResourceId
+from engine.observed import Live, Observed
+from resources.base import kinds
+from resources.cluster_model.component_pods import selector_of
+from resources.cluster_model.pods import PodSelector, has_failed, is_component, is_refused, is_rolled_out
+from resources.model.pod_facts import PodFacts, facts_of
+from resources.preview.facts import FirstPass
+from resources.preview.forecasting import forecast_of
+
+
+class UnreadyComponent(Struct, frozen=True, eq=False):
+    """A Deployment or LeaderWorkerSet some of whose pods are not ready, or not those of its template."""
+
+    root: ResourceId
+    live: Live
+    selector: PodSelector
+    """Its pods."""
+
+
+def unready_components(last: FirstPass, written: Collection[ResourceId]) -> Iterator[UnreadyComponent]:
+    """Those of the written roots. No root owns their pods: these are read only where it matters whether one waits for a node."""
+    for observed in last.world.roots:
+        for live in observed.lives() if observed.root.id in written else ():
+            if is_component(live.id) and not is_rolled_out(live) and (selector := selector_of(live)) is not None:
+                yield UnreadyComponent(observed.root.id, live, selector)
+
+
+def stuck_roots(
+    last: FirstPass, written: Collection[ResourceId], *, assume_nodes: bool, component_pods: Mapping[ResourceId, Iterable[Live]]
+) -> frozenset[ResourceId]:
+    """The written roots with a pod that the scheduler cannot place (not with `assume_nodes`), or that has failed and ends stuck.
+
+    Also those with a component whose controller says that it does not go on. `component_pods`: root -> pods of its components.
+    Pods that have started and are not ready yet are none of them: a model takes its time to load. Roots that were not written are left out:
+    what waits in them was there before.
+    """
+    roots = [each for each in last.world.roots if each.root.id in written]
+    pods = {each.root.id: _serving((*_pods_of(each), *component_pods.get(each.root.id, ()))) for each in roots}
+    unplaced = {root for root, facts in pods.items() if not assume_nodes and any(map(is_refused, facts))}
+    halted = {each.root.id for each in roots if any(is_component(live.id) and has_failed(live) for live in each.lives())}
+    failing = {root for root, facts in pods.items() if any(pod.failing for pod in facts)} - unplaced - halted
+    forecast = forecast_of(last) if failing else None
+    return frozenset(unplaced | halted | {root for root in failing if forecast is None or forecast.end_of(root) is End.STUCK})
+
+
+def _pods_of(observed: Observed) -> Iterator[Live]:
+    return (live for live in observed.lives() if live.id.kind == kinds.POD.name)
+
+
+def _serving(pods: Iterable[Live]) -> list[PodFacts]:
+    """Those that are not being deleted."""
+    return [pod for pod in map(facts_of, pods) if not pod.terminating]
