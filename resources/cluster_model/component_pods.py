@@ -174,8 +174,12 @@ def _counts(before: Live | None, after: Live) -> Mapping[str, int]:
 
 
 def _replaces(before: Live, after: Live) -> bool:
+    """The same for components as they are."""
+    return replaces(*(mapping(each.body.get("spec")) for each in (before, after)))
+
+
+def replaces(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether the controller replaces the pods: their template differs, and no Deployment that is paused has it."""
-    old, new = mapping(before.body.get("spec")), mapping(after.body.get("spec"))
     return new.get("paused") is not True and any(old.get(field) != new.get(field) for field in TEMPLATES)
 
 

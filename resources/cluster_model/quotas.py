@@ -16,7 +16,9 @@ from engine.quantity import amount
 from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import mapping, mappings
+from resources.cluster_model.component_pods import exchange_steps, replaces
 from resources.cluster_model.pods import is_component, templates_of
+from resources.cluster_model.quota_scopes import QuotaScope, is_in_scopes, scopes_of
 
 PLAIN: Final = frozenset(
     {"pods", "services", "secrets", "configmaps", "persistentvolumeclaims", "resourcequotas", "replicationcontrollers"}
@@ -51,6 +53,8 @@ class _Use(Struct):
 
     now: Decimal = Decimal()
     most: Decimal = Decimal()
+    exchanged: Decimal = Decimal()
+    """The most that one Deployment needs beyond `now` before any of its earlier pods goes."""
     roots: set[ResourceId] = field(default_factory=set)
 
     def add(self, number: Decimal, root: ResourceId) -> None:
@@ -62,23 +66,28 @@ class _Use(Struct):
 
 
 def shortages(quotas: Iterable[Live], forecast: Forecast, world: World) -> Iterator[Shortage]:
-    """What the quotas do not allow. Quotas that apply to some pods only (scopes) and those without a status are left out.
+    """What the quotas do not allow. Quotas with unknown scopes and those without a status are left out.
 
-    What is deleted counts until the pass after that.
+    What is deleted counts until the pass after that; pods of a Deployment that stay until new ones are ready, to the end.
     """
-    uses = _uses(forecast, world)
+    by_scopes: dict[tuple[QuotaScope, ...], Mapping[tuple[str, str], _Use]] = {}
     for quota in quotas:
-        spec, status = mapping(quota.body.get("spec")), mapping(quota.body.get("status"))
-        if spec.get("scopes") or spec.get("scopeSelector"):
+        status, scopes = mapping(quota.body.get("status")), scopes_of(mapping(quota.body.get("spec")))
+        if scopes is None:
             continue
+        if scopes not in by_scopes:
+            by_scopes[scopes] = _uses(forecast, world, scopes)
         used = mapping(status.get("used"))
         for what, hard in mapping(status.get("hard")).items():
-            use = uses.get((quota.id.namespace, canonical(str(what))))
+            use = by_scopes[scopes].get((quota.id.namespace, canonical(str(what))))
             limit, taken = amount(str(hard)), amount(str(used.get(what, "0")))
-            if use is None or limit is None or taken is None or taken + use.most <= limit:
+            if use is None or limit is None or taken is None:
                 continue
-            lasting = taken + use.now > limit
-            needed = use.now if lasting else use.most
+            to_the_end = use.now + use.exchanged
+            if taken + max(use.most, to_the_end) <= limit:
+                continue
+            lasting = taken + to_the_end > limit
+            needed = to_the_end if lasting else use.most
             yield Shortage(quota.id, str(what), needed, max(Decimal(), limit - taken), lasting, frozenset(use.roots))
 
 
@@ -89,25 +98,29 @@ def canonical(what: str) -> str:
     return plain if (plain := what.removeprefix("count/")) in PLAIN else what
 
 
-def _uses(forecast: Forecast, world: World) -> Mapping[tuple[str, str], _Use]:
-    """(Namespace, limit) -> how much more of it is used in the course of the forecast."""
+def _uses(forecast: Forecast, world: World, scopes: Sequence[QuotaScope] = ()) -> Mapping[tuple[str, str], _Use]:
+    """(Namespace, limit) -> how much more of it is used in the course of the forecast. `scopes`: only by pods that are in all of these."""
     uses: dict[tuple[str, str], _Use] = defaultdict(_Use)
     lives = [live for observed in world.roots for live in observed.lives()]
-    sizes = {live.id: amounts_of(live.id, live.body) for live in lives}
+    sizes = {live.id: amounts_of(live.id, live.body, scopes) for live in lives}
     specs = {live.id: mapping(live.body.get("spec")) for live in lives if is_component(live.id)}
     for each in forecast.passes:
         operations = [(root, operation) for root, listed in each.operations.items() for operation in listed]
         for root, operation in operations:
             if isinstance(operation, Create):
-                sizes[operation.id] = amounts_of(operation.id, operation.manifest)
+                sizes[operation.id] = amounts_of(operation.id, operation.manifest, scopes)
                 _add(uses, operation, sizes[operation.id], 1, root)
                 if is_component(operation.id):
                     specs[operation.id] = mapping(operation.manifest.get("spec"))
             elif isinstance(operation, Patch) and operation.id in specs:
                 _add(uses, operation, sizes[operation.id], -1, root)
-                specs[operation.id] = merge_patch(specs[operation.id], mapping(operation.patch.get("spec")))
-                sizes[operation.id] = amounts_of(operation.id, {"spec": specs[operation.id]})
+                old, new = specs[operation.id], merge_patch(specs[operation.id], mapping(operation.patch.get("spec")))
+                specs[operation.id], sizes[operation.id] = new, amounts_of(operation.id, {"spec": new}, scopes)
                 _add(uses, operation, sizes[operation.id], 1, root)
+                for what, number in _exchanged(old, new, scopes).items():
+                    use = uses[operation.id.namespace, what]
+                    use.exchanged = max(use.exchanged, number)
+                    use.roots.add(root)
         for root, operation in operations:
             if isinstance(operation, Delete):
                 _add(uses, operation, sizes.pop(operation.id, {}), -1, root)
@@ -119,20 +132,38 @@ def _add(uses: Mapping[tuple[str, str], _Use], operation: Operation, amounts: Am
         uses[operation.id.namespace, what].add(sign * number, root)
 
 
-def amounts_of(id: ResourceId, body: Body) -> Amounts:
-    """What an object uses of quotas: one of its kind, what the containers of a pod request, and the pods of a component."""
+def _exchanged(old: Mapping[str, Any], new: Mapping[str, Any], scopes: Sequence[QuotaScope]) -> Amounts:
+    """What a Deployment that replaces its pods needs at a time beyond what it needs in the end, because earlier pods have to stay."""
+    if not replaces(old, new):
+        return {}
+    end = component_amounts(new, scopes)
+    most: dict[str, Decimal] = {}
+    for step in exchange_steps(old, new):
+        beside = component_amounts({**old, "replicas": step.earlier}, scopes) if step.earlier else {}
+        needed = _sum((component_amounts({**new, "replicas": step.new}, scopes), beside))
+        most |= {what: max(most.get(what, Decimal()), number - end.get(what, Decimal())) for what, number in needed.items()}
+    return {what: number for what, number in most.items() if number > 0}
+
+
+def amounts_of(id: ResourceId, body: Body, scopes: Sequence[QuotaScope] = ()) -> Amounts:
+    """What an object uses of quotas: one of its kind, what the containers of a pod request, and the pods of a component.
+
+    `scopes`: only pods that are in all of these count.
+    """
     kind, spec = _KINDS.get((id.group, id.kind)), mapping(body.get("spec"))
     counted = {canonical(f"count/{kind.plural}{'.' if kind.group else ''}{kind.group}"): Decimal(1)} if kind else {}
     if id.kind == kinds.POD.name and not id.group:
-        return {**counted, **pod_amounts(spec)}
-    return {**counted, **component_amounts(spec)} if is_component(id) else counted
+        return {**counted, **pod_amounts(spec)} if is_in_scopes(spec, scopes) else {}
+    if scopes:
+        counted = {}
+    return {**counted, **component_amounts(spec, scopes)} if is_component(id) else counted
 
 
-def component_amounts(spec: Mapping[str, Any]) -> Amounts:
+def component_amounts(spec: Mapping[str, Any], scopes: Sequence[QuotaScope] = ()) -> Amounts:
     """The pods that the controller of a Deployment or LeaderWorkerSet creates, and what they request together."""
-    templates = [(number, pod_amounts(mapping(template.get("spec")))) for number, template in templates_of(spec).values()]
-    each = [{"pods": Decimal(number), **{what: number * size for what, size in sizes.items()}} for number, sizes in templates]
-    return _sum(each)
+    templates = [(number, mapping(template.get("spec"))) for number, template in templates_of(spec).values()]
+    sized = [(number, pod_amounts(pod)) for number, pod in templates if is_in_scopes(pod, scopes)]
+    return _sum({"pods": Decimal(number), **{what: number * size for what, size in sizes.items()}} for number, sizes in sized)
 
 
 def pod_amounts(spec: Mapping[str, Any]) -> Amounts:

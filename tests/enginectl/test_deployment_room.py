@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from enginectl.base.exit_codes import Exit
 from grove_sandbox.actors.options import ActorOptions
 from grove_sandbox.registry import ACTORS
+from resources.base.kinds import RESOURCE_QUOTA
 from tests.enginectl.box import Box
 from tests.enginectl.calling import Engine
 from tests.enginectl.conftest import cluster
@@ -71,3 +73,22 @@ def test_an_update_of_a_deployment_settles_if_and_only_if_that_is_forecast(
     assert (shown.code, synced.code) == (code, code), shown.out + synced.out
     assert (EARLIER in shown.out) == (code is Exit.STUCK), shown.out
     assert bool(re.search(r"Deployment/llm-decode  \d pods? cannot be scheduled", shown.out)) == (code is Exit.STUCK)
+
+
+@pytest.mark.parametrize(
+    "pods, strategy, expected",
+    [(2, "RollingUpdate", True), (3, "RollingUpdate", False), (2, "Recreate", False), (2, "BestEffortControlledRollout", False)],
+)
+def test_a_quota_has_to_allow_the_new_pod_beside_the_earlier_ones(
+    box: Box, engine: Engine, tmp_path: Path, pods: int, strategy: str, expected: bool
+) -> None:
+    assert engine("sync", "-f", graph(tmp_path, 2, 1, strategy=strategy)).code == Exit.DONE
+    limit = {"pods": str(pods)}
+    box.create(RESOURCE_QUOTA, {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": {"hard": limit}})
+    counted = {"status": {"hard": limit, "used": {"pods": "2"}}}
+    box.portal.call(partial(box.cluster.client("user").patch, subresource="status"), RESOURCE_QUOTA, "default", "team", counted)
+
+    shown = engine("diff", "-f", graph(tmp_path, 2, 2, strategy=strategy))
+
+    assert (shown.code == Exit.STUCK) is expected
+    assert ("ResourceQuota/team  it allows 0 more pods, and 1 are needed" in shown.out) is expected, shown.out

@@ -42,10 +42,11 @@ def end_of(seen: Preview, manifest: dict[str, Any]) -> End:
     return seen.report.forecast.end_of(kinds.PODCLIQUESET.id(manifest["metadata"]["namespace"], manifest["metadata"]["name"]))
 
 
-async def quota(cluster: Stage, used: dict[str, str], **hard: str) -> None:
-    """A ResourceQuota, with the status that its controller writes."""
+async def quota(cluster: Stage, used: dict[str, str], selector: dict[str, Any] | None = None, /, **hard: str) -> None:
+    """A ResourceQuota, with the status that its controller writes; with a scope selector only of some pods."""
     limits = {key.replace("_", "."): value for key, value in hard.items()}
-    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": "default"}, "spec": {"hard": limits}}
+    spec = {"hard": limits, **({"scopeSelector": selector} if selector else {})}
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": "default"}, "spec": spec}
     await cluster.kubectl.create(kinds.RESOURCE_QUOTA, "default", body)
     status = {"status": {"hard": limits, "used": {key.replace("_", "."): value for key, value in used.items()}}}
     await cluster.kubectl.patch(kinds.RESOURCE_QUOTA, "default", "team", status, subresource="status")
@@ -84,6 +85,20 @@ async def test_a_quota_that_is_large_enough_is_not_mentioned() -> None:
         seen = await preview_with(cluster, podcliqueset("web", clique("worker", 3), replicas=2))
 
         assert not blocked(seen)
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_blocked"), [({"operator": "In", "values": ["high"]}, True), ({"operator": "DoesNotExist"}, False)], ids=["in", "out"]
+)
+async def test_a_quota_of_some_pods_counts_these_alone(selector: dict[str, Any], is_blocked: bool) -> None:
+    workload = podcliqueset("web", clique("worker", 3), replicas=2)
+    workload["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["priorityClassName"] = "high"
+    async with stage() as cluster:
+        await quota(cluster, {"pods": "0"}, {"matchExpressions": [{"scopeName": "PriorityClass", **selector}]}, pods="5")
+
+        seen = await preview_with(cluster, workload)
+
+        assert blocked(seen).keys() == ({kinds.RESOURCE_QUOTA.id("default", "team")} if is_blocked else set())
 
 
 async def test_a_rolling_update_needs_no_more_than_it_deletes() -> None:
