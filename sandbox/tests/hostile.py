@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -84,17 +83,17 @@ class Deed:
 
 
 def world() -> Api:
-    """An API that serves all of these kinds."""
+    """A new API that serves all of these kinds."""
+    return _SERVING.fork(VirtualClock())
+
+
+def _serving() -> Api:
+    """An API that serves them. To define them takes longer than the requests that are sent to it, so every world is a fork of one."""
     api = Api(VirtualClock(), seed=1)
     kind = api.catalogue.find(CRD.group, CRD.version, CRD.plural)
-    for definition in _definitions():
+    for definition in (*(each for each in crds() if each["metadata"]["name"] in _OURS), *definitions()):
         api.create(Request(kind, manager="test"), definition)
     return api
-
-
-@cache
-def _definitions() -> tuple[Body, ...]:
-    return (*(definition for definition in crds() if definition["metadata"]["name"] in _OURS), *definitions())
 
 
 def shape_of(api: Api, version: str, plural: str) -> tuple[Kind, Shape]:
@@ -104,7 +103,7 @@ def shape_of(api: Api, version: str, plural: str) -> tuple[Kind, Shape]:
     return served.kind, served.shape
 
 
-_SHAPES = world()
+_SERVING = _serving()
 
 
 @st.composite
@@ -154,7 +153,7 @@ def placed(body: Any, way: tuple[str | int, ...], value: Any) -> Any:
 def deeds(draw: st.DrawFn) -> tuple[Deed, ...]:
     """A sound object is made, or one that is not, and then some more is done to it."""
     version, plural, fields, below = draw(st.sampled_from(KINDS))
-    kind, shape = shape_of(_SHAPES, version, plural)
+    kind, shape = shape_of(_SERVING, version, plural)
     name = _TOYS["metadata"]["name"] if plural == CRD.plural else "a"
     sound = {"apiVersion": version, "kind": kind.name, "metadata": {"name": name}, **fields}
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
