@@ -16,7 +16,7 @@ def changes_nothing_frozen(source: Source) -> Iterator[tuple[int, str]]:
     """The places that change a frozen value, or what it holds."""
     for node in source.nodes if source.layer else ():
         match node:
-            case ast.Call(func=function) if ast.unparse(function).endswith(("__setattr__", "force_setattr")):
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name) as function) if name.endswith(("__setattr__", "force_setattr")):
                 yield node.lineno, f"calls {ast.unparse(function)}()"
             case ast.ClassDef() if is_frozen(node):
                 yield from changes_of_self(node)

@@ -272,8 +272,9 @@ def reads_no_clock(source: Source) -> Iterator[tuple[int, str]]:
 def hides_no_import(source: Source) -> Iterator[tuple[int, str]]:
     """An import for type checking counts like any other."""
     for node in source.nodes:
-        if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).endswith("TYPE_CHECKING"):
-            yield node.lineno, "hides an import behind a TYPE_CHECKING"
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name.endswith("TYPE_CHECKING"):
+                yield node.lineno, "hides an import behind a TYPE_CHECKING"
 
 
 def copies_values_as_structs(source: Source) -> Iterator[tuple[int, str]]:

@@ -43,14 +43,19 @@ def leaves_libraries_as_they_are(source: Source) -> Iterator[tuple[int, str]]:
     """No attribute of a library is replaced, and no module in `sys.modules`."""
     names = {part for _, name in source.imports if not layer_of_import(name) for part in (name.split(".")[0], name.split(".")[-1])}
     for node in source.nodes:
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "setattr":
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
             changed = ast.unparse(node.args[0])
-        elif isinstance(node, ast.Attribute) and (isinstance(node.ctx, ast.Store | ast.Del) or ast.unparse(node) == "sys.modules"):
+        elif isinstance(node, ast.Attribute) and (isinstance(node.ctx, ast.Store | ast.Del) or is_table_of_modules(node)):
             changed = ast.unparse(node)
         else:
             continue
         if changed.partition(".")[0] in names and not is_exception(source, changed):
             yield node.lineno, f"changes {changed}, which belongs to a library"
+
+
+def is_table_of_modules(node: ast.Attribute) -> bool:
+    """Whether it is `sys.modules`."""
+    return node.attr == "modules" and isinstance(node.value, ast.Name) and node.value.id == "sys"
 
 
 def is_exception(source: Source, used: str) -> bool:
