@@ -108,8 +108,16 @@ def test_the_tree_shows_the_progress_of_each_workload_and_what_is_pending() -> N
         "1 workload, 1 operation to apply",
         "└── PodCliqueSet/a/x  1 of 1 applied",
         "    ├── + create Pod/a/x-0-\\x1b[2Jw",
-        "    └── · pending: Pod/a/x-0-\\x1b[2Jw: not ready",
+        "    └── · pending: Pod/x-0-\\x1b[2Jw: not ready",
     ]
+
+
+def test_the_tree_says_where_there_is_nothing_to_apply() -> None:
+    screen = Screen()
+
+    Tree(screen, ManualClock()).planned([replace(PENDING[0], operations=(), pending=())], 0)
+
+    assert screen.pictures[-1].splitlines()[-1].rstrip() == "└── PodCliqueSet/a/x  nothing to apply"
 
 
 def test_the_tree_is_not_drawn_more_than_once_per_frame() -> None:

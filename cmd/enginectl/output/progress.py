@@ -146,11 +146,14 @@ def pending_texts(plans: Sequence[Plan]) -> Iterator[str]:
     return wait_texts(pending_waits(plans))
 
 
-def wait_texts(waits: Sequence[Wait], limit: int = MAX_TEXT) -> Iterator[str]:
-    """What these objects wait for; similar objects share a text. At most `MAX_PENDING` texts, and the number of the others."""
+def wait_texts(waits: Sequence[Wait], limit: int = MAX_TEXT, root: ResourceId | None = None) -> Iterator[str]:
+    """What these objects wait for; similar objects share a text. At most `MAX_PENDING` texts, and the number of the others.
+
+    Where `root` is known, names are without its namespace.
+    """
     groups = waits_alike(distinct(waits))
     for group in groups[:MAX_PENDING]:
-        yield f"{group_name(None, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), limit)}"
+        yield f"{group_name(root, [wait.id for wait in group])}: {clipped(spread(wait.why for wait in group), limit)}"
     if left_out := sum(map(len, groups[MAX_PENDING:])):
         yield f"… and {counted(left_out, 'object')} more"
 
@@ -239,7 +242,7 @@ class Tree(Struct, eq=False):
     def idle(self, plans: Sequence[Plan], seconds: float) -> None:
         """Note what is pending."""
         for plan in plans:
-            self.branches.setdefault(plan.root, Branch()).pending = tuple(pending_texts([plan]))
+            self.branches.setdefault(plan.root, Branch()).pending = tuple(wait_texts(pending_waits([plan]), root=plan.root))
         self.draw(now=True)
 
     def draw(self, *, now: bool = False) -> None:
@@ -263,7 +266,8 @@ class Tree(Struct, eq=False):
         for root, branch in unfinished_first[:MAX_ROOTS]:
             failed = f", {len(branch.failed)} failed" if branch.failed else ""
             unapproved = f", {branch.unapproved} not as approved" if branch.unapproved else ""
-            counts = f"{branch.applied} of {branch.planned} applied{failed}{unapproved}"
+            done = f"{branch.applied} of {branch.planned} applied" if branch.planned else "nothing to apply"
+            counts = f"{done}{failed}{unapproved}"
             node = tree.add(Text(f"{printable(str(root))}  {counts}{branch.took(self.drawn_at)}"))
             for line in (branch.latest, *(f"· pending: {text}" for text in branch.pending)):
                 if line:
