@@ -143,6 +143,15 @@ def test_images_without_a_tag_get_that_of_the_release_or_the_one_that_is_given(e
     assert images("--image", "m/engine@sha256:00", "--init-image", "m/initc:v1") == ["m/engine@sha256:00", "m/initc:v1"]
 
 
+def test_options_without_effect_in_the_mode_are_named(engine: Engine) -> None:
+    cron = engine("manifests", "all", "--mode", "cronjob", "--replicas", "3", "--ui", "--network-policy", "--service-monitor")
+    deployed = engine("manifests", "all", "--schedule", "0 * * * *", "--replicas", "3")
+
+    assert "note: without effect with --mode cronjob: --replicas, --ui, --network-policy, --service-monitor\n" in cron.err
+    assert "note: without effect with --mode deployment: --schedule\n" in deployed.err
+    assert "without effect" not in engine("manifests", "all", "--mode", "cronjob", "--schedule", "0 * * * *").err
+
+
 def test_a_cron_job_has_policies_and_nothing_that_serves(engine: Engine) -> None:
     objects = printed(engine, "all", "--no-crds", "--mode", "cronjob", "--schedule", "*/2 * * * *", "--timeout", "90s")
 

@@ -36,6 +36,8 @@ class GraphStorage(StrEnum):
     V1BETA1 = "v1beta1"
 
 
+UNUSED = {Mode.CRONJOB: ("replicas", "ui", "network_policy", "service_monitor"), Mode.DEPLOYMENT: ("schedule", "timeout")}
+"""Mode -> the options that have no effect in it."""
 manifests = typer.Typer(name="manifests", help="Print what must be installed in a cluster first.", no_args_is_help=True)
 
 
@@ -191,8 +193,19 @@ def everything(
         "network_policy": network_policy,
         "service_monitor": service_monitor,
     }
+    _note_unused(ctx, mode)
     parts = ("namespace", *(["crds"] if crds else []), "rbac", "configuration", "workload", "network", "admission", "monitoring")
     return _print(ctx, format, parts, mode, admission, chosen, shards=shards, graphs=graphs, namespaces=namespaces, mutating=mutating)
+
+
+def _note_unused(ctx: typer.Context, mode: Mode) -> None:
+    """Write a note that names the given options without effect, if there are any."""
+    from enginectl.base import terminal
+
+    given = [name for name in UNUSED[mode] if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"]
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        terminal.note(f"without effect with --mode {mode}: {names}")
 
 
 def _images(image: str, init_image: str, tag: str, pull_secrets: list[str] | None) -> dict[str, Any]:
