@@ -22,7 +22,7 @@ from engine.intent import Intent
 from engine.memo import Memo
 from engine.namespaces import with_phases
 from engine.observed import Live, Observed, World, live
-from engine.operation import Creation, Delete, Patch, Replace, body_of
+from engine.operation import Create, Creation, Delete, Operation, Patch, Replace, body_of
 from engine.ownership import with_owned
 from engine.plan import Plan, changed
 from engine.proposal import compose, propose
@@ -185,9 +185,9 @@ class _Simulation(Generic[C]):
         planned, quiet = Plans(()), 0
         while not is_finished and work <= max_work and count < max_passes:
             planned, chosen = self._plan()
-            if chosen:
-                passes.append(ForecastPass(self.store.now - self.began, {plan.root: plan.operations for plan in chosen}))
-            self._execute(chosen)
+            made = self._execute(chosen)
+            if made:
+                passes.append(ForecastPass(self.store.now - self.began, made))
             self.tried.update((plan.root, ()) for plan in planned.plans if plan.deferred and not (plan.objections or plan.error))
             answers = self.model.answer(self.store)
             assumptions |= answers
@@ -232,11 +232,22 @@ class _Simulation(Generic[C]):
         )
         return planned, [plan for plan in executable(world, planned) if plan.operations]
 
-    def _execute(self, chosen: Iterable[Plan]) -> None:
+    def _execute(self, chosen: Iterable[Plan]) -> dict[ResourceId, tuple[Operation, ...]]:
+        """Make the calls of these plans. Returns those that succeed, by root: of roots that need one name the first gets it."""
+        made: dict[ResourceId, tuple[Operation, ...]] = {}
         for plan in chosen:
+            taken: set[ResourceId] = set()
             for operation in plan.operations:
-                self.model.sent(plan.root, operation, self.store.find(operation.id))
+                existing = self.store.find(operation.id)
+                if isinstance(operation, Create) and existing is not None and existing.controller is not None:
+                    taken.add(operation.id)
+                    continue
+                self.model.sent(plan.root, operation, existing)
                 self.store.execute(operation)
+            if taken:
+                self.foreign[plan.root] = (*self.foreign.get(plan.root, ()), *sorted(taken))
+            made[plan.root] = tuple(each for each in plan.operations if each.id not in taken) if taken else plan.operations
+        return made
 
     def _move_on(self, planned: Plans) -> bool:
         """Let the time pass until a plan changes by itself. False if none does."""

@@ -9,7 +9,7 @@ from engine.verb import Verb
 from enginectl.actions.planning import first_pass_of
 from resources.base import kinds
 from resources.preview.forecasting import forecast_of
-from tests.builders import clique, podcliqueset
+from tests.builders import applying, clique, podcliqueset
 from tests.stories.graphs import graph, service
 from tests.stories.stage import Stage, stage
 
@@ -117,3 +117,19 @@ async def test_an_account_that_the_set_lost_keeps_its_token_only_while_pods_moun
         assert (set(cluster.there(kinds.SECRET)) == {"web-ic-sat"}) is is_mounted
         assert (len(cluster.there(kinds.ROLE_BINDING)) == 1) is is_mounted
         assert {name: pod["metadata"]["uid"] for name, pod in cluster.there(kinds.POD).items()} == pods
+
+
+@pytest.mark.parametrize("annotations", [{}, {"nvidia.com/enable-grove": "false"}], ids=["adapters", "deployments"])
+async def test_of_two_new_graphs_that_need_one_name_the_second_is_forecast_as_blocked(annotations: dict[str, str]) -> None:
+    adapted = service(scalingAdapter={"enabled": True})
+    manifests = [graph("chat", annotations, **{"a-b": adapted}), graph("chat-a", annotations, b=adapted)]
+    async with stage(addons=("lws", "volcano")) as cluster:
+        current = await cluster.look(manifests)
+        forecast = forecast_of(first_pass_of(current, applying(manifests)))
+        report = await cluster.sync(manifests=manifests, wait=False)
+
+        assert forecast is not None and not forecast.repeating
+        first, second = (kinds.DYNAMO_GRAPH.id("default", name) for name in ("chat", "chat-a"))
+        assert (forecast.end_of(first), forecast.end_of(second)) == (End.SETTLED, End.STUCK)
+        assert any("chat-a-b already exists" in wait.why for wait in forecast.plans[second].deferred)
+        assert report.ending is Ending.STUCK
