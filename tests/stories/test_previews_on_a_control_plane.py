@@ -13,6 +13,7 @@ from tests.builders import clique, podcliqueset
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.enforcement import SERVICE, Policy, forbid_privileged_pods, limit_pods
 from tests.enginectl.calling import finished
+from tests.enginectl.test_deployment_room import graph
 from tests.stories.test_control_plane import connection, define
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
@@ -47,6 +48,47 @@ async def test_a_preview_tells_what_a_real_server_would_refuse_and_stores_nothin
         assert "no Services here" in blocked["Service/web-0"]
         for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SERVICE, kinds.POD, kinds.SECRET):
             assert not (await admin.list(kind, NAMESPACE)).items
+
+
+async def ends(plane: ControlPlane, file: Path, namespace: str) -> tuple[tuple[int, int], str]:
+    """The exit codes of a diff of this manifest and of a sync that does not wait for long, and what the diff shows."""
+    rest: tuple[str | Path, ...] = ("-f", file, "-n", namespace, "--kubeconfig", plane.kubeconfig("admin"))
+    shown = await anyio.to_thread.run_sync(partial(finished, "diff", *rest))
+    synced = await anyio.to_thread.run_sync(partial(finished, "sync", "--yes", "--timeout", "20s", *rest))
+    return (shown.code, synced.code), shown.out
+
+
+async def test_a_quota_has_to_allow_the_pod_that_an_update_of_a_deployment_begins_with(control_plane: ControlPlane, tmp_path: Path) -> None:
+    def written(version: int) -> Path:
+        file = graph(tmp_path, 2, version, gpus=0)
+        file.write_text(file.read_text().replace("namespace: default", "namespace: exchanging"))
+        return file
+
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, "exchanging")
+        words = ("-f", written(1), "-n", "exchanging", "--kubeconfig", control_plane.kubeconfig("admin"))
+        assert (await anyio.to_thread.run_sync(partial(finished, "sync", "--yes", *words))).code == Exit.DONE
+        await limit_pods(admin, "exchanging", "few", 2, used=2)
+
+        codes, shown = await ends(control_plane, written(2), "exchanging")
+
+        assert codes == (Exit.STUCK, Exit.STUCK)
+        assert "ResourceQuota/few  it allows 0 more pods, and 1 are needed: the API server will refuse the rest" in shown
+
+
+async def test_a_quota_of_some_pods_is_compared_with_these(control_plane: ControlPlane, tmp_path: Path) -> None:
+    file, hard = tmp_path / "set.yaml", {"pods": "2"}
+    file.write_text(yaml.safe_dump(podcliqueset("web", clique("worker", 3), namespace="scoped")))
+
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, "scoped")
+        await admin.create(kinds.RESOURCE_QUOTA, "scoped", {"metadata": {"name": "few"}, "spec": {"hard": hard, "scopes": ["BestEffort"]}})
+        await admin.patch(kinds.RESOURCE_QUOTA, "scoped", "few", {"status": {"hard": hard, "used": {"pods": "0"}}}, subresource="status")
+
+        codes, shown = await ends(control_plane, file, "scoped")
+
+        assert codes == (Exit.STUCK, Exit.STUCK)
+        assert "ResourceQuota/few  it allows 2 more pods, and 3 are needed" in shown
 
 
 async def test_pod_security_of_the_namespace_is_known_before_a_new_set_is_created(control_plane: ControlPlane, tmp_path: Path) -> None:
