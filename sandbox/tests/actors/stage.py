@@ -89,16 +89,30 @@ async def running(
     grove: bool = True,
 ) -> AsyncGenerator[Stage]:
     """A fresh cluster with namespace `ml`, our kinds (without `grove`: not Grove's) and these add-ons, in which these actors run."""
+    key = (tuple(addons), grove)
+    if key not in _DEFINED:
+        _DEFINED[key] = await _defined(*key)
     clock = VirtualClock()
-    api = Api(clock, seed=1)
+    api = _DEFINED[key].fork(clock)
     stage = Stage(InProcessClient(api), clock, client(api), api)
-    for definition in [definition for definition in crds() if grove or definition["spec"]["group"] not in GROVE_GROUPS]:
-        await stage.client.create(CRD, "", definition)
-    for kind, body in addon_objects(addons):
-        await stage.client.create(kind, "", body)
-    await stage.client.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
     async with on(stage, *actors, options=options):
         yield stage
+
+
+_DEFINED: dict[tuple[tuple[str, ...], bool], Api] = {}
+"""The clusters that tests have begun with: to define our kinds takes longer than many a test. Every test has a fork of its own."""
+
+
+async def _defined(addons: Collection[str], grove: bool) -> Api:
+    """A cluster in which no actor has run."""
+    api = Api(VirtualClock(), seed=1)
+    client = InProcessClient(api)
+    for definition in [definition for definition in crds() if grove or definition["spec"]["group"] not in GROVE_GROUPS]:
+        await client.create(CRD, "", definition)
+    for kind, body in addon_objects(addons):
+        await client.create(kind, "", body)
+    await client.create(NAMESPACE, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
+    return api
 
 
 @asynccontextmanager
