@@ -27,6 +27,8 @@ PLAIN: Final = frozenset(
 COMPUTE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 """Resources whose requests a quota may also limit without `requests.`."""
 
+CLAIMS: Final = f"count/{kinds.RESOURCE_CLAIM.plural}.{kinds.RESOURCE_CLAIM.group}"
+
 Amounts = Mapping[str, Decimal]
 """Name as in a quota's `hard`, e.g. `pods`, `requests.cpu`, `count/podcliques.grove.io` -> how much of it."""
 _KINDS: Final[Mapping[tuple[str, str], Kind]] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
@@ -167,7 +169,10 @@ def component_amounts(spec: Mapping[str, Any], scopes: Sequence[QuotaScope] = ()
 
 
 def pod_amounts(spec: Mapping[str, Any]) -> Amounts:
-    """`requests.…` and `limits.…` of a pod: its containers together, or its largest init container, and its overhead."""
+    """`requests.…` and `limits.…` of a pod: its containers together, or its largest init container, and its overhead.
+
+    Then the claims that are made for it from templates.
+    """
     running = _sum(_container(each) for each in mappings(spec.get("containers")))
     for each in mappings(spec.get("initContainers")):
         initial = _container(each)
@@ -176,7 +181,8 @@ def pod_amounts(spec: Mapping[str, Any]) -> Amounts:
         else:
             running = {what: max(running.get(what, Decimal()), initial.get(what, Decimal())) for what in running.keys() | initial.keys()}
     overhead = {f"requests.{what}": number for what, number in _numbers(spec.get("overhead")).items()}
-    return _sum((running, overhead))
+    made = sum(bool(each.get("resourceClaimTemplateName")) for each in mappings(spec.get("resourceClaims")))
+    return _sum((running, overhead, {CLAIMS: Decimal(made)} if made else {}))
 
 
 def _container(container: Mapping[str, Any]) -> Amounts:

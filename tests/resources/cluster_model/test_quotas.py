@@ -28,6 +28,10 @@ def container(requests: dict[str, Any] | None = None, limits: dict[str, Any] | N
         ),
         ({"containers": [container({"memory": "1Gi"})], "overhead": {"memory": "1Mi"}}, {"requests.memory": 2**30 + 2**20}),
         ({"containers": [container({"cpu": "nonsense"})]}, {}),
+        (
+            {"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "t"}, {"name": "b", "resourceClaimName": "c"}]},
+            {"count/resourceclaims.resource.k8s.io": 1},
+        ),
     ],
 )
 def test_a_pod_uses_what_its_containers_request(spec: dict[str, Any], expected: dict[str, Any]) -> None:
