@@ -79,7 +79,7 @@ class TensorRtLlm(Struct, frozen=True):
         """The container with the key pair mounted and the leader's or the worker's line. Raises `PodFault` without a number of GPUs."""
         if not placement.gpus and not placement.is_of_role:
             path = ("spec", "services", placement.service, "resources", "limits", "gpu")
-            raise PodFault(path, "the number of GPUs of one node is required: a multinode TensorRT-LLM service starts one process for each")
+            raise PodFault(path, "the number of GPUs of one node is required: TensorRT-LLM on several nodes starts one process for each")
         volume = {"name": volume_name(placement.ssh_secret), "secret": {"secretName": placement.ssh_secret, "defaultMode": 0o644}}
         keys = {"name": volume["name"], "mountPath": KEYS, "readOnly": True}
         envs = [env for env in mappings(container.get("env")) if env.get("name") != KEEP_FULL_NAMES["name"]]
