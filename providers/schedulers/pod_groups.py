@@ -39,10 +39,18 @@ from providers.schedulers.pod_group_tree import (
 )
 from resources.base import kinds, labels, names
 from resources.base.fields import annotations_of, count, manifest, mapping, mappings
-from resources.ports.scheduler import CliqueOfGang, CliquePlacement, GangAnswer, GangFacts, GangObject, GangObjects, GangPlan, SetMetadata
+from resources.ports.scheduler import (
+    INITIALLY_SCHEDULED,
+    CliqueOfGang,
+    CliquePlacement,
+    GangAnswer,
+    GangFacts,
+    GangObject,
+    GangObjects,
+    GangPlan,
+    SetMetadata,
+)
 
-INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
-"""The condition by which the scheduler says what came of a group. Once it is True it stays so, even if members are lost."""
 UNANSWERED: Final = (
     "kube-scheduler has said nothing of PodGroup {group} for a minute: its feature gate GenericWorkload is probably off; until it does, "
     "the gang's pods are placed one by one; start it with --feature-gates=GenericWorkload=true"

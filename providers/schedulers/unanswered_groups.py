@@ -13,11 +13,12 @@ from engine.conditions import find
 from engine.observed import Live, moment
 from engine.paths import get
 from providers.schedulers.pod_group_tree import PARENT, group_of
-from providers.schedulers.pod_groups import INITIALLY_SCHEDULED, minimum_of
+from providers.schedulers.pod_groups import minimum_of
 from resources.base import labels
 from resources.base.fields import mapping, mappings
 from resources.base.kinds import POD, POD_GROUP, PODGANG
 from resources.ports.checks import Query, QueryResults
+from resources.ports.scheduler import INITIALLY_SCHEDULED
 
 PATIENCE: Final = timedelta(minutes=1)
 """How long the scheduler is given to write the condition of a group after it has judged its pods."""

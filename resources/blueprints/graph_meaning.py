@@ -14,6 +14,7 @@ from engine.memo import Memo
 from engine.observed import Live, Observed
 from engine.plan import Alarm, Objection, Wait
 from engine.reason import Reason
+from engine.report.printable import clipped
 from engine.resource import PLAIN, Body, Drop, Hold, Policy, Resource, Want
 from engine.resource_plan import kept
 from resources.admission.admit import admit
@@ -49,6 +50,7 @@ from resources.model import withdrawn
 from resources.model.epochs import allows_take_over, epoch_objection, left_alone
 from resources.model.growth_limit import LIMITED
 from resources.ports.configuration import ONLY, UNLIMITED, Configuration
+from resources.ports.scheduler import refused_groups
 from resources.status.podcliqueset import DEPENDENCY_MISSING
 
 KNOWN = Policy(partial=(("metadata", "labels"), ("metadata", "annotations")), finalizers=(labels.GRAPH_FINALIZER,))
@@ -62,6 +64,8 @@ RUNNERS = {kind.name: kind for kind in (kinds.PODCLIQUE, kinds.SCALING_GROUP, ki
 NOTHING: Mapping[str, str] = {}
 WRITTEN_BY_SERVER = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
 """Metadata that no rule of graphs reads."""
+LONGEST_ANSWER = 300
+"""The most characters of a scheduler's words."""
 UNCHANGED = "is left as it is until the graph is valid"
 
 
@@ -221,7 +225,7 @@ def _desired(observed: Observed, body: Body, graph: InferenceGraph, planned: Gra
         graph_of(
             [part(ONLY, [_root(observed, body, status, records(graph, planned.orchestrator, planned.scheduler)), *planned.resources])]
         ),
-        pending=tuple(_pending(graph, planned)) if observed.root.uid else (),
+        pending=tuple(_pending(observed, graph, planned)) if observed.root.uid else (),
         deferred=deferred,
         readiness=readiness_of(planned.states, failure, sets),
         notes=(*(_in_its_words(graph, note) for note in own_notes(observed, graph, configuration.dynamo)), *planned.notes),
@@ -248,11 +252,14 @@ def _in_its_words(graph: InferenceGraph, text: str) -> str:
     return in_beta(text) if graph.is_written_as_v1beta1 else text
 
 
-def _pending(graph: InferenceGraph, planned: GraphPlan) -> Iterator[Wait]:
-    """The services that are not ready."""
+def _pending(observed: Observed, graph: InferenceGraph, planned: GraphPlan) -> Iterator[Wait]:
+    """The services that are not ready, and the PodGroups that their scheduler cannot place now, with its words."""
     for state in planned.states:
         if not state.is_ready:
             yield Wait(RUNNERS[state.component_kind].id(graph.namespace, state.component_name), state.reason)
+    if not all(state.has_room for state in planned.states):
+        for group, words in refused_groups(observed.slice(ONLY).objects.values()):
+            yield Wait(group.id, clipped(words, LONGEST_ANSWER))
 
 
 def _invalid(observed: Observed, body: Body, problems: tuple[str, ...]) -> Desired:

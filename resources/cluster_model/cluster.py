@@ -29,6 +29,7 @@ from resources.cluster_model.pods import (
 from resources.cluster_model.references import LISTED, IncompleteGangs, PodReferences, PodSlots
 from resources.model.pod_facts import facts_of
 from resources.ports.fabric import Fabric
+from resources.ports.scheduler import refused_groups
 
 Slots = Mapping[str, int]
 """Kind of domains -> the places in them that a pod takes."""
@@ -51,8 +52,8 @@ class RoomModel(Protocol):
         """Take note of the pods as they are. `find` returns the body of an object, None if it does not exist."""
         ...
 
-    def note_refused(self, pods: Iterable[tuple[Live, ResourceId, Slots]]) -> None:
-        """Take note of pods, with their roots, that the scheduler says it cannot place."""
+    def note_refused(self, pods: Iterable[tuple[Live, ResourceId, Slots, ResourceId | None]]) -> None:
+        """Take note of pods, with their roots and `workload` as of `ask`, that the scheduler says it cannot place."""
         ...
 
     def is_explained(self, uid: str) -> bool:
@@ -132,6 +133,8 @@ class ModelledCluster:
         """Namespace and gang -> its pods that the scheduler refused before the first operation: maybe only because others were missing."""
         self._grown: dict[tuple[str, str], None] = {}
         """The gangs of such pods that have got another pod."""
+        self._unplaced: dict[ResourceId, Live] = {}
+        """The components whose PodGroup the scheduler refused before the first operation, as they were then."""
 
     def is_graceful(self, live: Live) -> bool:
         """Whether it is a pod that has time to end."""
@@ -148,13 +151,20 @@ class ModelledCluster:
         ]
         for live in refused:
             self._refused.setdefault(_gang_of(live.id, live.labels), []).append(live.id)
+        groups = [group.id for group, _ in refused_groups(store.lives.values())]
+        named = (store.find(kinds.LEADER_WORKER_SET.id(id.namespace, id.name)) for id in groups)
+        self._unplaced = {live.id: live for live in named if live is not None and live.deleting_since is None}
         if self._room is not None:
             self._room.begin(partial(_body, store), ((live, self._slots.of(store, live)) for live in pods))
-            self._room.note_refused((live, self._root_of(live), self._slots.of(store, live)) for live in refused)
-            self._try_again(store, [live.id for live in refused if is_refused_just_now(facts_of(live), store.now)])
             from resources.cluster_model.component_pods import ComponentRoom  # Only forecasts with nodes have it.
 
-            self._components = ComponentRoom(self._room, partial(self._slots.of, store), store.lives.values())
+            slots_of = partial(self._slots.of, store)
+            components = ComponentRoom(self._room, slots_of, (live for id, live in store.lives.items() if id not in self._unplaced))
+            of_pods = [(live, self._root_of(live), slots_of(live), None) for live in refused]
+            self._room.note_refused((*of_pods, *components.refused((live, self._root_of(live)) for live in self._unplaced.values())))
+            components.note_waiting(self._room.is_explained)
+            self._components = components
+            self._try_again(store, [live.id for live in refused if is_refused_just_now(facts_of(live), store.now)])
         self._tokens = {live.id: None for live in store.lives.values() if _is_token(live)}
         self._deletions.begin(store)
 
@@ -248,6 +258,8 @@ class ModelledCluster:
             self._used.add(Assumption.FAILURES_STAY)
         elif (patch := rolled_out(live, timestamp(store.now))) is None:
             return
+        elif self._room is None and (before := self._unplaced.get(live.id)) is not None and _is_same(before, live):
+            self._used.add(Assumption.FAILURES_STAY)
         elif self._components is None or self._components.have_room(live, self._root_of(live)):
             store.patch(live.id, patch)
             self._used.update((Assumption.CAPACITY if self._components is None else Assumption.ROOM, Assumption.KUBERNETES))
@@ -290,8 +302,10 @@ class ModelledCluster:
                 self._roll_out(store, live)
 
     def _root_of(self, pod: Live) -> ResourceId:
-        """The root that has created a pod or component; of a pod that existed before, the set that its labels name."""
+        """The root that has created a pod or component; of what existed before, the set that its labels name, or the graph that owns it."""
         named = kinds.PODCLIQUESET.id(pod.id.namespace, pod.labels.get(labels.PART_OF, ""))
+        if is_component(pod.id) and pod.controller is not None:
+            named = kinds.DYNAMO_GRAPH.id(pod.id.namespace, pod.controller.name)
         return self._roots.get(pod.id, named)
 
     def _start_if_claimed(self, store: ForecastStore, id: ResourceId) -> None:
@@ -320,6 +334,11 @@ class ModelledCluster:
         if self._references.are_assumed(store, pod):
             self._used.add(Assumption.REFERENCES)
         return True
+
+
+def _is_same(before: Live, after: Live) -> bool:
+    """Whether an object is still as it was specified."""
+    return (before.uid, before.generation) == (after.uid, after.generation)
 
 
 def _body(store: ForecastStore, id: ResourceId) -> Body | None:

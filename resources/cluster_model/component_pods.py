@@ -130,6 +130,17 @@ class ComponentRoom:
         self._waiting: dict[ResourceId, ResourceId] = {}
         """Pod that waits for a node -> its component."""
 
+    def refused(self, components: Iterable[tuple[Live, ResourceId]]) -> Iterator[tuple[Live, ResourceId, Mapping[str, int], ResourceId]]:
+        """The pods of components, each with its root, whose PodGroup the scheduler refuses, as `RoomModel.note_refused` takes them."""
+        for component, root in components:
+            self._pods[component.id] = new_pods(component, None)
+            yield from ((pod, root, self._slots_of(pod), component.id) for pod in self._pods[component.id])
+
+    def note_waiting(self, is_explained: Callable[[str], bool]) -> None:
+        """Those of the `refused` pods wait for room of which it explains the refusal; with the others it is tried again."""
+        self._waiting = {pod.id: id for id, pods in self._pods.items() for pod in pods if is_explained(pod.uid)}
+        self._pods = {id: pods for id, pods in self._pods.items() if id in self._waiting.values()}
+
     def have_room(self, component: Live, root: ResourceId) -> bool:
         """Ask for nodes for the new pods of a component that has changed. Returns whether none of its pods waits for one."""
         before = self._before.get(component.id)

@@ -84,9 +84,9 @@ class PodRoom:
                     self._gangs[live.uid] = member.membership.gang
         self._room.occupy_slots()
 
-    def note_refused(self, pods: Iterable[tuple[Live, ResourceId, Mapping[str, int]]]) -> None:
+    def note_refused(self, pods: Iterable[tuple[Live, ResourceId, Mapping[str, int], ResourceId | None]]) -> None:
         """Take note of pods that the scheduler says it cannot place. If there seems to be room, something else is in their way."""
-        claims = {each.uid: claim for each, root, slots in pods if (claim := self._claim(each, root, slots)) is not None}
+        claims = {each.uid: claim for each, root, slots, of in pods if (claim := self._claim(each, root, slots, of)) is not None}
         if self._room.refusal(Counter(claim.demand for claim in claims.values())) is not None:
             self._refused = claims
 

@@ -12,6 +12,7 @@ from resources.dynamo.model.graph import GraphService, InferenceGraph
 from resources.dynamo.model.state import NOT_FOUND, ServiceState
 from resources.dynamo.objects.component_names import instance_name
 from resources.dynamo.objects.service import service_name
+from resources.ports.scheduler import refusal_of
 
 FindLive = Callable[[ResourceId], Live | None]
 
@@ -41,17 +42,14 @@ def _of_sets(graph: InferenceGraph, service: GraphService, find: FindLive) -> Se
         ready_replicas=sum(count(status.get("readyReplicas")) for status in statuses),
         reason=f"{SETS_NOT_READY}: {', '.join(details)}" if details else "",
         exists=bool(statuses),
-        has_room=not details or not any(_is_unplaced(find(kinds.VOLCANO_POD_GROUP.id(id.namespace, id.name))) for id in ids),
+        has_room=not details or not any(_is_unplaced(id, find) for id in ids),
     )
 
 
-def _is_unplaced(gang: Live | None) -> bool:
-    """Whether Volcano has found no nodes for a gang."""
-    status = mapping(gang.body.get("status")) if gang is not None else {}
-    conditions = mappings(status.get("conditions"))
-    return status.get("phase") != "Running" and any(
-        each.get("type") == "Unschedulable" and each.get("status") == "True" for each in conditions
-    )
+def _is_unplaced(id: ResourceId, find: FindLive) -> bool:
+    """Whether the scheduler of its PodGroup has found no nodes for a LeaderWorkerSet."""
+    groups = (find(kind.id(id.namespace, id.name)) for kind in (kinds.POD_GROUP, kinds.VOLCANO_POD_GROUP))
+    return any(group is not None and refusal_of(group) for group in groups)
 
 
 def _set_detail(id: ResourceId, live: Live | None) -> str:

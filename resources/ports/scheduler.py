@@ -5,24 +5,31 @@ What belongs together is one value, `gangs` or `topologies`: it is there complet
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.answer import FailedCall
+from engine.conditions import find
 from engine.ids import Kind, ResourceId
 from engine.observed import Live
 from engine.paths import get
 from engine.reason import Reason
 from engine.resource import PLAIN, Body, Path, Policy
-from resources.base import labels
+from resources.base import kinds, labels
+from resources.base.fields import mapping, mappings
 from resources.ports.checks import Check, Installation, PlugIn
 from resources.ports.references import References
 from resources.schema.issues import Issue
 from resources.schema.podcliqueset import PodCliqueSet
+
+INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
+"""The condition by which kube-scheduler says what came of a PodGroup. Once it is True it stays so, even if members are lost."""
+REFUSED: Final = ("Unschedulable", "SchedulerError")
+"""Its reasons where no nodes were found. It has an error in a cluster without nodes (1.37)."""
 
 
 class LabelsAndAnnotations(Struct, frozen=True):
@@ -360,3 +367,20 @@ class Scheduler(PlugIn):
 def has_built_in_gangs(schedulers: Mapping[str, Scheduler]) -> bool:
     """Whether one of these back ends schedules gangs by objects of Kubernetes itself."""
     return any(scheduler.gangs is not None and scheduler.gangs.are_built_in for scheduler in schedulers.values())
+
+
+def refusal_of(group: Live) -> str:
+    """The reason and the words of the scheduler that has found no nodes for a PodGroup; empty if it has not said so, or has since."""
+    status = mapping(group.body.get("status"))
+    is_native = kinds.POD_GROUP.key in group.id.keys()
+    condition = find(list(mappings(status.get("conditions"))), INITIALLY_SCHEDULED if is_native else "Unschedulable") or {}
+    refused = condition.get("status") == "True" and status.get("phase") != "Running"
+    if is_native:
+        refused = condition.get("status") == "False" and condition.get("reason") in REFUSED
+    return f"{condition.get('reason') or 'Unschedulable'}: {condition.get('message') or 'no nodes suit its pods'}" if refused else ""
+
+
+def refused_groups(lives: Iterable[Live]) -> Iterator[tuple[Live, str]]:
+    """The PodGroups among these objects that wait for nodes and are not being deleted, each with its `refusal_of`."""
+    groups = (live for live in lives if live.id.kind == kinds.POD_GROUP.name and live.deleting_since is None)
+    return ((live, words) for live in groups if (words := refusal_of(live)))

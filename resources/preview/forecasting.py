@@ -214,7 +214,9 @@ def needs_room(first: FirstPass, forecast: Forecast) -> bool:
     if Verb.CREATE in verbs or Assumption.FAILURES_STAY not in forecast.assumptions:
         return Verb.CREATE in verbs
     pods = (live for live in (forecast.objects or {}).values() if live.id.kind == kinds.POD.name)
-    return Verb.DELETE in verbs or any(is_refused_just_now(facts_of(live), forecast.began) for live in pods)
+    if Verb.DELETE in verbs or _vacated(list(existing(first.world)), forecast.objects or {}):
+        return True
+    return any(is_refused_just_now(facts_of(live), forecast.began) for live in pods)
 
 
 def room_needs(first: FirstPass, forecast: Forecast) -> RoomNeeds:

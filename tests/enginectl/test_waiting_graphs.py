@@ -63,6 +63,23 @@ def test_status_and_why_say_how_much_of_a_group_has_room_what_is_missing_and_who
     assert [(each["object"]["name"], each["advice"]) for each in graph["waiting"]] == [(waits, "free or add nodes, or ask for less")]
 
 
+def test_diff_and_sync_say_that_a_group_waits_and_why_as_of_a_set(waiting: tuple[str, str], engine: Engine, tmp_path: Path) -> None:
+    one, two = (written(tmp_path, f"{count}.yaml", replicas=count, annotations=WITHOUT_GROVE) for count in (1, 2))
+    for words in (("diff",), ("diff", "-f", two)):
+        shown = engine(*words)
+        assert shown.code == Exit.DONE and "default/llm: no changes, STUCK" in shown.out, shown
+        assert "pending  PodGroup/llm-decode-1         Unschedulable: " in shown.out and "No changes: 2 pending." in shown.out
+    (graph,) = engine("status", "-o", "json").document["graphs"]
+    assert "PodGroup" in str(graph["waits"]) and "minCount (2)" in str(graph["waits"]), graph
+    assert "settled, 1 pass" in engine("diff", "-f", one).out
+
+    for _ in range(5):
+        assert engine("sync", "-f", one).code == Exit.DONE
+        if engine("sync", "-f", two, "--timeout", "30s").code == Exit.STUCK:
+            return
+    raise AssertionError("what was written and finds no nodes does not end with 9")
+
+
 def test_who_may_not_list_pods_is_told_nothing_of_room(waiting: tuple[str, str], box: Box, engine: Engine) -> None:
     box.deny(verb="list", resource="pods")
 

@@ -1,12 +1,14 @@
-"""Component pods: which pods of Deployments leave their nodes in a forecast."""
+"""Component pods: which pods of components leave their nodes in a forecast, and which have room."""
 
 from typing import Any
 
 import pytest
 
 from engine.observed import Live, live
-from resources.cluster_model.component_pods import ExchangeStep, exchange_steps, steps_between, vacated
+from resources.base import kinds
+from resources.cluster_model.component_pods import ComponentRoom, ExchangeStep, exchange_steps, steps_between, vacated
 from resources.preview.forecasting import RoomNeeds
+from tests.resources.cluster_model.test_pod_room import GPU, pod, room
 
 NAME = "llm-decode"
 LABELS = {"selector": NAME}
@@ -91,3 +93,36 @@ def test_pods_that_stay_for_new_ones_are_those_beyond_what_may_be_missing() -> N
 def test_an_update_that_replaces_no_pods_has_no_steps() -> None:
     assert not steps_between(deployment(3), deployment(4))
     assert not steps_between(None, deployment(4))
+
+
+GRAPH = kinds.DYNAMO_GRAPH.id("ml", "llm")
+
+
+def refused_component() -> Live:
+    """A component of two pods that need a node each, whose pods the scheduler refuses."""
+    containers = [{"name": "main", "image": "x", "resources": {"requests": {GPU: "4"}}}]
+    spec = {"replicas": 2, "template": {"metadata": {"labels": LABELS}, "spec": {"containers": containers}}}
+    return live({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": NAME, "namespace": "ml", "uid": "u"}, "spec": spec})
+
+
+def test_a_component_that_waits_for_room_waits_on_until_some_is_freed() -> None:
+    component, nodes = refused_component(), room(pod("a-0", node="n0"))
+    components = ComponentRoom(nodes, lambda _: {}, ())
+    nodes.note_refused(components.refused([(component, GRAPH)]))
+    components.note_waiting(nodes.is_explained)
+
+    assert not components.have_room(component, GRAPH)
+    assert components.admitted(nodes.admitted()) == [] and not nodes.shortages(), "It waits as before."
+    nodes.remove(["uid-a-0"])
+    assert components.admitted(nodes.admitted()) == [component.id]
+    assert components.have_room(component, GRAPH)
+
+
+def test_a_component_for_which_room_has_been_freed_is_tried_again() -> None:
+    component, nodes = refused_component(), room()
+    components = ComponentRoom(nodes, lambda _: {}, ())
+    nodes.note_refused(components.refused([(component, GRAPH)]))
+    components.note_waiting(nodes.is_explained)
+
+    assert not components.have_room(component, GRAPH), "It has asked."
+    assert components.admitted(nodes.admitted()) == [component.id]

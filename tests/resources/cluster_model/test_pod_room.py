@@ -61,7 +61,7 @@ def test_a_pod_that_goes_leaves_its_room_to_those_that_wait() -> None:
 
 def test_pods_that_the_scheduler_has_refused_for_want_of_room_start_when_some_is_freed() -> None:
     made = room(pod("a-0", node="n0"), pod("a-1", node="n1"))
-    made.note_refused([(pod("a-2"), ROOT, {})])
+    made.note_refused([(pod("a-2"), ROOT, {}, None)])
     assert made.is_explained("uid-a-2") and not made.admitted()
 
     made.remove(["uid-a-1"])
@@ -71,7 +71,7 @@ def test_pods_that_the_scheduler_has_refused_for_want_of_room_start_when_some_is
 
 def test_pods_that_the_scheduler_has_refused_for_another_reason_stay() -> None:
     made = room(pod("a-0", node="n0"))
-    made.note_refused([(pod("a-2"), ROOT, {})])
+    made.note_refused([(pod("a-2"), ROOT, {}, None)])
     assert not made.is_explained("uid-a-2"), "There is a node for it."
 
     made.remove(["uid-a-0"])

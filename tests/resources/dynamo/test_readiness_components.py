@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from engine.observed import Live
+from engine.observed import Live, live
 from resources.dynamo.model.graph import InferenceGraph
-from resources.dynamo.model.state import ServiceState
+from resources.dynamo.model.state import NotReady, ServiceState
 from resources.dynamo.readiness_components import component_states
 from tests.resources.dynamo.objects.component_graphs import finder, live_of, resources, status
 from tests.resources.dynamo.objects.grove_graphs import graph, worker
@@ -135,3 +135,24 @@ def test_a_status_of_any_shape_is_read() -> None:
 
     for odd in (None, "x", {"readyReplicas": "1", "conditions": {}}, {"readyReplicas": 1, "conditions": ["x"]}):
         assert not state(specified, live_of(made, status=odd)).is_ready
+
+
+@pytest.mark.parametrize(
+    ("condition", "cause"),
+    [
+        ({"status": "False", "reason": "Unschedulable", "message": "minCount (2) cannot be satisfied"}, NotReady.NO_ROOM),
+        ({"status": "False", "reason": "SchedulerError"}, NotReady.NO_ROOM),
+        ({"status": "True", "reason": "Scheduled"}, NotReady.STARTING),
+    ],
+)
+def test_a_service_whose_pod_group_of_kubernetes_finds_no_nodes_lacks_room(condition: dict[str, Any], cause: NotReady) -> None:
+    specified = graph(Decode=worker(nodes=2))
+    made = resources(specified)["LeaderWorkerSet/g-decode-0"]
+    body = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g-decode-0", "namespace": made.id.namespace},
+    }
+    group = live({**body, "status": {"conditions": [{"type": "PodGroupInitiallyScheduled", **condition}]}})
+
+    assert state(specified, status(made, replicas=1, updatedReplicas=1), group).cause is cause
