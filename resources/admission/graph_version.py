@@ -122,7 +122,7 @@ def graph_faults(body: Body, memo: Memo) -> tuple[Issue, ...]:
     if not is_beta(body):
         return _alpha_faults(body, memo)
     if not_json := tuple(json_rules.issues(body)):
-        return not_json
+        return tuple(graph_v1beta1.named(not_json, component_paths(body)))
     complete = graph_v1beta1.defaulted_components(body)
     paths = component_paths(complete)
     unknown = tuple(Issue(paths.named(path), ErrorType.UNKNOWN) for path in unknown_paths(body, graph_v1beta1.MODEL))

@@ -32,6 +32,10 @@ TEMPLATES: Final = ("template", "leaderWorkerTemplate")
 """The fields of their specs by which their controllers replace all pods."""
 FAILED: Final[Mapping[str, str]] = {"Progressing": "False", "ReplicaFailure": "True"}
 """Condition of a Deployment -> the status with which its controller reports that it does not go on."""
+REFUSED: Final[Mapping[str, str]] = {"ReplicaFailure": "True"}
+"""The one of them that more time does not change: the API server refuses pods. The other says that none has become ready for long."""
+TEMPLATE_HASHES: Final = ("pod-template-hash", "leaderworkerset.sigs.k8s.io/template-revision-hash")
+"""The labels by which the controllers of components distinguish pods of one template from those of another."""
 
 
 class PodSelector(Struct, frozen=True):
@@ -94,12 +98,24 @@ def is_component(id: ResourceId) -> bool:
     return not CONTROLLED.isdisjoint(id.keys())
 
 
-def has_failed(live: Live) -> bool:
-    """Whether its controller has reported, of this generation, that it does not go on."""
+def of_newest_template(pods: Iterable[Live]) -> Iterator[Live]:
+    """The pods of a component that have the template of those created last: its controller deletes the others."""
+    staying = [pod for pod in pods if pod.deleting_since is None]
+    newest = max((pod.created_at for pod in staying), default=None)
+    templates = {_template_of(pod) for pod in staying if pod.created_at == newest}
+    return (pod for pod in staying if _template_of(pod) in templates)
+
+
+def _template_of(pod: Live) -> tuple[str | None, ...]:
+    return tuple(pod.labels.get(label) for label in TEMPLATE_HASHES)
+
+
+def has_failed(live: Live, failed: Mapping[str, str] = FAILED) -> bool:
+    """Whether its controller has reported, of this generation, that it does not go on, by one of these conditions."""
     status = mapping(live.body.get("status"))
     conditions = list(mappings(status.get("conditions")))
     is_observed = status.get("observedGeneration", live.generation) == live.generation
-    return is_observed and any((find(conditions, type) or {}).get("status") == value for type, value in FAILED.items())
+    return is_observed and any((find(conditions, type) or {}).get("status") == value for type, value in failed.items())
 
 
 def is_rolled_out(live: Live) -> bool:

@@ -22,7 +22,7 @@ from tests.mnnvl.sets import OPTED_OUT, gpu, gpus, said
 
 OFF = (
     "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/mnnvl-group annotation. "
-    "It is enabled by network.autoMNNVLEnabled: true in the configuration of the installation, or without one in the file of --config"
+    "It is enabled by network.autoMNNVLEnabled: true in the file of --config, or without one in the configuration of the installation"
 )
 LAYERS = ("metadata", "spec.template.cliques[0]", "spec.template.podCliqueScalingGroups[0]")
 CLASH = "ComputeDomain default/a-0-1-x already exists but is not controlled by PodCliqueSet default/a-0"

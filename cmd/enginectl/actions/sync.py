@@ -236,6 +236,7 @@ async def with_stuck(
     """The report; if the time was over although nothing failed, with the roots that more time would not settle."""
     if result.ending is not Ending.TIMED_OUT or result.mid_pass:
         return result
+    from resources.cluster_model.pods import of_newest_template
     from resources.preview.stuck_roots import UnreadyComponent, stuck_roots, unready_components
 
     last = first_pass_of(result.last_pass)
@@ -246,7 +247,7 @@ async def with_stuck(
         selector = ",".join(f"{key}={value}" for key, value in component.selector.labels)
         with suppress(ClusterError):
             observation = await provider.observe(Scope((), (kinds.POD,), selector, (component.selector.namespace,)))
-            pods.setdefault(component.root, []).extend(observation.children)
+            pods.setdefault(component.root, []).extend(of_newest_template(observation.children))
 
     async with cancelled_at(wiring.clock, wiring.clock.monotonic() + LAST_LOOK), anyio.create_task_group() as tasks:
         for component in () if assume_nodes else islice(unready_components(last, written), MOST_COMPONENTS):

@@ -62,7 +62,7 @@ MAX_NODES: Final = 18
 MODES: Final = f'must be "{ENABLED}" or "{DISABLED}"'
 SWITCHED_OFF: Final = (
     "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the {annotation} annotation. "
-    "It is enabled by network.autoMNNVLEnabled: true in the configuration of the installation, or without one in the file of --config"
+    "It is enabled by network.autoMNNVLEnabled: true in the file of --config, or without one in the configuration of the installation"
 )
 """Why an annotation is refused while automatic domains are off."""
 OFF: Final = SWITCHED_OFF.format(annotation=AUTO)

@@ -28,7 +28,7 @@ MODE = "metadata.annotations.grove.io/auto-mnnvl"
 NAME = "spec.template.cliques[0].annotations[nvidia.com/computedomain]"
 OFF = (
     "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the grove.io/auto-mnnvl annotation. "
-    "It is enabled by network.autoMNNVLEnabled: true in the configuration of the installation, or without one in the file of --config"
+    "It is enabled by network.autoMNNVLEnabled: true in the file of --config, or without one in the configuration of the installation"
 )
 OPT_OUT = (
     "automatic MNNVL injection is enabled for this PodCliqueSet replica; explicit ComputeDomain annotations require opting out of "

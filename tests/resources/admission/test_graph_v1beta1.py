@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
+from engine.memo import Memo
+from resources.admission.graph_version import graph_faults
 from resources.dynamo.objects.podcliqueset import podcliqueset
 from resources.dynamo.versions.api_versions import ALPHA_ONLY, BETA, EXACT
 from resources.dynamo.versions.converted import as_alpha, as_version
 from resources.dynamo.versions.paths import in_beta
 from resources.ports.configuration import Configuration, DynamoSettings
+from resources.schema.issues import spelled
 from tests.resources.admission.graphs import WITHOUT_GROVE, created_graph, graph, updated_graph
 from tests.resources.admission.requests import SETUP, TOPOLOGY, issues_of
 from tests.resources.admission.test_graph_rules import REJECTED
@@ -350,6 +353,12 @@ def test_unknown_fields_are_told_by_their_paths() -> None:
 
     assert 'unknown field "spec.components[A].future"' in warnings
     assert 'unknown field "spec.components[A].podTemplate.metadata.name"' in warnings
+
+
+def test_a_number_that_no_json_has_is_told_by_the_name_of_its_component() -> None:
+    (issue,) = graph_faults(beta(component("A", replicas=10**40)), Memo())
+
+    assert spelled(issue.path) == "spec.components[A].replicas"
 
 
 def test_an_issue_of_a_pod_is_at_its_field() -> None:
