@@ -29,7 +29,7 @@ from resources.cluster_model.pods import (
 from resources.cluster_model.references import LISTED, IncompleteGangs, PodReferences, PodSlots
 from resources.model.pod_facts import facts_of
 from resources.ports.fabric import Fabric
-from resources.ports.scheduler import refused_groups
+from resources.ports.scheduler import refused_groups, running_of
 
 Slots = Mapping[str, int]
 """Kind of domains -> the places in them that a pod takes."""
@@ -134,7 +134,7 @@ class ModelledCluster:
         self._grown: dict[tuple[str, str], None] = {}
         """The gangs of such pods that have got another pod."""
         self._unplaced: dict[ResourceId, Live] = {}
-        """The components whose PodGroup the scheduler refused before the first operation, as they were then."""
+        """The components whose PodGroup the scheduler refused before the first operation, as they were then; not those that lack room."""
 
     def is_graceful(self, live: Live) -> bool:
         """Whether it is a pod that has time to end."""
@@ -151,9 +151,9 @@ class ModelledCluster:
         ]
         for live in refused:
             self._refused.setdefault(_gang_of(live.id, live.labels), []).append(live.id)
-        groups = [group.id for group, _ in refused_groups(store.lives.values())]
-        named = (store.find(kinds.LEADER_WORKER_SET.id(id.namespace, id.name)) for id in groups)
-        self._unplaced = {live.id: live for live in named if live is not None and live.deleting_since is None}
+        groups = (group for group, _ in refused_groups(store.lives.values()))
+        running = {kinds.LEADER_WORKER_SET.id(group.id.namespace, group.id.name): running_of(group) for group in groups}
+        self._unplaced = {id: each for id in running if (each := store.find(id)) is not None and each.deleting_since is None}
         if self._room is not None:
             self._room.begin(partial(_body, store), ((live, self._slots.of(store, live)) for live in pods))
             from resources.cluster_model.component_pods import ComponentRoom  # Only forecasts with nodes have it.
@@ -161,8 +161,9 @@ class ModelledCluster:
             slots_of = partial(self._slots.of, store)
             components = ComponentRoom(self._room, slots_of, (live for id, live in store.lives.items() if id not in self._unplaced))
             of_pods = [(live, self._root_of(live), slots_of(live), None) for live in refused]
-            self._room.note_refused((*of_pods, *components.refused((live, self._root_of(live)) for live in self._unplaced.values())))
-            components.note_waiting(self._room.is_explained)
+            unplaced = ((live, self._root_of(live), running[id]) for id, live in self._unplaced.items())
+            self._room.note_refused((*of_pods, *components.refused(unplaced)))
+            self._unplaced = {id: self._unplaced[id] for id in components.note_waiting(self._room.is_explained)}
             self._components = components
             self._try_again(store, [live.id for live in refused if is_refused_just_now(facts_of(live), store.now)])
         self._tokens = {live.id: None for live in store.lives.values() if _is_token(live)}
@@ -258,7 +259,7 @@ class ModelledCluster:
             self._used.add(Assumption.FAILURES_STAY)
         elif (patch := rolled_out(live, timestamp(store.now))) is None:
             return
-        elif self._room is None and (before := self._unplaced.get(live.id)) is not None and _is_same(before, live):
+        elif (before := self._unplaced.get(live.id)) is not None and _is_same(before, live):
             self._used.add(Assumption.FAILURES_STAY)
         elif self._components is None or self._components.have_room(live, self._root_of(live)):
             store.patch(live.id, patch)

@@ -1,5 +1,6 @@
 """Component pods: those that the controllers of Deployments and LeaderWorkerSets create in a forecast, and that need room on nodes."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -129,34 +130,47 @@ class ComponentRoom:
         """Component -> the parts of its pods that have not asked yet: see `parts_of`."""
         self._waiting: dict[ResourceId, ResourceId] = {}
         """Pod that waits for a node -> its component."""
+        self._short: Counter[ResourceId] = Counter()
+        """Component -> how many of its pods wait."""
 
-    def refused(self, components: Iterable[tuple[Live, ResourceId]]) -> Iterator[tuple[Live, ResourceId, Mapping[str, int], ResourceId]]:
-        """The pods of components, each with its root, whose PodGroup the scheduler refuses, as `RoomModel.note_refused` takes them."""
-        for component, root in components:
-            self._pods[component.id] = new_pods(component, None)
+    def refused(
+        self, components: Iterable[tuple[Live, ResourceId, int]]
+    ) -> Iterator[tuple[Live, ResourceId, Mapping[str, int], ResourceId]]:
+        """The pods of components whose PodGroup the scheduler refuses, as `RoomModel.note_refused` takes them.
+
+        Each component has its root and the number of its pods that run. The last ones are missing: a leader takes the others with it.
+        """
+        for component, root, running in components:
+            self._pods[component.id] = new_pods(component, None)[running:]
             yield from ((pod, root, self._slots_of(pod), component.id) for pod in self._pods[component.id])
 
-    def note_waiting(self, is_explained: Callable[[str], bool]) -> None:
-        """Those of the `refused` pods wait for room of which it explains the refusal; with the others it is tried again."""
-        self._waiting = {pod.id: id for id, pods in self._pods.items() for pod in pods if is_explained(pod.uid)}
-        self._pods = {id: pods for id, pods in self._pods.items() if id in self._waiting.values()}
+    def note_waiting(self, is_explained: Callable[[str], bool]) -> frozenset[ResourceId]:
+        """Those of the `refused` pods wait for room whose refusal is explained so. Returns the components that wait for something else."""
+        for id, pods in self._pods.items():
+            for pod in pods:
+                if is_explained(pod.uid):
+                    self._wait(pod.id, id)
+        others = frozenset(id for id in self._pods if not self._short[id])
+        self._pods = {id: pods for id, pods in self._pods.items() if id not in others}
+        return others
 
     def have_room(self, component: Live, root: ResourceId) -> bool:
         """Ask for nodes for the new pods of a component that has changed. Returns whether none of its pods waits for one."""
         before = self._before.get(component.id)
         pods = new_pods(component, before)
-        if [each.uid for each in pods] != [each.uid for each in self._pods.get(component.id, ())]:
+        asked = {each.uid for each in self._pods.get(component.id, ())}
+        if (pods and not asked) or not asked <= {each.uid for each in pods}:
             self._forget(component.id)
             self._pods[component.id] = pods
             self._parts[component.id] = parts_of(pods, steps_between(before, component))
         parts = self._parts.get(component.id, [])
-        while parts and component.id not in self._waiting.values():
+        while parts and not self._short[component.id]:
             part, earlier = parts.pop(0)
             self._room.let_go(component.id, earlier)
             for pod in part:
                 if self._room.ask(pod, root, self._slots_of(pod), component.id):
-                    self._waiting[pod.id] = component.id
-        return component.id not in self._waiting.values()
+                    self._wait(pod.id, component.id)
+        return not self._short[component.id]
 
     def removed(self, exists: Callable[[ResourceId], bool]) -> None:
         """Give back the nodes of components that do not exist any more."""
@@ -165,15 +179,25 @@ class ComponentRoom:
 
     def admitted(self, ids: Iterable[ResourceId]) -> list[ResourceId]:
         """These pods have a node. Returns the components none of whose pods waits for one any more."""
-        changed = dict.fromkeys(self._waiting.pop(id) for id in ids if id in self._waiting)
-        waiting = frozenset(self._waiting.values())
-        return [id for id in changed if id not in waiting]
+        changed = dict.fromkeys(self._end_wait(id) for id in ids if id in self._waiting)
+        return [id for id in changed if not self._short[id]]
+
+    def _wait(self, pod: ResourceId, component: ResourceId) -> None:
+        if pod not in self._waiting:
+            self._waiting[pod] = component
+            self._short[component] += 1
+
+    def _end_wait(self, pod: ResourceId) -> ResourceId:
+        component = self._waiting.pop(pod)
+        self._short[component] -= 1
+        return component
 
     def _forget(self, component: ResourceId) -> None:
         pods = self._pods.pop(component, ())
         self._parts.pop(component, None)
         for pod in pods:
-            self._waiting.pop(pod.id, None)
+            if pod.id in self._waiting:
+                self._end_wait(pod.id)
         self._room.remove([pod.uid for pod in pods])
 
 

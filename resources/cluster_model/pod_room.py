@@ -1,7 +1,7 @@
 """PodRoom: which pods of a forecast get a node, by the room that a real cluster has, and why the others wait."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -85,10 +85,17 @@ class PodRoom:
         self._room.occupy_slots()
 
     def note_refused(self, pods: Iterable[tuple[Live, ResourceId, Mapping[str, int], ResourceId | None]]) -> None:
-        """Take note of pods that the scheduler says it cannot place. If there seems to be room, something else is in their way."""
+        """Take note of pods that the scheduler says it cannot place. If there seems to be room, something else is in their way.
+
+        If there is room only once others have left their nodes in the forecast, they are tried again.
+        """
         claims = {each.uid: claim for each, root, slots, of in pods if (claim := self._claim(each, root, slots, of)) is not None}
-        if self._room.refusal(Counter(claim.demand for claim in claims.values())) is not None:
+        demands = Counter(claim.demand for claim in claims.values())
+        if self._room.refusal(demands) is not None:
             self._refused = claims
+        elif demands and self._room.refusal_beside(self._room.cluster.vacated, demands) is not None:
+            self._refused = claims
+            self._try_again()
 
     def is_explained(self, uid: str) -> bool:
         """Whether the scheduler refuses this pod because there is no room."""
@@ -131,10 +138,14 @@ class PodRoom:
             self._gangs.pop(uid, None)
             is_freed |= self._room.release(uid) or self._placed.pop(uid, None) is not None
         if is_freed:
-            self._is_changed = True
-            if self._refused:
-                self._asked.update(self._alone_of(claim.demand) for claim in self._refused.values())
-                self._waiting, self._refused = {**self._refused, **self._waiting}, {}
+            self._try_again()
+
+    def _try_again(self) -> None:
+        """Nodes have been freed: those that wait, and those that the scheduler has refused, may get them."""
+        self._is_changed = True
+        if self._refused:
+            self._asked.update(self._alone_of(claim.demand) for claim in self._refused.values())
+            self._waiting, self._refused = {**self._refused, **self._waiting}, {}
 
     def let_go(self, component: ResourceId, staying: int = 0) -> None:
         """So many of the earlier pods of a component are left: new ones have taken the place of the others."""
@@ -207,15 +218,18 @@ class PodRoom:
     def _may_have_room(self, others: Counter[PodDemand], demand: PodDemand, more: int) -> bool:
         return self._room.refusal(others + Counter({demand: more})) is None
 
-    def shortages(self) -> Mapping[ResourceId, tuple[Wait, ...]]:
-        """Root -> for each PodClique or component with pods that get no node why that is so."""
+    def shortages(self, lacking: Collection[ResourceId] = ()) -> Mapping[ResourceId, tuple[Wait, ...]]:
+        """Root -> for each PodClique or component with pods that get no node why that is so.
+
+        `lacking`: those for whose pods there would be no room without their earlier ones either.
+        """
         certain = Counter(claim.demand for claim in self._placed.values() if self._room.is_certain(claim.demand))
         waiting = Counter(claim.demand for claim in self._waiting.values())
         waits: dict[ResourceId, list[Wait]] = {}
         reasons = {demand: self._why(demand, certain, waiting) for demand in waiting}
         alike = Counter((claim.root, claim.workload, reasons[claim.demand]) for claim in self._waiting.values())
         for (root, workload, reason), count in alike.items():
-            hint = EARLIER_STAY if self._leaving.get(workload) else ""
+            hint = EARLIER_STAY if self._leaving.get(workload) and workload not in lacking else ""
             waits.setdefault(root, []).append(Wait(workload, f"{_pods(count)} cannot be scheduled: {reason}{hint}", blocked=True))
         return {root: tuple(listed) for root, listed in waits.items()}
 

@@ -57,7 +57,7 @@ class LabelledPods(Struct, frozen=True):
 
 
 class LeavingPod(Struct, frozen=True, eq=False):
-    """A pod that keeps its node until another one, which takes its place, is ready."""
+    """A pod that leaves its node in a forecast: at once, or when another one, which takes its place, is ready."""
 
     uid: str
     node: str
@@ -75,6 +75,8 @@ class ClusterRoom(Struct, frozen=True, eq=False):
     labelled: frozenset[LabelledPods] = frozenset()
     leaving: Mapping[ResourceId, tuple[LeavingPod, ...]] = field(default_factory=dict)
     """Component -> its pods that go one after another, as new ones become ready. They are not in `usage`."""
+    vacated: tuple[LeavingPod, ...] = ()
+    """The pods that leave their nodes at once. They are not in `usage` either."""
     priorities: Mapping[str, int] = field(default_factory=lambda: CRITICAL)
     """Name of a PriorityClass -> its value, of those that a pod has."""
     slots: Mapping[str, "FabricSlots"] = field(default_factory=dict)

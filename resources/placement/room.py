@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from engine.resource import Body
 from resources.base.added_to_pods import HOSTNAME
-from resources.placement.cluster_room import CRITICAL, ClusterRoom, LabelledPods, NodeUsage, RoomNode, usage_of
+from resources.placement.cluster_room import CRITICAL, ClusterRoom, LabelledPods, LeavingPod, NodeUsage, RoomNode, usage_of
 from resources.placement.node_fit import capacity_for, mismatch
 from resources.placement.pod_affinity import selects
 from resources.placement.pod_demand import DEFAULT_SCHEDULER, SLOT, PodDemand, TogetherTerm
@@ -176,6 +176,16 @@ class Room:
         """Why these pods cannot all be placed, beside those that are held; None if that is not known."""
         wanted = {demand: count for demand, count in demands.items() if count}
         return next(self._refusals(wanted), None)
+
+    def refusal_beside(self, pods: Collection[LeavingPod], demands: Demands) -> RoomRefusal | None:
+        """The same if these pods, which are not held, were still on their nodes."""
+        for pod in pods:
+            self.hold(pod.uid, pod.body, pod.node, pod.requests)
+        refusal = self.refusal(demands)
+        for pod in pods:
+            self.release(pod.uid)
+            del self._left[pod.uid]
+        return refusal
 
     def refusal_with_preemption(self, demand: PodDemand, count: int) -> RoomRefusal | None:
         """The same of pods of one kind, if all pods with a lower priority were preempted."""

@@ -29,7 +29,7 @@ def room_node(body: Body) -> RoomNode:
 
 
 class UsageTotals:
-    """Adds up what pods use. It keeps no pod: its size depends on the number of nodes, namespaces and priorities."""
+    """Adds up what pods use. It keeps the pods that leave their nodes; of others its size depends on nodes, namespaces and priorities."""
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class UsageTotals:
         """
         self._keys, self._excluded, self._leaves, self._replaced = frozenset(label_keys), excluded, leaves, replaced
         self._leaving: dict[ResourceId, list[LeavingPod]] = {}
+        self._vacated: list[LeavingPod] = []
         self._usage: dict[tuple[str, str, int], Counter[str]] = {}
         self._labelled: set[LabelledPods] = set()
         self._priorities = dict(CRITICAL)
@@ -65,6 +66,8 @@ class UsageTotals:
         namespace = str(metadata.get("namespace", ""))
         is_ending = metadata.get("deletionTimestamp") is not None
         if self._leaves is not None and self._leaves(namespace, mapping(metadata.get("labels")), is_ending):
+            if not is_ending:
+                self._vacated.append(_leaving_pod(metadata, spec))
             return
         if not is_ending and self._replaced is not None:
             component = self._replaced(namespace, mapping(metadata.get("labels")))
@@ -87,11 +90,11 @@ class UsageTotals:
         by_node = {node: tuple(listed) for node, listed in usage.items()}
         listed = tuple(sorted(nodes, key=lambda node: node.name))
         leaving = {component: tuple(pods) for component, pods in self._leaving.items()}
-        return ClusterRoom(listed, by_node, frozenset(self._labelled), leaving, self._priorities)
+        return ClusterRoom(listed, by_node, frozenset(self._labelled), leaving, tuple(self._vacated), self._priorities)
 
 
 def _leaving_pod(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> LeavingPod:
-    """What is needed of a pod that goes later."""
+    """What is needed of a pod that goes."""
     kept = {key: metadata[key] for key in ("name", "namespace", "labels") if key in metadata}
     priority = {key: spec[key] for key in ("priority", "priorityClassName") if key in spec}
     return LeavingPod(str(metadata.get("uid", "")), str(spec["nodeName"]), {"metadata": kept, "spec": priority}, used_by(spec))

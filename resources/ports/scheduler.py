@@ -20,7 +20,7 @@ from engine.paths import get
 from engine.reason import Reason
 from engine.resource import PLAIN, Body, Path, Policy
 from resources.base import kinds, labels
-from resources.base.fields import mapping, mappings
+from resources.base.fields import count, mapping, mappings
 from resources.ports.checks import Check, Installation, PlugIn
 from resources.ports.references import References
 from resources.schema.issues import Issue
@@ -378,6 +378,11 @@ def refusal_of(group: Live) -> str:
     if is_native:
         refused = condition.get("status") == "False" and condition.get("reason") in REFUSED
     return f"{condition.get('reason') or 'Unschedulable'}: {condition.get('message') or 'no nodes suit its pods'}" if refused else ""
+
+
+def running_of(group: Live) -> int:
+    """How many pods of a PodGroup run, as far as its scheduler says so: 0 of one that places all of them or none."""
+    return count(mapping(group.body.get("status")).get("running"))
 
 
 def refused_groups(lives: Iterable[Live]) -> Iterator[tuple[Live, str]]:

@@ -36,7 +36,8 @@ def in_room(first: FirstPass, forecast: Forecast, facts: Facts) -> Forecast:
     concerned, cluster = restricted(first), replace(room.cluster, slots=dict(slots_in(fabrics, facts.capacities)))
     end, is_short_for_a_time = replayed(forecast, concerned.world, cluster, fabrics)
     assumptions = forecast.assumptions - {Assumption.CAPACITY} | {Assumption.ROOM}
-    rough = replace(forecast, assumptions=assumptions, shortages=together(end.shortages(), forecast.shortages), doubts=end.doubts())
+    at_end = end.shortages()
+    rough = replace(forecast, assumptions=assumptions, shortages=together(at_end, forecast.shortages), doubts=end.doubts())
     if not rough.shortages and not is_short_for_a_time and Assumption.FAILURES_STAY not in forecast.assumptions:
         return rough
     nodes = PodRoom(cluster)
@@ -45,7 +46,8 @@ def in_room(first: FirstPass, forecast: Forecast, facts: Facts) -> Forecast:
         return rough
     if not exact.is_finished and is_short_for_a_time:
         return replace(rough, doubts=(*rough.doubts, FOR_A_TIME))
-    shortages, doubts = together(nodes.shortages(), exact.shortages), nodes.doubts()
+    lacking = {wait.id for waits in at_end.values() for wait in waits}
+    shortages, doubts = together(nodes.shortages(lacking), exact.shortages), nodes.doubts()
     return replace(exact, assumptions=exact.assumptions | {Assumption.ROOM}, shortages=shortages, doubts=doubts)
 
 

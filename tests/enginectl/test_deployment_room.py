@@ -75,6 +75,17 @@ def test_an_update_of_a_deployment_settles_if_and_only_if_that_is_forecast(
     assert bool(re.search(r"Deployment/llm-decode  \d pods? cannot be scheduled", shown.out)) == (code is Exit.STUCK)
 
 
+@pytest.mark.parametrize("replicas, gpus", [(3, 8), (5, 4)])
+def test_another_strategy_is_no_advice_where_the_new_pods_do_not_fit_without_the_earlier_ones(
+    box: Box, engine: Engine, tmp_path: Path, replicas: int, gpus: int
+) -> None:
+    assert engine("sync", "-f", graph(tmp_path, 3, 1)).code == Exit.DONE
+
+    shown = engine("diff", "-f", graph(tmp_path, replicas, 2, gpus=gpus))
+
+    assert shown.code == Exit.STUCK and "cannot be scheduled" in shown.out and EARLIER not in shown.out, shown.out
+
+
 @pytest.mark.parametrize(
     "pods, strategy, expected",
     [(2, "RollingUpdate", True), (3, "RollingUpdate", False), (2, "Recreate", False), (2, "BestEffortControlledRollout", False)],

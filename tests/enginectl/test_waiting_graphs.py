@@ -73,11 +73,10 @@ def test_diff_and_sync_say_that_a_group_waits_and_why_as_of_a_set(waiting: tuple
     assert "PodGroup" in str(graph["waits"]) and "minCount (2)" in str(graph["waits"]), graph
     assert "settled, 1 pass" in engine("diff", "-f", one).out
 
-    for _ in range(5):
-        assert engine("sync", "-f", one).code == Exit.DONE
-        if engine("sync", "-f", two, "--timeout", "30s").code == Exit.STUCK:
-            return
-    raise AssertionError("what was written and finds no nodes does not end with 9")
+    # The pods have been refused before the graph is written: how much a busy machine does in this time does not matter.
+    noted = written(tmp_path, "noted.yaml", replicas=2, annotations='{nvidia.com/enable-grove: "false", example.com/noted: "yes"}')
+    synced = engine("sync", "-f", noted, "--timeout", "30s")
+    assert synced.code == Exit.STUCK and "1 patched" in synced.out, synced
 
 
 def test_who_may_not_list_pods_is_told_nothing_of_room(waiting: tuple[str, str], box: Box, engine: Engine) -> None:

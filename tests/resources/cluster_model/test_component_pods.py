@@ -1,12 +1,19 @@
 """Component pods: which pods of components leave their nodes in a forecast, and which have room."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from engine.forecast.cluster_model import Assumption
+from engine.forecast.store import ForecastStore
 from engine.observed import Live, live
 from resources.base import kinds
+from resources.cluster_model.cluster import ModelledCluster
 from resources.cluster_model.component_pods import ComponentRoom, ExchangeStep, exchange_steps, steps_between, vacated
+from resources.cluster_model.pod_room import PodRoom
+from resources.cluster_model.pods import is_rolled_out
+from resources.placement.usage_totals import UsageTotals, room_node
 from resources.preview.forecasting import RoomNeeds
 from tests.resources.cluster_model.test_pod_room import GPU, pod, room
 
@@ -108,7 +115,7 @@ def refused_component() -> Live:
 def test_a_component_that_waits_for_room_waits_on_until_some_is_freed() -> None:
     component, nodes = refused_component(), room(pod("a-0", node="n0"))
     components = ComponentRoom(nodes, lambda _: {}, ())
-    nodes.note_refused(components.refused([(component, GRAPH)]))
+    nodes.note_refused(components.refused([(component, GRAPH, 0)]))
     components.note_waiting(nodes.is_explained)
 
     assert not components.have_room(component, GRAPH)
@@ -118,11 +125,72 @@ def test_a_component_that_waits_for_room_waits_on_until_some_is_freed() -> None:
     assert components.have_room(component, GRAPH)
 
 
-def test_a_component_for_which_room_has_been_freed_is_tried_again() -> None:
-    component, nodes = refused_component(), room()
+def test_a_component_has_room_once_its_last_pod_has_a_node() -> None:
+    component, nodes = refused_component(), room(pod("a-0", node="n0"), pod("a-1", node="n1"))
     components = ComponentRoom(nodes, lambda _: {}, ())
-    nodes.note_refused(components.refused([(component, GRAPH)]))
-    components.note_waiting(nodes.is_explained)
+    assert not components.have_room(component, GRAPH) and components.admitted(nodes.admitted()) == []
 
-    assert not components.have_room(component, GRAPH), "It has asked."
-    assert components.admitted(nodes.admitted()) == [component.id]
+    for uid, expected in (("uid-a-0", []), ("uid-a-1", [component.id])):
+        nodes.remove([uid])
+        assert components.admitted(nodes.admitted()) == expected
+        assert components.have_room(component, GRAPH) is bool(expected)
+
+
+def group_of_leader(gpus: int = 4) -> Live:
+    """A LeaderWorkerSet of a leader and a worker, which need a node each."""
+    containers = [{"name": "main", "image": "x", "resources": {"requests": {GPU: str(gpus)}}}]
+    template = {"workerTemplate": {"metadata": {"labels": LABELS}, "spec": {"containers": containers}}, "size": 2}
+    metadata = {"name": NAME, "namespace": "ml", "uid": "u", "generation": 1}
+    spec = {"replicas": 1, "leaderWorkerTemplate": template}
+    return live({"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": metadata, "spec": spec})
+
+
+def refused_group(**status: Any) -> Live:
+    """Its PodGroup, which Volcano refuses."""
+    conditions = [{"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "queue over capability"}]
+    metadata = {"name": NAME, "namespace": "ml", "uid": "group"}
+    status = {"phase": "Pending", "conditions": conditions, **status}
+    return live({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": metadata, "status": status})
+
+
+def answered(nodes: PodRoom | None, *lives: Live) -> tuple[bool, bool]:
+    """Whether the component becomes ready, and whether it is told that it stays as it is, in a cluster with these objects and nodes."""
+    store = ForecastStore(lives, datetime(2030, 1, 1, tzinfo=UTC), lambda _: False)
+    model = ModelledCluster((), nodes)
+    model.begin(store)
+    used = model.answer(store) | model.answer(store)
+    return is_rolled_out(store.lives[kinds.LEADER_WORKER_SET.id("ml", NAME)]), Assumption.FAILURES_STAY in used
+
+
+def vacated_room(*bodies: dict[str, Any], nodes: int = 2) -> PodRoom:
+    """Nodes on which pods of others run: those with a label `leaves` do so in the forecast."""
+    totals = UsageTotals(leaves=lambda _, labels, __: "leaves" in labels)
+    for each in bodies:
+        totals.add(each)
+    made = [{"metadata": {"name": f"n{i}"}, "status": {"allocatable": {GPU: "4", "pods": "10"}}} for i in range(nodes)]
+    return PodRoom(totals.room(map(room_node, made)))
+
+
+def other(name: str, node: str, **labels: str) -> dict[str, Any]:
+    """A pod of others that takes a node."""
+    body = pod(name, node=node).body
+    return {**body, "metadata": {**body["metadata"], "labels": labels}}
+
+
+def test_a_group_that_is_refused_although_there_is_room_stays_so() -> None:
+    for nodes in (None, vacated_room(), vacated_room(other("a-0", "n3", leaves="1"), nodes=4)):
+        assert answered(nodes, group_of_leader(), refused_group()) == (False, True)
+
+
+def test_a_group_that_is_refused_because_of_pods_that_leave_their_nodes_is_tried_again() -> None:
+    assert answered(vacated_room(other("a-0", "n0", leaves="1")), group_of_leader(), refused_group()) == (True, False)
+    assert answered(vacated_room(other("a-0", "n0")), group_of_leader(), refused_group()) == (False, False), "It waits."
+
+
+def test_of_a_group_that_has_lost_pods_only_these_need_nodes() -> None:
+    leader = other("llm-decode-0", "n0")
+    group = refused_group(phase="Unknown", running=1)
+
+    assert answered(vacated_room(leader, other("a-0", "n1", leaves="1")), group_of_leader(), group) == (True, False)
+    assert answered(vacated_room(leader, other("a-0", "n1")), group_of_leader(), group) == (False, False), "It waits."
+    assert answered(vacated_room(leader), group_of_leader(), group) == (False, True), "Something else is in its way."
