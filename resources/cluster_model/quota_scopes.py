@@ -1,6 +1,6 @@
 """Quota scopes: the pods that a ResourceQuota counts, of those that have been asked for in manifests."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -35,6 +35,15 @@ def scopes_of(spec: Mapping[str, Any]) -> tuple[QuotaScope, ...] | None:
 def is_in_scopes(spec: Mapping[str, Any], scopes: Iterable[QuotaScope]) -> bool:
     """Whether a pod with this spec is in all of these scopes."""
     return all(_is_in(spec, scope) for scope in scopes)
+
+
+def is_judged(spec: Mapping[str, Any], scopes: Sequence[QuotaScope]) -> bool:
+    """Whether it is known if a pod that is made with this spec is in all of these scopes.
+
+    Into pods that name no PriorityClass, the API server writes the default of the cluster.
+    """
+    others = [scope for scope in scopes if scope.name != PRIORITY_CLASS]
+    return len(others) == len(scopes) or bool(spec.get("priorityClassName")) or not is_in_scopes(spec, others)
 
 
 def _is_in(spec: Mapping[str, Any], scope: QuotaScope) -> bool:

@@ -1,7 +1,7 @@
 """Quotas: what a forecast needs of each ResourceQuota, beside what that allows."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -15,10 +15,10 @@ from engine.paths import merge_patch
 from engine.quantity import amount
 from engine.resource import Body
 from resources.base import kinds
-from resources.base.fields import mapping, mappings
+from resources.base.fields import count, mapping, mappings
 from resources.cluster_model.component_pods import exchange_steps, replaces
 from resources.cluster_model.pods import is_component, templates_of
-from resources.cluster_model.quota_scopes import QuotaScope, is_in_scopes, scopes_of
+from resources.cluster_model.quota_scopes import QuotaScope, is_in_scopes, is_judged, scopes_of
 
 PLAIN: Final = frozenset(
     {"pods", "services", "secrets", "configmaps", "persistentvolumeclaims", "resourcequotas", "replicationcontrollers"}
@@ -31,6 +31,7 @@ CLAIMS: Final = f"count/{kinds.RESOURCE_CLAIM.plural}.{kinds.RESOURCE_CLAIM.grou
 
 Amounts = Mapping[str, Decimal]
 """Name as in a quota's `hard`, e.g. `pods`, `requests.cpu`, `count/podcliques.grove.io` -> how much of it."""
+EARLIER_STAY: Final = "; earlier pods stay until new ones are ready: a strategy that deletes them first needs no more"
 _KINDS: Final[Mapping[tuple[str, str], Kind]] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
 
 
@@ -48,6 +49,8 @@ class Shortage(Struct, frozen=True):
     """Whether it is needed to the end, and not only for a time."""
     roots: frozenset[ResourceId]
     """The roots whose objects need it."""
+    for_exchange: bool = False
+    """Whether it is allowed but for the earlier pods of a Deployment, which stay until new ones are ready."""
 
 
 class _Use(Struct):
@@ -57,6 +60,8 @@ class _Use(Struct):
     most: Decimal = Decimal()
     exchanged: Decimal = Decimal()
     """The most that one Deployment needs beyond `now` before any of its earlier pods goes."""
+    created: Decimal = Decimal()
+    """How much is created in all: only that is refused where more is used than a quota allows."""
     roots: set[ResourceId] = field(default_factory=set)
 
     def add(self, number: Decimal, root: ResourceId) -> None:
@@ -64,7 +69,24 @@ class _Use(Struct):
         self.now += number
         self.most = max(self.most, self.now)
         if number > 0:
-            self.roots.add(root)
+            self.note_created(number, root)
+
+    def note_created(self, number: Decimal, root: ResourceId) -> None:
+        """A root creates so much, be it in the place of what goes."""
+        self.created += number
+        self.roots.add(root)
+
+    def shortage(self, quota: ResourceId, what: str, room: Decimal) -> Shortage | None:
+        """What is needed beyond the room that a quota has: below zero if more is used than it allows."""
+        end = self.now + self.exchanged
+        lasting = end > room
+        if lasting:
+            needed = end if end > 0 else min(self.created, end - room)
+        else:
+            needed = self.most if self.most > room else Decimal()
+        if needed <= 0:
+            return None
+        return Shortage(quota, what, needed, max(Decimal(), room), lasting, frozenset(self.roots), lasting and self.now <= room)
 
 
 def shortages(quotas: Iterable[Live], forecast: Forecast, world: World) -> Iterator[Shortage]:
@@ -72,25 +94,33 @@ def shortages(quotas: Iterable[Live], forecast: Forecast, world: World) -> Itera
 
     What is deleted counts until the pass after that; pods of a Deployment that stay until new ones are ready, to the end.
     """
+    changed = _changed(forecast, world)
     by_scopes: dict[tuple[QuotaScope, ...], Mapping[tuple[str, str], _Use]] = {}
     for quota in quotas:
         status, scopes = mapping(quota.body.get("status")), scopes_of(mapping(quota.body.get("spec")))
         if scopes is None:
             continue
         if scopes not in by_scopes:
-            by_scopes[scopes] = _uses(forecast, world, scopes)
+            by_scopes[scopes] = _uses(forecast, changed, scopes)
         used = mapping(status.get("used"))
         for what, hard in mapping(status.get("hard")).items():
             use = by_scopes[scopes].get((quota.id.namespace, canonical(str(what))))
             limit, taken = amount(str(hard)), amount(str(used.get(what, "0")))
             if use is None or limit is None or taken is None:
                 continue
-            to_the_end = use.now + use.exchanged
-            if taken + max(use.most, to_the_end) <= limit:
-                continue
-            lasting = taken + to_the_end > limit
-            needed = to_the_end if lasting else use.most
-            yield Shortage(quota.id, str(what), needed, max(Decimal(), limit - taken), lasting, frozenset(use.roots))
+            if shortage := use.shortage(quota.id, str(what), limit - taken):
+                yield shortage
+
+
+def _changed(forecast: Forecast, world: World) -> Collection[Live]:
+    """The objects as they are whose use changes: those that are deleted, and components that are patched."""
+    ids = {
+        operation.id
+        for each in forecast.passes
+        for operation in each.all_operations()
+        if isinstance(operation, Delete) or (isinstance(operation, Patch) and is_component(operation.id))
+    }
+    return [live for observed in world.roots for live in observed.lives() if live.id in ids] if ids else ()
 
 
 def canonical(what: str) -> str:
@@ -100,44 +130,89 @@ def canonical(what: str) -> str:
     return plain if (plain := what.removeprefix("count/")) in PLAIN else what
 
 
-def _uses(forecast: Forecast, world: World, scopes: Sequence[QuotaScope] = ()) -> Mapping[tuple[str, str], _Use]:
-    """(Namespace, limit) -> how much more of it is used in the course of the forecast. `scopes`: only by pods that are in all of these."""
+def _uses(forecast: Forecast, changed: Iterable[Live], scopes: Sequence[QuotaScope] = ()) -> Mapping[tuple[str, str], _Use]:
+    """(Namespace, limit) -> how much more of it is used in the course of the forecast. `scopes`: only by pods that are in all of these.
+
+    Nothing of namespaces where it is not known which pods are.
+    """
     uses: dict[tuple[str, str], _Use] = defaultdict(_Use)
-    lives = [live for observed in world.roots for live in observed.lives()]
-    sizes = {live.id: amounts_of(live.id, live.body, scopes) for live in lives}
-    specs = {live.id: mapping(live.body.get("spec")) for live in lives if is_component(live.id)}
+    lives = {live.id: live for live in changed}
+    sizes = {id: amounts_of(id, live.body, scopes) for id, live in lives.items()}
+    specs = {id: mapping(live.body.get("spec")) for id, live in lives.items() if is_component(id)}
+    surpluses = {id: component_amounts({**spec, "replicas": _surplus(lives[id])}, scopes) for id, spec in specs.items()}
+    unclear = {id.namespace for id, spec in specs.items() if not _is_clear(id, spec, scopes)}
     for each in forecast.passes:
-        operations = [(root, operation) for root, listed in each.operations.items() for operation in listed]
-        for root, operation in operations:
-            if isinstance(operation, Create):
-                sizes[operation.id] = amounts_of(operation.id, operation.manifest, scopes)
-                _add(uses, operation, sizes[operation.id], 1, root)
-                if is_component(operation.id):
-                    specs[operation.id] = mapping(operation.manifest.get("spec"))
-            elif isinstance(operation, Patch) and operation.id in specs:
-                _add(uses, operation, sizes[operation.id], -1, root)
-                old, new = specs[operation.id], merge_patch(specs[operation.id], mapping(operation.patch.get("spec")))
-                specs[operation.id], sizes[operation.id] = new, amounts_of(operation.id, {"spec": new}, scopes)
-                _add(uses, operation, sizes[operation.id], 1, root)
-                for what, number in _exchanged(old, new, scopes).items():
-                    use = uses[operation.id.namespace, what]
-                    use.exchanged = max(use.exchanged, number)
-                    use.roots.add(root)
-        for root, operation in operations:
+        gone: list[tuple[Operation, Amounts, ResourceId]] = []
+        for root, operation in ((root, operation) for root, listed in each.operations.items() for operation in listed):
+            id, spec = operation.id, specs.get(operation.id)
             if isinstance(operation, Delete):
-                _add(uses, operation, sizes.pop(operation.id, {}), -1, root)
-    return uses
+                gone.append((operation, _sum((sizes.pop(id, {}), surpluses.pop(id, {}))), root))
+                continue
+            if isinstance(operation, Create):
+                new = mapping(operation.manifest.get("spec"))
+                sizes[id] = amounts_of(id, operation.manifest, scopes)
+                _add(uses, operation, sizes[id], root)
+            elif isinstance(operation, Patch) and spec is not None:
+                new = merge_patch(spec, mapping(operation.patch.get("spec")))
+                before, sizes[id] = sizes.get(id, {}), amounts_of(id, {"spec": new}, scopes)
+                _add(uses, operation, _sum((sizes[id], _negative(before))), root)
+                if replaces(spec, new):
+                    _replace_pods(uses, operation, spec, new, scopes, root)
+                    gone.append((operation, surpluses.pop(id, {}), root))
+            else:
+                continue
+            if not _is_clear(id, new, scopes):
+                unclear.add(id.namespace)
+            if is_component(id):
+                specs[id] = new
+        for operation, amounts, root in gone:
+            _add(uses, operation, _negative(amounts), root)
+    return {key: use for key, use in uses.items() if key[0] not in unclear}
 
 
-def _add(uses: Mapping[tuple[str, str], _Use], operation: Operation, amounts: Amounts, sign: int, root: ResourceId) -> None:
+def _is_clear(id: ResourceId, spec: Mapping[str, Any], scopes: Sequence[QuotaScope]) -> bool:
+    """Whether it is known which of the pods that are made of this are in all of these scopes."""
+    if is_component(id):
+        return all(is_judged(mapping(template.get("spec")), scopes) for _, template in templates_of(spec).values())
+    return id.kind != kinds.POD.name or is_judged(spec, scopes)
+
+
+def _surplus(component: Live) -> int:
+    """How many pods a Deployment has beyond its replicas, as an update is under way: another update begins with deleting as many."""
+    if component.id.kind != kinds.DEPLOYMENT.name:
+        return 0
+    spec, status = (mapping(component.body.get(part)) for part in ("spec", "status"))
+    return max(0, count(status.get("replicas", 0)) - count(spec.get("replicas", 1)))
+
+
+def _add(uses: Mapping[tuple[str, str], _Use], operation: Operation, amounts: Amounts, root: ResourceId) -> None:
     for what, number in amounts.items():
-        uses[operation.id.namespace, what].add(sign * number, root)
+        uses[operation.id.namespace, what].add(number, root)
+
+
+def _negative(amounts: Amounts) -> Amounts:
+    return {what: -number for what, number in amounts.items()}
+
+
+def _replace_pods(
+    uses: Mapping[tuple[str, str], _Use],
+    operation: Operation,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    scopes: Sequence[QuotaScope],
+    root: ResourceId,
+) -> None:
+    """Count what a component creates in the place of its earlier pods, and what it needs beside those that have to stay for a time."""
+    for what, number in component_amounts(new, scopes).items():
+        uses[operation.id.namespace, what].note_created(number, root)
+    for what, number in _exchanged(old, new, scopes).items():
+        use = uses[operation.id.namespace, what]
+        use.exchanged = max(use.exchanged, number)
+        use.roots.add(root)
 
 
 def _exchanged(old: Mapping[str, Any], new: Mapping[str, Any], scopes: Sequence[QuotaScope]) -> Amounts:
     """What a Deployment that replaces its pods needs at a time beyond what it needs in the end, because earlier pods have to stay."""
-    if not replaces(old, new):
-        return {}
     end = component_amounts(new, scopes)
     most: dict[str, Decimal] = {}
     for step in exchange_steps(old, new):
@@ -208,9 +283,10 @@ def _sum(several: Iterable[Amounts]) -> Amounts:
 def text_of(shortage: Shortage) -> str:
     """A shortage as a sentence, with what to do."""
     allowed, needed = f"{shortage.allowed.normalize():f}", f"{shortage.needed.normalize():f}"
-    limit = f"it allows {allowed} more {shortage.what}, and {needed} are needed"
+    limit = f"it allows {allowed} more {shortage.what}, and {needed} {'is' if shortage.needed == 1 else 'are'} needed"
     if shortage.lasting:
-        return f"{limit}: the API server will refuse the rest; raise the quota or ask for less"
+        hint = EARLIER_STAY if shortage.for_exchange else ""
+        return f"{limit}: the API server will refuse the rest; raise the quota or ask for less{hint}"
     return f"{limit} for a time: some objects are created only when others are gone"
 
 

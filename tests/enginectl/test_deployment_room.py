@@ -102,4 +102,5 @@ def test_a_quota_has_to_allow_the_new_pod_beside_the_earlier_ones(
     shown = engine("diff", "-f", graph(tmp_path, 2, 2, strategy=strategy))
 
     assert (shown.code == Exit.STUCK) is expected
-    assert ("ResourceQuota/team  it allows 0 more pods, and 1 are needed" in shown.out) is expected, shown.out
+    assert ("ResourceQuota/team  it allows 0 more pods, and 1 is needed" in shown.out) is expected, shown.out
+    assert ("a strategy that deletes them first needs no more" in shown.out) is expected

@@ -73,7 +73,7 @@ async def test_a_quota_has_to_allow_the_pod_that_an_update_of_a_deployment_begin
         codes, shown = await ends(control_plane, written(2), "exchanging")
 
         assert codes == (Exit.STUCK, Exit.STUCK)
-        assert "ResourceQuota/few  it allows 0 more pods, and 1 are needed: the API server will refuse the rest" in shown
+        assert "ResourceQuota/few  it allows 0 more pods, and 1 is needed: the API server will refuse the rest" in shown
 
 
 async def test_a_quota_of_some_pods_is_compared_with_these(control_plane: ControlPlane, tmp_path: Path) -> None:
