@@ -18,12 +18,12 @@ from engine.plan import Alarm, Plan, Wait, without
 from engine.resource import Hold, Want
 from engine.root_status import obstructed
 
-BYTES_PER_LIGHT: Final = 6_912
+BYTES_PER_LIGHT: Final = 9_216
 BYTES_PER_OTHER: Final = 12_288
 """Resident memory of a process that watches, plans and creates objects, for each of a light kind (a pod) and each other one.
 
-Measured until all pods are ready, whatever their number: 6.6 KiB for each object of gangs of 100, 98 KiB for a replica of ten pods with
-its PodClique, PodGang and Service, 45 KiB for one of two (`benchmarks.memory`).
+Measured until all pods are ready, at the most: 124 KiB for a replica of ten pods with its PodClique, PodGang and Service where a set has
+3,000 of them, 48 KiB for one of two (`benchmarks.memory`).
 """
 PROGRAM_BYTES: Final = 144 << 20
 """What a process takes without any object, the last objects that it keeps parsed, and what is kept free."""
