@@ -2,6 +2,8 @@
 
 import re
 import runpy
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,6 +94,21 @@ def test_the_chart_of_a_release_names_its_repository_and_the_images_that_it_push
     assert (chart["home"], chart["sources"]) == ("https://host/owner/name", ["https://host/owner/name"])
     assert images == {name: f"ghcr.io/owner/{name}:{VERSION}" for name in ("grove-engine", "grove-initc")}
     assert [values[key]["repository"] for key in ("image", "initImage")] == ["ghcr.io/owner/grove-engine", "ghcr.io/owner/grove-initc"]
+
+
+def test_images_and_chart_of_a_release_are_pushed_under_the_owner_in_lower_case(tmp_path: Path) -> None:
+    jobs = loaded(".github/workflows/release.yml")["jobs"]
+    file, registries = tmp_path / "env", {}
+    for name, job in jobs.items():
+        if "REGISTRY" not in str(job):
+            continue
+        first = job["steps"][0]["run"]
+        file.write_text("")
+        subprocess.run(["bash", "-c", first], env={"GITHUB_REPOSITORY_OWNER": "Some-Owner", "GITHUB_ENV": str(file)}, check=True)
+        registries[name] = file.read_text()
+
+    assert registries == dict.fromkeys(("images", "chart"), "REGISTRY=ghcr.io/some-owner\n")
+    assert "repository_owner" not in (ROOT / ".github" / "workflows" / "release.yml").read_text()
 
 
 def test_what_is_new_for_artifact_hub_is_the_first_sentence_of_an_entry() -> None:

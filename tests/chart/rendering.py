@@ -36,9 +36,9 @@ def run_helm(*words: str | Path, folder: Path, environment: Mapping[str, str] | 
     return subprocess.run([helm(), *map(str, words)], capture_output=True, text=True, env=own, timeout=PATIENCE + 60, check=False)
 
 
-def rendered(values: Mapping[str, Any], folder: Path, namespace: str = "grove-system") -> dict[Key, Any]:
+def rendered(values: Mapping[str, Any], folder: Path, namespace: str = "grove-system", chart: Path = CHART) -> dict[Key, Any]:
     """The objects of the chart with these values."""
-    result = template(values, folder, namespace)
+    result = template(values, folder, namespace, chart)
     assert result.returncode == 0, result.stderr
     return normalized(yaml.load_all(result.stdout, yaml.CSafeLoader))
 
@@ -58,11 +58,13 @@ def rendered_with_notes(values: Mapping[str, Any], folder: Path) -> tuple[dict[K
     return objects, str(objects.pop(("ConfigMap", "", "notes"))["data"]["text"])
 
 
-def template(values: Mapping[str, Any], folder: Path, namespace: str = "grove-system") -> subprocess.CompletedProcess[str]:
+def template(
+    values: Mapping[str, Any], folder: Path, namespace: str = "grove-system", chart: Path = CHART
+) -> subprocess.CompletedProcess[str]:
     """`helm template` with these values."""
     file = folder / "values.json"
     file.write_text(json.dumps(values))
-    return run_helm("template", "grove-engine", CHART, "--namespace", namespace, "--values", file, folder=folder)
+    return run_helm("template", "grove-engine", chart, "--namespace", namespace, "--values", file, folder=folder)
 
 
 def normalized(bodies: Any) -> dict[Key, Any]:

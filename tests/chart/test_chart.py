@@ -1,7 +1,10 @@
 """The chart and `engine manifests all` install the same objects, and what is computed in the chart is up to date."""
 
 import json
+import re
+import runpy
 import shlex
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -281,12 +284,29 @@ def test_a_values_file_of_groves_chart_is_accepted_and_its_image_is_not_run(tmp_
 
 
 @pytest.mark.e2e
+@pytest.mark.parametrize("of_grove", [True, False])
+def test_the_chart_of_a_release_installs_the_images_that_it_pushed_with_groves_values_too(of_grove: bool, tmp_path: Path) -> None:
+    chart = tmp_path / "chart"
+    shutil.copytree(CHART, chart)
+    completed_chart(chart, "https://host/owner/name", "ghcr.io/owner")
+
+    objects = rendered(GROVES_FILE if of_grove else {}, tmp_path, chart=chart)
+
+    text = json.dumps([body for key, body in objects.items() if key[0] in ("Deployment", "ConfigMap")])
+    version = yaml.load((CHART / "Chart.yaml").read_text(), yaml.CSafeLoader)["version"]
+    images = set(re.findall(r"[\w./-]*grove-(?:engine|initc|operator):[\w.-]+", text))
+    assert images == {f"ghcr.io/owner/grove-engine:{version}", f"ghcr.io/owner/grove-initc:{version}"}
+
+
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("repository", "image", "is_groves"),
     [
         ("grove-operator", "registry:5001/grove-initc", True),
         ("registry/grove-engine", "ghcr.io/ai-dynamo/grove/grove-initc", True),
         ("registry/grove-engine", "mirror/nvidia/grove-initc:v0.1.0-alpha.9", True),
+        ("registry/grove-engine", "grove-initc", True),
+        ("registry/grove-engine", "grove-initc:dev", False),
         ("registry/grove-engine", "registry/grove-initc", False),
         ("grove-operator", "registry/our-waiter:7", False),
         ("registry/grove-engine", "ai-dynamo/our-waiter", False),
@@ -322,6 +342,12 @@ def test_values_that_only_groves_chart_has_are_checked_too(tmp_path: Path) -> No
     result = template({"serviceMonitor": {"enabled": True}}, tmp_path)
 
     assert (result.returncode, "at '/serviceMonitor': additional properties 'enabled' not allowed" in result.stderr) == (1, True)
+
+
+def completed_chart(folder: Path, repository: str, registry: str) -> None:
+    """Makes a copy of the chart that of a release, as the release does."""
+    script = runpy.run_path(str(CHART.parent / "release" / "chart.py"))
+    assert script["main"](folder, repository, registry) == 0
 
 
 def notes(values: dict[str, Any], folder: Path) -> str:

@@ -89,23 +89,23 @@ rules: it is never run. */}}
 {{- if contains "@" $repository }}{{ $repository }}{{ else if hasPrefix "sha256:" $tag }}{{ printf "%s@%s" $repository $tag }}{{ else }}{{ printf "%s:%s" $repository $tag }}{{ end -}}
 {{- end }}
 
-{{/* The image of the engine. In place of Grove's operator, that of this release. */}}
+{{/* The image of the engine. In place of Grove's operator, that of this release, with the registry that it was pushed to. */}}
 {{- define "grove-engine.image" -}}
 {{- if include "grove-engine.isGrovesImage" . -}}
-{{- printf "grove-engine:%s" .Chart.AppVersion -}}
+{{- range index .Chart.Annotations "artifacthub.io/images" | fromYamlArray }}{{ if eq .name "grove-engine" }}{{ .image }}{{ end }}{{ end -}}
 {{- else -}}
 {{- include "grove-engine.reference" (list .Values.image.repository (.Values.image.tag | default .Chart.AppVersion)) -}}
 {{- end -}}
 {{- end }}
 
 {{/* The image of Grove's init container that the environment names, as in a values file of its chart; empty if it names none, or another
-one. It is Grove's if it is in a repository of its makers, or beside Grove's operator. */}}
+one. It is Grove's if it is in a repository of its makers, beside Grove's operator, or has neither registry nor tag, as in that file. */}}
 {{- define "grove-engine.grovesInitImage" -}}
 {{- $root := . -}}
 {{- range .Values.deployment.env -}}
 {{- $image := toString (default "" .value) -}}
 {{- if and (eq .name "GROVE_INIT_CONTAINER_IMAGE") (regexMatch "(^|/)grove-initc([:@].*)?$" $image) -}}
-{{- if or (include "grove-engine.isGrovesImage" $root) (regexMatch "(^|/)(ai-dynamo|nvidia)/" $image) }}{{ $image }}{{ end -}}
+{{- if or (eq $image "grove-initc") (include "grove-engine.isGrovesImage" $root) (regexMatch "(^|/)(ai-dynamo|nvidia)/" $image) }}{{ $image }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
