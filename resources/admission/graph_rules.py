@@ -12,6 +12,7 @@ from engine.report.printable import clipped
 from resources.admission import metadata_rules
 from resources.dynamo.model.framework import Framework
 from resources.dynamo.model.graph import GraphService, InferenceGraph, whole_amount
+from resources.dynamo.objects.component_service import object_names
 from resources.schema.dynamo import GraphServiceSpec, GraphVolumeClaim
 from resources.schema.formats import LABEL, label_faults, value_faults
 from resources.schema.issues import MAX_VALUE, ErrorType, Issue, Path, duplicates
@@ -83,13 +84,22 @@ def _claim(number: int, claim: GraphVolumeClaim) -> Iterator[Issue]:
 
 
 def _equal_names(graph: InferenceGraph) -> Iterator[Issue]:
-    """Services whose names differ only in case: the names of their objects are in lower case."""
+    """Services whose names differ only in case, because the names of their objects are in lower case; or whose objects would have equal
+    names once these are shortened or end in a role."""
     first: dict[str, str] = {}
+    owners: dict[tuple[str, str], str] = {}
     for service in graph.services:
+        path = service_path(service.name)
         if service.key in first:
             message = f"differs from the service {quote(first[service.key])} in case only, and names of objects are in lower case"
-            yield Issue(service_path(service.name), ErrorType.DUPLICATE, message, service.name)
-        first.setdefault(service.key, service.name)
+            yield Issue(path, ErrorType.DUPLICATE, message, service.name)
+            continue
+        first[service.key] = service.name
+        taken = {named: owners[named] for named in object_names(graph, service) if named in owners}
+        for (kind, name), other in list(taken.items())[:1]:
+            message = f"its {kind} would have the name of that of service {quote(other)}, {quote(name)}: rename one of them"
+            yield Issue(path, ErrorType.DUPLICATE, message, service.name)
+        owners.update(dict.fromkeys(object_names(graph, service), service.name))
 
 
 def _namespaces(graph: InferenceGraph) -> Iterator[Issue]:

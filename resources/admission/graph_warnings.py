@@ -1,5 +1,6 @@
 """Graph warnings: what is admitted in a DynamoGraphDeployment although its author probably meant something else."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -8,7 +9,7 @@ from resources.admission import annotation_rules
 from resources.admission.graph_provider_rules import DISAGGREGATED_SETS
 from resources.admission.graph_rules import quote, service_field, service_path
 from resources.base import names
-from resources.base.fields import mapping
+from resources.base.fields import mapping, mappings
 from resources.base.labels import GRAPH_SCHEDULER, OTHER_VERSION, POD_FORM, SPREAD, VLLM_EXECUTORS, WORKER_SUFFIX, WRITTEN_AS
 from resources.dynamo.backends.executor import BACKEND, ORIGIN
 from resources.dynamo.backends.parallelism import mismatch
@@ -37,7 +38,7 @@ from resources.dynamo.versions.api_versions import ALPHA_ONLY
 from resources.ports.configuration import Configuration
 from resources.schema.dynamo import DynamoGraphDeployment, ExtraPodMetadata, GraphServiceSpec
 from resources.schema.dynamo_parts import TemplateMetadata
-from resources.schema.issues import Located, Path
+from resources.schema.issues import Located, Path, spelled
 from resources.schema.meta import ObjectMeta
 
 KEYS: Final = frozenset(
@@ -109,6 +110,7 @@ def _service(service: GraphService) -> Iterator[Located]:
     if service.component_type == "planner" and not service.extra_pod_spec.get("serviceAccountName"):
         text = f"planners run as the ServiceAccount {PLANNER_ACCOUNT}; neither it nor its roles are created, so it must exist"
         yield about_service(service, f"{field}: {text}")
+    yield from dict.fromkeys(_pull_secrets(service))
     if spec.autoscaling is not None:
         yield about_service(service, f"{field}.autoscaling {AUTOSCALING}", "autoscaling")
     if spec.scaling_adapter is not None and not spec.scaling_adapter.enabled:
@@ -117,6 +119,15 @@ def _service(service: GraphService) -> Iterator[Located]:
     if spec.global_dynamo_namespace is not None:
         text = f"{field}.globalDynamoNamespace is ignored: the Dynamo namespace is that of dynamoNamespace"
         yield about_service(service, text, "globalDynamoNamespace")
+
+
+def _pull_secrets(service: GraphService) -> Iterator[Located]:
+    """A pull secret that is named more than once: pods name each once."""
+    for role in service.roles:
+        path = role_path(service, role, (*service_path(service.name), "extraPodSpec", "imagePullSecrets"))
+        named = Counter(str(each.get("name")) for each in mappings(service.of(role).extra_pod_spec.get("imagePullSecrets")))
+        for name in (name for name, times in named.items() if times > 1):
+            yield Located(f"{spelled(path)}: {quote(name)} is named {named[name]} times; pods name it once", path)
 
 
 def _gpu_limit(service: GraphService) -> tuple[str, Path]:

@@ -6,7 +6,8 @@ from engine.resource import Body, Hold, Want, held
 from resources.base import kinds, labels
 from resources.base.fields import manifest, mapping, mappings
 from resources.dynamo.model.graph import GraphService, InferenceGraph, Role
-from resources.dynamo.objects.component_names import name_fault, public_service_name
+from resources.dynamo.model.names import clique_names
+from resources.dynamo.objects.component_names import instance_name, name_fault, public_service_name
 from resources.dynamo.objects.labels import own_labels
 from resources.dynamo.objects.pod_template import ROLE, identity_labels
 from resources.dynamo.objects.service import FRONTEND, HTTP, POLICY, service_name
@@ -33,6 +34,18 @@ def component_services(graph: InferenceGraph, service: GraphService, template: B
 def service_names(graph: InferenceGraph) -> frozenset[str]:
     """The names of the Services of all services, without the second ones."""
     return frozenset(service_name(graph, service) for service in graph.services)
+
+
+def object_names(graph: InferenceGraph, service: GraphService) -> Iterator[tuple[str, str]]:
+    """Kind and name of the objects of a service whose names are shortened, or end in its role: those of LeaderWorkerSets for replica
+    numbers of up to four digits."""
+    for role in service.roles if graph.may_use_grove and service.replicas > 0 else ():
+        yield kinds.PODCLIQUE.name, clique_names(graph, service).clique(role)
+    yield kinds.SERVICE.name, service_name(graph, service)
+    if service.component_type == FRONTEND:
+        yield f"second {kinds.SERVICE.name}", public_service_name(graph, service)
+    for index in (0, 10, 100, 1000) if service.is_multinode else ():
+        yield kinds.LEADER_WORKER_SET.name, instance_name(graph, service, index)
 
 
 def _service(graph: InferenceGraph, service: GraphService, name: str, containers: Sequence[Body]) -> Want | Hold:

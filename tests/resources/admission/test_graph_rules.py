@@ -12,6 +12,13 @@ ONE_SCHEDULER = f"and a gang has one scheduler {ON_GROVE}"
 
 NAMED, NO_DOMAIN = "nvidia.com/computedomain", "the name of a ComputeDomain must be a DNS-1123 subdomain of at most 253 characters"
 BACKEND, ORIGIN = "nvidia.com/vllm-distributed-executor-backend", "nvidia.com/dynamo-operator-origin-version"
+MODEL = "a-worker-with-the-name-of-a-model-and"
+SHORTENED = [
+    ("PodClique", f"{MODEL}-g8x5s", worker, 1342, 1970, "g", None),
+    ("Service", f"a-long-name-{MODEL}-a-size-d4jwk", worker, 5432, 6664, "a-long-name", WITHOUT_GROVE),
+    ("LeaderWorkerSet", f"g-{MODEL}-a-5b2qc-0", wide, 4322, 7579, "g", WITHOUT_GROVE),
+]
+"""Kind, its name, how its service is made, the ends of the names of two services for which it is equal, their graph, its annotations."""
 REJECTED = [
     pytest.param(
         graph({"decode": wide()}, annotations={BACKEND: "dask", ORIGIN: "abc"}),
@@ -112,6 +119,25 @@ REJECTED = [
             "differs from the service Decode in case only, and names of objects are in lower case"
         ],
         id="services that differ in case only",
+    ),
+    pytest.param(
+        graph({"decode": wide(), "decode-ldr": worker()}),
+        [
+            'spec.services[decode-ldr]: Duplicate value: "decode-ldr": '
+            "its PodClique would have the name of that of service decode, decode-ldr: rename one of them"
+        ],
+        id="a service with the name of another one's leader",
+    ),
+    *(
+        pytest.param(
+            graph({f"{MODEL}-a-size-of-{end}": make() for end in (first, second)}, name=of, annotations=annotations),
+            [
+                f'spec.services[{MODEL}-a-size-of-{second}]: Duplicate value: "{MODEL}-a-size-of-{second}": '
+                f"its {kind} would have the name of that of service {MODEL}-a-size-of-{first}, {name}: rename one of them"
+            ],
+            id=f"the shortened name of a {kind}",
+        )
+        for kind, name, make, first, second, of, annotations in SHORTENED
     ),
     pytest.param(
         graph({"a": worker(dynamoNamespace="x"), "b": worker(), "c": worker(dynamoNamespace="y")}),

@@ -82,6 +82,11 @@ WARNINGS = [
         ["spec.services[decode].globalDynamoNamespace is ignored: the Dynamo namespace is that of dynamoNamespace"],
         id="the global namespace",
     ),
+    pytest.param(
+        {**wide(), "extraPodSpec": {**wide()["extraPodSpec"], "imagePullSecrets": [{"name": "a"}, {"name": "b"}, {"name": "a"}]}},
+        ["spec.services[decode].extraPodSpec.imagePullSecrets: a is named 2 times; pods name it once"],
+        id="a pull secret that is named twice",
+    ),
     pytest.param(worker(replcas=1), ['unknown field "spec.services[decode].replcas"'], id="an unknown field"),
     pytest.param(
         worker(livenessProbe={"perod": 1, "exec": {"command": ["true"]}}),
