@@ -4,6 +4,7 @@ The text may be hostile: values are built from the parser's events, so that dept
 Plain scalars have the values that kubectl gives them: `yes` and `on` are true, `0755` is octal, and dates stay strings.
 """
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -26,13 +27,20 @@ LARGE_KEY = 1e6
 MAX_ALIASED = 100_000
 """How many values the aliases of a document may repeat: without a limit a hundred lines of YAML can exceed the memory."""
 TAG = "tag:yaml.org,2002:"
-LATER_MARK = re.compile(r"(^---[^\n]*\n)\ufeff", re.MULTILINE)
+LATER_MARK = re.compile(r"(^---[^\n]*\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*)\ufeff|^\ufeff(?=---)", re.MULTILINE)
 """A byte order mark at the beginning of a later document: files that were put together have them."""
-GAP = re.compile(r"(?:\s+|(?<![^\n])---(?=\s|$)|(?<!\S)#[^\n]*)*")
-"""What may stand before, between and after JSON documents: space, comments, and lines `---`."""
+SEPARATOR = re.compile(r"^---#", re.MULTILINE)
+"""The beginning of a line `---` with a comment that YAML wants a space before."""
+GAP = re.compile(r"(?:[\s\ufeff]+|(?<![^\n])---(?=\s|$)|(?<!\S)#[^\n]*|null(?=[\s{\[]|$)(?!\s*:))*")
+"""What may stand before, between and after JSON documents: space, comments, lines `---`, and null."""
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""How a text begins that a shell of Windows has written."""
 
 LONE_SURROGATE = re.compile(r"(?<!\\)(?:\\\\)*\\u(?:[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<![dD][89abAB]..\\u)[dD][c-fC-F])")
 """An escape of JSON that is half a character."""
+NO_SEPARATOR = "did not find expected <document start>"
+"""The parser's words for what follows a document without a line `---`: kubectl leaves that out."""
+MISSING_SEPARATOR = "the document above has ended: a line `---` is missing"
 TAB_INDENT = re.compile(r" *\t")
 TAB = "a tab indents this line: use spaces"
 
@@ -87,10 +95,10 @@ def read_documents(data: bytes, source: str, *, limit: int = MAX_BYTES) -> Itera
     if len(data) > limit:
         raise DocumentError(source, 0, f"{len(data)} bytes exceed the limit of {limit}")
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-16" if data.startswith(UTF_16) else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DocumentError(source, data[: error.start].count(10) + 1, "not UTF-8 text") from None
-    text = LATER_MARK.sub(r"\1", text)
+        raise DocumentError(source, data[: error.start].count(10) + 1, f"not {error.encoding.upper()} text") from None
+    text = SEPARATOR.sub("--- #", LATER_MARK.sub(r"\1", text))
     if text.lstrip()[:1] in ("{", "[") and (source.endswith(".json") or begins_with_json(text)):
         yield from json_documents(text, source)
     else:
@@ -209,7 +217,8 @@ def yaml_documents(text: str, source: str, *, first_line: int = 1) -> Iterator[D
         mark = error.problem_mark or error.context_mark
         line = mark.line if mark else 0
         has_tab = any(map(TAB_INDENT.match, text.splitlines()[line : line + 1]))
-        raise DocumentError(source, first_line + line, f"not YAML: {TAB if has_tab else error.problem or error.context}") from None
+        why = TAB if has_tab else MISSING_SEPARATOR if error.problem == NO_SEPARATOR else error.problem or error.context
+        raise DocumentError(source, first_line + line, f"not YAML: {why}") from None
     except yaml.reader.ReaderError as error:
         raise DocumentError(source, text[: error.position].count(chr(10)) + first_line, f"not YAML: {error.reason}") from None
     finally:
@@ -308,7 +317,7 @@ class _Parser(Struct):
     def refuse_ambiguous(self, event: Any, above: Mapping[str, Any], more: Mapping[str, Any]) -> None:
         """Raise `InputError` if what `<<` merges differs from what is above it in the same map."""
         both = more.keys() & above.keys()
-        if differing := sorted(key for key in both if (type(more[key]), more[key]) != (type(above[key]), above[key])):
+        if differing := sorted(key for key in both if canonical(more[key]) != canonical(above[key])):
             names = ", ".join(clipped(key, 40) for key in differing[:MAX_NAMES])
             raise self.fault(event, f"kubectl lets this `<<` replace {names} above it, kustomize does not: write one `<<`, and first")
 
@@ -368,6 +377,11 @@ class _Parser(Struct):
     def line(self, event: Any) -> int:
         """The line of the file on which an event begins, from 1."""
         return self.above + 1 + (event.start_mark.line if event.start_mark else 0)
+
+
+def canonical(value: Any) -> str:
+    """A text that differs for values that differ as JSON: `1` and `true` are the same to Python."""
+    return json.dumps(value, sort_keys=True)
 
 
 def has_fraction(number: str) -> bool:

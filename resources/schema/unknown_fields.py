@@ -1,16 +1,16 @@
 """Unknown fields: the fields of an object that a model does not define, each with the nearest field that it does define."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, TypeVar, get_args, get_origin
 
 from msgspec import Struct
 
 from engine.report.printable import clipped
 from resources.base.fields import mapping
 from resources.schema.issues import Issue, Path, spelled
-from resources.schema.published import definitions
+from resources.schema.published import EXTENDED, definitions
 from resources.schema.wire import Wire
 
 SIMILARITY: Final = 0.8
@@ -26,8 +26,19 @@ DOCUMENT = "api/v1"
 """The group and version whose OpenAPI document has the types of pods."""
 MOST: Final = 10
 """The largest number of names that are listed; of the others the number is given."""
+ROOTS: Final = ("PodSpec", "ResourceClaimSpec")
+"""The published types whose fields manifests have."""
+EXTRA: Final = "ExtraPodSpec"
+"""That of a service of a graph."""
+OF_EVERY_OBJECT: Final = frozenset({"metadata", "spec", "status"})
+"""Fields that are on several levels."""
+MOST_LEVELS: Final = 3
+"""The largest number of fields on other levels that a message names."""
 MOST_COMPARED: Final = 100
 """The largest number of known names with which a name is compared."""
+
+
+T = TypeVar("T")
 
 
 class UnknownField(Struct, frozen=True):
@@ -83,12 +94,45 @@ def _objects(value: Any, *, is_map: bool) -> Iterator[tuple[Path, Any]]:
 
 
 def nearest_field(path: Path, model: type[Wire]) -> str:
-    """The field whose name is nearest to the last key of a path below a model; empty if none is similar, or no model has that path."""
-    holder: type[Wire] | None = model
+    """The field that is nearest to that of a path below a model: of the same name on another level, or the most similar name.
+
+    Empty if none is, or no model has that path.
+    """
+    holders: list[type[Wire] | None] = [model]
+    is_name = False
     for key in path[:-1]:
-        if isinstance(key, str):
-            holder = models_below(holder).get(key) if holder is not None else None
-    return (nearest_name(str(path[-1]), models_below(holder)) or "") if holder is not None else ""
+        holder = holders[-1]
+        if is_name or isinstance(key, int) or holder is None:
+            holders.append(holder)
+            is_name = False
+        else:
+            holders.append(models_below(holder).get(key))
+            is_name = key in maps_below(holder)
+    if holders[-1] is None:
+        return ""
+    return on_another_level(path, holders, models_below, parts_of) or nearest_name(str(path[-1]), models_below(holders[-1])) or ""
+
+
+def on_another_level(
+    path: Path,
+    holders: Sequence[T | None],
+    fields: Callable[[T], Mapping[str, T | None]],
+    parts: Callable[[T], Mapping[str, T]],
+) -> str:
+    """The known fields with the name of an unknown one: those in the objects beside it, from there on, or else that on the nearest level
+    above it, with its path.
+
+    `holders`: the type of each part of the path; `fields`: those of a type; `parts`: those that are objects. Empty if there are none.
+    """
+    key = str(path[-1])
+    if key in OF_EVERY_OBJECT:
+        return ""
+    beside = parts(holder).items() if (holder := holders[-1]) is not None else ()
+    if below := [spelled((name, key)) for name, inner in beside if name != "status" and key in fields(inner)]:
+        return " or ".join(below[:MOST_LEVELS])
+    levels = ((depth, holder) for depth, holder in enumerate(holders[:-1]) if holder is not None and isinstance(path[depth], str))
+    higher = [spelled((*path[:depth], key)) for depth, holder in levels if key in fields(holder)]
+    return higher[-1] if higher else ""
 
 
 @cache
@@ -112,6 +156,21 @@ def model_in(annotation: Any) -> type[Wire] | None:
     if isinstance(annotation, type) and issubclass(annotation, Wire):
         return annotation
     return next((model for model in map(model_in, get_args(annotation)) if model), None)
+
+
+@cache
+def parts_of(model: type[Wire]) -> Mapping[str, type[Wire]]:
+    """Each field of a model that is an object with a model, by its key, with that model."""
+    return {
+        field.alias or name: inner
+        for name, field in model.model_fields.items()
+        if (inner := model_in(field.annotation)) and not {list, tuple, dict} & origins(field.annotation)
+    }
+
+
+def origins(annotation: Any) -> set[Any]:
+    """The generic types in a type, at any depth."""
+    return {get_origin(annotation), *(origin for inner in get_args(annotation) for origin in origins(inner))}
 
 
 def nearest(key: str, names: Iterable[str], path: Path) -> Path | None:
@@ -156,10 +215,36 @@ def served_fields(document: Mapping[str, Any]) -> ServedFields | None:
 
 
 def suggestion(finding: Issue, served: ServedFields | None = None) -> str:
-    """The known field whose name is nearest to that of an unknown one; empty if none is similar."""
+    """The known field that is nearest to an unknown one: of the same name on another level, or the most similar name; empty if none is."""
     known = definitions().get(finding.within, {}).get("properties", {})
     names = {*known, *(served.types.get(finding.within, ()) if served else ())}
-    return nearest_name(str(finding.path[-1]), sorted(names)) or ""
+    return _on_another_level(finding) or nearest_name(str(finding.path[-1]), sorted(names)) or ""
+
+
+def _on_another_level(finding: Issue) -> str:
+    """The paths of the known fields of a pod spec, or of another published type, that have the name of an unknown one."""
+    for start, above in enumerate(("", *finding.path[:-1])):
+        for root in [EXTRA] if above == "extraPodSpec" else ROOTS:
+            holders: list[str | None] = [root]
+            for key in finding.path[start:-1]:
+                holder = holders[-1]
+                holders.append(types_below(holder).get(key) if isinstance(key, str) and holder else holder)
+            if (holder := holders[-1]) and EXTENDED.get(holder, (holder,))[0] == finding.within:
+                return on_another_level(finding.path, [*[None] * start, *holders], types_below, type_parts)
+    return ""
+
+
+@cache
+def types_below(name: str) -> Mapping[str, str | None]:
+    """Each field of a published type, with the type of its value or of the entries of its list; None if it has none."""
+    fields = definitions().get(name, {}).get("properties", {})
+    return {key: {**field, **field.get("items", {})}.get("$ref") for key, field in fields.items()}
+
+
+@cache
+def type_parts(name: str) -> Mapping[str, str]:
+    """Each field of a published type that is an object, with its type."""
+    return {key: field["$ref"] for key, field in definitions()[name].get("properties", {}).items() if "$ref" in field}
 
 
 def with_suggestion(finding: Issue, name: str) -> Issue:

@@ -46,6 +46,9 @@ STREAMS: Final[Mapping[str, str | bytes]] = {
     "lines of Windows": HEAD.replace("\n", "\r\n") + "x: |\r\n  a\r\n  b\r\n",
     "two marks": f"\ufeff\ufeff{HEAD}",
     "a mark in a later document": f"{HEAD}---\n\ufeff{TWO}",
+    "a mark after a comment": f"{HEAD}---\n# two\n\ufeff{TWO}",
+    "a mark before a separator": f"{HEAD}\ufeff---\n{TWO}",
+    "a separator with a comment at once": f"{HEAD}---# two\n{TWO}",
     "UTF-16": b"\xff\xfe" + HEAD.encode("utf-16le"),
     "no UTF-8": HEAD.encode() + b"x: \xff\n",
     "separators with spaces": f"---\n---   \n{HEAD}---\t\n{TWO}---\n",
@@ -75,6 +78,12 @@ STREAMS: Final[Mapping[str, str | bytes]] = {
     "JSON": JSON % ', "x": 1.0, "z": 1e2, "w": 18446744073709551616, "v": -0',
     "JSON twice": f"{JSON % ''}{JSON % ''}",
     "JSON after YAML": f"{HEAD}---\n{JSON % ''}",
+    "JSON twice after YAML": f"{TWO}---\n{JSON % ''}\n{JSON % ''}",
+    "JSON with null between": f"{JSON % ''}\nnull\n{JSON % ''}",
+    "a list of one kind": "apiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: one}}]\n",
+    "a list without a version": f"kind: List\nitems: [{JSON % ''}]\n",
+    "a list of null": f"apiVersion: v1\nkind: List\nitems: null\n---\n{HEAD}",
+    "a merge of a truth value": f"{HEAD}z:\n  b: {{c: 1}}\n  <<: {{b: {{c: true}}}}\n",
     "JSON with a key twice": JSON % ', "x": 1, "x": 2',
     "JSON with a comma at its end": JSON % ",",
     "JSON with half a character": JSON % ', "x": "\\ud800"',
@@ -83,7 +92,11 @@ STREAMS: Final[Mapping[str, str | bytes]] = {
     "JSON that is cut off": (JSON % "")[:-1],
     "JSON with a separator": f"{JSON % ''}\n---\n{JSON % ''}",
 }
-READ_HERE_ONLY: Final = {"JSON with a separator": "older releases of kubectl read it", "a list in a list": "its items are manifests, too"}
+READ_HERE_ONLY: Final = {
+    "JSON with a separator": "older releases of kubectl read it",
+    "a list in a list": "its items are manifests, too",
+    **dict.fromkeys(("a mark after a comment", "a mark before a separator"), "kubectl reads the mark as a part of a name"),
+}
 """What this kubectl refuses and the engine reads -> why."""
 
 

@@ -141,6 +141,18 @@ def test_the_lock_of_a_file_that_is_open_in_an_editor_is_left_out(tmp_path: Path
     assert names(load(tmp_path)) == ["here/a"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSetList\nitems:\n- {metadata: {name: a}, spec: {}}\n",
+        "kind: List\nitems:\n- {apiVersion: grove.io/v1alpha1, kind: PodCliqueSet, metadata: {name: a}, spec: {}}\n",
+        f"apiVersion: v1\nkind: List\nitems:\n---\n{SET.format('a')}",
+    ],
+)
+def test_the_items_of_a_list_of_one_kind_need_no_kind_and_a_list_no_version(tmp_path: Path, text: str) -> None:
+    assert names(load(write(tmp_path, "l.yaml", text))) == ["here/a"]
+
+
 def test_the_items_of_a_list_are_a_list(tmp_path: Path) -> None:
     file = write(tmp_path, "l.yaml", "apiVersion: v1\nkind: List\nitems: {a: b}\n")
 

@@ -85,6 +85,7 @@ def test_aliases_and_merges_are_resolved() -> None:
         ("{<<: *b, x: own}", {"x": "own", "z": "b"}),
         ("{<<: [*b, *d], z: own}", {"x": "b", "z": "own", "u": "d"}),
         ("{z: b, <<: *b}", {"x": "b", "z": "b"}),
+        ("{z: {v: 1, w: 2}, <<: {z: {w: 2, v: 1.0}}}", {"z": {"v": 1, "w": 2}}),
         ("{<<: *b, <<: {u: d}}", {"x": "b", "z": "b", "u": "d"}),
         ("{!!merge <<: *b}", {"x": "b", "z": "b"}),
         ("{'<<': *b}", {"<<": {"x": "b", "z": "b"}}),
@@ -95,7 +96,11 @@ def test_merges_that_every_reader_understands_alike_are_read(merging: str, expec
 
 
 @pytest.mark.parametrize(
-    ("merging", "names"), [("x: own\n  <<: *b", "x"), ("<<: *d\n  <<: *b", "x"), ("z: 1\n  x: 2\n  <<: [*d, *b]", "x, z")]
+    ("merging", "names"),
+    [
+        *(("x: own\n  <<: *b", "x"), ("<<: *d\n  <<: *b", "x"), ("z: 1\n  x: 2\n  <<: [*d, *b]", "x, z")),
+        *(("x: {v: [1]}\n  <<: {x: {v: [true]}}", "x"), ("x: {v: false}\n  <<: {x: {v: 0}}", "x")),
+    ],
 )
 def test_a_merge_that_kubectl_and_kustomize_read_differently_is_refused_with_its_line(merging: str, names: str) -> None:
     with pytest.raises(InputError) as error:
@@ -144,7 +149,10 @@ ONE, TWO = '{"name": "one"}', '{"name":\n"two"}'
 @pytest.mark.parametrize("source", ["f.json", "f.yaml", "<stdin>"])
 @pytest.mark.parametrize(
     ("between", "line"),
-    [("", 1), ("\n", 2), ("\n\n", 3), ("\n---\n", 3), ("\n---\n---\n", 4), ("\n# more\n---\n", 4), ("\n---\n\ufeff", 3)],
+    [
+        *(("", 1), ("\n", 2), ("\n\n", 3), ("\n---\n", 3), ("\n---\n---\n", 4), ("\n# more\n---\n", 4), ("\n---\n\ufeff", 3)),
+        *(("\nnull\n", 3), ("null", 1), ("\n\ufeff", 2)),
+    ],
 )
 def test_json_documents_may_follow_one_another(source: str, between: str, line: int) -> None:
     first, second = read(f"{ONE}{between}{TWO}\n", source)
@@ -161,9 +169,33 @@ def test_yaml_may_follow_json_and_json_yaml() -> None:
     assert second.place(("name",)) == "f.yaml:3"
 
 
-@pytest.mark.parametrize("separator", ["---\n\ufeff", "--- # next\n\ufeff", "---\n\ufeff---\n"])
-def test_a_later_document_may_begin_with_a_byte_order_mark(separator: str) -> None:
-    assert [document.value for document in read(f"\ufeffa: 1\n{separator}b: 2\n")] == [{"a": 1}, {"b": 2}]
+MARK = "\ufeff"
+
+
+@pytest.mark.parametrize(
+    "separator",
+    [
+        *(f"---\n{MARK}", f"--- # next\n{MARK}", f"---\n{MARK}---\n", f"{MARK}---\n", f"---\n\n# next\n{MARK}"),
+        *(f"---\r\n\r\n{MARK}", "---# next\n"),
+    ],
+)
+def test_a_later_document_may_begin_with_a_byte_order_mark_or_a_comment(separator: str) -> None:
+    assert [document.value for document in read(f"{MARK}a: 1\n{separator}b: 2\n")] == [{"a": 1}, {"b": 2}]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_what_a_shell_of_windows_writes_is_read(encoding: str) -> None:
+    text = f"{MARK}a: é\n---\nb: 2\n"
+
+    assert [document.value for document in read_documents(text.encode(encoding), "f.yaml")] == [{"a": "é"}, {"b": 2}]
+    with pytest.raises(InputError, match=r"^f.yaml:3: not UTF-16-[LB]E text$"):
+        list(read_documents(text.encode(encoding)[:-1], "f.yaml"))
+
+
+@pytest.mark.parametrize("text", ["a: 1\n...\nb: 1\n", "{a: 1}\n{b: 1}\n", f"---\n{ONE}\n{ONE}\n"])
+def test_a_missing_separator_of_documents_is_named(text: str) -> None:
+    with pytest.raises(InputError, match=r"^f.yaml:[23]: not YAML: the document above has ended: a line `---` is missing$"):
+        read(text)
 
 
 @pytest.mark.parametrize(

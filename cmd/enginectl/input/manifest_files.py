@@ -153,18 +153,22 @@ def is_broken_link(path: Path) -> bool:
 
 
 def flatten(document: Document, value: Any, base: tuple[str, ...]) -> Iterator[Manifest]:
-    """The object at this path of a document, or each object in it if it is a List. Raises `InputError` if it has no apiVersion or kind."""
+    """The object at this path of a document, or each object in it if it is a List. Raises `InputError` if it has no apiVersion or kind.
+
+    Those of a list of one kind, such as a PodCliqueSetList, may leave both out.
+    """
     manifest = Manifest(value, document, base)
     if not isinstance(value, Mapping):
         raise InputError(f"{manifest.place()}: a manifest must be a map with apiVersion and kind")
-    for key in ("apiVersion", "kind"):
+    for key in ("apiVersion", "kind")[value.get("kind") == "List" :]:
         if not isinstance(value.get(key), str) or not value[key]:
             raise InputError(missing(manifest, value, (key,), "is missing or not a string"))
     if value["kind"] == "List" and not isinstance(value.get("items"), list | None):
         raise InputError(f"{manifest.place('items')}: items: must be a list")
-    if value["kind"].endswith("List") and isinstance(value.get("items"), list):
-        for index, item in enumerate(value["items"]):
-            yield from flatten(document, item, (*base, "items", str(index)))
+    if value["kind"] == "List" or (value["kind"].endswith("List") and isinstance(value.get("items"), list)):
+        of = {} if value["kind"] == "List" else {"apiVersion": value["apiVersion"], "kind": value["kind"].removesuffix("List")}
+        for index, item in enumerate(value.get("items") or ()):
+            yield from flatten(document, {**of, **item} if isinstance(item, Mapping) else item, (*base, "items", str(index)))
     else:
         yield manifest
 

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from resources.schema.issues import ErrorType, Issue
+from resources.schema.dynamo import DynamoGraphDeployment
+from resources.schema.issues import ErrorType, Issue, Path
 from resources.schema.pod_spec_rules import findings
+from resources.schema.podcliqueset import PodCliqueSet
 from resources.schema.published import definitions
-from resources.schema.unknown_fields import ServedFields, served_fields, suggestion
+from resources.schema.unknown_fields import ServedFields, nearest_field, served_fields, suggestion
 
 
 def document(**more: dict[str, Any]) -> dict[str, Any]:
@@ -66,6 +68,12 @@ def test_a_document_without_the_types_of_pods_says_nothing(wrong: dict[str, Any]
         ("container", "volumeMount", "volumeMounts"),
         ("pod", "nodeSelectors", "nodeSelector"),
         ("pod", "tolerations ", "tolerations"),
+        ("container", "nodeSelector", "nodeSelector"),
+        ("container", "limits", "resources.limits"),
+        ("container", "restartPolicies", "restartPolicy"),
+        ("pod", "nodeAffinity", "affinity.nodeAffinity"),
+        ("pod", "runAsUser", "securityContext.runAsUser"),
+        ("pod", "metadata", ""),
         ("pod", "quantumTunnel", ""),
         ("pod", "x" * 100_000, ""),
         ("pod", "", ""),
@@ -77,6 +85,37 @@ def test_the_nearest_known_field_is_suggested(holder: str, field: str, nearest: 
     (finding,) = unknown(spec)
 
     assert suggestion(finding) == nearest
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        (("spec", "cliques"), "template.cliques"),
+        (("spec", "template", "updateStrategy"), "spec.updateStrategy"),
+        (("spec", "template", "cliques", 0, "podSpec"), "spec.podSpec"),
+        (("spec", "template", "cliques", 1, "spec", "resourceSharing"), "spec.template.cliques[1].resourceSharing"),
+        (("spec", "template", "cliques", 1, "spec", "metadata"), ""),
+        (("replicas",), "spec.replicas"),
+        (("spec", "template", "quantumTunnel"), ""),
+    ],
+)
+def test_a_field_of_a_set_that_is_on_another_level_is_suggested_with_its_path(path: Path, nearest: str) -> None:
+    assert nearest_field(path, PodCliqueSet) == nearest
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        (("replcas",), "replicas"),
+        (("extraPodSpec", "image"), "mainContainer.image"),
+        (("extraPodSpec", "mainContainer", "nodeSelector"), "spec.services[Frontend].extraPodSpec.nodeSelector"),
+    ],
+)
+def test_fields_of_services_are_suggested(path: Path, nearest: str) -> None:
+    within = "Container" if "mainContainer" in path else "PodSpec"
+    finding = Issue(("spec", "services", "Frontend", *path), ErrorType.UNKNOWN, within=within)
+
+    assert (suggestion(finding) if "extraPodSpec" in path else nearest_field(finding.path, DynamoGraphDeployment)) == nearest
 
 
 def test_a_typing_error_of_a_field_that_only_the_cluster_has_is_recognised() -> None:
