@@ -179,6 +179,9 @@ def test_why_shows_the_chain_from_a_pod_to_its_graph(box: Box, engine: Engine, f
     for object in (f"pod/{pod}", "pclq/llm-0-frontend"):
         assert f"  desired by PodCliqueSet/default/llm (replica 0), part of {DGD}: " in engine("why", object).out
     assert f"  desired by {DGD}: " in engine("why", "svc/llm-frontend").out
+    second = {"apiVersion": "nvidia.com/v1alpha1", "kind": kinds.SCALING_ADAPTER.name, "metadata": {"name": "mine"}}
+    box.create(kinds.SCALING_ADAPTER, {**second, "spec": {"replicas": 3, "dgdRef": {"name": "llm", "serviceName": "Decode"}}})
+    assert "  note: it has no effect: only an adapter named llm-decode counts for service Decode of " in engine("why", "dgdsa/mine").out
     missing = engine("why", "pod/nobody")
     assert (missing.code, missing.messages) == (Exit.FAILED, ["engine: Pod/default/nobody does not exist, and no workload desires it"])
 

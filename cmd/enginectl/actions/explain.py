@@ -35,6 +35,7 @@ from resources.domains.domain_users import domain_users
 from resources.domains.release import claims_template
 from resources.domains.requests import requested_by_sets, scaled_groups
 from resources.domains.status import DomainStatus, domain_statuses
+from resources.dynamo.objects.scaling_adapter import unused
 from resources.model.membership import effective_body
 from resources.ports.checks import Diagnosis, Query, QueryResult
 from resources.ports.configuration import Configuration
@@ -247,8 +248,11 @@ def known_kinds(configuration: Configuration) -> list[Kind]:
 
 
 def notes_about(explanation: Explanation, result: Pass[Configuration], configuration: Configuration) -> Iterator[str]:
-    """Annotations for domains that a PodClique or scaling group has and its template has not; what places the pods of a set or gang."""
+    """Annotations for domains that a PodClique or scaling group has and its template has not; what places the pods of a set or gang; that
+    a scaling adapter is not the one that counts."""
     id = explanation.id
+    if id.kind == kinds.SCALING_ADAPTER.name and explanation.live is not None and (note := unused(explanation.live)):
+        yield f"it {note}"
     if id.kind in (kinds.PODCLIQUESET.name, kinds.PODGANG.name, kinds.POD.name):
         plans = (plan for plan in result.planned.plans if plan.root in explanation.roots)
         yield from gang_notices(result.world, plans, configuration)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from engine.paths import get
+from engine.report.printable import clipped
 from engine.resource import NOW, Body, Policy, Want
 from resources.base import kinds
 from resources.base.fields import manifest, mapping
@@ -21,6 +22,7 @@ from resources.dynamo.objects.pod_template import COMPONENT, ROLE
 from resources.dynamo.objects.scaling import target_id
 from resources.dynamo.objects.service import service_name
 from resources.ports.configuration import ONLY
+from resources.schema.issues import MAX_VALUE
 
 POLICY: Final = Policy(seeded=(("spec", "replicas"),))
 SERVICE_FIELDS: Final = {"v1alpha1": "serviceName", "v1beta1": "componentName"}
@@ -82,7 +84,11 @@ def scaling_adapters(
 
 
 def adapter_notes(observed: Observed, graph: InferenceGraph, orchestrator: Orchestrator) -> Iterator[str]:
-    """What the adapters of a graph cannot do."""
+    """What the adapters of a graph, and others that refer to it, cannot do."""
+    own = {adapter_id(graph, service) for service in graph.services}
+    for id, live in observed.foreign.items():
+        if id.kind == kinds.SCALING_ADAPTER.name and id not in own and _target(live)[0] == graph.name:
+            yield f"{id.kind} {id.name} {unused(live)}"
     for service in graph.services:
         if not is_adapted(graph, service):
             continue
@@ -93,6 +99,24 @@ def adapter_notes(observed: Observed, graph: InferenceGraph, orchestrator: Orche
             yield f"{field}: {adapter.kind} {adapter.name} is not the graph's own: its replicas count, its status is not written"
         if orchestrator is Orchestrator.GROVE and service.replicas <= 0 and _number(observed, graph, service):
             yield f"{field}: has no effect while the service has 0 replicas in the graph, and so no place in its PodCliqueSet"
+
+
+def unused(live: Live) -> str:
+    """Why an adapter has no effect: it has not the name of the one that counts for its service; empty if it has, or names no service."""
+    graph, service = _target(live)
+    counts = f"{graph}-{service}".lower()
+    if not graph or not service or live.id.name == counts:
+        return ""
+    names = (clipped(counts, MAX_VALUE), clipped(service, MAX_VALUE), clipped(graph, MAX_VALUE))
+    only = "only an adapter named {} counts for service {} of {kind} {}".format(*names, kind=kinds.DYNAMO_GRAPH.name)
+    return f"has no effect: {only}; aim autoscalers at that one, and delete this one"
+
+
+def _target(live: Live) -> tuple[str, str]:
+    """The graph and the service that an adapter names; empty texts for none."""
+    reference = mapping(get(live.body, ("spec", "dgdRef")))
+    named = (reference.get(field) for field in SERVICE_FIELDS.values())
+    return str(reference.get("name") or ""), str(next(filter(None, named), ""))
 
 
 def _adapter(
@@ -154,9 +178,7 @@ def _whole(live: Live | None) -> int | None:
 def _is_foreign(observed: Observed, graph: InferenceGraph, service: GraphService) -> bool:
     """Whether the service has an adapter that a user applied. It names the service."""
     live = observed.foreign.get(adapter_id(graph, service))
-    reference = mapping(get(live.body, ("spec", "dgdRef"))) if live is not None and live.deleting_since is None else {}
-    named = (reference.get(field) for field in SERVICE_FIELDS.values())
-    return (reference.get("name"), next(filter(None, named), None)) == (graph.name, service.name)
+    return live is not None and live.deleting_since is None and _target(live) == (graph.name, service.name)
 
 
 def _with_replicas(service: GraphService, number: int) -> GraphService:
