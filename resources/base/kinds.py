@@ -27,6 +27,7 @@ SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 SECRET: Final = Kind("", "v1", "Secret", "secrets")
 CONFIG_MAP: Final = Kind("", "v1", "ConfigMap", "configmaps")
 EVENT: Final = Kind("", "v1", "Event", "events")
+LIMIT_RANGE: Final = Kind("", "v1", "LimitRange", "limitranges")
 NODE: Final = Kind("", "v1", "Node", "nodes", namespaced=False, status=True)
 ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
 ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
@@ -86,6 +87,7 @@ KINDS: Final = (
     EVENT,
     NAMESPACE,
     RESOURCE_QUOTA,
+    LIMIT_RANGE,
     NODE,
     ROLE,
     ROLE_BINDING,

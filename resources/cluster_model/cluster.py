@@ -17,9 +17,9 @@ from resources.cluster_model.deletions import Deletions
 from resources.cluster_model.pods import (
     ENDED,
     WorkloadLog,
-    has_failed,
     has_time_to_end,
     is_component,
+    is_halted,
     is_refused,
     is_refused_just_now,
     rolled_out,
@@ -255,7 +255,7 @@ class ModelledCluster:
 
     def _roll_out(self, store: ForecastStore, live: Live) -> None:
         """Let the controller of an object replace its pods and make all of them ready."""
-        if has_failed(live):
+        if is_halted(live):
             self._used.add(Assumption.FAILURES_STAY)
         elif (patch := rolled_out(live, timestamp(store.now))) is None:
             return

@@ -226,6 +226,17 @@ def _leaving(before: Live, after: Live | None) -> int | None:
     return sum(max(0, count - new.get(field, (0, {}))[0]) for field, (count, _) in old.items())
 
 
+def with_pod_specs(spec: Mapping[str, Any], change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The spec of a Deployment or LeaderWorkerSet whose pods have changed specs."""
+
+    def changed(parent: Mapping[str, Any], *fields: str) -> Mapping[str, Any]:
+        templates = {field: mapping(parent[field]) for field in fields if field in parent}
+        return {**parent, **{field: {**each, "spec": change(mapping(each.get("spec")))} for field, each in templates.items()}}
+
+    group = mapping(spec.get("leaderWorkerTemplate"))
+    return {**changed(spec, "template"), **({"leaderWorkerTemplate": changed(group, "leaderTemplate", "workerTemplate")} if group else {})}
+
+
 def selector_of(component: Live) -> PodSelector | None:
     """Selects the pods of a component; None if nothing tells which these are."""
     if component.id.kind == kinds.LEADER_WORKER_SET.name:

@@ -43,7 +43,7 @@ class PodRoom:
 
     def __init__(self, cluster: ClusterRoom) -> None:
         self._room = Room(cluster)
-        self._book = DemandBook(cluster.priorities)
+        self._book = DemandBook(cluster.priorities, cluster.defaults)
         self._placed: dict[str, RoomClaim] = {}
         """Uid -> pods that got a node in the forecast; which one is open."""
         self._waiting: dict[str, RoomClaim] = {}

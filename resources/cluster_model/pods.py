@@ -30,10 +30,8 @@ CONTROLLED: Final = frozenset({kinds.DEPLOYMENT.key, kinds.LEADER_WORKER_SET.key
 """The kinds whose controllers create pods of their own and report how many are ready."""
 TEMPLATES: Final = ("template", "leaderWorkerTemplate")
 """The fields of their specs by which their controllers replace all pods."""
-FAILED: Final[Mapping[str, str]] = {"Progressing": "False", "ReplicaFailure": "True"}
-"""Condition of a Deployment -> the status with which its controller reports that it does not go on."""
-REFUSED: Final[Mapping[str, str]] = {"ReplicaFailure": "True"}
-"""The one of them that more time does not change: the API server refuses pods. The other says that none has become ready for long."""
+LATE: Final = "ProgressDeadlineExceeded"
+"""The reason with which a Deployment says that no pod has become ready for long. It goes on nevertheless."""
 TEMPLATE_HASHES: Final = ("pod-template-hash", "leaderworkerset.sigs.k8s.io/template-revision-hash")
 """The labels by which the controllers of components distinguish pods of one template from those of another."""
 
@@ -110,12 +108,21 @@ def _template_of(pod: Live) -> tuple[str | None, ...]:
     return tuple(pod.labels.get(label) for label in TEMPLATE_HASHES)
 
 
-def has_failed(live: Live, failed: Mapping[str, str] = FAILED) -> bool:
-    """Whether its controller has reported, of this generation, that it does not go on, by one of these conditions."""
+def is_halted(live: Live) -> bool:
+    """Whether the controller of a component has reported, of this generation, that what it makes is refused: it does not go on."""
+    progressing, failure = _reported(live, "Progressing"), _reported(live, "ReplicaFailure")
+    return failure.get("status") == "True" or (progressing.get("status") == "False" and progressing.get("reason", LATE) != LATE)
+
+
+def is_late(live: Live) -> bool:
+    """Whether the controller of a component has reported, of this generation, that no pod has become ready for long."""
+    return _reported(live, "Progressing").get("status") == "False" and not is_halted(live)
+
+
+def _reported(live: Live, type: str) -> Mapping[str, Any]:
     status = mapping(live.body.get("status"))
-    conditions = list(mappings(status.get("conditions")))
     is_observed = status.get("observedGeneration", live.generation) == live.generation
-    return is_observed and any((find(conditions, type) or {}).get("status") == value for type, value in failed.items())
+    return (is_observed and find(list(mappings(status.get("conditions"))), type)) or {}
 
 
 def is_rolled_out(live: Live) -> bool:

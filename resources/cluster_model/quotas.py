@@ -16,9 +16,10 @@ from engine.quantity import amount
 from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import count, mapping, mappings
-from resources.cluster_model.component_pods import exchange_steps, replaces
+from resources.cluster_model.component_pods import exchange_steps, replaces, with_pod_specs
 from resources.cluster_model.pods import is_component, templates_of
 from resources.cluster_model.quota_scopes import QuotaScope, is_in_scopes, is_judged, scopes_of
+from resources.placement.cluster_room import NO_DEFAULTS, Defaults
 
 PLAIN: Final = frozenset(
     {"pods", "services", "secrets", "configmaps", "persistentvolumeclaims", "resourcequotas", "replicationcontrollers"}
@@ -49,6 +50,8 @@ class Shortage(Struct, frozen=True):
     """Whether it is needed to the end, and not only for a time."""
     roots: frozenset[ResourceId]
     """The roots whose objects need it."""
+    competing: frozenset[ResourceId] = frozenset()
+    """Those of them whose objects fit if they are created before those of the others. In which order they are is not known."""
     for_exchange: bool = False
     """Whether it is allowed but for the earlier pods of a Deployment, which stay until new ones are ready."""
 
@@ -62,19 +65,32 @@ class _Use(Struct):
     """The most that one Deployment needs beyond `now` before any of its earlier pods goes."""
     created: Decimal = Decimal()
     """How much is created in all: only that is refused where more is used than a quota allows."""
-    roots: set[ResourceId] = field(default_factory=set)
+    by_pass: dict[int, dict[ResourceId, Decimal]] = field(default_factory=dict)
+    """Number of a pass -> the most that is used in it, by each root that creates something then."""
+    of_root: dict[ResourceId, Decimal] = field(default_factory=lambda: defaultdict(Decimal))
+    """How much each root uses more in the end."""
 
-    def add(self, number: Decimal, root: ResourceId) -> None:
-        """Count what a root creates (or, below zero, what is gone)."""
+    def add(self, number: Decimal, root: ResourceId, step: int) -> None:
+        """Count what a root creates in a pass (or, below zero, what is gone)."""
         self.now += number
         self.most = max(self.most, self.now)
+        self.of_root[root] += number
         if number > 0:
-            self.note_created(number, root)
+            self.note_created(number, root, step)
 
-    def note_created(self, number: Decimal, root: ResourceId) -> None:
-        """A root creates so much, be it in the place of what goes."""
+    def note_created(self, number: Decimal, root: ResourceId, step: int) -> None:
+        """A root creates so much in a pass, be it in the place of what goes."""
         self.created += number
-        self.roots.add(root)
+        self.note_need(self.now, root, step)
+
+    def note_need(self, number: Decimal, root: ResourceId, step: int) -> None:
+        """A root creates something in a pass, when so much is used."""
+        needed = self.by_pass.setdefault(step, {})
+        needed[root] = max(number, needed.get(root, number))
+
+    def roots(self, room: Decimal) -> frozenset[ResourceId]:
+        """Those that create something in a pass in which there is not room for everything: the calls of a pass are sent side by side."""
+        return frozenset(root for needed in self.by_pass.values() if max(needed.values()) > room for root in needed)
 
     def shortage(self, quota: ResourceId, what: str, room: Decimal) -> Shortage | None:
         """What is needed beyond the room that a quota has: below zero if more is used than it allows."""
@@ -86,11 +102,14 @@ class _Use(Struct):
             needed = self.most if self.most > room else Decimal()
         if needed <= 0:
             return None
-        return Shortage(quota, what, needed, max(Decimal(), room), lasting, frozenset(self.roots), lasting and self.now <= room)
+        roots = self.roots(room)
+        fitting = (root for root in roots if 0 < self.of_root[root] <= room) if lasting and self.exchanged <= 0 and len(roots) > 1 else ()
+        exchanging = lasting and self.now <= room
+        return Shortage(quota, what, needed, max(Decimal(), room), lasting, roots, frozenset(fitting), exchanging)
 
 
-def shortages(quotas: Iterable[Live], forecast: Forecast, world: World) -> Iterator[Shortage]:
-    """What the quotas do not allow. Quotas with unknown scopes and those without a status are left out.
+def shortages(quotas: Iterable[Live], forecast: Forecast, world: World, defaults: Defaults = NO_DEFAULTS) -> Iterator[Shortage]:
+    """What the quotas do not allow, of pods that get these defaults. Quotas with unknown scopes and those without a status are left out.
 
     What is deleted counts until the pass after that; pods of a Deployment that stay until new ones are ready, to the end.
     """
@@ -101,7 +120,7 @@ def shortages(quotas: Iterable[Live], forecast: Forecast, world: World) -> Itera
         if scopes is None:
             continue
         if scopes not in by_scopes:
-            by_scopes[scopes] = _uses(forecast, changed, scopes)
+            by_scopes[scopes] = _uses(forecast, changed, scopes, defaults)
         used = mapping(status.get("used"))
         for what, hard in mapping(status.get("hard")).items():
             use = by_scopes[scopes].get((quota.id.namespace, canonical(str(what))))
@@ -130,18 +149,18 @@ def canonical(what: str) -> str:
     return plain if (plain := what.removeprefix("count/")) in PLAIN else what
 
 
-def _uses(forecast: Forecast, changed: Iterable[Live], scopes: Sequence[QuotaScope] = ()) -> Mapping[tuple[str, str], _Use]:
+def _uses(forecast: Forecast, changed: Iterable[Live], scopes: Sequence[QuotaScope], defaults: Defaults) -> Mapping[tuple[str, str], _Use]:
     """(Namespace, limit) -> how much more of it is used in the course of the forecast. `scopes`: only by pods that are in all of these.
 
     Nothing of namespaces where it is not known which pods are.
     """
     uses: dict[tuple[str, str], _Use] = defaultdict(_Use)
     lives = {live.id: live for live in changed}
-    sizes = {id: amounts_of(id, live.body, scopes) for id, live in lives.items()}
-    specs = {id: mapping(live.body.get("spec")) for id, live in lives.items() if is_component(id)}
+    specs = {id: defaulted_spec(id, mapping(live.body.get("spec")), defaults) for id, live in lives.items() if is_component(id)}
+    sizes = {id: amounts_of(id, {"spec": specs[id]} if id in specs else live.body, scopes) for id, live in lives.items()}
     surpluses = {id: component_amounts({**spec, "replicas": _surplus(lives[id])}, scopes) for id, spec in specs.items()}
     unclear = {id.namespace for id, spec in specs.items() if not _is_clear(id, spec, scopes)}
-    for each in forecast.passes:
+    for step, each in enumerate(forecast.passes):
         gone: list[tuple[Operation, Amounts, ResourceId]] = []
         for root, operation in ((root, operation) for root, listed in each.operations.items() for operation in listed):
             id, spec = operation.id, specs.get(operation.id)
@@ -149,15 +168,15 @@ def _uses(forecast: Forecast, changed: Iterable[Live], scopes: Sequence[QuotaSco
                 gone.append((operation, _sum((sizes.pop(id, {}), surpluses.pop(id, {}))), root))
                 continue
             if isinstance(operation, Create):
-                new = mapping(operation.manifest.get("spec"))
-                sizes[id] = amounts_of(id, operation.manifest, scopes)
-                _add(uses, operation, sizes[id], root)
+                new = defaulted_spec(id, mapping(operation.manifest.get("spec")), defaults)
+                sizes[id] = amounts_of(id, {"spec": new}, scopes)
+                _add(uses, operation, sizes[id], root, step)
             elif isinstance(operation, Patch) and spec is not None:
-                new = merge_patch(spec, mapping(operation.patch.get("spec")))
+                new = defaulted_spec(id, merge_patch(spec, mapping(operation.patch.get("spec"))), defaults)
                 before, sizes[id] = sizes.get(id, {}), amounts_of(id, {"spec": new}, scopes)
-                _add(uses, operation, _sum((sizes[id], _negative(before))), root)
+                _add(uses, operation, _sum((sizes[id], _negative(before))), root, step)
                 if replaces(spec, new):
-                    _replace_pods(uses, operation, spec, new, scopes, root)
+                    _replace_pods(uses, operation, spec, new, scopes, root, step)
                     gone.append((operation, surpluses.pop(id, {}), root))
             else:
                 continue
@@ -166,8 +185,17 @@ def _uses(forecast: Forecast, changed: Iterable[Live], scopes: Sequence[QuotaSco
             if is_component(id):
                 specs[id] = new
         for operation, amounts, root in gone:
-            _add(uses, operation, _negative(amounts), root)
+            _add(uses, operation, _negative(amounts), root, step)
     return {key: use for key, use in uses.items() if key[0] not in unclear}
+
+
+def defaulted_spec(id: ResourceId, spec: Mapping[str, Any], defaults: Defaults) -> Mapping[str, Any]:
+    """The spec of a pod, or of a component with its pods, as the API server completes these; of other objects as it is."""
+    if (known := defaults.get(id.namespace)) is None:
+        return spec
+    if is_component(id):
+        return with_pod_specs(spec, known.within)
+    return known.within(spec) if id.kind == kinds.POD.name and not id.group else spec
 
 
 def _is_clear(id: ResourceId, spec: Mapping[str, Any], scopes: Sequence[QuotaScope]) -> bool:
@@ -185,9 +213,9 @@ def _surplus(component: Live) -> int:
     return max(0, count(status.get("replicas", 0)) - count(spec.get("replicas", 1)))
 
 
-def _add(uses: Mapping[tuple[str, str], _Use], operation: Operation, amounts: Amounts, root: ResourceId) -> None:
+def _add(uses: Mapping[tuple[str, str], _Use], operation: Operation, amounts: Amounts, root: ResourceId, step: int) -> None:
     for what, number in amounts.items():
-        uses[operation.id.namespace, what].add(number, root)
+        uses[operation.id.namespace, what].add(number, root, step)
 
 
 def _negative(amounts: Amounts) -> Amounts:
@@ -201,14 +229,15 @@ def _replace_pods(
     new: Mapping[str, Any],
     scopes: Sequence[QuotaScope],
     root: ResourceId,
+    step: int,
 ) -> None:
     """Count what a component creates in the place of its earlier pods, and what it needs beside those that have to stay for a time."""
     for what, number in component_amounts(new, scopes).items():
-        uses[operation.id.namespace, what].note_created(number, root)
+        uses[operation.id.namespace, what].note_created(number, root, step)
     for what, number in _exchanged(old, new, scopes).items():
         use = uses[operation.id.namespace, what]
         use.exchanged = max(use.exchanged, number)
-        use.roots.add(root)
+        use.note_need(use.now + number, root, step)
 
 
 def _exchanged(old: Mapping[str, Any], new: Mapping[str, Any], scopes: Sequence[QuotaScope]) -> Amounts:
@@ -233,6 +262,8 @@ def amounts_of(id: ResourceId, body: Body, scopes: Sequence[QuotaScope] = ()) ->
         return {**counted, **pod_amounts(spec)} if is_in_scopes(spec, scopes) else {}
     if scopes:
         counted = {}
+    elif id.kind == kinds.PVC.name and not id.group:
+        counted = dict(_volume(spec))
     return {**counted, **component_amounts(spec, scopes)} if is_component(id) else counted
 
 
@@ -246,7 +277,7 @@ def component_amounts(spec: Mapping[str, Any], scopes: Sequence[QuotaScope] = ()
 def pod_amounts(spec: Mapping[str, Any]) -> Amounts:
     """`requests.…` and `limits.…` of a pod: its containers together, or its largest init container, and its overhead.
 
-    Then the claims that are made for it from templates.
+    Then the claims that are made for it from templates, of devices and of volumes.
     """
     running = _sum(_container(each) for each in mappings(spec.get("containers")))
     for each in mappings(spec.get("initContainers")):
@@ -257,7 +288,17 @@ def pod_amounts(spec: Mapping[str, Any]) -> Amounts:
             running = {what: max(running.get(what, Decimal()), initial.get(what, Decimal())) for what in running.keys() | initial.keys()}
     overhead = {f"requests.{what}": number for what, number in _numbers(spec.get("overhead")).items()}
     made = sum(bool(each.get("resourceClaimTemplateName")) for each in mappings(spec.get("resourceClaims")))
-    return _sum((running, overhead, {CLAIMS: Decimal(made)} if made else {}))
+    templates = (mapping(mapping(each.get("ephemeral")).get("volumeClaimTemplate")) for each in mappings(spec.get("volumes")))
+    volumes = (_volume(mapping(each.get("spec"))) for each in templates if each)
+    return _sum((running, overhead, {CLAIMS: Decimal(made)} if made else {}, *volumes))
+
+
+def _volume(claim: Mapping[str, Any]) -> Amounts:
+    """What a claim of a volume uses, also of the limits for its storage class."""
+    size = _numbers(mapping(claim.get("resources")).get("requests")).get("storage", Decimal())
+    amounts = {"persistentvolumeclaims": Decimal(1), "requests.storage": size}
+    named = f"{name}.storageclass.storage.k8s.io/" if (name := claim.get("storageClassName")) else ""
+    return {**amounts, **({f"{named}{what}": number for what, number in amounts.items()} if named else {})}
 
 
 def _container(container: Mapping[str, Any]) -> Amounts:
@@ -280,10 +321,13 @@ def _sum(several: Iterable[Amounts]) -> Amounts:
     return total
 
 
-def text_of(shortage: Shortage) -> str:
-    """A shortage as a sentence, with what to do."""
+def text_of(shortage: Shortage, root: ResourceId) -> str:
+    """A shortage as a sentence for one of its roots, with what to do."""
     allowed, needed = f"{shortage.allowed.normalize():f}", f"{shortage.needed.normalize():f}"
     limit = f"it allows {allowed} more {shortage.what}, and {needed} {'is' if shortage.needed == 1 else 'are'} needed"
+    if root in shortage.competing:
+        others = ", ".join(f"{each.kind} {each.name}" for each in sorted(shortage.roots - {root}))
+        return f"may not fit beside {others}: {limit} together: what is created first fits; raise the quota or ask for less"
     if shortage.lasting:
         hint = EARLIER_STAY if shortage.for_exchange else ""
         return f"{limit}: the API server will refuse the rest; raise the quota or ask for less{hint}"

@@ -209,6 +209,7 @@ def _inspection_needs(configuration: Configuration, use: Use) -> Iterator[_Need]
         return
     yield kinds.NAMESPACE, ("get",), ""
     yield kinds.NODE, ("list",), ""
+    yield kinds.LIMIT_RANGE, ("list",), ""
     for fabric in configuration.fabrics:
         if fabric.slots is not None:
             yield fabric.slots.inventory_kind, ("list",), ""

@@ -1,18 +1,44 @@
 """ClusterRoom: the nodes of a cluster, and what pods use of them, in as few values as judging new pods needs."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import Struct, field
 
 from engine.ids import ResourceId
 from engine.resource import Body
-from resources.base.fields import mapping
+from resources.base.fields import mapping, mappings
 
 LOWEST: Final = -(2**31)
 """No pod has a lower priority."""
 CRITICAL: Final[Mapping[str, int]] = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """The PriorityClasses that every cluster has. Those of users are below 1,000,000,000."""
+
+
+CONTAINERS: Final = ("containers", "initContainers")
+
+
+class LimitDefaults(Struct, frozen=True, eq=False):
+    """What the API server writes into the containers of new pods of one namespace that do not say it."""
+
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    requests: Mapping[str, Any] = field(default_factory=dict)
+
+    def within(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The spec of a pod with them. A request that is not given is the limit that is: they come after that."""
+        return {**spec, **{name: [self._container(each) for each in mappings(spec.get(name))] for name in CONTAINERS if name in spec}}
+
+    def _container(self, container: Mapping[str, Any]) -> Mapping[str, Any]:
+        resources = mapping(container.get("resources"))
+        limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
+        completed = {"limits": {**self.limits, **limits}, "requests": {**self.requests, **limits, **requests}}
+        return {**container, "resources": {**resources, **completed}}
+
+
+Defaults = Mapping[str, LimitDefaults]
+"""Namespace -> what containers get there; namespaces where they get nothing are absent."""
+NO_DEFAULTS: Final[Defaults] = MappingProxyType({})
 
 
 class RoomNode(Struct, frozen=True, eq=False):
@@ -79,6 +105,8 @@ class ClusterRoom(Struct, frozen=True, eq=False):
     """The pods that leave their nodes at once. They are not in `usage` either."""
     priorities: Mapping[str, int] = field(default_factory=lambda: CRITICAL)
     """Name of a PriorityClass -> its value, of those that a pod has."""
+    defaults: Defaults = NO_DEFAULTS
+    """What LimitRanges write into new pods."""
     slots: Mapping[str, "FabricSlots"] = field(default_factory=dict)
     """Name of a fabric of which a node takes one pod -> its nodes. Fabrics whose nodes are not known are absent."""
 

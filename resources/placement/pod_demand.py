@@ -8,6 +8,7 @@ from msgspec import Struct
 from engine.canonical import digest
 from engine.resource import Body
 from resources.base.fields import mapping
+from resources.placement.cluster_room import NO_DEFAULTS, Defaults
 from resources.placement.node_fit import PodRequirements, requirements_of, texts
 from resources.placement.pod_affinity import affinity_terms, anti_affinity_terms, selects, spread_constraints, topology_key
 
@@ -58,13 +59,15 @@ class PodDemand(Struct, frozen=True, eq=False):
 class DemandBook:
     """The demands of pods, each kind once."""
 
-    def __init__(self, priorities: Mapping[str, int]) -> None:
-        """`priorities`: see `ClusterRoom.priorities`."""
-        self._priorities = priorities
+    def __init__(self, priorities: Mapping[str, int], defaults: Defaults = NO_DEFAULTS) -> None:
+        """`priorities`, `defaults`: see `ClusterRoom`."""
+        self._priorities, self._defaults = priorities, defaults
         self._demands: dict[str, PodDemand] = {}
 
     def demand_of(self, pod: Body, slots: Mapping[str, int]) -> PodDemand | None:
         """What a pod asks for, and so many places in domains of fabrics; None if its quantities are malformed."""
+        if (defaults := self._defaults.get(pod["metadata"].get("namespace", ""))) is not None:
+            pod = {**pod, "spec": defaults.within(mapping(pod.get("spec")))}
         try:
             requirements = requirements_of(pod)
         except ValueError:

@@ -18,7 +18,7 @@ from engine.tick import Plans
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity
 from resources.model.membership import effective_body
-from resources.placement.cluster_room import ClusterRoom
+from resources.placement.cluster_room import NO_DEFAULTS, ClusterRoom, Defaults
 from resources.ports.configuration import Configuration
 
 
@@ -57,6 +57,8 @@ class Facts(Struct, frozen=True, eq=False):
 
     quotas: tuple[Live, ...] = ()
     """The ResourceQuotas of the namespaces in which objects are to be created."""
+    defaults: Defaults | None = NO_DEFAULTS
+    """What the LimitRanges of these namespaces write into new pods; None: they could not be listed."""
     capacities: Mapping[str, NodeCapacity] = field(default_factory=dict)
     """Key of the kind of a fabric's domains -> the nodes that can be in one; only fabrics that sets request domains of."""
     room: RoomFacts = NO_ROOM
@@ -66,6 +68,10 @@ class Facts(Struct, frozen=True, eq=False):
     trial: TrialResult = NO_TRIAL
     components: TrialResult = NO_TRIAL
     """The same about new Deployments and LeaderWorkerSets of graphs, and about their pods."""
+    component_pods: Mapping[ResourceId, tuple[Live, ...]] | None = None
+    """Component that has missed its deadline -> its pods; absent: they could not be read. None: they were not looked at."""
+    assumes_nodes: bool = False
+    """Whether nodes are added for these pods."""
     base: Mapping[ResourceId, tuple[str, ...]] = field(default_factory=dict)
     """Root -> remarks about the manifests with which the change is compared."""
     notices: tuple[str, ...] = ()

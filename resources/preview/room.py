@@ -33,7 +33,7 @@ def in_room(first: FirstPass, forecast: Forecast, facts: Facts) -> Forecast:
     if room.cluster is None:
         assumptions = frozenset(room.capacity if each is Assumption.CAPACITY else each for each in forecast.assumptions)
         return replace(forecast, assumptions=assumptions, unchecked=room.unchecked)
-    concerned, cluster = restricted(first), replace(room.cluster, slots=dict(slots_in(fabrics, facts.capacities)))
+    concerned, cluster = restricted(first), _completed(room.cluster, first, facts)
     end, is_short_for_a_time = replayed(forecast, concerned.world, cluster, fabrics)
     assumptions = forecast.assumptions - {Assumption.CAPACITY} | {Assumption.ROOM}
     at_end = end.shortages()
@@ -49,6 +49,11 @@ def in_room(first: FirstPass, forecast: Forecast, facts: Facts) -> Forecast:
     lacking = {wait.id for waits in at_end.values() for wait in waits}
     shortages, doubts = together(nodes.shortages(lacking), exact.shortages), nodes.doubts()
     return replace(exact, assumptions=exact.assumptions | {Assumption.ROOM}, shortages=shortages, doubts=doubts)
+
+
+def _completed(cluster: ClusterRoom, first: FirstPass, facts: Facts) -> ClusterRoom:
+    """The nodes with what the other facts say of them and of new pods."""
+    return replace(cluster, slots=dict(slots_in(first.configuration.fabrics, facts.capacities)), defaults=facts.defaults or {})
 
 
 def together(*shortages: Mapping[ResourceId, tuple[Wait, ...]]) -> dict[ResourceId, tuple[Wait, ...]]:

@@ -3,7 +3,7 @@
 Which facts it takes into account is said by `needs`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -88,7 +88,9 @@ def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_
                 waits.setdefault(root, []).append(remark)
             else:
                 notes.setdefault(root, []).append(remark)
-    plans = {plan.root: _remarked(plan, notes.get(plan.root, ()), waits.get(plan.root, ())) for plan in first.planned.plans}
+    told = first.intent.told
+    remarked = (_remarked(plan, notes.get(plan.root, ()), waits.get(plan.root, ())) for plan in first.planned.plans)
+    plans = {plan.root: _once(plan, told.get(plan.root, frozenset())) for plan in remarked}
     plans |= {root: Plan(root, problems=faults) for root, faults in facts.rejected.items()}
     planned = replace(first.planned, plans=tuple(plans.values() if not facts.rejected else (plans[root] for root in sorted(plans))))
     if forecast is not None:
@@ -168,6 +170,12 @@ def _remarked(plan: Plan, notes: Iterable[str], waits: Iterable[Wait]) -> Plan:
     return replace(plan, notes=(*plan.notes, *notes), deferred=(*plan.deferred, *waits))
 
 
+def _once(plan: Plan, told: Collection[str]) -> Plan:
+    """The plan with each note once, and without those that were told already; the same plan if that changes nothing."""
+    notes = tuple(note for note in dict.fromkeys(plan.notes) if note not in told)
+    return plan if len(notes) == len(plan.notes) else replace(plan, notes=notes)
+
+
 def _ending_with(forecast: Forecast | None, waits: Mapping[ResourceId, list[Wait]]) -> Forecast | None:
     """The forecast at whose end these roots still wait for this."""
     if forecast is None or not waits:
@@ -192,14 +200,23 @@ def quota_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> 
     """What ResourceQuotas do not allow: it is waited for if it is needed to the end, and a note if it is needed for a time."""
     if forecast is None or not facts.quotas:
         return
-    from resources.cluster_model.quotas import by_root, shortages, text_of  # Few namespaces have any.
+    from resources.cluster_model.quota_requirements import unsaid  # Few namespaces have any.
+    from resources.cluster_model.quotas import by_root, shortages, text_of
 
-    for root, listed in by_root(tuple(shortages(facts.quotas, forecast, first.world))).items():
+    for root, quota, why in unsaid(facts.quotas, forecast, facts.defaults or {}):
+        if facts.defaults is not None:
+            yield (
+                root,
+                Wait(quota, f"{why}: the API server will refuse such pods", to_do="say it, or let a LimitRange say it", blocked=True),
+            )
+        else:
+            yield root, f"ResourceQuota {quota.name}: {why}: unless a LimitRange says it, the API server will refuse such pods"
+    for root, listed in by_root(tuple(shortages(facts.quotas, forecast, first.world, facts.defaults or {}))).items():
         for shortage in listed:
             if shortage.lasting:
-                yield root, Wait(shortage.quota, text_of(shortage), blocked=True)
+                yield root, Wait(shortage.quota, text_of(shortage, root), blocked=True)
             else:
-                yield root, f"ResourceQuota {shortage.quota.name}: {text_of(shortage)}"
+                yield root, f"ResourceQuota {shortage.quota.name}: {text_of(shortage, root)}"
 
 
 def room_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
@@ -279,7 +296,16 @@ def autoscaler_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts
             yield from ((observed.root.id, note) for note in scaling_notes(observed))
 
 
+def late_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> Iterator[Remark]:
+    """The Deployments that have missed their deadline, and whether their pods still start."""
+    if facts.component_pods is not None:
+        from resources.preview.late_components import late_remarks  # Few graphs run without Grove.
+
+        yield from late_remarks(first, facts)
+
+
 RULES: tuple[Rule, ...] = (
+    late_remarks,
     replacement_remarks,
     autoscaler_remarks,
     capacity_remarks,

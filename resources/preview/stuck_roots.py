@@ -9,8 +9,8 @@ from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from resources.base import kinds
 from resources.cluster_model.component_pods import selector_of
-from resources.cluster_model.pods import REFUSED, PodSelector, has_failed, is_component, is_refused, is_rolled_out
-from resources.model.pod_facts import PodFacts, facts_of
+from resources.cluster_model.pods import PodSelector, is_component, is_halted, is_refused, is_rolled_out
+from resources.model.pod_facts import PodFacts, facts_of, unmade_claims
 from resources.preview.facts import FirstPass
 from resources.preview.forecasting import forecast_of
 
@@ -35,7 +35,8 @@ def unready_components(last: FirstPass, written: Collection[ResourceId]) -> Iter
 def stuck_roots(
     last: FirstPass, written: Collection[ResourceId], *, assume_nodes: bool, component_pods: Mapping[ResourceId, Iterable[Live]]
 ) -> frozenset[ResourceId]:
-    """The written roots with a pod that the scheduler cannot place (not with `assume_nodes`), or that has failed and ends stuck.
+    """The written roots with a pod that the scheduler cannot place (not with `assume_nodes`), whose claims are not made, or that
+    has failed and ends stuck.
 
     Also those with a component whose controller reports that the API server refuses pods. `component_pods`: root -> pods of its
     components that have the newest template: others go once these are ready. Pods that have started and are not ready yet are
@@ -44,7 +45,8 @@ def stuck_roots(
     roots = [each for each in last.world.roots if each.root.id in written]
     pods = {each.root.id: _serving((*_pods_of(each), *component_pods.get(each.root.id, ()))) for each in roots}
     unplaced = {root for root, facts in pods.items() if not assume_nodes and any(map(is_refused, facts))}
-    halted = {each.root.id for each in roots if any(is_component(live.id) and has_failed(live, REFUSED) for live in each.lives())}
+    unplaced |= {root for root, facts in pods.items() if any(not pod.node and unmade_claims(pod.live) for pod in facts)}
+    halted = {each.root.id for each in roots if any(is_component(live.id) and is_halted(live) for live in each.lives())}
     failing = {root for root, facts in pods.items() if any(pod.failing for pod in facts)} - unplaced - halted
     forecast = forecast_of(last) if failing else None
     return frozenset(unplaced | halted | {root for root in failing if forecast is None or forecast.end_of(root) is End.STUCK})

@@ -9,7 +9,7 @@ from engine.conditions import find
 from resources.base import kinds, labels
 from resources.base.fields import mapping, mappings
 from resources.base.names import WAITER
-from resources.model.pod_facts import CRASH_LOOP, IMAGE, PodFacts
+from resources.model.pod_facts import CRASH_LOOP, IMAGE, PodFacts, unmade_claims
 from resources.reports.obstacle import RunObstacle, command, completing, explaining, pod_obstacle_of
 from resources.reports.set_pods import SetPods, minimums
 
@@ -98,6 +98,7 @@ def _unscheduled(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
     missing, unallocated = list(_missing_claims(pods, pod)), list(_unallocated_claims(pods, pod))
     gang = pod.live.labels.get(labels.PODGANG, "")
     incomplete = pods.incomplete(pods.reference(kinds.PODGANG, gang))
+    unmade = ", ".join(unmade_claims(pod.live))
     condition = find(mapping(pod.live.body.get("status")).get("conditions") or (), "PodScheduled") or {}
     if missing:
         yield pod_obstacle_of(pod, "ClaimMissing", "; ".join(filter(None, (*missing, pod.reason))), "create it, or correct its name")
@@ -105,6 +106,9 @@ def _unscheduled(pods: SetPods, pod: PodFacts) -> Iterator[RunObstacle]:
         counts = "; ".join(f"{group} has {count} of {minimum} pods" for group, (count, minimum) in incomplete.items())
         text = "; ".join(filter(None, (f"its gang {gang} is incomplete: {counts}", pod.reason)))
         yield pod_obstacle_of(pod, "GangIncomplete", text, _completing(pods, gang) or explaining("podgang", gang, pod.live.id.namespace))
+    elif unmade:
+        text = "; ".join(filter(None, (f"what its template asks for is not made: claim {unmade}", pod.reason)))
+        yield pod_obstacle_of(pod, "ClaimMissing", text, "see its events: a ResourceQuota may have no room for it")
     elif condition.get("status") == "False":
         message = str(condition.get("message") or pod.reason or "no node suits it")
         yield pod_obstacle_of(pod, "Unschedulable", "; ".join((message, *unallocated)), SCHEDULE_ADVICE)

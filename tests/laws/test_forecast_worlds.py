@@ -60,17 +60,24 @@ async def test_a_graph_that_changes_its_orchestrator_does_what_was_forecast() ->
             assert_settles(await forecast_then_sync(cluster, [graph(annotations=allowed)]))
 
 
-async def test_a_deployment_that_has_failed_is_forecast_to_stay_so() -> None:
+@pytest.mark.parametrize(
+    ("failed", "end"),
+    [
+        ({"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}, End.STUCK),
+        ({"type": "Progressing", "status": "False", "reason": "ReplicaSetCreateError"}, End.STUCK),
+        ({"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}, End.SETTLED),
+    ],
+    ids=lambda each: each.get("reason") if isinstance(each, dict) else "",
+)
+async def test_a_deployment_that_is_refused_something_stays_so_and_one_that_is_late_goes_on(failed: dict[str, str], end: End) -> None:
     async with stage(grove=False, without=("deployments",)) as cluster:
         await cluster.sync(manifests=[graph(Frontend=frontend(1))], wait=False)
-        failed = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
         await cluster.kubectl.patch(
             kinds.DEPLOYMENT, "default", "chat-frontend", {"status": {"conditions": [failed]}}, how="merge", subresource="status"
         )
 
         comparison = await forecast_then_sync(cluster)
-        comparison.assert_equal()
-        assert comparison.forecast is not None and comparison.forecast.end_of(GRAPH) is End.STUCK
+        assert comparison.forecast is not None and comparison.forecast.end_of(GRAPH) is end
 
 
 @pytest.mark.parametrize("propagation", ["Foreground", "Orphan"])

@@ -78,6 +78,66 @@ async def test_a_quota_that_does_not_allow_all_pods_blocks_before_anything_is_cr
         assert why == "it allows 5 more pods, and 6 are needed: the API server will refuse the rest; raise the quota or ask for less"
 
 
+def asking(pods: int, **resources: Any) -> dict[str, Any]:
+    """A set of so many pods, whose container asks for this."""
+    spec = {"containers": [{"name": "main", "image": "nginx", "resources": resources}]}
+    return podcliqueset("web", clique("worker", pods, pod_spec=spec))
+
+
+@pytest.mark.parametrize(
+    ("resources", "ranges", "expected"),
+    [
+        ({}, ({"default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}},), "it allows 2 more requests.cpu, and 3 are needed"),
+        ({}, ({"defaultRequest": {"cpu": "1"}}, {"defaultRequest": {"cpu": "1"}}), "it allows 2 more requests.cpu, and 3 are needed"),
+        ({"limits": {"cpu": "500m"}}, ({"defaultRequest": {"cpu": "1"}},), ""),
+        ({}, ({"defaultRequest": {"cpu": "500m"}},), ""),
+        ({}, ({"defaultRequest": {"memory": "1Gi"}},), "container main has no requests.cpu: the API server will refuse such pods"),
+        ({}, (), "container main has no requests.cpu: the API server will refuse such pods"),
+        ({"requests": {"cpu": "100m"}}, (), ""),
+    ],
+    ids=["default", "two ranges", "limit goes first", "fits", "of something else", "nothing said", "said"],
+)
+async def test_a_quota_counts_what_limit_ranges_write_into_pods(
+    resources: dict[str, Any], ranges: tuple[dict[str, Any], ...], expected: str
+) -> None:
+    async with stage() as cluster:
+        await quota(cluster, {"requests_cpu": "0"}, requests_cpu="2")
+        for number, limits in enumerate(ranges):
+            await limit_range(cluster, f"range-{number}", limits)
+
+        seen = await preview_with(cluster, asking(3, **resources))
+
+        why = blocked(seen).get(kinds.RESOURCE_QUOTA.id("default", "team"), "")
+        assert why.startswith(expected) if expected else not why
+
+
+async def test_sets_that_compete_for_a_quota_are_told_with_whom() -> None:
+    async with stage() as cluster:
+        await quota(cluster, {"pods": "5"}, pods="6")
+        sets = [podcliqueset(name, clique("worker", 1)) for name in ("first", "second")]
+
+        seen = await preview_with(cluster, *sets)
+
+        whys = [wait.why for root in seen.report.roots for wait in root.blocked]
+        rest = "it allows 1 more pods, and 2 are needed together: what is created first fits; raise the quota or ask for less"
+        assert whys == [f"may not fit beside PodCliqueSet {other}: {rest}" for other in ("second", "first")]
+
+
+async def test_the_nodes_have_to_have_room_for_what_limit_ranges_write_into_pods() -> None:
+    async with stage() as cluster:
+        await limit_range(cluster, "large", {"defaultRequest": {"cpu": "900"}})
+
+        seen = await preview_with(cluster, asking(1))
+
+        assert "900 cpu requested" in blocked(seen)[kinds.PODCLIQUE.id("default", "web-0-worker")]
+
+
+async def limit_range(cluster: Stage, name: str, limits: dict[str, Any]) -> None:
+    """A LimitRange for containers."""
+    body = {"metadata": {"name": name, "namespace": "default"}, "spec": {"limits": [{"type": "Container", **limits}]}}
+    await cluster.kubectl.create(kinds.LIMIT_RANGE, "default", {"apiVersion": "v1", "kind": "LimitRange", **body})
+
+
 async def test_a_quota_that_is_large_enough_is_not_mentioned() -> None:
     async with stage() as cluster:
         await quota(cluster, {"pods": "14"}, pods="20")

@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -19,6 +20,7 @@ from tests.stories.test_control_plane import connection, define
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 NAMESPACE = "previewed"
+PLAIN = {"containers": [{"name": "main", "image": "a"}]}
 NO_SERVICES = Policy("no-services", NAMESPACE, kinds.SERVICE, "false", "no Services here", SERVICE)
 
 
@@ -89,6 +91,35 @@ async def test_a_quota_of_some_pods_is_compared_with_these(control_plane: Contro
 
         assert codes == (Exit.STUCK, Exit.STUCK)
         assert "ResourceQuota/few  it allows 2 more pods, and 3 are needed" in shown
+
+
+@pytest.mark.parametrize(
+    ("range", "shown"),
+    [
+        ({"default": {"cpu": "1"}}, "ResourceQuota/few  it allows 2 more requests.cpu, and 3 are needed"),
+        ({"default": {"memory": "1Gi"}}, "ResourceQuota/few  container main has no requests.cpu: the API server will refuse such pods"),
+        ({"default": {"cpu": "500m"}}, ""),
+    ],
+    ids=["too much", "of something else", "fits"],
+)
+async def test_a_quota_is_compared_with_what_limit_ranges_write_into_pods(
+    control_plane: ControlPlane, tmp_path: Path, range: dict[str, Any], shown: str
+) -> None:
+    file, namespace = tmp_path / "set.yaml", f"ranged-{len(shown)}"
+    file.write_text(yaml.safe_dump(podcliqueset("web", clique("worker", 3, pod_spec=PLAIN), namespace=namespace)))
+
+    async with connection(control_plane, "admin") as admin:
+        await define(admin, namespace)
+        limits = {"metadata": {"name": "usual"}, "spec": {"limits": [{"type": "Container", **range}]}}
+        await admin.create(kinds.LIMIT_RANGE, namespace, limits)
+        await limit_pods(admin, namespace, "few", 9, cpu=2)
+
+        codes, out = await ends(control_plane, file, namespace)
+
+        assert shown in out
+        assert ("blocked  ResourceQuota/few" in out) is bool(shown), out
+        assert (codes[1] == Exit.STUCK) is bool(shown), codes
+        assert (codes[0] == Exit.STUCK) is bool(shown), codes
 
 
 async def test_pod_security_of_the_namespace_is_known_before_a_new_set_is_created(control_plane: ControlPlane, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from engine.runtime.provider import Observation, Provider, RecordedProvider, Sco
 from enginectl.actions import requirements
 from resources.base import kinds
 from resources.domains.capacity import NodeCapacity, islands_of
-from resources.placement.cluster_room import RoomNode
+from resources.placement.cluster_room import NO_DEFAULTS, Defaults, RoomNode
 from resources.ports.configuration import Configuration
 from resources.ports.fabric import Fabric
 from resources.preview.facts import NEW_NODES, NO_FACTS, NO_ROOM, Facts, FirstPass, RoomFacts
@@ -64,12 +64,18 @@ async def read_facts(
     """
     reader, needed = FactReader(engine.provider, engine.configuration.namespaces), needs(first, forecast)
     quotas: list[Live] = []
+    defaults: Defaults | None = NO_DEFAULTS
     capacities: Mapping[str, NodeCapacity] = {}
     room = NO_ROOM
     notices: list[str] = []
 
     async def read_quotas() -> None:
         quotas.extend(await quotas_in(reader, needed.quotas))
+
+    async def read_defaults() -> None:
+        nonlocal defaults
+        if needed.room is not None:
+            defaults = await defaults_in(reader, needed.quotas)
 
     async def read_nodes() -> None:
         nonlocal capacities, room
@@ -85,10 +91,19 @@ async def read_facts(
 
             known = replace(known, components=await try_components(engine, first, forecast))
 
+    async def read_late() -> None:
+        nonlocal known
+        if any(observed.root.id.kind == kinds.DYNAMO_GRAPH.name for observed in first.world.roots):
+            from enginectl.actions.component_reading import pods_of_components  # Most clusters have no graphs.
+            from resources.preview.late_components import late_components
+
+            pods = await pods_of_components(engine.provider, engine.clock, late_components(first))
+            known = replace(known, component_pods=pods, assumes_nodes=assume_nodes)
+
     async with anyio.create_task_group() as tasks:
-        for read in (read_quotas, read_nodes, read_notices, try_new):
+        for read in (read_late, read_quotas, read_defaults, read_nodes, read_notices, try_new):
             tasks.start_soon(read)
-    return replace(known, quotas=tuple(quotas), capacities=capacities, room=room, notices=(*notices, *reader.notices))
+    return replace(known, quotas=tuple(quotas), defaults=defaults, capacities=capacities, room=room, notices=(*notices, *reader.notices))
 
 
 async def capacities_and_room(
@@ -112,13 +127,28 @@ async def capacities_and_room(
 
 
 async def quotas_in(reader: FactReader, namespaces: Collection[str]) -> list[Live]:
-    """The ResourceQuotas of the namespaces; none if they could not be listed, or if the provider is a record, which does not have them."""
+    """The ResourceQuotas of the namespaces; none if they could not be listed."""
+    return await _listed_in(reader, kinds.RESOURCE_QUOTA, namespaces) or []
+
+
+async def defaults_in(reader: FactReader, namespaces: Collection[str]) -> Defaults | None:
+    """What the LimitRanges of the namespaces write into new pods; None if they could not be listed."""
+    ranges = await _listed_in(reader, kinds.LIMIT_RANGE, namespaces)
+    if not ranges:
+        return NO_DEFAULTS if ranges is not None else None
+    from resources.placement.limit_defaults import defaults_of  # Few namespaces have any.
+
+    return defaults_of(ranges)
+
+
+async def _listed_in(reader: FactReader, kind: Kind, namespaces: Collection[str]) -> list[Live] | None:
+    """The objects of this kind in these namespaces; None if they could not be listed. A record has none."""
     if not namespaces or isinstance(reader.provider, RecordedProvider):
         return []
-    observation = await reader.observe(kinds.RESOURCE_QUOTA, namespaces=tuple(namespaces))
-    if observation is None or kinds.RESOURCE_QUOTA.key in observation.incomplete:
-        return []
-    return [live for live in observation.references if live.id.kind == kinds.RESOURCE_QUOTA.name]
+    observation = await reader.observe(kind, namespaces=tuple(namespaces))
+    if observation is None or kind.key in observation.incomplete:
+        return None
+    return [live for live in observation.references if live.id.kind == kind.name]
 
 
 async def capacity_of(fabric: Fabric, reader: FactReader, nodes: Sequence[RoomNode] = (), *, complete: bool) -> NodeCapacity | None:

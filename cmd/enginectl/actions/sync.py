@@ -1,26 +1,23 @@
 """`engine sync`: applies the plan, pass after pass, until every workload is settled."""
 
 from collections.abc import Callable
-from contextlib import suppress
-from itertools import islice
 from pathlib import Path
-from typing import Final
 
 import anyio
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.approval.ledger import Ledger
-from engine.errors import ClusterError, LeaseLost, LeaseTaken
+from engine.errors import LeaseLost, LeaseTaken
 from engine.ids import ResourceId
 from engine.observed import Live, World
 from engine.plan import NO_JUDGEMENT, Judgement
 from engine.runtime import session
-from engine.runtime.clock import cancelled_at, in_time
+from engine.runtime.clock import in_time
 from engine.runtime.lease import DISABLED
 from engine.runtime.observers import Observers
 from engine.runtime.passes import Pass
-from engine.runtime.provider import Client, Provider, Scope
+from engine.runtime.provider import Client, Provider
 from engine.runtime.sync_report import Ending, SyncReport
 from engine.runtime.verdicts import Verdicts
 from enginectl.actions import requirements
@@ -48,14 +45,9 @@ from enginectl.wiring.connection import connect
 from enginectl.wiring.leases import lease_of, purpose_of, renewing
 from enginectl.wiring.tracing import traced
 from providers.read_only import ReadOnlyProvider
-from resources.base import kinds
 from resources.ports.configuration import Configuration
 from resources.preview.pod_patterns import with_patterns
 
-LAST_LOOK: Final = 5.0
-"""Seconds for reading, when the time is over, the pods of components that are not ready."""
-MOST_COMPONENTS: Final = 20
-"""Of how many components these pods are read."""
 CODES = {
     Ending.INTERRUPTED: Exit.INTERRUPTED,
     Ending.FAILED: Exit.FAILED,
@@ -236,22 +228,16 @@ async def with_stuck(
     """The report; if the time was over although nothing failed, with the roots that more time would not settle."""
     if result.ending is not Ending.TIMED_OUT or result.mid_pass:
         return result
+    from enginectl.actions.component_reading import pods_of_components
     from resources.cluster_model.pods import of_newest_template
-    from resources.preview.stuck_roots import UnreadyComponent, stuck_roots, unready_components
+    from resources.preview.stuck_roots import stuck_roots, unready_components
 
     last = first_pass_of(result.last_pass)
     written = {root for each in changes(result) if (root := result.roots.get(each.operation.key)) is not None}
+    components = {each.live.id: each for each in unready_components(last, written)} if not assume_nodes else {}
     pods: dict[ResourceId, list[Live]] = {}
-
-    async def read(component: UnreadyComponent) -> None:
-        selector = ",".join(f"{key}={value}" for key, value in component.selector.labels)
-        with suppress(ClusterError):
-            observation = await provider.observe(Scope((), (kinds.POD,), selector, (component.selector.namespace,)))
-            pods.setdefault(component.root, []).extend(of_newest_template(observation.children))
-
-    async with cancelled_at(wiring.clock, wiring.clock.monotonic() + LAST_LOOK), anyio.create_task_group() as tasks:
-        for component in () if assume_nodes else islice(unready_components(last, written), MOST_COMPONENTS):
-            tasks.start_soon(read, component)
+    for id, listed in (await pods_of_components(provider, wiring.clock, components.values())).items():
+        pods.setdefault(components[id].root, []).extend(of_newest_template(listed))
     return replace(result, stuck=stuck_roots(last, written, assume_nodes=assume_nodes, component_pods=pods))
 
 

@@ -176,16 +176,48 @@ def test_a_shortage_says_what_helps() -> None:
     (one,) = found(quota(2, 2), (), (created("p"),))
 
     refused = "the API server will refuse the rest; raise the quota or ask for less"
-    assert text_of(one) == f"it allows 0 more pods, and 1 is needed: {refused}"
-    assert text_of(beside) == (
+    assert text_of(one, GRAPH) == f"it allows 0 more pods, and 1 is needed: {refused}"
+    assert text_of(beside, GRAPH) == (
         f"it allows 0 more pods, and 1 is needed: {refused}; "
         "earlier pods stay until new ones are ready: a strategy that deletes them first needs no more"
     )
-    assert text_of(more) == f"it allows 0 more pods, and 2 are needed: {refused}"
+    assert text_of(more, GRAPH) == f"it allows 0 more pods, and 2 are needed: {refused}"
 
 
 @pytest.mark.parametrize("needed, expected", [("1", "1 is"), ("2", "2 are"), ("0.5", "0.5 are"), ("100", "100 are")])
 def test_one_is_and_several_are_needed(needed: str, expected: str) -> None:
     shortage = Shortage(TEAM, "requests.cpu", Decimal(needed), Decimal(), False, frozenset())
 
-    assert text_of(shortage).startswith(f"it allows 0 more requests.cpu, and {expected} needed for a time")
+    assert text_of(shortage, GRAPH).startswith(f"it allows 0 more requests.cpu, and {expected} needed for a time")
+
+
+SETS = [kinds.PODCLIQUESET.id("ml", name) for name in "abc"]
+
+
+@pytest.mark.parametrize(
+    ("passes", "blocked", "doubtful"),
+    [
+        (({0: 1, 1: 1},), "", "ab"),
+        (({0: 1}, {1: 1}), "b", ""),
+        (({0: 1, 1: 2},), "b", "a"),
+        (({0: 1}, {1: 1, 2: 1}), "", "bc"),
+    ],
+    ids=["at once", "one after the other", "one is too large", "the first fits"],
+)
+def test_of_several_that_share_a_quota_those_are_told_that_may_find_no_room(
+    passes: tuple[dict[int, int], ...], blocked: str, doubtful: str
+) -> None:
+    listed = tuple(
+        ForecastPass(
+            timedelta(seconds=number),
+            {SETS[index]: tuple(created(f"{index}-{pod}") for pod in range(count)) for index, count in each.items()},
+        )
+        for number, each in enumerate(passes)
+    )
+    forecast = Forecast(datetime(2026, 1, 1, tzinfo=UTC), listed, True, {}, {}, frozenset())
+
+    (shortage,) = shortages((quota(0, 1),), forecast, World(()))
+
+    assert "".join(sorted(root.name for root in shortage.competing)) == doubtful
+    assert "".join(sorted(root.name for root in shortage.roots - shortage.competing)) == blocked
+    assert all(text_of(shortage, root).startswith("may not fit beside PodCliqueSet ") for root in shortage.competing)

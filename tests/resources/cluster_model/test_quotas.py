@@ -8,6 +8,9 @@ import pytest
 from resources.base import kinds
 from resources.cluster_model.quotas import amounts_of, canonical, pod_amounts
 
+VOLUME = {"storageClassName": "fast", "resources": {"requests": {"storage": "5"}}}
+FAST = "fast.storageclass.storage.k8s.io/"
+
 
 def container(requests: dict[str, Any] | None = None, limits: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
     """A container with these resources."""
@@ -31,6 +34,14 @@ def container(requests: dict[str, Any] | None = None, limits: dict[str, Any] | N
         (
             {"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "t"}, {"name": "b", "resourceClaimName": "c"}]},
             {"count/resourceclaims.resource.k8s.io": 1},
+        ),
+        (
+            {"volumes": [{"name": "a", "ephemeral": {"volumeClaimTemplate": {"spec": VOLUME}}}, {"name": "b", "emptyDir": {}}]},
+            {
+                f"{prefix}{what}": number
+                for prefix in ("", FAST)
+                for what, number in (("persistentvolumeclaims", 1), ("requests.storage", 5))
+            },
         ),
     ],
 )
@@ -57,6 +68,7 @@ def test_a_component_uses_what_its_pods_do() -> None:
 
 def test_an_object_counts_as_one_of_its_kind_under_the_names_that_quotas_have() -> None:
     assert amounts_of(kinds.POD.id("x", "p"), {"spec": {}}) == {"pods": 1}
+    assert amounts_of(kinds.PVC.id("x", "p"), {"spec": VOLUME})["requests.storage"] == 5
     assert amounts_of(kinds.PODCLIQUE.id("x", "p"), {"spec": {"containers": [container({"cpu": "1"})]}}) == {"count/podcliques.grove.io": 1}
     assert [canonical(what) for what in ("cpu", "count/pods", "pods", "count/podcliques.grove.io", "requests.cpu")] == [
         "requests.cpu",

@@ -53,6 +53,15 @@ def test_a_deadline_that_a_loading_model_has_missed_is_no_end_and_a_refusal_of_p
     assert stuck(condition, pod("new", "b", 2)) is expected
 
 
+@pytest.mark.parametrize(("made", "expected"), [((), True), (({"name": "rack"},), False)], ids=["refused", "made"])
+def test_a_pod_whose_claim_is_not_made_waits_for_ever(made: tuple[dict[str, str], ...], expected: bool) -> None:
+    waiting = pod("new", "b", 2)
+    claims = [{"name": "rack", "resourceClaimTemplateName": "t"}, {"name": "own", "resourceClaimName": "c"}]
+    body = {**waiting.body, "spec": {"resourceClaims": claims}, "status": {"phase": "Pending", "resourceClaimStatuses": [*made]}}
+
+    assert stuck(None, live(body)) is expected
+
+
 def test_only_pods_of_the_newest_template_hold_up_an_update() -> None:
     earlier, new = pod("old", "a", 1, waits=True), pod("new", "b", 2)
 

@@ -1,0 +1,43 @@
+"""Late components: Deployments that have missed their deadline, and whether their pods still start or need somebody to act."""
+
+from collections.abc import Iterable, Iterator
+
+from engine.ids import ResourceId
+from engine.observed import Live
+from engine.operation import WriteStatus
+from engine.plan import Wait
+from resources.cluster_model.pods import is_late, is_refused, of_newest_template
+from resources.model.pod_facts import PodFacts, facts_of
+from resources.preview.facts import Facts, FirstPass
+from resources.preview.stuck_roots import UnreadyComponent, unready_components
+
+
+def late_components(first: FirstPass) -> Iterator[UnreadyComponent]:
+    """Those that the pass leaves as they are: a change is a new beginning."""
+    written = {each.id for plan in first.planned.plans for each in plan.operations if not isinstance(each, WriteStatus)}
+    roots = [plan.root for plan in first.planned.plans]
+    return (each for each in unready_components(first, roots) if is_late(each.live) and each.live.id not in written)
+
+
+def late_remarks(first: FirstPass, facts: Facts) -> Iterator[tuple[ResourceId, str | Wait]]:
+    """What is to be said of each of them, as far as their pods were looked at."""
+    pods = facts.component_pods
+    for late in late_components(first) if pods is not None else ():
+        yield late.root, _remark(late.live, pods.get(late.live.id) if pods else None, assume_nodes=facts.assumes_nodes)
+
+
+def _remark(component: Live, pods: Iterable[Live] | None, *, assume_nodes: bool) -> str | Wait:
+    """What the pods of the newest template show; None: they could not be read."""
+    subject, seconds = f"{component.id.kind} {component.id.name}", component.body["spec"].get("progressDeadlineSeconds", 600)
+    late = f"no pod has become ready for {seconds} s"
+    if pods is None:
+        return f"{subject} is late: {late}; its pods could not be read"
+    unready = [pod for pod in map(facts_of, of_newest_template(pods)) if not pod.ready]
+    for pod in unready:
+        if (pod.failing or pod.reason) and not (assume_nodes and is_refused(pod)):
+            return Wait(component.id, f"{late}: {_trouble(pod)}", blocked=True)
+    return f"{subject} is late, still starting: {late}"
+
+
+def _trouble(pod: PodFacts) -> str:
+    return f"pod {pod.name}: {pod.reason or 'a container has ended with an error'}"

@@ -1,0 +1,50 @@
+"""Deployments of graphs that have missed their deadline: a model that loads for long is late, and what somebody must act on is stuck."""
+
+from typing import Any
+
+import pytest
+
+from engine.forecast.forecast import End
+from resources.base import kinds
+from tests.laws.test_forecast_worlds import GRAPH, frontend
+from tests.stories.graphs import graph
+from tests.stories.stage import Stage, stage
+from tests.stories.test_cluster_constraints import blocked, preview_with
+
+pytestmark = pytest.mark.anyio
+
+DEPLOYMENT = kinds.DEPLOYMENT.id("default", "chat-frontend")
+RUNNING = {"phase": "Running", "containerStatuses": [{"name": "main", "started": True, "ready": False, "state": {"running": {}}}]}
+CRASHING = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}
+UNPLACED = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}]}
+
+
+async def miss_deadline(cluster: Stage, status: dict[str, Any]) -> None:
+    """The Deployment of a graph reports that it is late; it has one pod of this status."""
+    await cluster.sync(manifests=[graph(Frontend=frontend(1))], wait=False)
+    late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+    namespace, name = DEPLOYMENT.namespace, DEPLOYMENT.name
+    await cluster.kubectl.patch(kinds.DEPLOYMENT, namespace, name, {"status": {"conditions": [late]}}, how="merge", subresource="status")
+    labels = cluster.there(kinds.DEPLOYMENT)[name]["spec"]["selector"]["matchLabels"]
+    spec = {"containers": [{"name": "main", "image": "x"}], **({} if status is UNPLACED else {"nodeName": "node-0"})}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "chat", "namespace": namespace, "labels": labels}, "spec": spec}
+    await cluster.kubectl.create(kinds.POD, namespace, pod)
+    await cluster.kubectl.patch(kinds.POD, namespace, "chat", {"status": status}, how="merge", subresource="status")
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [(RUNNING, ""), (CRASHING, "pod chat: main CrashLoopBackOff"), (UNPLACED, "pod chat: Unschedulable: full")],
+    ids=["running", "crashing", "unplaced"],
+)
+async def test_a_late_deployment_is_stuck_only_if_its_pods_need_somebody(status: dict[str, Any], why: str) -> None:
+    async with stage(grove=False, without=("deployments", "scheduler", "kubelet")) as cluster:
+        await miss_deadline(cluster, status)
+
+        seen = await preview_with(cluster)
+
+        (root,) = seen.report.roots
+        assert seen.report.forecast is not None
+        assert (seen.report.forecast.end_of(GRAPH) is End.STUCK) is bool(why)
+        assert blocked(seen).get(DEPLOYMENT, "") == (f"no pod has become ready for 600 s: {why}" if why else "")
+        assert any("is late, still starting" in note for note in root.notes) is not bool(why)
