@@ -178,6 +178,9 @@ def test_claims_that_lack_devices_and_templates_that_do_not_exist_are_named() ->
     del toy.objects[kinds.RESOURCE_CLAIM_TEMPLATE.id("default", "demo-0")]
     assert why(toy, pod) == ("ClaimMissing", f"ResourceClaimTemplate demo-0 does not exist; Unschedulable: {MESSAGE}")
     assert why(toy, pod, unlisted=("ResourceClaimTemplate",))[0] == "Unschedulable"
+    report(toy, pod, unscheduled())
+    text = f"what its template asks for is not made: claim mnnvl-claim; Unschedulable: {MESSAGE}"
+    assert why(toy, pod, unlisted=("ResourceClaimTemplate",)) == ("ClaimMissing", text)
 
 
 def test_a_claim_that_does_not_exist_is_named_where_all_claims_are_known() -> None:
