@@ -18,6 +18,7 @@ Dependencies = Mapping[str, Sequence[str]]
 EMPTY: Final = "clique dependency must not be empty"
 ITSELF: Final = "clique dependency cannot refer to itself"
 UNKNOWN: Final = "unknown clique names found, all clique dependencies must be defined as cliques"
+UNUSED: Final = f"has no effect unless cliqueStartupType is {EXPLICIT}"
 TAKEN: Final = "is the name of one that the engine adds to pods of this clique, because they start after others"
 ADDED: Final = (("volumes", frozenset({POD_INFO, TOKEN})), ("containers", frozenset({WAITER})), ("initContainers", frozenset({WAITER})))
 """A list of a pod spec, and the names that pods that wait get there, or that must be unique together with those."""
@@ -48,15 +49,17 @@ def _of_clique(clique: CliqueTemplate, known: frozenset[str], path: Path) -> Ite
 
 
 def warnings(template: SetTemplate) -> Iterator[Located]:
-    """A warning for each `startsAfter` that names unknown cliques, where the start-up type does not use it: Grove admits it."""
+    """A warning for each `startsAfter` that the start-up type does not use, with the names in it that no clique has: Grove admits it."""
     if template.clique_startup_type == EXPLICIT:
         return
     known = frozenset(clique.name for clique in template.cliques)
     for number, clique in enumerate(template.cliques):
+        path: Path = (*CLIQUES, number, "spec", "startsAfter")
         if unknown := _unknown(clique, known):
-            path: Path = (*CLIQUES, number, "spec", "startsAfter")
             names = f"no clique is called {shown(', '.join(unknown))}{_those_there(unknown, clique, known)}"
-            yield Located(f"{spelled(path)}: {names}; startsAfter has no effect unless cliqueStartupType is {EXPLICIT}", path)
+            yield Located(f"{spelled(path)}: {names}; startsAfter {UNUSED}", path)
+        elif clique.spec.starts_after:
+            yield Located(f"{spelled(path)} {UNUSED}", path)
 
 
 def _unknown(clique: CliqueTemplate, known: frozenset[str]) -> list[str]:

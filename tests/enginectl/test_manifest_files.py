@@ -12,7 +12,7 @@ from engine.memo import Memo
 from engine.resource import Body
 from enginectl.base.exit_codes import UsageError
 from enginectl.input.manifest_files import IS_TEMPLATE, read_manifests
-from enginectl.input.roots import Roots, select_roots
+from enginectl.input.roots import VALID, Roots, select_roots
 from resources.base.kinds import PODCLIQUESET
 from resources.schema.issues import ErrorType, Issue
 
@@ -200,9 +200,11 @@ def test_a_manifest_for_another_namespace_is_refused_if_one_is_given(tmp_path: P
             "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata:\n  generateName: x\n",
             ":3: metadata.name is missing",
         ),
-        (SET.format("12"), ":4: metadata.name must be a valid name, got 12"),
-        (SET.format("y"), ":4: metadata.name must be a valid name, got true"),
-        (SET.format("../up"), ':4: metadata.name must be a valid name, got "../up"'),
+        (SET.format("12"), ":4: metadata.name must be a valid name, got 12: quote it"),
+        (SET.format("y"), ":4: metadata.name must be a valid name, got true: quote it"),
+        (SET.format("[x]"), ":4: metadata.name must be a valid name, got a list"),
+        (SET.format("Mine"), f':4: metadata.name must be a valid name, got "Mine": {VALID}'),
+        (SET.format("../up"), f':4: metadata.name must be a valid name, got "../up": {VALID}'),
         ("a: [b\n", ":2: not YAML: did not find expected ',' or ']'"),
         ("kind: PodCliqueSet\nmetadata:\n  name: {{ .Values.name }}\n", f":3: {IS_TEMPLATE}"),
         ("{{- if .Values.enabled }}\nkind: x\n{{- end }}\n", f":1: {IS_TEMPLATE}"),

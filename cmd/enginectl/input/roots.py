@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -74,6 +74,7 @@ WIDTH: Final = 80
 MAX_FILES = 6
 """Files that an error message names."""
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+VALID: Final = "lowercase letters, digits, - and . only, at both ends a letter or a digit"
 
 
 def unknown_kind(group: str, kind: str, api_version: str) -> str:
@@ -335,8 +336,7 @@ def with_namespace(manifest: Manifest, kind: Kind, namespace: str, forced: bool)
     for key in ("name", "namespace"):
         value = metadata.get(key, "" if key == "namespace" else None)
         if not isinstance(value, str) or (value and not NAME.fullmatch(value)) or (key == "name" and not value):
-            fault = f"must be a valid name, got {shown(value)}" if key in metadata else "is missing"
-            fault += f": {IS_TEMPLATE}" if isinstance(value, str) and "{{" in value else ""
+            fault = name_fault(value) if key in metadata else "is missing"
             raise InputError(missing(manifest, metadata, ("metadata", key), fault))
     if not kind.namespaced:
         return {**body, "metadata": {key: value for key, value in metadata.items() if key != "namespace"}}
@@ -344,6 +344,15 @@ def with_namespace(manifest: Manifest, kind: Kind, namespace: str, forced: bool)
     if forced and own != namespace:
         raise InputError(f"{manifest.place('metadata', 'namespace')}: the namespace is {own}, but --namespace is {printable(namespace)}")
     return {**body, "metadata": {**metadata, "namespace": own}}
+
+
+def name_fault(value: Any) -> str:
+    """Why a value is no name, and what to write instead."""
+    if isinstance(value, str):
+        remedy = IS_TEMPLATE if "{{" in value else VALID
+    else:
+        remedy = "quote it" if isinstance(value, int | float) else ""
+    return ": ".join(filter(None, (f"must be a valid name, got {shown(value)}", remedy)))
 
 
 def id_of(group_kind: tuple[str, str], body: Body) -> ResourceId:
