@@ -38,6 +38,10 @@ class Event(Struct, frozen=True):
     """Whether it stands for similar events, whose messages differ; `message` is then that of the latest of them."""
     counted_apart: bool = False
     """Whether it has limits of its own, so that many other events about its object cannot crowd it out."""
+    subject: str = ""
+    """The name in the message for which a combined Event names several; empty if it does not."""
+    of_whole: bool = False
+    """Whether it happens to an object because it happens to its root as a whole: all such events of a reason are one on the root."""
 
 
 class RootEvents(Struct, frozen=True):

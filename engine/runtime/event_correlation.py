@@ -4,8 +4,8 @@ The limits are those of client-go's event recorder, and wider ones for events th
 are those of a monotonic clock, in seconds.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import product
 from typing import Final, Generic, TypeVar
 
@@ -19,7 +19,13 @@ COMBINED: Final = "(combined from similar events): "
 """The beginning of the message of an Event that stands for several messages or objects."""
 
 MAX_SIMILAR: Final = 10
-"""How many messages for one object and reason, and how many objects of one root for one reason, are reported one by one."""
+"""How many messages for one object and reason, and how many objects of one root for one reason, are reported one by one.
+
+None of them are of Normal events of which one pass has more.
+"""
+
+NAMED: Final = 3
+"""How many of its objects a combined Event names."""
 
 WINDOW: Final = 600.0
 """Seconds without a similar event after which events are reported one by one again."""
@@ -31,7 +37,10 @@ REFILL: Final = 300.0
 """Seconds after which one more may be written, up to `BURST`."""
 
 SPACING: Final = 10.0
-"""Seconds between two writes of one Event: what happens in between is added up."""
+"""Seconds between two writes of one Event: what happens in between is added up. Of a combined Normal one: without anything to add."""
+
+SUMMARY: Final = 300.0
+"""Seconds after which a combined Normal Event is written although more is added to it all the time: else once nothing is for `SPACING`."""
 
 MAX_REMEMBERED: Final = 4096
 """How many objects, reasons and Events are remembered in all namespaces. Beyond it one with more than an even share of it forgets what it
@@ -105,10 +114,14 @@ class _Stream(Struct):
 
     event: Event
     pending: int = 0
+    names: list[str] = field(default_factory=list)
+    """The first subjects of what is pending, one more than are named at most."""
     is_free: bool = False
     """Whether its next write has been counted against the burst already."""
     unreported: int = 0
     """How much of `pending` has not been counted as withheld."""
+    since: float = 0.0
+    """When the first of what is pending was added."""
     noted: float = 0.0
     """When something was last added."""
     written: float | None = None
@@ -136,11 +149,12 @@ class Correlator:
         """The Events to write now, each with the count to add, warnings first.
 
         Equal events become one. The events beyond `EventLimits.similar` that an object has with one reason become one combined Event; so
-        do, on the root, those that the objects of a root have with one reason. What may not be written yet is added to a later write.
+        do, on the root, those that the objects of a root have with one reason. Of Normal events all do where these are that many, or
+        `of_whole`. What may not be written yet is added to a later write.
         `flush`: do not wait for `SPACING`, because nothing more is about to happen.
         """
         self.withheld = 0
-        occurrences = [(group, event) for group in groups for event in group.events]
+        occurrences = _summarized([(group, event) for group in groups for event in group.events])
         due: list[Event] = []
         for is_warning, is_apart in product((True, False), repeat=2):
             for group, event in occurrences:
@@ -151,7 +165,7 @@ class Correlator:
 
     def _placed(self, group: RootEvents, event: Event, at: float) -> Event:
         """The event, or one on the root if enough other objects of the root have had such an event."""
-        if not group.uid or event.about == group.root:
+        if not group.uid or event.about == group.root or event.combined:
             return event
         objects = self._reported(group.root.namespace, ("objects", group.root, group.uid, event.warning, event.reason), at)
         if _is_reported(objects, hash((event.about, event.uid)), _limits(event).similar):
@@ -175,9 +189,11 @@ class Correlator:
     def _add(self, event: Event, at: float) -> _Stream:
         key = (event.about, event.uid, event.warning, event.reason, event.combined or event.message)
         stream = self._streams.recent(event.about.namespace, key, lambda: _Stream(event), self._forget)
-        stream.event, stream.noted = event, at
+        stream.event, stream.noted, stream.since = event, at, stream.since if stream.pending else at
         stream.pending += event.count
         stream.unreported += event.count
+        if event.subject and len(stream.names) <= NAMED and event.subject not in stream.names:
+            stream.names.append(event.subject)
         self._pending[key] = stream
         return stream
 
@@ -190,20 +206,19 @@ class Correlator:
         """The Events of this type to write now, of those that are counted apart or of the others."""
         due = []
         for key, stream in list(self._pending.items()):
-            is_spaced = flush or stream.written is None or at - stream.written >= SPACING
             is_meant = stream.event.warning is is_warning and stream.event.counted_apart is is_apart
-            if not is_meant or not (is_spaced or stream.is_free):
+            if not is_meant or not (flush or stream.is_free or _is_spaced(stream, at)):
                 continue
             if at - stream.noted > WINDOW:  # It would be published as if it had happened now.
-                stream.pending, stream.unreported = 0, 0
+                stream.pending, stream.names, stream.unreported = 0, [], 0
                 del self._pending[key]
                 continue
             if not stream.is_free and not self._take(stream.event, at):
                 self.withheld += stream.unreported
                 stream.unreported = 0
                 continue
-            due.append(replace(stream.event, count=stream.pending))
-            stream.pending, stream.unreported, stream.is_free, stream.written = 0, 0, False, at
+            due.append(_written(stream))
+            stream.pending, stream.names, stream.unreported, stream.is_free, stream.written = 0, [], 0, False, at
             del self._pending[key]
         return due
 
@@ -240,4 +255,44 @@ def _is_reported(similar: _Similar, digest: int, limit: int) -> bool:
 
 def _combined(event: Event, about: ResourceId, uid: str) -> Event:
     """The combined event, on this object, to which the event belongs."""
-    return replace(event, about=about, uid=uid, message=COMBINED + event.message, combined=True)
+    return replace(event, about=about, uid=uid, combined=True)
+
+
+def _summarized(occurrences: Sequence[tuple[RootEvents, Event]]) -> list[tuple[RootEvents, Event]]:
+    """The events, those combined from the first one on that are many or of a whole: on their object if it is the same, else on the root.
+
+    Warnings are not, because each may say what failed; nor are events that are counted apart.
+    """
+    similar: defaultdict[tuple[ResourceId, str], set[tuple[ResourceId, str, str]]] = defaultdict(set)
+    for group, event in occurrences:
+        if group.uid and not event.warning and not event.counted_apart:
+            similar[group.root, event.reason].add((event.about, event.uid, event.message))
+    many = {key: {each[:2] for each in found} for key, found in similar.items() if len(found) > MAX_SIMILAR}
+
+    def placed(group: RootEvents, event: Event) -> Event:
+        key = (group.root, event.reason)
+        if key not in similar or event.warning or event.counted_apart or not (event.of_whole or key in many):
+            return event
+        abouts = many.get(key, ())
+        about, uid = (event.about, event.uid) if len(abouts) == 1 and not event.of_whole else (group.root, group.uid)
+        return _combined(event, about, uid)
+
+    return [(group, placed(group, event)) for group, event in occurrences]
+
+
+def _is_spaced(stream: _Stream, at: float) -> bool:
+    """Whether it is time to write the Event, unless something has to be reported at once."""
+    if stream.event.combined and not stream.event.warning and not stream.event.counted_apart:
+        return at - stream.noted >= SPACING or at - stream.since >= SUMMARY
+    return stream.written is None or at - stream.written >= SPACING
+
+
+def _written(stream: _Stream) -> Event:
+    """The Event as it is written now: a combined one with the names of the first objects, or else its last message."""
+    event, names = stream.event, stream.names
+    if not event.combined:
+        return replace(event, count=stream.pending)
+    listed = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
+    message = event.message.replace(event.subject, listed, 1) if event.subject and names else event.message
+    is_single = event.of_whole and stream.pending == 1 and stream.written is None
+    return replace(event, count=stream.pending, message=message if is_single else COMBINED + message)

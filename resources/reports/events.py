@@ -7,6 +7,7 @@ from engine.conditions import find
 from engine.event import Event, RootWarning
 from engine.ids import ResourceId
 from engine.operation import Create, Delete, Operation, Outcome, Result, WriteStatus
+from engine.reason import Reason
 from engine.resource import EventGroup
 from resources.base import kinds, labels
 from resources.children.child_kind import EventTexts
@@ -93,9 +94,13 @@ def _of_result(result: Result, domains: frozenset[str]) -> Iterator[Event]:
     if parent is None or texts is None or result.outcome not in (Outcome.DONE, Outcome.FAILED):
         return
     is_domain = operation.id.kind in domains
-    values = {"key": f"{operation.id.namespace}/{operation.id.name}", "name": operation.id.name, "error": result.error}
+    key = f"{operation.id.namespace}/{operation.id.name}"
+    values = {"key": key, "name": operation.id.name, "error": result.error}
     if result.outcome is Outcome.DONE:
-        yield Event(*parent, texts.done_reason, texts.done_message.format(**values), counted_apart=is_domain)
+        subject = key if "{key}" in texts.done_message else operation.id.name
+        of_whole = operation.reason is Reason.SET_DELETED and not is_domain
+        message = texts.done_message.format(**values)
+        yield Event(*parent, texts.done_reason, message, counted_apart=is_domain, subject=subject, of_whole=of_whole)
     else:
         yield Event(*parent, texts.failed_reason, texts.failed_message.format(**values), warning=True, counted_apart=is_domain)
 

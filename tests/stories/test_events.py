@@ -1,12 +1,13 @@
 """Events: a user finds what has happened to a set, also to a large one, and the server is not flooded."""
 
+import re
 from typing import Any
 
 import pytest
 
 from engine.errors import ClusterError, Forbidden
 from engine.runtime import passes
-from engine.runtime.event_correlation import BURST, COMBINED, MAX_SIMILAR, WINDOW
+from engine.runtime.event_correlation import COMBINED, WINDOW
 from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
@@ -36,25 +37,50 @@ def events(cluster: Stage, reason: str) -> list[dict[str, Any]]:
     return [event for event in cluster.there(kinds.EVENT).values() if event["reason"] == reason]
 
 
-async def test_deleting_five_hundred_replicas_writes_a_few_dozen_events_that_say_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("replicas", [1, 500])
+async def test_a_deleted_set_is_one_event_for_each_reason_with_its_number(replicas: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passes, "MANY_OBJECTS", 10**6)  # A virtual clock does not wait for threads.
     async with stage(nodes=200) as cluster:
-        await cluster.apply(podcliqueset("web", clique("a", 1), clique("b", 1), replicas=500))
+        await cluster.apply(podcliqueset("web", clique("a", 1), clique("b", 1), replicas=replicas))
         async with cluster.running() as ours:
             await cluster.settle()
-            assert len(cluster.there(kinds.POD)) == 1000
+            assert len(cluster.there(kinds.POD)) == 2 * replicas
             seen = Events()
             ours.refuses = seen.count
             await cluster.delete(kinds.PODCLIQUESET, "web")
             await cluster.settle()
             assert cluster.there(kinds.POD) == {}
 
-    assert seen.writes <= 2 * MAX_SIMILAR + BURST
-    deleted = events(cluster, "PodDeleteSuccessful")
-    (combined,) = (event for event in deleted if event["involvedObject"]["kind"] == "PodCliqueSet")
-    assert combined["involvedObject"]["name"] == "web"
-    assert combined["message"].startswith(f"{COMBINED}Deleted Pod: web-")
-    assert sum(event["count"] for event in deleted) == 1000
+    deleted = {reason: events(cluster, f"{reason}DeleteSuccessful") for reason in ("Pod", "PodClique", "PodGang")}
+    numbers = {reason: [(each["involvedObject"]["name"], each["count"]) for each in of_reason] for reason, of_reason in deleted.items()}
+    assert numbers == {"Pod": [("web", 2 * replicas)], "PodClique": [("web", 2 * replicas)], "PodGang": [("web", replicas)]}
+    assert seen.writes <= 2 * len(deleted)
+    (gangs,) = deleted["PodGang"]
+    if replicas > 1:
+        assert re.fullmatch(re.escape(COMBINED) + r"Deleted PodGang (default/web-\d+, ){2}default/web-\d+ and others", gangs["message"])
+    else:
+        assert gangs["message"] == "Deleted PodGang default/web-0"
+
+
+async def test_a_pod_and_a_replica_of_a_set_that_stays_are_reported_one_by_one() -> None:
+    async with stage(nodes=20) as cluster:
+        await cluster.apply(podcliqueset("web", clique("a", 1), clique("b", 1), replicas=20))
+        async with cluster.running():
+            await cluster.settle()
+            (created,) = events(cluster, "PodCreateSuccessful")
+            await cluster.delete(kinds.POD, min(cluster.there(kinds.POD)))
+            await cluster.settle()
+            await cluster.scale(kinds.PODCLIQUESET, "web", 19)
+            await cluster.settle()
+
+    assert created["count"] == 40
+    assert created["involvedObject"]["name"] == "web"
+    again = [each for each in events(cluster, "PodCreateSuccessful") if each["involvedObject"]["kind"] == "PodClique"]
+    assert [each["count"] for each in again] == [1]
+    assert sorted(each["message"][: -len("xxxxx")] for each in events(cluster, "PodDeleteSuccessful")) == [
+        "Deleted Pod: web-19-a-",
+        "Deleted Pod: web-19-b-",
+    ]
 
 
 async def test_each_domain_of_a_set_with_ten_replicas_has_its_own_event() -> None:

@@ -2,11 +2,23 @@
 
 from collections import Counter
 
+import pytest
 from msgspec.structs import replace
 
 from engine.event import Event, RootEvents
 from engine.ids import ResourceId
-from engine.runtime.event_correlation import APART, BURST, COMBINED, MAX_REMEMBERED, MAX_SIMILAR, REFILL, SPACING, WINDOW, Correlator
+from engine.runtime.event_correlation import (
+    APART,
+    BURST,
+    COMBINED,
+    MAX_REMEMBERED,
+    MAX_SIMILAR,
+    REFILL,
+    SPACING,
+    SUMMARY,
+    WINDOW,
+    Correlator,
+)
 from tests.engine.runtime.fakes import leaf, root
 
 ROOT = root()
@@ -51,16 +63,58 @@ def test_an_event_that_repeats_is_added_up_until_it_may_be_written_again() -> No
 
 
 def test_ten_messages_are_written_one_by_one_and_the_others_as_one_event_with_the_last_message() -> None:
-    written = counts(Correlator().combine(of_root(*messages(500)), 0))
+    correlator = Correlator()
+    passes = [correlator.combine(of_root(*messages(5, first=5 * number)), 0) for number in range(4)]
 
-    assert len(written) == MAX_SIMILAR + 1
-    assert written[f"{COMBINED}leaf 499 created"] == 500 - MAX_SIMILAR
-    assert all(written[f"leaf {number} created"] == 1 for number in range(MAX_SIMILAR))
+    assert [len(written) for written in passes] == [5, 5, 0, 0]
+    assert counts(correlator.combine([], SPACING)) == {f"{COMBINED}leaf 19 created": 10}
+
+
+def test_a_summary_is_written_once_nothing_is_added_to_it_or_after_five_minutes() -> None:
+    correlator = Correlator()
+    written = {second: correlator.combine(of_root(*messages(20, first=20 * second)), second) for second in range(0, 400, 5)}
+
+    assert [second for second, events in written.items() if events] == [SUMMARY]
+    assert correlator.combine([], 395 + SPACING - 1) == []
+    assert len(correlator.combine([], 395 + SPACING)) == 1
+
+
+def created(count: int, about: ResourceId | None = None) -> list[Event]:
+    """So many leaves have been created, about this object or each about another one."""
+    return [
+        replace(event(f"{name} created", about=about or leaf(f"of-{name}")), subject=name) for name in (f"leaf-{n}" for n in range(count))
+    ]
+
+
+@pytest.mark.parametrize(("about", "summarized"), [(ROOT, "Root"), (leaf("parent"), "Leaf"), (None, "Root")])
+def test_many_normal_events_of_a_pass_are_one_with_their_number_and_first_names(about: ResourceId | None, summarized: str) -> None:
+    (written,) = Correlator().combine(of_root(*created(500, about)), 0, flush=True)
+
+    assert (written.about.kind, written.count) == (summarized, 500)
+    assert written.message == f"{COMBINED}leaf-0, leaf-1, leaf-2 and others created"
+
+
+def test_each_of_many_warnings_of_a_pass_is_reported_until_they_are_ten() -> None:
+    written = Correlator().combine(of_root(*messages(500, "Failed", warning=True)), 0)
+
+    assert [one.combined for one in written] == [False] * MAX_SIMILAR + [True]
+
+
+def test_what_happens_with_a_whole_is_one_event_of_each_reason_however_it_arrives() -> None:
+    correlator = Correlator()
+    whole = [replace(one, of_whole=True) for one in created(3)]
+    (first,) = correlator.combine(of_root(whole[0]), 0, flush=True)
+    assert [correlator.combine(of_root(one), 1) for one in whole[1:]] == [[], []]
+    (rest,) = correlator.combine([], 1 + SPACING)
+
+    assert (first.message, first.count, first.about) == ("leaf-0 created", 1, ROOT)
+    assert (rest.message, rest.count, rest.about) == (f"{COMBINED}leaf-1, leaf-2 created", 2, ROOT)
 
 
 def test_messages_are_written_one_by_one_again_after_ten_minutes_without_them() -> None:
     correlator = Correlator()
-    correlator.combine(of_root(*messages(MAX_SIMILAR + 1)), 0)
+    correlator.combine(of_root(*messages(MAX_SIMILAR)), 0)
+    correlator.combine(of_root(event("one more")), 0)
 
     within = correlator.combine(of_root(event("another")), WINDOW)
     after = correlator.combine(of_root(event("a third")), 2 * WINDOW + 1)
@@ -71,10 +125,12 @@ def test_messages_are_written_one_by_one_again_after_ten_minutes_without_them() 
 def test_what_happens_to_more_than_ten_objects_is_reported_on_their_root() -> None:
     correlator = Correlator()
 
-    written = correlator.combine(of_root(*leaves(500)), 0)
+    written = [one for number in range(50) for one in correlator.combine(of_root(*leaves(10, first=10 * number)), number)]
+    written += correlator.combine([], 50, flush=True)
 
-    assert Counter(one.about.kind for one in written) == {"Leaf": MAX_SIMILAR, "Root": 1}
-    assert (written[-1].message, written[-1].count, written[-1].uid) == (f"{COMBINED}ready", 500 - MAX_SIMILAR, "uid-root")
+    assert Counter(one.about.kind for one in written if not one.combined) == {"Leaf": MAX_SIMILAR}
+    assert {(one.message, one.uid) for one in written if one.combined} == {(f"{COMBINED}ready", "uid-root")}
+    assert sum(one.count for one in written) == 500
     assert correlator.withheld == 0
 
 
@@ -88,7 +144,7 @@ def test_no_more_than_a_burst_is_written_about_one_object_and_nothing_of_it_is_l
     correlator = Correlator()
     reasons = ["A", "B", "C", "D"]
 
-    written = correlator.combine(of_root(*(one for reason in reasons for one in messages(10, reason))), 0)
+    written = correlator.combine(of_root(*(one for reason in reasons for one in messages(10, reason))), 0, flush=True)
 
     assert len(written) < BURST
     assert sum(one.count for one in written) == 40
@@ -141,7 +197,7 @@ def test_an_hour_of_churn_does_not_let_the_memory_grow() -> None:
 
     for second in range(3600):
         about = root(f"root-{second}")
-        group = RootEvents(about, f"uid-{second}", tuple(event(f"message {number}", about=about) for number in range(12)))
+        group = RootEvents(about, f"uid-{second}", tuple(event(f"message {number}", about=about) for number in range(MAX_SIMILAR)))
         correlator.combine([group], float(second))
 
     sizes = {len(store) for store in (correlator._similar, correlator._streams, correlator._allowances)}
