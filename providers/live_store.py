@@ -1,7 +1,7 @@
 """LiveStore: the typed objects of one list, filled by an informer and by the answers to our own writes."""
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -120,12 +120,21 @@ class LiveStore:
             self._forget_changes()
 
     def apply(self, event: str, body: dict[str, Any]) -> None:
-        """Apply an event of the watch."""
+        """Apply an event of the watch. That of a version which is stored, as the answer to a write of ours, changes nothing."""
+        if event != "DELETED" and self._is_stored(body["metadata"]):
+            return
         live = typed(self.kind, body)
         if event == "DELETED" or (self.target.finalizers and not self.target.contains(live)):
             self._delete(live.id, live.uid, live.revision)
         else:
             self._put(live)
+
+    def _is_stored(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether this version of the object is what is stored, by its identity, uid and revision."""
+        known = self.lives.get(self.kind.id(metadata.get("namespace", ""), metadata["name"]))
+        return (
+            known is not None and bool(known.revision) and (known.uid, known.revision) == (metadata.get("uid"), metadata["resourceVersion"])
+        )
 
     def assume(self, operation: Operation, answer: Body | None) -> None:
         """Apply the answer to a write of ours, before the watch reports it."""

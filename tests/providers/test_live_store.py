@@ -2,8 +2,12 @@
 
 from typing import Any
 
-from engine.observed import Source, live
-from providers.listing import ListedLives
+import pytest
+
+from engine.ids import Kind
+from engine.observed import Live, Source, live
+from providers import live_store
+from providers.listing import ListedLives, typed
 from providers.live_store import UNPACKED, LiveStore
 from providers.snapshot import Target
 from resources.base.kinds import SERVICE
@@ -137,3 +141,20 @@ def test_a_list_leaves_nothing_parsed_that_a_world_may_keep() -> None:
     store.end_list(ListedLives((), "9", SERVICE))
 
     assert isinstance(before.source, Source)
+
+
+def test_the_watch_event_of_a_version_that_an_answer_has_brought_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[str] = []
+
+    def noted(kind: Kind, body: dict[str, Any]) -> Live:
+        decoded.append(body["metadata"]["resourceVersion"])
+        return typed(kind, body)
+
+    monkeypatch.setattr(live_store, "typed", noted)
+    store = LiveStore(Target(SERVICE, "", "a=b"), lambda _: None)
+    store.correct(None, live(service(1)))
+    for event, body in (("ADDED", service(1)), ("MODIFIED", service(2)), ("MODIFIED", service(2)), ("DELETED", service(2))):
+        store.apply(event, body)
+
+    assert decoded == ["2", "2"]
+    assert store.lives == {}
