@@ -19,7 +19,7 @@ from engine.memo import Memo, as_tuple
 from engine.observed import Live, Observed, World
 from engine.operation import Cause, Delete, Expect, Operation, Release, WriteStatus
 from engine.operation_order import PartContents, ordered
-from engine.part_context import PartContext
+from engine.part_context import NOTHING_IN_SYNC, UNKNOWN, InSync, PartContext, digest_of, in_sync
 from engine.plan import Plan, Wait
 from engine.reason import Reason
 from engine.resource import Body, Drop, Policy, Resource, Want
@@ -34,6 +34,7 @@ class PartPlan(Struct, frozen=True, eq=False):
 
     operations: tuple[Operation, ...]
     deferred: tuple[Wait, ...]
+    in_sync: InSync = NOTHING_IN_SYNC
 
 
 def plan(desired: Desired, observed: Observed, now: datetime, reads: Mapping[str, frozenset[str]], memo: Memo) -> Plan:
@@ -139,7 +140,7 @@ class _Planning(Struct, frozen=True, eq=False):
         """Key -> plan of parts that do not have the root: of the root they depend on its uid."""
 
         def make(position: int, before: PartPlan | None) -> PartPlan:
-            return self._plan(parts[position], None)
+            return self._plan(parts[position], None, before.in_sync if before is not None else NOTHING_IN_SYNC)
 
         keys = tuple(part.key for part in parts)
         columns = (tuple(parts), tuple(map(self.observed.slice, keys)), tuple(map(self._elsewhere, parts)))
@@ -170,7 +171,7 @@ class _Planning(Struct, frozen=True, eq=False):
             tuple(live for id in part.found_elsewhere if (live := self.observed.elsewhere(id)) is not None) if part.found_elsewhere else ()
         )
 
-    def _plan(self, part: Part, of_root: RootHealth | None) -> PartPlan:
+    def _plan(self, part: Part, of_root: RootHealth | None, before: InSync = NOTHING_IN_SYNC) -> PartPlan:
         observed, resources = self.observed, self.contents.of(part)
         root, proposer = observed.root, observed.proposer
         context = PartContext(
@@ -187,7 +188,11 @@ class _Planning(Struct, frozen=True, eq=False):
         )
         if of_root is not None and (own := resources.get(root.id)) is not None:
             resources = {**resources, root.id: _with_health(own, of_root, root)}
-        return _part_plan(self.memo.steps.counted(_actions(resources, context)))
+        digests: dict[ResourceId, int] = {}
+        actions = tuple(self.memo.steps.counted(_actions(resources, context, before.known(), digests)))
+        deferred = tuple(action for action in actions if isinstance(action, Wait))
+        operations = tuple(action for action in actions if not isinstance(action, Wait))
+        return PartPlan(operations, deferred, in_sync(context.slice, digests))
 
 
 def _with_health(resource: Resource, of_root: RootHealth, root: Live) -> Resource:
@@ -197,20 +202,24 @@ def _with_health(resource: Resource, of_root: RootHealth, root: Live) -> Resourc
     return replace(resource, status=with_health(resource.status, of_root, root))
 
 
-def _part_plan(actions: Iterable[Action]) -> PartPlan:
-    """The actions on the objects of a part, as operations and waits."""
-    listed = tuple(actions)
-    deferred = tuple(action for action in listed if isinstance(action, Wait))
-    return PartPlan(tuple(action for action in listed if not isinstance(action, Wait)), deferred)
+def _actions(
+    resources: Resources, context: PartContext, before: Mapping[ResourceId, tuple[Live, int]], digests: dict[ResourceId, int]
+) -> Iterable[Action]:
+    """The actions on the resources of a part, and on live objects that it does not have.
 
-
-def _actions(resources: Resources, context: PartContext) -> Iterable[Action]:
-    """The actions on the resources of a part, and on live objects that it does not have."""
+    Objects that were in sync with the same `before` are not compared. `digests` collects those of what objects are in sync with.
+    """
     not_created: dict[ResourceId, bool] = {}
     for id, resource in resources.items():
         known = context.find(id)
         live = known if known is not None and known.uid else None  # A proposed root has no uid.
+        digest = digest_of(resource, live, context)
+        if digest != UNKNOWN and before.get(id) == (live, digest):
+            digests[id] = digest
+            continue
         actions: Sequence[Action] = list(actions_on(resource, live, context))
+        if not actions and digest != UNKNOWN:
+            digests[id] = digest
         if live is None and not isinstance(resource, Drop):
             actions = _after_owners(resource, actions, not_created)
         yield from actions

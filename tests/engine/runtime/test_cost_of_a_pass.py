@@ -11,7 +11,7 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
-from engine import tick, world
+from engine import diff, tick, world
 from engine.observed import Live, live
 from engine.operation import body_of
 from engine.runtime.execution import WriterMemory, choose, execute
@@ -196,6 +196,18 @@ async def test_a_changed_pod_costs_little_for_each_further_replica_of_its_set() 
     _, more = await Process.of_replicas(3 * FEW).after("Pod", "demo")
 
     assert more - few < 2 * FEW * FURTHER_REPLICA
+
+
+async def test_of_a_replica_with_a_changed_pod_no_other_object_is_compared_again() -> None:
+    process = Process.of_replicas(FEW)
+    with counted({"compared": diff.compare}) as first:
+        await process.make_pass()
+    process.cluster.touch(process.cluster.find("Pod", "demo"))
+    with counted({"compared": diff.compare}) as second:
+        await process.make_pass()
+
+    assert first["compared"] >= 4 * FEW
+    assert second == {"compared": 1}
 
 
 async def test_a_pass_in_which_nothing_has_changed_costs_the_same_beside_a_thousand_sets_and_a_graph() -> None:
