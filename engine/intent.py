@@ -194,7 +194,7 @@ class Intent(Struct, frozen=True, eq=False):
     """Where it is noted what the command works on; None: it is not noted."""
     memo: Memo = field(default_factory=Memo)
     """What has been read from the manifests and the roots before, and need not be read again. Passes begin with it and do not change it."""
-    told: Mapping[ResourceId, frozenset[str]] = field(default_factory=dict)
+    warned: Mapping[ResourceId, frozenset[str]] = field(default_factory=dict)
     """Root -> the warnings about its manifest that were written already: reports do not repeat them."""
 
 

@@ -10,12 +10,12 @@ from resources.placement.cluster_room import Defaults, LimitDefaults
 
 def defaults_of(ranges: Iterable[Live]) -> Defaults:
     """What these LimitRanges say. Of several in a namespace, the first one that names a resource decides."""
-    found: dict[str, LimitDefaults] = {}
+    by_namespace: dict[str, LimitDefaults] = {}
     for namespace, limit in ((each.id.namespace, limit) for each in ranges for limit in _of_containers(each)):
-        known = found.get(namespace, LimitDefaults())
+        known = by_namespace.get(namespace, LimitDefaults())
         limits, requests = mapping(limit.get("default")), mapping(limit.get("defaultRequest"))
-        found[namespace] = LimitDefaults({**limits, **known.limits}, {**requests, **known.requests})
-    return {namespace: each for namespace, each in found.items() if each.limits or each.requests}
+        by_namespace[namespace] = LimitDefaults({**limits, **known.limits}, {**requests, **known.requests})
+    return {namespace: each for namespace, each in by_namespace.items() if each.limits or each.requests}
 
 
 def _of_containers(live: Live) -> Iterator[Mapping[str, Any]]:

@@ -88,9 +88,9 @@ def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_
                 waits.setdefault(root, []).append(remark)
             else:
                 notes.setdefault(root, []).append(remark)
-    told = first.intent.told
+    warned = first.intent.warned
     remarked = (_remarked(plan, notes.get(plan.root, ()), waits.get(plan.root, ())) for plan in first.planned.plans)
-    plans = {plan.root: _once(plan, told.get(plan.root, frozenset())) for plan in remarked}
+    plans = {plan.root: _once(plan, warned.get(plan.root, frozenset())) for plan in remarked}
     plans |= {root: Plan(root, problems=faults) for root, faults in facts.rejected.items()}
     planned = replace(first.planned, plans=tuple(plans.values() if not facts.rejected else (plans[root] for root in sorted(plans))))
     if forecast is not None:
@@ -170,9 +170,9 @@ def _remarked(plan: Plan, notes: Iterable[str], waits: Iterable[Wait]) -> Plan:
     return replace(plan, notes=(*plan.notes, *notes), deferred=(*plan.deferred, *waits))
 
 
-def _once(plan: Plan, told: Collection[str]) -> Plan:
+def _once(plan: Plan, warned: Collection[str]) -> Plan:
     """The plan with each note once, and without those that were told already; the same plan if that changes nothing."""
-    notes = tuple(note for note in dict.fromkeys(plan.notes) if note not in told)
+    notes = tuple(note for note in dict.fromkeys(plan.notes) if note not in warned)
     return plan if len(notes) == len(plan.notes) else replace(plan, notes=notes)
 
 

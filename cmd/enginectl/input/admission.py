@@ -127,7 +127,7 @@ class AdmittedRoots(Struct, frozen=True, eq=False):
     roots: Roots
     rejected: Mapping[ResourceId, tuple[str, ...]] = field(default_factory=dict)
     """Rejected root -> its faults, each with file and line."""
-    told: Mapping[ResourceId, frozenset[str]] = field(default_factory=dict)
+    warned: Mapping[ResourceId, frozenset[str]] = field(default_factory=dict)
     """Root -> the warnings about it that were written to stderr."""
 
     def require_all(self) -> None:
@@ -227,8 +227,8 @@ def _concluded(
             defaulted = each.decision.body if each.request.act is Act.CREATE else None
             accepted.append((_as_written(each.request, defaulted if defaulted is not None else corrected, references), manifest))
     bodies, manifests = tuple(body for body, _ in accepted), tuple(manifest for _, manifest in accepted)
-    told = {each.request.id: frozenset(map(str, each.decision.warnings)) for each in judged if each.decision.warnings}
-    return AdmittedRoots(replace(roots, bodies=bodies, manifests=manifests), rejected, told)
+    warned = {each.request.id: frozenset(map(str, each.decision.warnings)) for each in judged if each.decision.warnings}
+    return AdmittedRoots(replace(roots, bodies=bodies, manifests=manifests), rejected, warned)
 
 
 def _as_written(request: Request, body: Body, references: KnownReferences) -> Body:
