@@ -57,6 +57,15 @@ def test_a_field_of_the_wrong_type_is_reported_with_its_line_and_nothing_is_plan
     ]
 
 
+def test_a_pod_spec_of_the_wrong_type_is_one_fault(engine: Engine, file: Path) -> None:
+    file.write_text(SET[: SET.index("            containers:")] + "            - containers: []\n")
+
+    answer = engine("render", "-f", file)
+
+    fault = f'engine: {file}:13: {CONTAINER.rpartition(".")[0]}: Invalid value: a list: must be of type object: "array"'
+    assert (answer.code, answer.messages) == (Exit.FAILED, [fault, "exit 1: failed"])
+
+
 UNKNOWN = f"{CONTAINER}.imagePullPolice: unknown field: did you mean imagePullPolicy?"
 REFUSED = f"{CONTAINER}.livenessProbe: Required value: must specify a handler type"
 

@@ -34,7 +34,7 @@ from resources.base.kinds import (
     SCHEDULER_GROUP,
     TOPOLOGY_BINDING,
 )
-from resources.schema.issues import Issue, shown
+from resources.schema.issues import ErrorType, Issue, shown
 
 ENGINE_GROUP: Final = "engine.grove.io"
 DYNAMO: Final = (
@@ -310,14 +310,16 @@ class _Checked(Struct, frozen=True, eq=False):
 
 
 def _all_faults(results: Iterable[str | _Checked], further: Check) -> Iterator[str]:
-    """The lines that were found, and for each manifest its issues with those that `further` finds besides."""
+    """The lines that were found, and for each manifest its issues with those that `further` finds besides, a wrong type once."""
     for each in results:
         if isinstance(each, str):
             yield each
             continue
         known = {(issue.path, issue.type) for issue in each.issues}
-        more = (issue for issue in further(each.kind, each.body, each.memo) if (issue.path, issue.type) not in known)
-        yield from faults_by_line(each.manifest, (*each.issues, *more))
+        more = [issue for issue in further(each.kind, each.body, each.memo) if (issue.path, issue.type) not in known]
+        places = {issue.path for issue in more}
+        issues = (issue for issue in each.issues if issue.type is not ErrorType.MALFORMED or issue.path not in places)
+        yield from faults_by_line(each.manifest, (*issues, *more))
 
 
 def faults_by_line(manifest: Manifest, issues: Iterable[Issue]) -> list[str]:
