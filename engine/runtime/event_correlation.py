@@ -267,7 +267,7 @@ def _summarized(occurrences: Sequence[tuple[RootEvents, Event]]) -> list[tuple[R
     for group, event in occurrences:
         if group.uid and not event.warning and not event.counted_apart:
             similar[group.root, event.reason].add((event.about, event.uid, event.message))
-    many = {key: {each[:2] for each in found} for key, found in similar.items() if len(found) > MAX_SIMILAR}
+    many = {key: {each[:2] for each in events} for key, events in similar.items() if len(events) > MAX_SIMILAR}
 
     def placed(group: RootEvents, event: Event) -> Event:
         key = (group.root, event.reason)
