@@ -41,6 +41,12 @@ LONE_SURROGATE = re.compile(r"(?<!\\)(?:\\\\)*\\u(?:[dD][89abAB][0-9a-fA-F]{2}(?
 NO_SEPARATOR = "did not find expected <document start>"
 """The parser's words for what follows a document without a line `---`: kubectl leaves that out."""
 MISSING_SEPARATOR = "the document above has ended: a line `---` is missing"
+REMEDIES = {
+    "did not find expected key": "the line is not indented as the others of its map",
+    "did not find expected '-' indicator": "the line is not indented as the others of its list",
+    "mapping values are not allowed in this context": "the line is indented too far, or a value with a colon has no quotes",
+}
+"""What the parser says -> what is probably wrong."""
 TAB_INDENT = re.compile(r" *\t")
 TAB = "a tab indents this line: use spaces"
 
@@ -217,7 +223,8 @@ def yaml_documents(text: str, source: str, *, first_line: int = 1) -> Iterator[D
         mark = error.problem_mark or error.context_mark
         line = mark.line if mark else 0
         has_tab = any(map(TAB_INDENT.match, text.splitlines()[line : line + 1]))
-        why = TAB if has_tab else MISSING_SEPARATOR if error.problem == NO_SEPARATOR else error.problem or error.context
+        said = error.problem or error.context
+        why = TAB if has_tab else MISSING_SEPARATOR if said == NO_SEPARATOR else ": ".join(filter(None, (said, REMEDIES.get(said or ""))))
         raise DocumentError(source, first_line + line, f"not YAML: {why}") from None
     except yaml.reader.ReaderError as error:
         raise DocumentError(source, text[: error.position].count(chr(10)) + first_line, f"not YAML: {error.reason}") from None

@@ -220,6 +220,11 @@ def test_an_object_is_named_as_with_kubectl_or_by_its_name_alone(synced: Box, en
     ("words", "code", "message"),
     [
         (["pod/nobody"], Exit.FAILED, "engine: Pod/default/nobody does not exist, and no workload desires it"),
+        (
+            ["pcs/nobody"],
+            Exit.FAILED,
+            "engine: PodCliqueSet/default/nobody does not exist, and no workload desires it; there are no workloads",
+        ),
         (["frob/x"], Exit.USAGE, "engine: frob: the cluster serves no such kind"),
         (["pod"], Exit.USAGE, "engine: pod: expected KIND/NAME, e.g. pod/x or pclq/x"),
         (["nobody"], Exit.FAILED, "engine: nothing is called nobody in default; there are no workloads"),

@@ -33,6 +33,10 @@ def test_a_field_has_its_line_and_a_missing_one_that_of_its_parent() -> None:
     assert document.place(("a",)) == "f.yaml:2"
 
 
+INDENTED = "the line is not indented as the others of its"
+TOO_FAR = "the line is indented too far, or a value with a colon has no quotes"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -220,6 +224,9 @@ def test_what_follows_a_json_document_and_cannot_be_read_is_reported_with_its_li
         ("a: b\n\tc: d\n", "f.yaml:2: not YAML: a tab indents this line: use spaces"),
         ("a:\n  b: 1\n\tc: d\n", "f.yaml:3: not YAML: a tab indents this line: use spaces"),
         ("a:\n  - b\n \t- c\n", "f.yaml:3: not YAML: a tab indents this line: use spaces"),
+        ("a:\n  b: 1\n c: 2\n", f"f.yaml:3: not YAML: did not find expected key: {INDENTED} map"),
+        ("a:\n  - 1\n  b: 2\n", f"f.yaml:3: not YAML: did not find expected '-' indicator: {INDENTED} list"),
+        ("a: 1\n  b: 2\n", f"f.yaml:2: not YAML: mapping values are not allowed in this context: {TOO_FAR}"),
         ("a: [b\nc: d", "f.yaml:2: not YAML: did not find expected ',' or ']'"),
         ("a: 1\nb: 2\na: 3\n", "f.yaml:3: the key a appears twice"),
         ("# a\n%YAML 1.2\n---\na: 1\n", "f.yaml:2: kubectl reads no directives (%YAML, %TAG): leave them out"),

@@ -84,6 +84,8 @@ async def explain_object(wiring: Wiring, word: str, name: str, format: OutputFor
             other_id = other.id(id.namespace, name)
             other_report = await object_report(wiring, client, provider, other, other_id, result, with_sources=with_sources)
             id, report = (other_id, other_report) if other_report.exists else (id, report)
+        is_workload = kind.name in BLUEPRINTS_BY_KIND and not report.exists
+        instead = await instead_of(name, result.world, wiring, provider) if is_workload else ""
     verbose = wiring.options.verbose
     if format is OutputFormat.JSON:
         terminal.print_json(report_document(report))
@@ -93,7 +95,7 @@ async def explain_object(wiring: Wiring, word: str, name: str, format: OutputFor
     if report_errors(result.planned.plans, verbose=verbose):
         return Exit.FAILED
     if not report.exists and not report.incomplete:
-        terminal.error(f"{printable(str(id))} does not exist, and no workload desires it")
+        terminal.error(f"{printable(str(id))} does not exist, and no workload desires it{instead}")
         return Exit.FAILED
     return Exit.INCOMPLETE if report.incomplete else Exit.DONE
 
