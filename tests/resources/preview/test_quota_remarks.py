@@ -1,0 +1,40 @@
+"""What a preview says of quotas, as far as it could read what LimitRanges write into pods."""
+
+from datetime import timedelta
+
+import pytest
+
+from engine.forecast.forecast import Forecast, ForecastPass
+from engine.observed import World
+from engine.plan import Wait
+from engine.tick import Plans
+from resources.placement.cluster_room import Defaults, LimitDefaults
+from resources.preview.facts import Facts, FirstPass
+from resources.preview.shown import quota_remarks
+from tests.laws.toy import CONFIGURATION, START
+from tests.resources.cluster_model.test_quota_shortages import GRAPH, NEW, created, quota
+
+REFUSED = "container main has no requests.cpu: the API server will refuse such pods"
+
+
+@pytest.mark.parametrize(
+    ("defaults", "expected"),
+    [
+        ({}, [REFUSED]),
+        ({"ml": LimitDefaults(requests={"cpu": "1"})}, []),
+        ({"other": LimitDefaults(requests={"cpu": "1"})}, [REFUSED]),
+        (
+            None,
+            ["ResourceQuota team: container main has no requests.cpu: unless a LimitRange says it, the API server will refuse such pods"],
+        ),
+    ],
+    ids=["none", "of the namespace", "of another one", "not listed"],
+)
+def test_what_no_container_says_is_refused_unless_a_limit_range_says_it_or_may(defaults: Defaults | None, expected: list[str]) -> None:
+    step = ForecastPass(timedelta(), {GRAPH: (created("a", **NEW), created("b", **NEW))})
+    forecast = Forecast(START, (step,), True, {}, {}, frozenset())
+    first = FirstPass(START, World(()), Plans(()), CONFIGURATION)
+
+    remarks = [remark for _, remark in quota_remarks(first, forecast, Facts(quotas=(quota(0, 9, "requests.cpu"),), defaults=defaults))]
+
+    assert [remark.why if isinstance(remark, Wait) else remark for remark in remarks] == expected
