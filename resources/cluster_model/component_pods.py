@@ -16,6 +16,8 @@ from resources.base.labels import SET_OF_POD
 from resources.cluster_model.pods import TEMPLATES, PodSelector, is_component, templates_of
 
 SELECTOR: Final = ("spec", "selector", "matchLabels")
+TEMPLATE_HASHES: Final = ("pod-template-hash", "leaderworkerset.sigs.k8s.io/template-revision-hash")
+"""The labels by which the controllers of components distinguish pods of one template from those of another."""
 
 
 class ExchangeStep(Struct, frozen=True):
@@ -235,6 +237,18 @@ def with_pod_specs(spec: Mapping[str, Any], change: Callable[[Mapping[str, Any]]
 
     group = mapping(spec.get("leaderWorkerTemplate"))
     return {**changed(spec, "template"), **({"leaderWorkerTemplate": changed(group, "leaderTemplate", "workerTemplate")} if group else {})}
+
+
+def of_newest_template(pods: Iterable[Live]) -> Iterator[Live]:
+    """The pods of a component that have the template of those created last: its controller deletes the others."""
+    staying = [pod for pod in pods if pod.deleting_since is None]
+    newest = max((pod.created_at for pod in staying), default=None)
+    templates = {_template_of(pod) for pod in staying if pod.created_at == newest}
+    return (pod for pod in staying if _template_of(pod) in templates)
+
+
+def _template_of(pod: Live) -> tuple[str | None, ...]:
+    return tuple(pod.labels.get(label) for label in TEMPLATE_HASHES)
 
 
 def selector_of(component: Live) -> PodSelector | None:

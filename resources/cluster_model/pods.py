@@ -30,10 +30,10 @@ CONTROLLED: Final = frozenset({kinds.DEPLOYMENT.key, kinds.LEADER_WORKER_SET.key
 """The kinds whose controllers create pods of their own and report how many are ready."""
 TEMPLATES: Final = ("template", "leaderWorkerTemplate")
 """The fields of their specs by which their controllers replace all pods."""
+NOT_CREATED: Final = "ReplicaSetCreateError"
+"""The reason with which a Deployment says that the API server refuses what creates its pods."""
 LATE: Final = "ProgressDeadlineExceeded"
 """The reason with which a Deployment says that no pod has become ready for long. It goes on nevertheless."""
-TEMPLATE_HASHES: Final = ("pod-template-hash", "leaderworkerset.sigs.k8s.io/template-revision-hash")
-"""The labels by which the controllers of components distinguish pods of one template from those of another."""
 
 
 class PodSelector(Struct, frozen=True):
@@ -96,27 +96,19 @@ def is_component(id: ResourceId) -> bool:
     return not CONTROLLED.isdisjoint(id.keys())
 
 
-def of_newest_template(pods: Iterable[Live]) -> Iterator[Live]:
-    """The pods of a component that have the template of those created last: its controller deletes the others."""
-    staying = [pod for pod in pods if pod.deleting_since is None]
-    newest = max((pod.created_at for pod in staying), default=None)
-    templates = {_template_of(pod) for pod in staying if pod.created_at == newest}
-    return (pod for pod in staying if _template_of(pod) in templates)
-
-
-def _template_of(pod: Live) -> tuple[str | None, ...]:
-    return tuple(pod.labels.get(label) for label in TEMPLATE_HASHES)
-
-
 def is_halted(live: Live) -> bool:
     """Whether the controller of a component has reported, of this generation, that what it makes is refused: it does not go on."""
     progressing, failure = _reported(live, "Progressing"), _reported(live, "ReplicaFailure")
-    return failure.get("status") == "True" or (progressing.get("status") == "False" and progressing.get("reason", LATE) != LATE)
+    return failure.get("status") == "True" or (progressing.get("status") == "False" and progressing.get("reason") == NOT_CREATED)
 
 
 def is_late(live: Live) -> bool:
-    """Whether the controller of a component has reported, of this generation, that no pod has become ready for long."""
-    return _reported(live, "Progressing").get("status") == "False" and not is_halted(live)
+    """Whether the controller of a component has reported, of this generation, that no pod has become ready for long.
+
+    A LeaderWorkerSet that is available says as well that it does not progress.
+    """
+    progressing = _reported(live, "Progressing")
+    return progressing.get("status") == "False" and progressing.get("reason") == LATE
 
 
 def _reported(live: Live, type: str) -> Mapping[str, Any]:

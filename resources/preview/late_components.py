@@ -6,7 +6,8 @@ from engine.ids import ResourceId
 from engine.observed import Live
 from engine.operation import WriteStatus
 from engine.plan import Wait
-from resources.cluster_model.pods import is_late, is_refused, of_newest_template
+from resources.cluster_model.component_pods import of_newest_template
+from resources.cluster_model.pods import is_late, is_refused
 from resources.model.pod_facts import PodFacts, facts_of
 from resources.preview.facts import Facts, FirstPass
 from resources.preview.stuck_roots import UnreadyComponent, unready_components

@@ -66,6 +66,7 @@ async def test_a_graph_that_changes_its_orchestrator_does_what_was_forecast() ->
         ({"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}, End.STUCK),
         ({"type": "Progressing", "status": "False", "reason": "ReplicaSetCreateError"}, End.STUCK),
         ({"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}, End.SETTLED),
+        ({"type": "Progressing", "status": "False", "reason": "GroupsProgressing"}, End.SETTLED),
     ],
     ids=lambda each: each.get("reason") if isinstance(each, dict) else "",
 )

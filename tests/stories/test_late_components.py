@@ -41,10 +41,10 @@ async def test_a_late_deployment_is_stuck_only_if_its_pods_need_somebody(status:
     async with stage(grove=False, without=("deployments", "scheduler", "kubelet")) as cluster:
         await miss_deadline(cluster, status)
 
-        seen, status = await preview_with(cluster), await preview_with(cluster, only_next=True)
+        seen, brief = await preview_with(cluster), await preview_with(cluster, only_next=True)
 
         (root,) = seen.report.roots
-        assert blocked(status) == blocked(seen)
+        assert blocked(brief) == blocked(seen)
         assert seen.report.forecast is not None
         assert (seen.report.forecast.end_of(GRAPH) is End.STUCK) is bool(why)
         assert blocked(seen).get(DEPLOYMENT, "") == (f"no pod has become ready for 600 s: {why}" if why else "")

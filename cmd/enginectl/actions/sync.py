@@ -229,7 +229,7 @@ async def with_stuck(
     if result.ending is not Ending.TIMED_OUT or result.mid_pass:
         return result
     from enginectl.actions.component_reading import pods_of_components
-    from resources.cluster_model.pods import of_newest_template
+    from resources.cluster_model.component_pods import of_newest_template
     from resources.preview.stuck_roots import stuck_roots, unready_components
 
     last = first_pass_of(result.last_pass)

@@ -7,7 +7,7 @@ import pytest
 from engine.observed import Live, Observed, World, live, slice_of
 from engine.tick import Plans
 from resources.base import kinds
-from resources.cluster_model.pods import of_newest_template
+from resources.cluster_model.component_pods import of_newest_template
 from resources.preview.facts import FirstPass
 from resources.preview.stuck_roots import stuck_roots
 from tests.laws.toy import CONFIGURATION, START
