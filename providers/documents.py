@@ -223,8 +223,14 @@ def yaml_documents(text: str, source: str, *, first_line: int = 1) -> Iterator[D
         mark = error.problem_mark or error.context_mark
         line = mark.line if mark else 0
         has_tab = any(map(TAB_INDENT.match, text.splitlines()[line : line + 1]))
-        said = error.problem or error.context
-        why = TAB if has_tab else MISSING_SEPARATOR if said == NO_SEPARATOR else ": ".join(filter(None, (said, REMEDIES.get(said or ""))))
+        problem = error.problem or error.context
+        why = (
+            TAB
+            if has_tab
+            else MISSING_SEPARATOR
+            if problem == NO_SEPARATOR
+            else ": ".join(filter(None, (problem, REMEDIES.get(problem or ""))))
+        )
         raise DocumentError(source, first_line + line, f"not YAML: {why}") from None
     except yaml.reader.ReaderError as error:
         raise DocumentError(source, text[: error.position].count(chr(10)) + first_line, f"not YAML: {error.reason}") from None
