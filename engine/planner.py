@@ -22,8 +22,8 @@ from engine.operation_order import PartContents, ordered
 from engine.part_context import NOTHING_IN_SYNC, UNKNOWN, InSync, PartContext, digest_of, in_sync
 from engine.plan import Plan, Wait
 from engine.reason import Reason
-from engine.resource import Body, Drop, Policy, Resource, Want
-from engine.resource_plan import Action, actions_on, delete_unintended, not_listed, not_served
+from engine.resource import PLAIN, Body, Drop, Policy, Resource, Want
+from engine.resource_plan import Action, actions_on, delete_unintended, kept, not_listed, not_served
 
 LATER: Final = "9999"
 """After every time that an object can have."""
@@ -241,15 +241,15 @@ def _after_owners(resource: Resource, actions: Sequence[Action], not_created: di
     return actions
 
 
-WHY = "is being deleted, and its root no longer exists"
+WHY: Final = "is being deleted, and no root owns it any more"
 
 
 def with_orphans(plans: Sequence[Plan], blueprints: Sequence[Blueprint[C]], world: World, configuration: C) -> tuple[Plan, ...]:
     """The plans with the operations on orphans: the objects that they own are deleted, then our finalizers are released.
 
     The operations are in the plan of the root that an orphan's labels name; if there is none, in a new plan. Operations on objects
-    that the root's own plan writes are left out. While a kind that a blueprint depends on could not be listed completely, its
-    orphans stay.
+    that the root's own plan writes are left out. What an orphan waits for is pending, and blocked if finalizers of others keep it. While a
+    kind that a blueprint depends on could not be listed completely, its orphans stay.
     """
     if all(live.deleting_since is None for live in world.rootless()):
         return as_tuple(plans)
@@ -259,20 +259,26 @@ def with_orphans(plans: Sequence[Plan], blueprints: Sequence[Blueprint[C]], worl
         return as_tuple(plans)
     released_last = {kind for blueprint in blueprints for kind, policy in blueprint.policies(configuration).items() if policy.release_last}
     extended = [_extended(plan, cleanups.pop(plan.root), released_last) if plan.root in cleanups else plan for plan in plans]
-    return (*extended, *(Plan(root, operations) for root, operations in sorted(cleanups.items())))
+    return (*extended, *(_extended(Plan(root), cleanup, released_last) for root, cleanup in sorted(cleanups.items())))
 
 
-def _extended(plan: Plan, cleanup: Sequence[Operation], released_last: Set[str]) -> Plan:
+def _extended(plan: Plan, cleanup: Sequence[Action], released_last: Set[str]) -> Plan:
     """The plan with the cleanup. A shared object (one without a controller) that the plan defers is left out: its root releases it."""
     deferred = {wait.id for wait in plan.deferred if wait.id.kind in released_last}
     written = {operation.id for operation in plan.operations}
-    due = [operation for operation in cleanup if operation.id not in written]
+    waits = [each for each in cleanup if isinstance(each, Wait)]
+    due = [each for each in cleanup if not isinstance(each, Wait) and each.id not in written]
     due = [operation for operation in due if operation.controller is not None or operation.id not in deferred]
-    return replace(plan, operations=(*plan.operations, *due))
+    return replace(
+        plan,
+        operations=(*plan.operations, *due),
+        deferred=(*plan.deferred, *(wait for wait in waits if wait.blocked)),
+        pending=(*plan.pending, *(wait for wait in waits if not wait.blocked)),
+    )
 
 
-def _cleanups(blueprints: Sequence[Blueprint[C]], world: World, configuration: C) -> dict[ResourceId, tuple[Operation, ...]]:
-    """The operations on orphans by the root that their labels name."""
+def _cleanups(blueprints: Sequence[Blueprint[C]], world: World, configuration: C) -> dict[ResourceId, tuple[Action, ...]]:
+    """The operations on orphans, and what these wait for, by the root that their labels name."""
     lives = list(world.rootless())
     orphans = [live for live in lives if live.deleting_since is not None]
     if not orphans:
@@ -281,7 +287,7 @@ def _cleanups(blueprints: Sequence[Blueprint[C]], world: World, configuration: C
     for live in lives:
         for owner in live.owners:
             owned.setdefault(owner.uid, []).append(live)
-    cleanups: dict[ResourceId, tuple[Operation, ...]] = {}
+    cleanups: dict[ResourceId, tuple[Action, ...]] = {}
     for blueprint in blueprints:
         policies, reads = blueprint.policies(configuration), blueprint.reads(configuration)
         used = blueprint.in_use(orphans, world, configuration)
@@ -292,8 +298,8 @@ def _cleanups(blueprints: Sequence[Blueprint[C]], world: World, configuration: C
                 continue
             users = reads.get(live.id.kind, frozenset())
             in_use = policy.release_last and (live.uid in used or not users.isdisjoint(kinds[root]))
-            if operations := tuple(_cleanup(live, policy, owned.get(live.uid, ()), in_use=in_use)):
-                cleanups[root] = (*cleanups.get(root, ()), *operations)
+            if actions := tuple(_cleanup(live, policies, owned.get(live.uid, ()), in_use=in_use)):
+                cleanups[root] = (*cleanups.get(root, ()), *actions)
     return cleanups
 
 
@@ -307,8 +313,12 @@ def _kinds_by_root(blueprint: Blueprint[C], lives: Sequence[Live]) -> dict[Resou
     return kinds
 
 
-def _cleanup(orphan: Live, policy: Policy, owned: Sequence[Live], *, in_use: bool) -> Iterator[Operation]:
-    """The operations on one orphan: deletes of the objects that it owns, or the release of our finalizers when nothing needs them."""
+def _cleanup(orphan: Live, policies: Mapping[str, Policy], owned: Sequence[Live], *, in_use: bool) -> Iterator[Action]:
+    """The operations on one orphan: deletes of the objects that it owns, or the release of our finalizers when nothing needs them.
+
+    While these objects end, that is waited for. `policies`: by kind; that of the orphan is among them.
+    """
+    policy = policies[orphan.id.kind]
     for live in owned:
         if live.deleting_since is None:
             why = f"its owner {orphan.id} {WHY}"
@@ -317,6 +327,11 @@ def _cleanup(orphan: Live, policy: Policy, owned: Sequence[Live], *, in_use: boo
     own = [finalizer for finalizer in policy.finalizers if finalizer in finalizers]
     # An object that is released last waits for those that use it or may use it, and for the finalizers of others.
     is_too_early = bool(owned) or in_use or (policy.release_last and len(own) < len(finalizers))
+    if own and owned:
+        ending = [kept(live, policies.get(live.id.kind, PLAIN)) for live in owned if live.deleting_since is not None]
+        yield from (wait for wait in ending if wait is not None)
+        if count := ending.count(None):
+            yield Wait(orphan.id, f"{WHY}; waits for {count} object{'s' if count > 1 else ''} of it to be gone")
     if own and not is_too_early:
         yield Release(
             orphan.id,

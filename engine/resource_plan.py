@@ -93,8 +93,8 @@ def keepers(live: Live, policy: Policy) -> tuple[str, ...]:
 def _create(resource: Want, context: PartContext) -> tuple[Action, ...]:
     """Create the object, or wait because the cluster does not serve its kind, or because a foreign object has its name.
 
-    That is blocked, unless the foreign object is being deleted. One that still has its effect, and is deleted with an earlier owner of the
-    same name, is not waited for.
+    That is blocked, unless the foreign object is being deleted and nothing keeps it. One that still has its effect, and is deleted with an
+    earlier owner of the same name, is not waited for.
     """
     if context.is_unserved(resource.id):
         return (not_served(resource.id, resource.body),)
@@ -102,8 +102,9 @@ def _create(resource: Want, context: PartContext) -> tuple[Action, ...]:
     if foreign is not None:
         if resource.policy.until_gone and any(is_of_predecessor(foreign, owner.id) for owner in resource.owners):
             return ()
-        why = _name_taken(resource, foreign, context.root)
-        return (Wait(resource.id, why, blocked=foreign.deleting_since is None, reason=Reason.NAME_CONFLICT),)
+        if foreign.deleting_since is not None:
+            return (_terminating(resource, foreign),)
+        return (Wait(resource.id, _name_taken(resource, foreign, context.root), blocked=True, reason=Reason.NAME_CONFLICT),)
     owners, reason = context.bound_owners(resource), context.reason_to_create(resource)
     cause = Cause.DRIFT if reason is Reason.MISSING else Cause.INTENT
     return (Create(resource.id, resource.why, cause, manifest=resource.body, owners=owners, reason=reason, seal=resource.policy.seal),)

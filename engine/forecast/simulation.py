@@ -287,14 +287,14 @@ class _Simulation(Generic[C]):
         if known is None or known.live is not live:
             keys = live.id.keys()
             is_root = not self.root_keys.isdisjoint(keys)
-            is_child = live.id in self.children or (not is_root and root_of(self.blueprints, live) is not None)
+            is_child = not is_root and (live.id in self.children or root_of(self.blueprints, live) is not None)
             known = self.roles[live.id] = _Roles(live, is_root, is_child, not self.reference_keys.isdisjoint(keys))
         return known
 
     def _foreign(self) -> Iterator[tuple[ResourceId, list[Live]]]:
-        """The foreign objects of each root that still exist."""
+        """The foreign objects of each root that still exist. Roots are not among them: of those `compose` knows whose they are."""
         for root, ids in self.foreign.items():
-            yield root, [live for id in ids if (live := self.store.find(id)) is not None]
+            yield root, [live for id in ids if (live := self.store.find(id)) is not None and not self._roles_of(live).is_root]
 
     def _with_lookups(self, observed: Observed) -> Observed:
         """The observation with the objects that were looked up for the first pass, as they are now."""

@@ -20,19 +20,21 @@ def is_removing(current: Pass[object], intent: Intent) -> bool:
     return any(is_removed(observed, intent.removals) and observed.root.deleting_since is not None for observed in roots)
 
 
-def with_observed(current: Pass[object]) -> Iterator[tuple[Plan, Observed]]:
-    """Each plan of a root with the observation it was made from. Plans for orphans have none and are left out."""
+def with_observed(current: Pass[object]) -> Iterator[tuple[Plan, Observed | None]]:
+    """Each plan with the observation of its root that it was made from; None for orphans whose root does not exist."""
     by_root = {observed.root.id: observed for observed in current.world.roots}
-    return ((plan, by_root[plan.root]) for plan in current.planned.plans if plan.root in by_root)
+    return ((plan, by_root.get(plan.root)) for plan in current.planned.plans)
 
 
-def may_settle(plan: Plan, observed: Observed, now: datetime) -> bool:
+def may_settle(plan: Plan, observed: Observed | None, now: datetime) -> bool:
     """Whether the root settles if we wait: it waits for something, and nothing needs a user or operator.
 
     Waiting is useless where an operation was rejected, a guard objects, the root is invalid, a name is taken, or something is blocked.
     """
     if plan.operations or plan.objections or plan.problems or plan.error or any(alarm.blocking for alarm in plan.alarms):
         return False
+    if observed is None:
+        return bool(plan.pending)
     if any(is_name_conflict(wait, observed) for wait in plan.deferred):
         return False
     return bool(plan.pending) or any(_ends_by_itself(wait, observed, now) for wait in plan.deferred)

@@ -23,7 +23,10 @@ POLICY = Policy(
 
 
 def render(view: View) -> Iterator[Want]:
-    """The HPAs of a replica. Each has the name of its target; metrics are copied unchanged."""
+    """The HPAs of a replica. Each has the name of its target; metrics are copied unchanged.
+
+    An empty list of metrics is left out: the server fills it in as it does a missing one.
+    """
     for clique in view.cliques:
         if clique.clique.autoscaling and clique.group is None:
             yield _autoscaler(view, clique.id, clique.clique.autoscaling)
@@ -34,7 +37,8 @@ def render(view: View) -> Iterator[Want]:
 
 def _autoscaler(view: View, target: ResourceId, config: Mapping[str, Any]) -> Want:
     reference = {"apiVersion": kinds.PODCLIQUE.api_version, "kind": target.kind, "name": target.name}
-    spec = {"scaleTargetRef": reference, **{key: config[key] for key in ("minReplicas", "maxReplicas", "metrics") if key in config}}
+    given = {key: value for key in ("minReplicas", "maxReplicas", "metrics") if (value := config.get(key)) not in (None, [], ())}
+    spec = {"scaleTargetRef": reference, **given}
     body = manifest(kinds.AUTOSCALER, view.namespace, target.name, labels.child(view.root, "pcs-hpa", target.name), spec=spec)
     return Want(
         kinds.AUTOSCALER.id(view.namespace, target.name),

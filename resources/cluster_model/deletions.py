@@ -92,7 +92,7 @@ class Deletions:
                 users = users or self._claim_users(store)
                 if id in users.claims or any(uid in users.pods or uid not in users.before for uid in reserved_for(live)):
                     continue
-            elif self._is_kept(live, finalizers):
+            if self._is_kept(live, finalizers):
                 continue
             if len(kept) < len(finalizers) and not any(driver.holds(live) for driver in self._drivers):
                 store.patch(id, {"metadata": {"finalizers": kept}})
@@ -112,10 +112,10 @@ class Deletions:
         return _ClaimUsers(frozenset(named), frozenset(pod.uid for pod in running), frozenset(self._pods_before.values()))
 
     def _is_kept(self, live: Live, finalizers: Iterable[str]) -> bool:
-        """Whether an object was being deleted before the forecast, and finalizers of unknown programs keep it. Pods end in time."""
-        if live.id.kind == kinds.POD.name or live.id not in self._leaving_before:
+        """Whether an object was being deleted before the forecast and finalizers of unknown programs keep it; no pod that may still run."""
+        if live.id not in self._leaving_before or live.body["metadata"].get("deletionGracePeriodSeconds"):
             return False
-        return any(each not in self._ours and each not in (FOREGROUND, ORPHAN) for each in finalizers)
+        return any(each not in self._ours and each not in PROTECTIONS and each not in (FOREGROUND, ORPHAN) for each in finalizers)
 
     def _cascade(self, store: ForecastStore, live: Live) -> bool:
         """Do to the dependents of a deleted object what its finalizers ask of the garbage collector. Returns whether it waits for them."""

@@ -61,8 +61,7 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
             return replace(domain, resource=self._resource(live), blocker=blocker)
         foreign = is_foreign(live, self.fabric, self.observed.root.uid, shared=self.request.shared)
         if foreign and live.deleting_since is not None:
-            why = f"{kind.name} {self.id.name} is controlled by another owner and is being deleted; it is created again afterwards"
-            return replace(domain, resource=held(self._resource(None), why), blocker=why, pending=why)
+            return self._foreign_terminating(domain, users)
         if foreign:
             return self._cannot_be_created(domain, self._conflict(live), Reason.NAME_CONFLICT)
         managed = not self.request.shared or is_managed(live, self.fabric)
@@ -83,6 +82,15 @@ class ReplicaRequest(Struct, frozen=True, eq=False):
         text = f"Failed to create {self.fabric.kind.name} {subject}: {why}"
         alarm = Alarm(f"{self.fabric.kind.name}Failed", text, blocking=True, counted_apart=True)
         return replace(domain, resource=replace(self._blocked(why), reason=reason), blocker=why, blocked=True, alarm=alarm)
+
+    def _foreign_terminating(self, domain: Domain, users: Sequence[User]) -> Domain:
+        """A domain that the set does not own is being deleted: ours is created afterwards. While running pods use it, a user has to act."""
+        why = f"{self.id.kind} {self.id.name} is controlled by another owner and is being deleted"
+        if users and all(user.live.deleting_since is None for user in users):
+            kept = held(self._resource(None), f"{why}; {drain_verdict(users, None).value}{FREE_IT}")
+            return replace(domain, resource=replace(kept, blocked=True, reason=Reason.IN_USE), blocker=why)
+        why = f"{why}; it is created again afterwards"
+        return replace(domain, resource=held(self._resource(None), why), blocker=why, pending=why)
 
     def _terminating(self, domain: Domain, live: Live, users: Sequence[User]) -> Domain:
         """The engine's domain is being deleted: our finalizer keeps it while it is in use, then it is created again (R26, N10)."""

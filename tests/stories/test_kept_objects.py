@@ -13,10 +13,13 @@ from engine.resource import Body
 from engine.runtime.passes import Pass
 from engine.runtime.sync_report import Ending
 from enginectl.actions.planning import first_pass_of
+from providers.fabrics.nvidia.names import COMPUTE_DOMAIN
 from resources.base import kinds, labels
 from resources.ports.configuration import Configuration
 from resources.preview.forecasting import forecast_of
 from tests.builders import claim_template, clique, group, podcliqueset, share
+from tests.mnnvl.sets import auto
+from tests.stories.fabric import rack
 from tests.stories.graphs import graph, service
 from tests.stories.permission_scenario import sets
 from tests.stories.stage import CHILDREN, Stage, stage
@@ -110,6 +113,47 @@ async def test_an_object_of_each_kind_that_a_finalizer_of_others_keeps_is_settle
             assert (await cluster.sync()).ending is Ending.DONE, name
 
 
+@pytest.mark.parametrize("kind", [kinds.SERVICE, kinds.PODCLIQUE, kinds.PODGANG, kinds.RESOURCE_CLAIM], ids=lambda kind: kind.name)
+async def test_what_has_the_name_of_a_needed_object_and_is_kept_while_it_is_deleted_is_settled_neither_for_diff_nor_for_sync(
+    kind: Kind,
+) -> None:
+    async with stage() as cluster:
+        await cluster.apply(dict(holder("PerReplica")))
+        assert (await cluster.sync()).ending is Ending.DONE
+        name = min(cluster.there(kind))
+        finalizers = [*(cluster.there(kind)[name]["metadata"].get("finalizers") or ()), HOLD]
+        await cluster.kubectl.patch(kind, "default", name, {"metadata": {"finalizers": finalizers, "ownerReferences": None}})
+        await cluster.delete(kind, name)
+
+        current, expected = await forecast(cluster)
+        report = await cluster.sync(patience=PATIENCE)
+
+        (plan,) = current.planned.plans
+        assert expected is not None and expected.end_of(plan.root) is End.STUCK
+        assert report.ending is Ending.STUCK
+        assert {(wait.reason, HOLD in wait.why) for wait in report.blocked if wait.id.name == name} == {(Reason.KEPT, True)}
+
+        await cluster.kubectl.patch(kind, "default", name, {"metadata": {"finalizers": None}})
+        assert (await cluster.sync()).ending is Ending.DONE
+
+
+async def test_a_pod_that_has_ended_and_is_kept_by_a_finalizer_of_others_is_settled_neither_for_diff_nor_for_sync() -> None:
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web", clique("front", 2)))
+        await cluster.sync()
+        name = min(cluster.there(kinds.POD))
+        await cluster.kubectl.patch(kinds.POD, "default", name, {"metadata": {"finalizers": [HOLD]}})
+        await cluster.delete(kinds.POD, name)
+        await cluster.until(lambda: cluster.there(kinds.POD)[name]["metadata"]["deletionGracePeriodSeconds"] == 0)
+
+        current, expected = await forecast(cluster)
+        report = await cluster.sync(patience=PATIENCE)
+
+        (plan,) = current.planned.plans
+        assert expected is not None and expected.end_of(plan.root) is End.STUCK
+        assert report.ending is Ending.STUCK and {wait.id.name for wait in report.blocked} == {name}
+
+
 async def test_sync_waits_for_an_object_whose_controller_removes_its_finalizer() -> None:
     async with stage() as cluster:
         await cluster.apply(podcliqueset("web", clique("front")))
@@ -163,3 +207,56 @@ async def test_a_set_stays_while_a_finalizer_of_others_keeps_a_clique_of_its_gro
         await cluster.kubectl.patch(kinds.PODCLIQUE, "default", "web-0-g-1-work", {"metadata": {"finalizers": []}})
         assert (await cluster.sync(removals=cluster.removing(kinds.PODCLIQUESET, "web"))).ending is Ending.DONE
         assert [kind for kind in (kinds.PODCLIQUESET, kinds.PODCLIQUE, kinds.SCALING_GROUP) if cluster.there(kind)] == []
+
+
+async def test_a_claim_that_a_finalizer_of_others_keeps_when_its_pods_have_gone_is_settled_neither_for_diff_nor_for_sync() -> None:
+    async with stage() as cluster:
+        await cluster.apply(dict(holder("AllReplicas")))
+        await cluster.sync()
+        (name,), pods = cluster.there(kinds.RESOURCE_CLAIM), set(cluster.there(kinds.POD))
+        finalizers = [*cluster.there(kinds.RESOURCE_CLAIM)[name]["metadata"]["finalizers"], HOLD]
+        await cluster.kubectl.patch(kinds.RESOURCE_CLAIM, "default", name, {"metadata": {"finalizers": finalizers}})
+        await cluster.delete(kinds.RESOURCE_CLAIM, name)
+        for pod in pods:
+            await cluster.delete(kinds.POD, pod)
+
+        _, expected = await forecast(cluster)
+        report = await cluster.sync(patience=PATIENCE)
+
+        assert expected is not None and not [each for each in expected.operations() if each.id.name == name]
+        assert {expected.end_of(root) for root in expected.plans} == {End.STUCK} and report.ending is Ending.STUCK
+
+
+async def test_a_domain_of_another_owner_that_is_deleted_while_pods_use_it_is_settled_neither_for_diff_nor_for_sync() -> None:
+    async with rack() as cluster:
+        await cluster.sync(manifests=[auto()])
+        (owner,) = cluster.there(COMPUTE_DOMAIN)["demo-0"]["metadata"]["ownerReferences"]
+        gone = {"metadata": {"ownerReferences": [{**owner, "uid": "an-earlier-set"}]}}
+        await cluster.kubectl.patch(COMPUTE_DOMAIN, "default", "demo-0", gone)
+        await cluster.until(lambda: "deletionTimestamp" in cluster.there(COMPUTE_DOMAIN)["demo-0"]["metadata"])
+
+        current, expected = await forecast(cluster)
+        report = await cluster.sync(patience=PATIENCE)
+
+        (plan,) = current.planned.plans
+        assert expected is not None and expected.end_of(plan.root) is End.STUCK and report.ending is Ending.STUCK
+        assert {wait.reason for wait in report.blocked if wait.id.name == "demo-0"} == {Reason.IN_USE}
+
+        for pod in cluster.there(kinds.POD):
+            await cluster.delete(kinds.POD, pod)
+        assert (await cluster.sync()).ending is Ending.DONE
+
+
+async def test_sync_waits_for_what_nothing_owns_any_more_and_releases_it() -> None:
+    async with stage() as cluster:
+        await cluster.apply(podcliqueset("web", clique("front"), clique("work", 2), groups=(group("g", "work"),)))
+        await cluster.sync()
+
+        assert (await cluster.sync(manifests=[podcliqueset("web", clique("front"))])).ending is Ending.DONE
+        assert (set(cluster.there(kinds.PODCLIQUE)), len(cluster.there(kinds.POD))) == ({"web-0-front"}, 1)
+
+        await cluster.kubectl.patch(kinds.PODCLIQUESET, "default", "web", {"metadata": {"finalizers": None}})
+        await cluster.delete(kinds.PODCLIQUESET, "web")
+        await cluster.clock.advance(1)
+        assert (await cluster.sync()).ending is Ending.DONE
+        assert not cluster.there(kinds.PODCLIQUE) and not cluster.there(kinds.POD)

@@ -1,9 +1,12 @@
-"""Sets and groups that come and go under their names: each time they are ready as soon as the first time."""
+"""Sets, groups and graphs that come and go under their names: each time they are ready as soon as the first time, and as forecast."""
 
 import pytest
 
+from engine.runtime.sync_report import Ending
 from resources.base import kinds
 from tests.builders import clique, podcliqueset
+from tests.stories.forecasts import forecast_then_sync
+from tests.stories.graphs import graph
 from tests.stories.stage import Stage, stage
 
 pytestmark = pytest.mark.anyio
@@ -40,6 +43,21 @@ async def test_a_group_that_is_scaled_out_and_in_again_and_again_is_ready_as_soo
             await cluster.until(lambda: "flap-0-grp-0" not in cluster.there(kinds.PODGANG))
 
     assert max(took) <= took[0] + 0.5
+
+
+async def test_a_graph_that_is_created_again_while_the_set_of_the_earlier_one_ends_does_what_was_forecast() -> None:
+    async with stage() as cluster:
+        await cluster.apply(graph())
+        await cluster.sync()
+        await cluster.kubectl.patch(kinds.DYNAMO_GRAPH, "default", "chat", {"metadata": {"finalizers": None}})
+        await cluster.delete(kinds.DYNAMO_GRAPH, "chat")
+        await cluster.apply(graph())
+        await cluster.until(lambda: "deletionTimestamp" in cluster.there(kinds.PODCLIQUESET)["chat"]["metadata"])
+
+        comparison = await forecast_then_sync(cluster)
+
+        comparison.assert_equal()
+        assert comparison.ending is Ending.DONE
 
 
 def _available(cluster: Stage, name: str) -> int:

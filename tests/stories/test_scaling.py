@@ -184,3 +184,18 @@ async def test_ten_times_out_and_in_costs_the_same_each_time(kind: Kind, name: s
         # A state in motion is written when it happens to rest: one more or less, but never more and more.
         assert max(states) - min(states) <= 1
         assert not ours.refused
+
+
+@pytest.mark.parametrize("metrics", [{"metrics": []}, {}], ids=["empty", "left out"])
+async def test_an_autoscaler_without_metrics_scales_by_those_that_the_server_fills_in_and_settles(metrics: dict[str, Any]) -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[workload()])
+        scaled = {"maxReplicas": 5, **metrics}
+        manifest = workload()
+        manifest["spec"]["template"]["cliques"][0]["spec"]["autoScalingConfig"] = scaled
+
+        assert (await cluster.sync(manifests=[manifest])).ending is Ending.DONE
+
+        (plan,) = (await cluster.look()).planned.plans
+        assert plan.operations == ()
+        assert cluster.there(kinds.AUTOSCALER)["llm-0-router"]["spec"]["metrics"] == [BUSY]
