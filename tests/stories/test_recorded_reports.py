@@ -12,6 +12,13 @@ async def test_the_report_of_a_change_is_the_recorded_one(name: str) -> None:
     assert await golden_reports.computed(name) == golden_reports.recorded(name)
 
 
+@pytest.mark.parametrize("name", golden_reports.CASES)
+def test_no_report_says_a_sentence_twice(name: str) -> None:
+    remarks = [line.strip() for line in golden_reports.recorded(name).splitlines() if line.strip().startswith(("note:", "! "))]
+
+    assert len(set(remarks)) == len(remarks)
+
+
 @pytest.mark.parametrize("name", ["update", "scale-in"])
 async def test_on_demand_every_operation_follows_and_hashes_are_never_shown(name: str) -> None:
     brief, full = golden_reports.recorded(name), await golden_reports.computed(name, verbose=True)
