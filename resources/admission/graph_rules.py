@@ -97,7 +97,7 @@ def _equal_names(graph: InferenceGraph) -> Iterator[Issue]:
         first[service.key] = service.name
         taken = {named: owners[named] for named in object_names(graph, service) if named in owners}
         for (kind, name), other in list(taken.items())[:1]:
-            message = f"its {kind} would have the name of that of service {quote(other)}, {quote(name)}: rename one of them"
+            message = f"its {kind} would have the name of that of the service {quote(other)}, {quote(name)}: rename one of them"
             yield Issue(path, ErrorType.DUPLICATE, message, service.name)
         owners.update(dict.fromkeys(object_names(graph, service), service.name))
 

@@ -124,7 +124,7 @@ REJECTED = [
         graph({"decode": wide(), "decode-ldr": worker()}),
         [
             'spec.services[decode-ldr]: Duplicate value: "decode-ldr": '
-            "its PodClique would have the name of that of service decode, decode-ldr: rename one of them"
+            "its PodClique would have the name of that of the service decode, decode-ldr: rename one of them"
         ],
         id="a service with the name of another one's leader",
     ),
@@ -133,7 +133,7 @@ REJECTED = [
             graph({f"{MODEL}-a-size-of-{end}": make() for end in (first, second)}, name=of, annotations=annotations),
             [
                 f'spec.services[{MODEL}-a-size-of-{second}]: Duplicate value: "{MODEL}-a-size-of-{second}": '
-                f"its {kind} would have the name of that of service {MODEL}-a-size-of-{first}, {name}: rename one of them"
+                f"its {kind} would have the name of that of the service {MODEL}-a-size-of-{first}, {name}: rename one of them"
             ],
             id=f"the shortened name of a {kind}",
         )
