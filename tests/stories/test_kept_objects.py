@@ -245,18 +245,3 @@ async def test_a_domain_of_another_owner_that_is_deleted_while_pods_use_it_is_se
         for pod in cluster.there(kinds.POD):
             await cluster.delete(kinds.POD, pod)
         assert (await cluster.sync()).ending is Ending.DONE
-
-
-async def test_sync_waits_for_what_nothing_owns_any_more_and_releases_it() -> None:
-    async with stage() as cluster:
-        await cluster.apply(podcliqueset("web", clique("front"), clique("work", 2), groups=(group("g", "work"),)))
-        await cluster.sync()
-
-        assert (await cluster.sync(manifests=[podcliqueset("web", clique("front"))])).ending is Ending.DONE
-        assert (set(cluster.there(kinds.PODCLIQUE)), len(cluster.there(kinds.POD))) == ({"web-0-front"}, 1)
-
-        await cluster.kubectl.patch(kinds.PODCLIQUESET, "default", "web", {"metadata": {"finalizers": None}})
-        await cluster.delete(kinds.PODCLIQUESET, "web")
-        await cluster.clock.advance(1)
-        assert (await cluster.sync()).ending is Ending.DONE
-        assert not cluster.there(kinds.PODCLIQUE) and not cluster.there(kinds.POD)

@@ -199,3 +199,14 @@ async def test_an_autoscaler_without_metrics_scales_by_those_that_the_server_fil
         (plan,) = (await cluster.look()).planned.plans
         assert plan.operations == ()
         assert cluster.there(kinds.AUTOSCALER)["llm-0-router"]["spec"]["metrics"] == [BUSY]
+
+
+async def test_sync_waits_for_the_cliques_of_a_removed_group_and_leaves_none() -> None:
+    async with stage() as cluster:
+        await cluster.sync(manifests=[workload()])
+
+        report = await cluster.sync(manifests=[podcliqueset("llm", clique("router", 2, minAvailable=1, autoScalingConfig=SCALED))])
+
+        assert report.ending is Ending.DONE
+        assert [*cluster.there(kinds.PODCLIQUE)] == ["llm-0-router"]
+        assert (await pods(cluster)) == {"llm-0-router": 2}
