@@ -1,6 +1,6 @@
 """ModelledCluster: a cluster without surprises: pods start where there is room, controllers do their work, and others do not interfere."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -22,6 +22,7 @@ from resources.cluster_model.pods import (
     is_halted,
     is_refused,
     is_refused_just_now,
+    is_rolled_out,
     rolled_out,
     started,
     stays_as_it_is,
@@ -125,7 +126,9 @@ class ModelledCluster:
         self._deletions = Deletions((fabric.finalizer for fabric in enabled), self._drivers)
         self._log = WorkloadLog(frozenset(fabric.kind.key for fabric in enabled))
         self._unclaimed: dict[ResourceId, None] = {}
-        """Pods that wait for objects that they refer to."""
+        """Pods that wait for objects that they refer to, and components whose pods do."""
+        self._earlier: dict[ResourceId, Live] = {}
+        """The components before the first operation whose pods were all ready."""
         self._tokens: dict[ResourceId, None] = {}
         """The token Secrets."""
         self._used: set[Assumption] = set()
@@ -145,6 +148,7 @@ class ModelledCluster:
         self._store = store
         self._log.begin(store.lives.values())
         self._references.note_promises(store, store.lives)
+        self._earlier = {id: live for id, live in store.lives.items() if is_component(id) and is_rolled_out(live)}
         pods = [live for live in store.lives.values() if live.id.kind == kinds.POD.name]
         refused = [
             live for live in pods if live.deleting_since is None and is_refused(facts_of(live)) and not self._references.lacks(store, live)
@@ -261,6 +265,8 @@ class ModelledCluster:
             return
         elif (before := self._unplaced.get(live.id)) is not None and _is_same(before, live):
             self._used.add(Assumption.FAILURES_STAY)
+        elif not self._have_references(store, live):
+            self._unclaimed[live.id] = None
         elif self._components is None or self._components.have_room(live, self._root_of(live)):
             store.patch(live.id, patch)
             self._used.update((Assumption.CAPACITY if self._components is None else Assumption.ROOM, Assumption.KUBERNETES))
@@ -310,21 +316,46 @@ class ModelledCluster:
         return self._roots.get(pod.id, named)
 
     def _start_if_claimed(self, store: ForecastStore, id: ResourceId) -> None:
-        """Start a pod that has waited for objects that it refers to, if they exist now."""
+        """Start a pod, or the pods of a component, that has waited for objects that it refers to, if they exist now."""
         live = store.find(id)
-        if live is None or live.deleting_since is not None or not self._references.lacks(store, live):
+        if (
+            live is None
+            or live.deleting_since is not None
+            or not any(self._references.lacks(store, pod) for _, pod in self._starting(live))
+        ):
             del self._unclaimed[id]
             if live is not None and live.deleting_since is None:
-                self._start_pod(store, live)
+                self._attend_to(store, live)
+
+    def _starting(self, live: Live) -> Iterator[tuple[ResourceId, Live]]:
+        """A pod, or those that the controller of a component creates, each with the PodClique or component that it is of."""
+        if is_component(live.id):
+            from resources.cluster_model.component_pods import new_pods  # Most forecasts have no components.
+
+            yield from ((live.id, pod) for pod in new_pods(live, self._earlier.get(live.id)))
+        else:
+            yield kinds.PODCLIQUE.id(live.id.namespace, live.labels.get(labels.PODCLIQUE, "")), live
 
     def unstarted(self) -> Mapping[ResourceId, tuple[Wait, ...]]:
-        """Root -> for each PodClique with pods that refer to what does not exist, what that is; each that lacks pods of a gang."""
+        """Root -> for each PodClique or component whose pods refer to what does not exist, what that is; each that lacks pods of a gang."""
         if (store := self._store) is None:
             return {}
-        pods = (pod for id in self._unclaimed if (pod := store.find(id)) is not None and pod.deleting_since is None)
-        missing = self._references.shortages(store, ((self._root_of(pod), pod) for pod in pods))
+        waiting = (live for id in self._unclaimed if (live := store.find(id)) is not None and live.deleting_since is None)
+        pods = ((self._root_of(live), member, pod) for live in waiting for member, pod in self._starting(live))
+        missing = self._references.shortages(store, pods)
         incomplete = self._gangs.shortages(store, self._root_of)
         return {root: (*missing.get(root, ()), *incomplete.get(root, ())) for root in {**missing, **incomplete}}
+
+    def _have_references(self, store: ForecastStore, component: Live) -> bool:
+        """Whether everything that the new pods of a component refer to exists, or may."""
+        pods = [pod for _, pod in self._starting(component)]
+        if any(self._references.lacks(store, pod) for pod in pods):
+            return False
+        if any(self._references.are_assumed(store, pod) for pod in pods):
+            self._used.add(Assumption.REFERENCES)
+        if any(mapping(pod.body.get("spec")).get("schedulingGates") for pod in pods):
+            self._used.add(Assumption.GATES)
+        return True
 
     def _has_references(self, store: ForecastStore, pod: Live) -> bool:
         """Whether everything that a pod refers to exists, or may. Claims whose templates exist are created."""

@@ -60,14 +60,16 @@ class PodReferences:
         named = (*(id for _, id in _unmade_claims(store, pod)), *references_of(pod.id.namespace, pod.body.get("spec")))
         return any(store.find(id) is None for id in named)
 
-    def shortages(self, store: ForecastStore, pods: Iterable[tuple[ResourceId, Live]]) -> Mapping[ResourceId, tuple[Wait, ...]]:
-        """Root -> for each PodClique with pods that refer to what does not exist, what that is. `pods`: each with its root."""
-        counts = Counter((root, pod.id.namespace, pod.labels.get(labels.PODCLIQUE, ""), self.lacks(store, pod)) for root, pod in pods)
+    def shortages(self, store: ForecastStore, pods: Iterable[tuple[ResourceId, ResourceId, Live]]) -> Mapping[ResourceId, tuple[Wait, ...]]:
+        """Root -> for each PodClique or component with pods that refer to what does not exist, what that is.
+
+        `pods`: each with its root, and with the PodClique or component that it is of.
+        """
+        counts = Counter((root, member, lacks) for root, member, pod in pods if (lacks := self.lacks(store, pod)))
         waits: dict[ResourceId, list[Wait]] = {}
-        for (root, namespace, clique, lacks), count in counts.items():
+        for (root, id, lacks), count in counts.items():
             missing = ", ".join(f"{id.kind} {id.name}" for id in lacks)
             why = f"{count} pod{'s' if count > 1 else ''} cannot start: {missing} {'does' if len(lacks) == 1 else 'do'} not exist"
-            id = kinds.PODCLIQUE.id(namespace, clique)
             waits.setdefault(root, []).append(Wait(id, why, blocked=True, reason=Reason.REFERENCE_MISSING))
         return {root: tuple(listed) for root, listed in waits.items()}
 
