@@ -27,7 +27,7 @@ LARGE_KEY = 1e6
 MAX_ALIASED = 100_000
 """How many values the aliases of a document may repeat: without a limit a hundred lines of YAML can exceed the memory."""
 TAG = "tag:yaml.org,2002:"
-LATER_MARK = re.compile(r"(^---[^\n]*\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*)\ufeff|^\ufeff(?=---)", re.MULTILINE)
+LATER_MARK = re.compile(r"(^---[^\n]*+\n(?:[ \t]*+(?:#[^\n]*+|\r?)\n)*+)\ufeff|^\ufeff(?=---)", re.MULTILINE)
 """A byte order mark at the beginning of a later document: files that were put together have them."""
 SEPARATOR = re.compile(r"^---#", re.MULTILINE)
 """The beginning of a line `---` with a comment that YAML wants a space before."""

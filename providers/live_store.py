@@ -130,11 +130,11 @@ class LiveStore:
             self._put(live)
 
     def _is_stored(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether this version of the object is what is stored, by its identity, uid and revision."""
+        """Whether this version of the object is what is stored and stays so, by its identity, uid and revision."""
         known = self.lives.get(self.kind.id(metadata.get("namespace", ""), metadata["name"]))
-        return (
-            known is not None and bool(known.revision) and (known.uid, known.revision) == (metadata.get("uid"), metadata["resourceVersion"])
-        )
+        if known is None or not known.revision or (self.target.finalizers and not self.target.contains(known)):
+            return False
+        return (known.uid, known.revision) == (metadata.get("uid"), metadata["resourceVersion"])
 
     def assume(self, operation: Operation, answer: Body | None) -> None:
         """Apply the answer to a write of ours, before the watch reports it."""

@@ -187,6 +187,12 @@ def test_a_later_document_may_begin_with_a_byte_order_mark_or_a_comment(separato
     assert [document.value for document in read(f"{MARK}a: 1\n{separator}b: 2\n")] == [{"a": 1}, {"b": 2}]
 
 
+@pytest.mark.parametrize("line", ["# licence\r\n", "  # licence\r\n", "\r\n", "#\r\r\r\r\n", "--- #\r\n", "---\n"])
+def test_a_long_header_is_read_in_time_that_grows_with_its_length(line: str) -> None:
+    """With a reading that grows twofold for each line this test would never end."""
+    assert [document.value for document in read(f"---\r\n{line * 300}a: 1\r\n") if document.value] == [{"a": 1}]
+
+
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_what_a_shell_of_windows_writes_is_read(encoding: str) -> None:
     text = f"{MARK}a: é\n---\nb: 2\n"

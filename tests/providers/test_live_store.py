@@ -6,6 +6,7 @@ import pytest
 
 from engine.ids import Kind
 from engine.observed import Live, Source, live
+from engine.operation import Cause, Expect, Release
 from providers import live_store
 from providers.listing import ListedLives, typed
 from providers.live_store import UNPACKED, LiveStore
@@ -157,4 +158,18 @@ def test_the_watch_event_of_a_version_that_an_answer_has_brought_is_not_decoded_
         store.apply(event, body)
 
     assert decoded == ["2", "2"]
+    assert store.lives == {}
+
+
+def test_an_object_that_our_own_write_released_is_no_longer_known() -> None:
+    store = LiveStore(Target(SERVICE, "", "a=b", ("engine/kept",)), lambda _: None)
+    ours, released = ({**service(revision), "metadata": service(revision)["metadata"] | {"labels": {}}} for revision in (5, 6))
+    ours["metadata"]["finalizers"] = ["engine/kept"]
+    store.apply("ADDED", ours)
+    store.correct(None, live(ours))
+    known = dict(store.lives)
+    store.assume(Release(live(ours).id, "", Cause.INTENT, expect=Expect("1", "5"), finalizers=("engine/kept",), existing=()), released)
+    store.apply("MODIFIED", released)
+
+    assert [each.name for each in known] == ["s"]
     assert store.lives == {}
