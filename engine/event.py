@@ -40,6 +40,8 @@ class Event(Struct, frozen=True):
     """Whether it has limits of its own, so that many other events about its object cannot crowd it out."""
     subject: str = ""
     """The name in the message for which a combined Event names several; empty if it does not."""
+    subject_at: int = 0
+    """Where in the message the subject begins: the text before it may have the same word."""
     of_whole: bool = False
     """Whether it happens to an object because it happens to its root as a whole: all such events of a reason are one on the root."""
 

@@ -195,7 +195,7 @@ class Intent(Struct, frozen=True, eq=False):
     memo: Memo = field(default_factory=Memo)
     """What has been read from the manifests and the roots before, and need not be read again. Passes begin with it and do not change it."""
     warned: Mapping[ResourceId, frozenset[str]] = field(default_factory=dict)
-    """Root -> the warnings about its manifest that were written already: reports do not repeat them."""
+    """Root -> the warnings about its manifest that were written to stderr already: what follows on a terminal does not repeat them."""
 
 
 NOTHING = Intent()

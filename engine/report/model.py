@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -161,6 +161,14 @@ def compose(
     new = {plan.root for plan in listed if is_new(plan)}
     roots = [root_report(plan, part_of, is_new=plan.root in new and plan.parent not in new) for plan in listed]
     return Report(tuple(in_order(roots)), objections, dict(sorted((incomplete or {}).items())), others=others)
+
+
+def without_notes(report: Report, said: Mapping[ResourceId, Collection[str]]) -> Report:
+    """The report without these notes of its roots; the same report if there are none."""
+    if not said:
+        return report
+    roots = (replace(root, notes=tuple(note for note in root.notes if note not in said.get(root.root, ()))) for root in report.roots)
+    return replace(report, roots=tuple(roots))
 
 
 def is_new(plan: Plan) -> bool:

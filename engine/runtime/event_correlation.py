@@ -293,6 +293,7 @@ def _written(stream: _Stream) -> Event:
     if not event.combined:
         return replace(event, count=stream.pending)
     listed = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
-    message = event.message.replace(event.subject, listed, 1) if event.subject and names else event.message
+    before, after = event.message[: event.subject_at], event.message[event.subject_at + len(event.subject) :]
+    message = f"{before}{listed}{after}" if event.subject and names else event.message
     is_single = event.of_whole and stream.pending == 1 and stream.written is None
     return replace(event, count=stream.pending, message=message if is_single else COMBINED + message)

@@ -29,7 +29,7 @@ ANY: Final = CHANGES | {Act.CREATE}
 class EventTexts(Struct, frozen=True):
     """The reasons and messages of the events about one kind of call, successful or failed.
 
-    In messages `{key}` is namespace/name of the object, `{name}` its name, `{error}` the error.
+    In messages `{key}` is namespace/name of the object, `{name}` its name, `{error}` the error. `done_message` names the object, once.
     """
 
     done_reason: str

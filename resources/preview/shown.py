@@ -3,7 +3,7 @@
 Which facts it takes into account is said by `needs`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -88,9 +88,8 @@ def shown(first: FirstPass, forecast: Forecast | None = None, facts: Facts = NO_
                 waits.setdefault(root, []).append(remark)
             else:
                 notes.setdefault(root, []).append(remark)
-    warned = first.intent.warned
     remarked = (_remarked(plan, notes.get(plan.root, ()), waits.get(plan.root, ())) for plan in first.planned.plans)
-    plans = {plan.root: _once(plan, warned.get(plan.root, frozenset())) for plan in remarked}
+    plans = {plan.root: _once(plan) for plan in remarked}
     plans |= {root: Plan(root, problems=faults) for root, faults in facts.rejected.items()}
     planned = replace(first.planned, plans=tuple(plans.values() if not facts.rejected else (plans[root] for root in sorted(plans))))
     if forecast is not None:
@@ -170,9 +169,9 @@ def _remarked(plan: Plan, notes: Iterable[str], waits: Iterable[Wait]) -> Plan:
     return replace(plan, notes=(*plan.notes, *notes), deferred=(*plan.deferred, *waits))
 
 
-def _once(plan: Plan, warned: Collection[str]) -> Plan:
-    """The plan with each note once, and without those that were told already; the same plan if that changes nothing."""
-    notes = tuple(note for note in dict.fromkeys(plan.notes) if note not in warned)
+def _once(plan: Plan) -> Plan:
+    """The plan with each note once; the same plan if that changes nothing."""
+    notes = tuple(dict.fromkeys(plan.notes))
     return plan if len(notes) == len(plan.notes) else replace(plan, notes=notes)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from engine.forecast.forecast import End
+from engine.health import PATIENCE
 from engine.ids import ResourceId
 from engine.observed import Live, Observed
 from resources.base import kinds
@@ -35,8 +36,8 @@ def unready_components(last: FirstPass, written: Collection[ResourceId]) -> Iter
 def stuck_roots(
     last: FirstPass, written: Collection[ResourceId], *, assume_nodes: bool, component_pods: Mapping[ResourceId, Iterable[Live]]
 ) -> frozenset[ResourceId]:
-    """The written roots with a pod that the scheduler cannot place (not with `assume_nodes`), whose claims are not made, or that
-    has failed and ends stuck.
+    """The written roots with a pod that the scheduler cannot place (not with `assume_nodes`), whose claims are not made for long, or
+    that has failed and ends stuck.
 
     Also those with a component whose controller reports that the API server refuses pods. `component_pods`: root -> pods of its
     components that have the newest template: others go once these are ready. Pods that have started and are not ready yet are
@@ -45,7 +46,12 @@ def stuck_roots(
     roots = [each for each in last.world.roots if each.root.id in written]
     pods = {each.root.id: _serving((*_pods_of(each), *component_pods.get(each.root.id, ()))) for each in roots}
     unplaced = {root for root, facts in pods.items() if not assume_nodes and any(map(is_refused, facts))}
-    unplaced |= {root for root, facts in pods.items() if any(not pod.node and unmade_claims(pod.live) for pod in facts)}
+    since = last.now - PATIENCE
+    unplaced |= {
+        root
+        for root, facts in pods.items()
+        if any(not pod.node and pod.live.created_at <= since and unmade_claims(pod.live) for pod in facts)
+    }
     halted = {each.root.id for each in roots if any(is_component(live.id) and is_halted(live) for live in each.lives())}
     failing = {root for root, facts in pods.items() if any(pod.failing for pod in facts)} - unplaced - halted
     forecast = forecast_of(last) if failing else None

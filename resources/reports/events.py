@@ -97,10 +97,10 @@ def _of_result(result: Result, domains: frozenset[str]) -> Iterator[Event]:
     key = f"{operation.id.namespace}/{operation.id.name}"
     values = {"key": key, "name": operation.id.name, "error": result.error}
     if result.outcome is Outcome.DONE:
-        subject = key if "{key}" in texts.done_message else operation.id.name
+        subject, at = key if "{key}" in texts.done_message else operation.id.name, texts.done_message.index("{")
         of_whole = operation.reason is Reason.SET_DELETED and not is_domain
         message = texts.done_message.format(**values)
-        yield Event(*parent, texts.done_reason, message, counted_apart=is_domain, subject=subject, of_whole=of_whole)
+        yield Event(*parent, texts.done_reason, message, counted_apart=is_domain, subject=subject, subject_at=at, of_whole=of_whole)
     else:
         yield Event(*parent, texts.failed_reason, texts.failed_message.format(**values), warning=True, counted_apart=is_domain)
 

@@ -19,12 +19,16 @@ CRASHING = {"phase": "Running", "containerStatuses": [{"name": "main", "state": 
 UNPLACED = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}]}
 
 
-async def miss_deadline(cluster: Stage, status: dict[str, Any]) -> None:
-    """The Deployment of a graph reports that it is late; it has one pod of this status."""
-    await cluster.sync(manifests=[graph(Frontend=frontend(1))], wait=False)
+async def miss_deadline(cluster: Stage, status: dict[str, Any], others: int = 0) -> None:
+    """The Deployments of a graph, one and so many others before it, report that they are late; the one has one pod of this status."""
+    more = {f"Early{number}": frontend(1) for number in range(others)}
+    await cluster.sync(manifests=[graph(**more, Frontend=frontend(1))], wait=False)
     late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
     namespace, name = DEPLOYMENT.namespace, DEPLOYMENT.name
-    await cluster.kubectl.patch(kinds.DEPLOYMENT, namespace, name, {"status": {"conditions": [late]}}, how="merge", subresource="status")
+    for each in cluster.there(kinds.DEPLOYMENT):
+        await cluster.kubectl.patch(
+            kinds.DEPLOYMENT, namespace, each, {"status": {"conditions": [late]}}, how="merge", subresource="status"
+        )
     labels = cluster.there(kinds.DEPLOYMENT)[name]["spec"]["selector"]["matchLabels"]
     spec = {"containers": [{"name": "main", "image": "x"}], **({} if status is UNPLACED else {"nodeName": "node-0"})}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "chat", "namespace": namespace, "labels": labels}, "spec": spec}
@@ -49,3 +53,15 @@ async def test_a_late_deployment_is_stuck_only_if_its_pods_need_somebody(status:
         assert (seen.report.forecast.end_of(GRAPH) is End.STUCK) is bool(why)
         assert blocked(seen).get(DEPLOYMENT, "") == (f"no pod has become ready for 600 s: {why}" if why else "")
         assert any("is late, still starting" in note for note in root.notes) is not bool(why)
+
+
+async def test_pods_of_every_late_deployment_are_read_however_many_there_are() -> None:
+    async with stage(grove=False, without=("deployments", "scheduler", "kubelet")) as cluster:
+        await miss_deadline(cluster, CRASHING, others=24)
+
+        seen = await preview_with(cluster)
+
+        (root,) = seen.report.roots
+        assert "main CrashLoopBackOff" in blocked(seen)[DEPLOYMENT]
+        assert len([note for note in root.notes if "is late, still starting" in note]) == 24
+        assert not [note for note in root.notes if "could not be read" in note]

@@ -7,12 +7,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.report.model import Report
+from engine.intent import Intent
+from engine.report.model import Report, without_notes
 from engine.report.text import remark_lines
 from engine.runtime.clock import cancelled_at
 from engine.runtime.passes import Engine, Pass
 from enginectl.actions.planning import write_notices
-from enginectl.actions.preview import shown_and_facts, shown_if_possible
+from enginectl.actions.preview import Preview, shown_and_facts, shown_if_possible
 from enginectl.base import terminal
 from enginectl.base.runner import report_internal_error
 from enginectl.wiring.configuration import Wiring
@@ -43,10 +44,10 @@ class Announcement:
         self.is_due = is_due
         """Whether it is still to be made."""
 
-    def of_preview(self, report: Report, *, is_shown: bool) -> None:
+    def of_preview(self, seen: Preview, *, is_shown: bool) -> None:
         """Write the obstacles of a plan that was previewed. `is_shown`: whether a gate writes them."""
         if self.is_due and not is_shown:
-            write_remarks(self._wiring, report)
+            write_remarks(self._wiring, seen.report, seen.intent)
         self.is_due = False
 
     async def of_first_pass(self, engine: Engine[Configuration], first: FirstPass, left: float, *, assume_nodes: bool) -> None:
@@ -78,10 +79,10 @@ async def announce(wiring: Wiring, engine: Engine[Configuration], first: FirstPa
         return
     write_notices(seen.notices)
     write_notices([NOT_IN_TIME] if limit.cancelled_caught else [TOO_LARGE] if is_large else [])
-    write_remarks(wiring, seen.report)
+    write_remarks(wiring, seen.report, first.intent)
 
 
-def write_remarks(wiring: Wiring, report: Report) -> None:
-    """Write the obstacles of a plan to stderr, before anything is applied."""
-    for line in remark_lines(with_patterns(report), verbose=wiring.options.verbose):
+def write_remarks(wiring: Wiring, report: Report, intent: Intent) -> None:
+    """Write the obstacles of a plan to stderr, before anything is applied, less the warnings about manifests that are there already."""
+    for line in remark_lines(with_patterns(without_notes(report, intent.warned)), verbose=wiring.options.verbose):
         terminal.notice(line)

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from engine.approval.ledger import Ledger
 from engine.approval.saved_plan import SavedPlan
+from engine.report.model import without_notes
 from engine.report.text import text
 from engine.verb import Verb
 from enginectl.actions.approved import ledger_of, staleness_gate
@@ -62,7 +63,7 @@ def question_gate(wiring: Wiring, is_cancelled: Callable[[], bool]) -> Gate:
     async def gate(seen: Preview) -> Exit | None:
         if not removes(seen):
             return None
-        for line in text(with_patterns(seen.report), verbose=wiring.options.verbose):
+        for line in text(with_patterns(without_notes(seen.report, seen.intent.warned)), verbose=wiring.options.verbose):
             terminal.notice(line)
         return await answered(seen, is_cancelled)
 

@@ -41,7 +41,7 @@ async def diff(
     """Write the report of a preview, save it as a plan if asked, and return the exit code. Nothing is written to the cluster."""
     seen, verbose = await preview(wiring, replace(request, for_approval=saving is not None)), wiring.options.verbose
     at = seen.result.now if request.base is None and request.against == LIVE else None
-    write_outputs(Material(seen.report, at, places_of(request.roots)), outputs, verbose=verbose)
+    write_outputs(Material(seen.report, at, places_of(request.roots), seen.intent.warned), outputs, verbose=verbose)
     if verbose:
         report_errors(seen.result.planned.plans, verbose=True)
     code = exit_code(seen.report, detailed=detailed)

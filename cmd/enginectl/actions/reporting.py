@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.errors import InputError
 from engine.ids import ResourceId
 from engine.proposal import proposed_root
-from engine.report.model import COMMENT, LINK, SMALLEST, SUMMARY, TITLE, FileLine
+from engine.report.model import COMMENT, LINK, SMALLEST, SUMMARY, TITLE, FileLine, without_notes
 from engine.report.printable import clipped
 from engine.report.text import text
 from enginectl.base import terminal
@@ -92,7 +92,7 @@ def write_outputs(material: Material, outputs: Outputs, *, verbose: bool = False
     if outputs.summary is not None:
         append_summary(partial(DOCUMENTS[ReportFormat.MARKDOWN], material), style, outputs.summary)
     if outputs.format is ReportFormat.TEXT:
-        terminal.print_lines(text(material.report, verbose=verbose))
+        terminal.print_lines(text(without_notes(material.report, material.warned), verbose=verbose))
     else:
         terminal.print_text(DOCUMENTS[outputs.format](material, style))
         terminal.flush()

@@ -174,7 +174,7 @@ async def agreed(
         return await preview_of(wiring, request.preview, reader, checked.scope, checked.admitted, verdicts=verdicts)
 
     seen = await in_time(clock, request.give_up_at, previewed, "the plan was made")
-    announcement.of_preview(seen.report, is_shown=bool(request.gates) or arrangement.shows(seen))
+    announcement.of_preview(seen, is_shown=bool(request.gates) or arrangement.shows(seen))
     asked_at = clock.monotonic()
     if (code := await refused(gates, seen)) is not None:
         return code

@@ -30,6 +30,8 @@ class Material(Struct, frozen=True, eq=False):
     """When the cluster was observed; None: it is imagined, or a record of one."""
     places: Mapping[ResourceId, FileLine] = field(default_factory=dict)
     """Root -> where its manifest is."""
+    warned: Mapping[ResourceId, frozenset[str]] = field(default_factory=dict)
+    """Root -> the notes that stderr has already: files, and formats that others read, repeat them."""
 
 
 def text_document(material: Material, style: Style) -> str:

@@ -86,6 +86,15 @@ def created(count: int, about: ResourceId | None = None) -> list[Event]:
     ]
 
 
+def test_names_stand_where_the_subject_stood_and_not_in_the_text_before_it() -> None:
+    text = "ComputeDomain {} deleted"
+    events = [replace(event(text.format(name)), subject=name, subject_at=text.index("{"), of_whole=True) for name in ("main", "other")]
+
+    (written,) = Correlator().combine(of_root(*events[::-1]), 0, flush=True)
+
+    assert written.message == f"{COMBINED}ComputeDomain other, main deleted"
+
+
 @pytest.mark.parametrize(("about", "summarized"), [(ROOT, "Root"), (leaf("parent"), "Leaf"), (None, "Root")])
 def test_many_normal_events_of_a_pass_are_one_with_their_number_and_first_names(about: ResourceId | None, summarized: str) -> None:
     (written,) = Correlator().combine(of_root(*created(500, about)), 0, flush=True)

@@ -1,5 +1,6 @@
 """Stuck roots: which workloads of graphs without Grove more time does not settle, by their controllers and their pods."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ def stuck(condition: tuple[str, str] | None, *pods: Live) -> bool:
     component = observed(kinds.DEPLOYMENT, "llm-decode", spec={"replicas": 1}, status={"observedGeneration": 1, "conditions": conditions})
     root = observed(kinds.DYNAMO_GRAPH, "llm", spec={})
     world = World((Observed(root, {"": slice_of([component])}),))
-    first = FirstPass(START, world, Plans(()), CONFIGURATION)
+    first = FirstPass(START + timedelta(minutes=5), world, Plans(()), CONFIGURATION)
     return GRAPH in stuck_roots(first, [GRAPH], assume_nodes=False, component_pods={GRAPH: [*of_newest_template(pods)]})
 
 
@@ -53,9 +54,11 @@ def test_a_deadline_that_a_loading_model_has_missed_is_no_end_and_a_refusal_of_p
     assert stuck(condition, pod("new", "b", 2)) is expected
 
 
-@pytest.mark.parametrize(("made", "expected"), [((), True), (({"name": "rack"},), False)], ids=["refused", "made"])
-def test_a_pod_whose_claim_is_not_made_waits_for_ever(made: tuple[dict[str, str], ...], expected: bool) -> None:
-    waiting = pod("new", "b", 2)
+@pytest.mark.parametrize(
+    ("made", "minute", "expected"), [((), 2, True), (({"name": "rack"},), 2, False), ((), 5, False)], ids=["refused", "made", "young"]
+)
+def test_a_pod_whose_claim_is_not_made_for_long_waits_for_ever(made: tuple[dict[str, str], ...], minute: int, expected: bool) -> None:
+    waiting = pod("new", "b", minute)
     claims = [{"name": "rack", "resourceClaimTemplateName": "t"}, {"name": "own", "resourceClaimName": "c"}]
     body = {**waiting.body, "spec": {"resourceClaims": claims}, "status": {"phase": "Pending", "resourceClaimStatuses": [*made]}}
 

@@ -107,6 +107,7 @@ def test_a_created_object_is_reported_on_its_parent() -> None:
     assert reasons(events, kinds.SCALING_GROUP.id("default", "demo-0-g")) == {"PodCliqueCreateSuccessful": 4}
     assert reasons(events, kinds.PODCLIQUE.id("default", "demo-0-a")) == {"PodCreateSuccessful": 2}
     assert {event.uid for event in events} <= {body["metadata"]["uid"] for body in toy.objects.values()}
+    assert all(event.subject and event.message[event.subject_at :].startswith(event.subject) for event in events)
 
 
 def test_a_group_replica_that_is_scaled_in_is_reported_once_on_the_set() -> None:
