@@ -163,11 +163,11 @@ def compose(
     return Report(tuple(in_order(roots)), objections, dict(sorted((incomplete or {}).items())), others=others)
 
 
-def without_notes(report: Report, said: Mapping[ResourceId, Collection[str]]) -> Report:
+def without_notes(report: Report, warnings: Mapping[ResourceId, Collection[str]]) -> Report:
     """The report without these notes of its roots; the same report if there are none."""
-    if not said:
+    if not warnings:
         return report
-    roots = (replace(root, notes=tuple(note for note in root.notes if note not in said.get(root.root, ()))) for root in report.roots)
+    roots = (replace(root, notes=tuple(note for note in root.notes if note not in warnings.get(root.root, ()))) for root in report.roots)
     return replace(report, roots=tuple(roots))
 
 
