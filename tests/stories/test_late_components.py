@@ -21,7 +21,7 @@ UNPLACED = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status"
 
 async def miss_deadline(cluster: Stage, status: dict[str, Any], others: int = 0) -> None:
     """The Deployments of a graph, one and so many others before it, report that they are late; the one has one pod of this status."""
-    more = {f"Early{number}": frontend(1) for number in range(others)}
+    more: dict[str, Any] = {f"Early{number}": frontend(1) for number in range(others)}
     await cluster.sync(manifests=[graph(**more, Frontend=frontend(1))], wait=False)
     late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
     namespace, name = DEPLOYMENT.namespace, DEPLOYMENT.name
