@@ -5,13 +5,16 @@ from typing import Any, Final
 
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
-from engine.observed import Live
-from engine.operation import Create
+from engine.observed import Live, World
+from engine.operation import Create, Patch
+from engine.paths import merge_patch
 from resources.base import kinds
 from resources.base.fields import mapping, mappings
+from resources.cluster_model.component_pods import replaces
+from resources.cluster_model.pod_level import pod_level
 from resources.cluster_model.pods import is_component, templates_of
 from resources.cluster_model.quota_scopes import is_in_scopes, scopes_of
-from resources.cluster_model.quotas import canonical, defaulted_spec
+from resources.cluster_model.quotas import canonical, changed_in, defaulted_spec
 from resources.placement.cluster_room import CONTAINERS, NO_DEFAULTS, Defaults
 
 REQUIRED: Final = frozenset(f"{kind}.{what}" for kind in ("requests", "limits") for what in ("cpu", "memory"))
@@ -20,9 +23,9 @@ Unsaid = tuple[ResourceId, ResourceId, str]
 """A root, a ResourceQuota, and what containers of its new pods do not say, as a clause."""
 
 
-def unsaid(quotas: Iterable[Live], forecast: Forecast, defaults: Defaults = NO_DEFAULTS) -> Iterator[Unsaid]:
+def unsaid(quotas: Iterable[Live], forecast: Forecast, world: World, defaults: Defaults = NO_DEFAULTS) -> Iterator[Unsaid]:
     """What the API server refuses new pods for, each once for a root and a quota."""
-    pods = list(_new_pods(forecast, defaults))
+    pods = list(_new_pods(forecast, world, defaults))
     for quota in quotas:
         scopes, hard = scopes_of(mapping(quota.body.get("spec"))), mapping(mapping(quota.body.get("status")).get("hard"))
         required = REQUIRED.intersection(map(canonical, map(str, hard)))
@@ -35,25 +38,40 @@ def unsaid(quotas: Iterable[Live], forecast: Forecast, defaults: Defaults = NO_D
         yield from ((root, quota.id, why) for root, why in lacking.items())
 
 
-def _new_pods(forecast: Forecast, defaults: Defaults) -> Iterator[tuple[ResourceId, str, Mapping[str, Any]]]:
-    """The root, the namespace and the spec of each kind of pods that is created."""
+def _new_pods(forecast: Forecast, world: World, defaults: Defaults) -> Iterator[tuple[ResourceId, str, Mapping[str, Any]]]:
+    """The root, the namespace and the spec of each kind of pods that is created, also by components that are patched."""
+    specs = {live.id: mapping(live.body.get("spec")) for live in changed_in(forecast, world) if is_component(live.id)}
     for step in forecast.passes:
         for root, operation in ((root, each) for root, listed in step.operations.items() for each in listed):
-            id = operation.id
-            if not isinstance(operation, Create) or not (is_component(id) or (id.kind == kinds.POD.name and not id.group)):
+            id, earlier = operation.id, specs.get(operation.id, {})
+            if isinstance(operation, Create):
+                new, earlier = mapping(operation.manifest.get("spec")), {}
+            elif isinstance(operation, Patch) and earlier:
+                new = merge_patch(earlier, mapping(operation.patch.get("spec")))
+            else:
                 continue
-            spec = defaulted_spec(id, mapping(operation.manifest.get("spec")), defaults)
-            specs = (
-                (mapping(template.get("spec")) for count, template in templates_of(spec).values() if count) if is_component(id) else (spec,)
-            )
-            yield from ((root, id.namespace, each) for each in specs)
+            if is_component(id):
+                specs[id] = new
+                made = _made(earlier, defaulted_spec(id, new, defaults), replaced=not earlier or replaces(earlier, new))
+                yield from ((root, id.namespace, each) for each in made)
+            elif id.kind == kinds.POD.name and not id.group:
+                yield root, id.namespace, defaulted_spec(id, new, defaults)
+
+
+def _made(earlier: Mapping[str, Any], new: Mapping[str, Any], *, replaced: bool) -> Iterator[Mapping[str, Any]]:
+    """The specs of the pods that a component gets: of all templates if it replaces its pods, else of those it has more of."""
+    before = {} if replaced else {field: count for field, (count, _) in templates_of(earlier).items()}
+    for field, (count, template) in templates_of(new).items():
+        if count > before.get(field, 0):
+            yield mapping(template.get("spec"))
 
 
 def _lacks(spec: Mapping[str, Any], required: frozenset[str]) -> str:
-    """Which container does not say what, as a clause; empty if all say everything. What is said of the pod as a whole is enough."""
-    left = required - _said(spec)
+    """Which container does not say what, as a clause; empty if all say everything, or if the pod as a whole says anything."""
+    if any(pod_level(spec)):
+        return ""
     for container in (each for field in CONTAINERS for each in mappings(spec.get(field))):
-        if lacking := sorted(left - _said(container)):
+        if lacking := sorted(required - _said(container)):
             return f"container {container.get('name')} has no {' and no '.join(lacking)}"
     return ""
 

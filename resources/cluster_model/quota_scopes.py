@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from engine.quantity import amount
 from resources.base.fields import mapping, mappings
+from resources.cluster_model.pod_level import pod_level
 
 PRIORITY_CLASS: Final = "PriorityClass"
 
@@ -65,8 +66,8 @@ def _ends(spec: Mapping[str, Any]) -> bool:
 
 
 def _is_best_effort(spec: Mapping[str, Any]) -> bool:
-    """Whether no container asks for CPU or memory."""
-    containers = (*mappings(spec.get("containers")), *mappings(spec.get("initContainers")))
+    """Whether no container asks for CPU or memory, or the pod as a whole, if it says what it asks for."""
+    containers = (spec,) if any(pod_level(spec)) else (*mappings(spec.get("containers")), *mappings(spec.get("initContainers")))
     asked = (mapping(mapping(each.get("resources")).get(field)) for each in containers for field in ("requests", "limits"))
     return not any(amount(str(amounts.get(what, "0"))) for amounts in asked for what in ("cpu", "memory"))
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -17,6 +18,7 @@ from engine.resource import Body
 from resources.base import kinds
 from resources.base.fields import count, mapping, mappings
 from resources.cluster_model.component_pods import exchange_steps, replaces, with_pod_specs
+from resources.cluster_model.pod_level import HUGE_PAGES, pod_level
 from resources.cluster_model.pods import is_component, templates_of
 from resources.cluster_model.quota_scopes import QuotaScope, is_in_scopes, is_judged, scopes_of
 from resources.placement.cluster_room import NO_DEFAULTS, Defaults
@@ -36,7 +38,11 @@ EARLIER_STAY: Final = "; earlier pods stay until new ones are ready: a strategy 
 _KINDS: Final[Mapping[tuple[str, str], Kind]] = {(kind.group, kind.name): kind for kind in kinds.KINDS}
 
 
-class Shortage(Struct, frozen=True):
+MOST_NAMES: Final = 3
+"""How many competing roots a sentence names; of others it has the number."""
+
+
+class Shortage(Struct, frozen=True, dict=True):
     """A ResourceQuota that does not allow what a forecast needs."""
 
     quota: ResourceId
@@ -54,6 +60,17 @@ class Shortage(Struct, frozen=True):
     """Those of them whose objects fit if they are created before those of the others. In which order they are is not known."""
     for_exchange: bool = False
     """Whether it is allowed but for the earlier pods of a Deployment, which stay until new ones are ready."""
+
+    @cached_property
+    def in_order(self) -> Sequence[ResourceId]:
+        """The roots, sorted."""
+        return sorted(self.roots)
+
+    def others(self, root: ResourceId) -> str:
+        """The first of the other roots, and the number of the rest."""
+        named = [f"{each.kind} {each.name}" for each in self.in_order[: MOST_NAMES + 1] if each != root][:MOST_NAMES]
+        more = len(self.roots) - 1 - len(named)
+        return ", ".join(named) + (f" and {more} other{'s' if more > 1 else ''}" if more else "")
 
 
 class _Use(Struct):
@@ -81,11 +98,16 @@ class _Use(Struct):
     def note_created(self, number: Decimal, root: ResourceId, step: int) -> None:
         """A root creates so much in a pass, be it in the place of what goes."""
         self.created += number
-        self.note_need(self.now, root, step)
+        self._note_need(root, step)
 
-    def note_need(self, number: Decimal, root: ResourceId, step: int) -> None:
-        """A root creates something in a pass, when so much is used."""
-        needed = self.by_pass.setdefault(step, {})
+    def note_exchanged(self, number: Decimal, root: ResourceId, step: int) -> None:
+        """A Deployment of a root needs so much beside what is used, until new pods are ready."""
+        self.exchanged = max(self.exchanged, number)
+        self._note_need(root, step)
+
+    def _note_need(self, root: ResourceId, step: int) -> None:
+        """A root creates something in a pass, when so much is used. After the last of these notes no more is: `end` is not above them."""
+        needed, number = self.by_pass.setdefault(step, {}), self.now + self.exchanged
         needed[root] = max(number, needed.get(root, number))
 
     def roots(self, room: Decimal) -> frozenset[ResourceId]:
@@ -113,7 +135,7 @@ def shortages(quotas: Iterable[Live], forecast: Forecast, world: World, defaults
 
     What is deleted counts until the pass after that; pods of a Deployment that stay until new ones are ready, to the end.
     """
-    changed = _changed(forecast, world)
+    changed = changed_in(forecast, world)
     by_scopes: dict[tuple[QuotaScope, ...], Mapping[tuple[str, str], _Use]] = {}
     for quota in quotas:
         status, scopes = mapping(quota.body.get("status")), scopes_of(mapping(quota.body.get("spec")))
@@ -131,7 +153,7 @@ def shortages(quotas: Iterable[Live], forecast: Forecast, world: World, defaults
                 yield shortage
 
 
-def _changed(forecast: Forecast, world: World) -> Collection[Live]:
+def changed_in(forecast: Forecast, world: World) -> Collection[Live]:
     """The objects as they are whose use changes: those that are deleted, and components that are patched."""
     ids = {
         operation.id
@@ -235,9 +257,7 @@ def _replace_pods(
     for what, number in component_amounts(new, scopes).items():
         uses[operation.id.namespace, what].note_created(number, root, step)
     for what, number in _exchanged(old, new, scopes).items():
-        use = uses[operation.id.namespace, what]
-        use.exchanged = max(use.exchanged, number)
-        use.note_need(use.now + number, root, step)
+        uses[operation.id.namespace, what].note_exchanged(number, root, step)
 
 
 def _exchanged(old: Mapping[str, Any], new: Mapping[str, Any], scopes: Sequence[QuotaScope]) -> Amounts:
@@ -277,6 +297,7 @@ def component_amounts(spec: Mapping[str, Any], scopes: Sequence[QuotaScope] = ()
 def pod_amounts(spec: Mapping[str, Any]) -> Amounts:
     """`requests.…` and `limits.…` of a pod: its containers together, or its largest init container, and its overhead.
 
+    What the pod as a whole says (`spec.resources`) counts in place of its containers.
     Then the claims that are made for it from templates, of devices and of volumes.
     """
     running = _sum(_container(each) for each in mappings(spec.get("containers")))
@@ -286,11 +307,21 @@ def pod_amounts(spec: Mapping[str, Any]) -> Amounts:
             running = _sum((running, initial))
         else:
             running = {what: max(running.get(what, Decimal()), initial.get(what, Decimal())) for what in running.keys() | initial.keys()}
+    running = _with_pod_level(running, spec)
     overhead = {f"requests.{what}": number for what, number in _numbers(spec.get("overhead")).items()}
     made = sum(bool(each.get("resourceClaimTemplateName")) for each in mappings(spec.get("resourceClaims")))
     templates = (mapping(mapping(each.get("ephemeral")).get("volumeClaimTemplate")) for each in mappings(spec.get("volumes")))
     volumes = (_volume(mapping(each.get("spec"))) for each in templates if each)
     return _sum((running, overhead, {CLAIMS: Decimal(made)} if made else {}, *volumes))
+
+
+def _with_pod_level(running: Amounts, spec: Mapping[str, Any]) -> Amounts:
+    """What containers use, or the pod as a whole says. A request that it does not give is that of the containers, else its limit."""
+    limits, requests = (_numbers(amounts) for amounts in pod_level(spec))
+    requests = {what: number for what, number in limits.items() if what.startswith(HUGE_PAGES)} | dict(requests)
+    defaults = {f"requests.{what}": number for what, number in limits.items()}
+    said = {f"limits.{what}": number for what, number in limits.items()} | {f"requests.{what}": number for what, number in requests.items()}
+    return {**defaults, **running, **said}
 
 
 def _volume(claim: Mapping[str, Any]) -> Amounts:
@@ -326,8 +357,7 @@ def text_of(shortage: Shortage, root: ResourceId) -> str:
     allowed, needed = f"{shortage.allowed.normalize():f}", f"{shortage.needed.normalize():f}"
     limit = f"it allows {allowed} more {shortage.what}, and {needed} {'is' if shortage.needed == 1 else 'are'} needed"
     if root in shortage.competing:
-        others = ", ".join(f"{each.kind} {each.name}" for each in sorted(shortage.roots - {root}))
-        return f"may not fit beside {others}: {limit} together: what is created first fits; raise the quota or ask for less"
+        return f"may not fit beside {shortage.others(root)}: {limit} together: what is created first fits; raise the quota or ask for less"
     if shortage.lasting:
         hint = EARLIER_STAY if shortage.for_exchange else ""
         return f"{limit}: the API server will refuse the rest; raise the quota or ask for less{hint}"
@@ -338,6 +368,6 @@ def by_root(listed: Sequence[Shortage]) -> Mapping[ResourceId, Sequence[Shortage
     """Root -> the shortages that concern it."""
     concerned: dict[ResourceId, list[Shortage]] = defaultdict(list)
     for shortage in listed:
-        for root in sorted(shortage.roots):
+        for root in shortage.in_order:
             concerned[root].append(shortage)
     return concerned

@@ -202,7 +202,7 @@ def quota_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> 
     from resources.cluster_model.quota_requirements import unsaid  # Few namespaces have any.
     from resources.cluster_model.quotas import by_root, shortages, text_of
 
-    for root, quota, why in unsaid(facts.quotas, forecast, facts.defaults or {}):
+    for root, quota, why in unsaid(facts.quotas, forecast, first.world, facts.defaults or {}):
         if facts.defaults is not None:
             yield (
                 root,

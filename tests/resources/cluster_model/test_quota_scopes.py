@@ -24,6 +24,8 @@ def selected(name: str, operator: str, *values: str) -> dict[str, Any]:
         ({"scopes": ["BestEffort"]}, {"containers": [{"resources": {"limits": {"cpu": "1"}}}]}, False),
         ({"scopes": ["NotBestEffort", "NotTerminating"]}, {"initContainers": [{"resources": {"requests": {"memory": "1Gi"}}}]}, True),
         ({"scopes": ["NotBestEffort"]}, {"containers": [{"resources": {"requests": {"cpu": "0"}}}]}, False),
+        ({"scopes": ["BestEffort"]}, {"resources": {"requests": {"cpu": "1"}}, "containers": [{}]}, False),
+        ({"scopes": ["NotBestEffort"]}, {"resources": {"requests": {"cpu": "1"}}, "containers": [{}]}, True),
         ({"scopes": [PRIORITY]}, {"priorityClassName": "high"}, True),
         (selected(PRIORITY, "Exists"), {}, False),
         (selected(PRIORITY, "In", "high", "low"), {"priorityClassName": "high"}, True),

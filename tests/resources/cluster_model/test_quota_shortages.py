@@ -221,3 +221,51 @@ def test_of_several_that_share_a_quota_those_are_told_that_may_find_no_room(
     assert "".join(sorted(root.name for root in shortage.competing)) == doubtful
     assert "".join(sorted(root.name for root in shortage.roots - shortage.competing)) == blocked
     assert all(text_of(shortage, root).startswith("may not fit beside PodCliqueSet ") for root in shortage.competing)
+
+
+SURGE = patched(template={"spec": NEW}, strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
+
+
+@pytest.mark.parametrize(
+    ("passes", "expected"),
+    [
+        (({GRAPH: (SURGE,), SETS[0]: (created("p"),)},), {GRAPH, SETS[0]}),
+        (({SETS[0]: (created("p"),), GRAPH: (SURGE,)},), {GRAPH, SETS[0]}),
+        (({GRAPH: (SURGE,)}, {SETS[0]: (created("p"),)}), {SETS[0]}),
+        (({SETS[0]: (created("p"),)}, {GRAPH: (SURGE,)}), {GRAPH}),
+    ],
+    ids=["at once", "at once, in the other order", "the surge first", "the pod first"],
+)
+def test_what_others_create_beside_the_surge_of_a_deployment_is_told(
+    passes: tuple[dict[ResourceId, tuple[Operation, ...]], ...], expected: set[ResourceId]
+) -> None:
+    root = live({"apiVersion": "nvidia.com/v1alpha1", "kind": GRAPH.kind, "metadata": {"name": "llm", "namespace": "ml", "uid": "g"}})
+    world = World((Observed(root, {"all": Slice({DECODE: deployment(2)})}),))
+    listed = tuple(ForecastPass(timedelta(seconds=number), operations) for number, operations in enumerate(passes))
+    forecast = Forecast(datetime(2026, 1, 1, tzinfo=UTC), listed, True, {}, {}, frozenset())
+
+    (shortage,) = shortages((quota(2, 3),), forecast, world)
+
+    assert (shortage.needed, shortage.lasting, shortage.roots) == (2, True, expected)
+
+
+@pytest.mark.parametrize(
+    ("count", "index", "expected"),
+    [
+        (2, 0, "PodCliqueSet s1"),
+        (4, 1, "PodCliqueSet s0, PodCliqueSet s2, PodCliqueSet s3"),
+        (5, 4, "PodCliqueSet s0, PodCliqueSet s1, PodCliqueSet s2 and 1 other"),
+        (9, 1, "PodCliqueSet s0, PodCliqueSet s2, PodCliqueSet s3 and 5 others"),
+    ],
+)
+def test_of_many_that_share_a_quota_three_are_named(count: int, index: int, expected: str) -> None:
+    roots = [kinds.PODCLIQUESET.id("ml", f"s{number}") for number in range(count)]
+    shortage = Shortage(TEAM, "pods", Decimal(count), Decimal(1), True, frozenset(roots), frozenset(roots))
+
+    assert text_of(shortage, roots[index]).startswith(f"may not fit beside {expected}: it allows 1 more pods")
+
+
+def test_what_a_pod_as_a_whole_requests_counts_against_a_quota() -> None:
+    (shortage,) = found(quota(0, 1, "requests.cpu"), (), (created("p", **NEW, resources={"requests": {"cpu": "4"}}),))
+
+    assert (shortage.what, shortage.needed) == ("requests.cpu", 4)

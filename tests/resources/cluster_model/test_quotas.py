@@ -32,6 +32,22 @@ def container(requests: dict[str, Any] | None = None, limits: dict[str, Any] | N
         ({"containers": [container({"memory": "1Gi"})], "overhead": {"memory": "1Mi"}}, {"requests.memory": 2**30 + 2**20}),
         ({"containers": [container({"cpu": "nonsense"})]}, {}),
         (
+            {"containers": [container({"cpu": "1", "memory": "1"})], "resources": {"requests": {"cpu": "4"}}, "overhead": {"cpu": "1"}},
+            {"requests.cpu": 5, "requests.memory": 1},
+        ),
+        (
+            {"containers": [container({"cpu": "1"})], "resources": {"limits": {"cpu": "4", "memory": "2"}}},
+            {"requests.cpu": 1, "requests.memory": 2, "limits.cpu": 4, "limits.memory": 2},
+        ),
+        (
+            {"containers": [container(limits={"hugepages-2Mi": "2"})], "resources": {"limits": {"hugepages-2Mi": "4"}}},
+            {"requests.hugepages-2Mi": 4, "limits.hugepages-2Mi": 4},
+        ),
+        (
+            {"containers": [container({"nvidia.com/gpu": "1"})], "resources": {"requests": {"nvidia.com/gpu": "4"}}},
+            {"requests.nvidia.com/gpu": 1},
+        ),
+        (
             {"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "t"}, {"name": "b", "resourceClaimName": "c"}]},
             {"count/resourceclaims.resource.k8s.io": 1},
         ),
