@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from engine.answer import TrialOutcome
 from engine.forecast.cluster_model import Assumption
 from engine.forecast.simulation import MAX_WORK
 from engine.guard import Limits
@@ -31,6 +32,8 @@ class TrialResult(Struct, frozen=True, eq=False):
     """Root -> what could not be tried, and why."""
     is_forbidden: bool = False
     """Whether pods could not be tried because the right to create them is missing."""
+    outcomes: Mapping[ResourceId, frozenset[TrialOutcome]] = field(default_factory=dict)
+    """Root -> what was answered about pods of its new components."""
 
 
 NO_TRIAL: Final = TrialResult()

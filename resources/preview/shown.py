@@ -202,8 +202,15 @@ def quota_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> 
     from resources.cluster_model.quota_requirements import unsaid  # Few namespaces have any.
     from resources.cluster_model.quotas import by_root, shortages, text_of
 
+    trials = {observed.root.id: observed.trials.verdicts.values() for observed in first.world.roots if observed.trials.verdicts}
     for root, quota, why in unsaid(facts.quotas, forecast, first.world, facts.defaults or {}):
-        if facts.defaults is not None:
+        # The API server asks webhooks before quotas.
+        if {*(each.outcome for each in trials.get(root, ())), *facts.components.outcomes.get(root, ())} == {TrialOutcome.ACCEPTED}:
+            yield (
+                root,
+                f"ResourceQuota {quota.name}: {why}: the API server accepted the new pods that it was asked about: a webhook may say it",
+            )
+        elif facts.defaults is not None:
             yield (
                 root,
                 Wait(quota, f"{why}: the API server will refuse such pods", to_do="say it, or let a LimitRange say it", blocked=True),

@@ -22,9 +22,13 @@ async def try_components(engine: Engine[Configuration], first: FirstPass, foreca
     await verdicts.ask_about(engine.provider, engine.clock, trials)
     refused: dict[ResourceId, tuple[Wait, ...]] = {}
     notes: dict[ResourceId, tuple[str, ...]] = {}
+    outcomes: dict[ResourceId, frozenset[TrialOutcome]] = {}
     for root, listed in created.items():
-        remarks = tuple(remarks_on(listed, verdicts.of(root)))
+        known = verdicts.of(root)
+        remarks = tuple(remarks_on(listed, known))
+        answered = (known.verdicts.get(trial.key) for component in listed for trial in component.pods)
+        outcomes[root] = frozenset(each.outcome if each is not None else TrialOutcome.UNANSWERED for each in answered)
         refused[root] = tuple(each for each in remarks if isinstance(each, Wait))
         notes[root] = tuple(each for each in remarks if isinstance(each, str))
     answers = [verdict for root in created for verdict in verdicts.of(root).verdicts.values()]
-    return TrialResult(refused, notes, any(answer.outcome is TrialOutcome.NOT_PERMITTED for answer in answers))
+    return TrialResult(refused, notes, any(answer.outcome is TrialOutcome.NOT_PERMITTED for answer in answers), outcomes)

@@ -246,7 +246,7 @@ def test_what_others_create_beside_the_surge_of_a_deployment_is_told(
 
     (shortage,) = shortages((quota(2, 3),), forecast, world)
 
-    assert (shortage.needed, shortage.lasting, shortage.roots) == (2, True, expected)
+    assert (shortage.needed, shortage.lasting, shortage.roots) == (Decimal(2), True, frozenset(expected))
 
 
 @pytest.mark.parametrize(
@@ -268,4 +268,4 @@ def test_of_many_that_share_a_quota_three_are_named(count: int, index: int, expe
 def test_what_a_pod_as_a_whole_requests_counts_against_a_quota() -> None:
     (shortage,) = found(quota(0, 1, "requests.cpu"), (), (created("p", **NEW, resources={"requests": {"cpu": "4"}}),))
 
-    assert (shortage.what, shortage.needed) == ("requests.cpu", 4)
+    assert (shortage.what, shortage.needed) == ("requests.cpu", Decimal(4))
