@@ -320,8 +320,8 @@ def _with_pod_level(running: Amounts, spec: Mapping[str, Any]) -> Amounts:
     limits, requests = (_numbers(amounts) for amounts in pod_level(spec))
     requests = {what: number for what, number in limits.items() if what.startswith(HUGE_PAGES)} | dict(requests)
     defaults = {f"requests.{what}": number for what, number in limits.items()}
-    said = {f"limits.{what}": number for what, number in limits.items()} | {f"requests.{what}": number for what, number in requests.items()}
-    return {**defaults, **running, **said}
+    pods = {f"limits.{what}": number for what, number in limits.items()} | {f"requests.{what}": number for what, number in requests.items()}
+    return {**defaults, **running, **pods}
 
 
 def _volume(claim: Mapping[str, Any]) -> Amounts:

@@ -18,6 +18,7 @@ from providers.cluster import Cluster
 from resources.base import kinds
 from resources.settings import Settings
 from tests.builders import clique, podcliqueset
+from tests.stories.refusing import refuse
 from tests.stories.stage import Stage, stage
 
 pytestmark = pytest.mark.anyio
@@ -104,6 +105,9 @@ async def test_a_quota_counts_what_limit_ranges_write_into_pods(
         await quota(cluster, {"requests_cpu": "0"}, requests_cpu="2")
         for number, limits in enumerate(ranges):
             await limit_range(cluster, f"range-{number}", limits)
+
+        if "refuse such pods" in expected:
+            refuse(cluster.api, lambda body: body["kind"] == "Pod", words="failed quota: team: must specify requests.cpu for: main")
 
         seen = await preview_with(cluster, asking(3, **resources))
 
