@@ -32,6 +32,8 @@ EXTRA: Final = "ExtraPodSpec"
 """That of a service of a graph."""
 OF_EVERY_OBJECT: Final = frozenset({"metadata", "spec", "status"})
 """Fields that are on several levels."""
+NEVER_SET: Final = frozenset({("readinessProbe", "terminationGracePeriodSeconds")})
+"""Fields below another one that their type has and the API server refuses: it is the type of other fields, too."""
 MOST_LEVELS: Final = 3
 """The largest number of fields on other levels that a message names."""
 MOST_COMPARED: Final = 100
@@ -128,7 +130,8 @@ def on_another_level(
     if key in OF_EVERY_OBJECT:
         return ""
     beside = parts(holder).items() if (holder := holders[-1]) is not None else ()
-    if below := [spelled((name, key)) for name, inner in beside if name != "status" and key in fields(inner)]:
+    settable = (name for name, inner in beside if name != "status" and key in fields(inner) and (name, key) not in NEVER_SET)
+    if below := [spelled((name, key)) for name in settable]:
         return " or ".join(below[:MOST_LEVELS])
     levels = ((depth, holder) for depth, holder in enumerate(holders[:-1]) if holder is not None and isinstance(path[depth], str))
     higher = [spelled((*path[:depth], key)) for depth, holder in levels if key in fields(holder)]

@@ -70,6 +70,10 @@ def test_a_document_without_the_types_of_pods_says_nothing(wrong: dict[str, Any]
         ("pod", "tolerations ", "tolerations"),
         ("container", "nodeSelector", "nodeSelector"),
         ("container", "limits", "resources.limits"),
+        (
+            *("container", "terminationGracePeriodSeconds"),
+            "livenessProbe.terminationGracePeriodSeconds or startupProbe.terminationGracePeriodSeconds",
+        ),
         ("container", "restartPolicies", "restartPolicy"),
         ("pod", "nodeAffinity", "affinity.nodeAffinity"),
         ("pod", "runAsUser", "securityContext.runAsUser"),
