@@ -50,6 +50,11 @@ class Trials(Struct, frozen=True, eq=False):
     of_new: bool = False
     """Whether trials are also made of pods that replace none."""
 
+    def outcome_of(self, key: str) -> TrialOutcome:
+        """What is known of the trial with this key; without a verdict nothing."""
+        verdict = self.verdicts.get(key)
+        return verdict.outcome if verdict is not None else TrialOutcome.UNANSWERED
+
 
 NOT_MADE: Final = Trials()
 MADE: Final = Trials(are_made=True)

@@ -32,8 +32,8 @@ class TrialResult(Struct, frozen=True, eq=False):
     """Root -> what could not be tried, and why."""
     is_forbidden: bool = False
     """Whether pods could not be tried because the right to create them is missing."""
-    outcomes: Mapping[ResourceId, frozenset[TrialOutcome]] = field(default_factory=dict)
-    """Root -> what was answered about pods of its new components."""
+    tried: tuple[tuple[ResourceId, Body, TrialOutcome], ...] = ()
+    """Each root with a pod of one of its new components, and what was answered about that."""
 
 
 NO_TRIAL: Final = TrialResult()

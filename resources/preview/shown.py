@@ -199,13 +199,23 @@ def quota_remarks(first: FirstPass, forecast: Forecast | None, facts: Facts) -> 
     """What ResourceQuotas do not allow: it is waited for if it is needed to the end, and a note if it is needed for a time."""
     if forecast is None or not facts.quotas:
         return
-    from resources.cluster_model.quota_requirements import unsaid  # Few namespaces have any.
+    from resources.cluster_model.quota_requirements import likeness, unsaid  # Few namespaces have any.
     from resources.cluster_model.quotas import by_root, shortages, text_of
 
-    trials = {observed.root.id: observed.trials.verdicts.values() for observed in first.world.roots if observed.trials.verdicts}
-    for root, quota, why in unsaid(facts.quotas, forecast, first.world, facts.defaults or {}):
+    known = {observed.root.id: observed.trials for observed in first.world.roots}
+    of_plans = ((plan, trial) for plan in first.planned.plans if plan.root in known for trial in plan.trials)
+    tried = ((plan.root, trial.create.manifest, known[plan.root].outcome_of(trial.key)) for plan, trial in of_plans)
+    outcomes: dict[tuple[ResourceId, object], set[TrialOutcome]] = {}
+    for root, pod, outcome in (*tried, *facts.components.tried):
+        outcomes.setdefault((root, likeness(pod)), set()).add(outcome)
+    lacking: dict[tuple[ResourceId, ResourceId], tuple[bool, str]] = {}
+    for root, quota, which, why in unsaid(facts.quotas, forecast, first.world, facts.defaults or {}):
+        accepted = outcomes.get((root, which)) == {TrialOutcome.ACCEPTED}
+        if (root, quota) not in lacking or (lacking[root, quota][0] and not accepted):
+            lacking[root, quota] = accepted, why
+    for (root, quota), (accepted, why) in lacking.items():
         # The API server asks webhooks before quotas.
-        if {*(each.outcome for each in trials.get(root, ())), *facts.components.outcomes.get(root, ())} == {TrialOutcome.ACCEPTED}:
+        if accepted:
             yield (
                 root,
                 f"ResourceQuota {quota.name}: {why}: the API server accepted the new pods that it was asked about: a webhook may say it",

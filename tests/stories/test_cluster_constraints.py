@@ -1,5 +1,6 @@
 """What else in a cluster keeps a plan from being carried out: a preview tells it before `sync` runs into it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from providers.cluster import Cluster
 from resources.base import kinds
 from resources.settings import Settings
 from tests.builders import clique, podcliqueset
+from tests.stories.graphs import graph, service
 from tests.stories.refusing import refuse
 from tests.stories.stage import Stage, stage
 
@@ -106,13 +108,29 @@ async def test_a_quota_counts_what_limit_ranges_write_into_pods(
         for number, limits in enumerate(ranges):
             await limit_range(cluster, f"range-{number}", limits)
 
-        if "refuse such pods" in expected:
-            refuse(cluster.api, lambda body: body["kind"] == "Pod", words="failed quota: team: must specify requests.cpu for: main")
-
         seen = await preview_with(cluster, asking(3, **resources))
 
         why = blocked(seen).get(kinds.RESOURCE_QUOTA.id("default", "team"), "")
         assert why.startswith(expected) if expected else not why
+
+
+async def test_what_the_server_accepts_of_one_service_says_nothing_of_another_that_is_only_scaled_out() -> None:
+    """The pods of a Deployment that gets more of them are not tried."""
+    said = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
+    async with stage(grove=False) as cluster:
+        await cluster.sync(manifests=[graph(Frontend=service(resources={}))])
+        await quota(cluster, {"requests_cpu": "0"}, requests_cpu="50")
+        refuse(cluster.api, is_without_cpu, words="failed quota: team: must specify requests.cpu for: main")
+
+        seen = await preview_with(cluster, graph(Frontend=service(3, resources={}), Other=service(resources=said)))
+
+        why = "container main has no requests.cpu: the API server will refuse such pods; do: say it, or let a LimitRange say it"
+        assert blocked(seen) == {kinds.RESOURCE_QUOTA.id("default", "team"): why}
+
+
+def is_without_cpu(body: Mapping[str, Any]) -> bool:
+    """Whether an object is a pod with a container that does not say how much of a CPU it requests."""
+    return body["kind"] == "Pod" and any("requests" not in each.get("resources", {}) for each in body["spec"]["containers"])
 
 
 async def test_sets_that_compete_for_a_quota_are_told_with_whom() -> None:

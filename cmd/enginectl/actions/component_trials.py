@@ -4,6 +4,7 @@ from engine.answer import TrialOutcome
 from engine.forecast.forecast import Forecast
 from engine.ids import ResourceId
 from engine.plan import Wait
+from engine.resource import Body
 from engine.runtime.passes import Engine
 from engine.runtime.verdicts import Verdicts
 from resources.blueprints.component_trials import new_components, remarks_on
@@ -22,13 +23,12 @@ async def try_components(engine: Engine[Configuration], first: FirstPass, foreca
     await verdicts.ask_about(engine.provider, engine.clock, trials)
     refused: dict[ResourceId, tuple[Wait, ...]] = {}
     notes: dict[ResourceId, tuple[str, ...]] = {}
-    outcomes: dict[ResourceId, frozenset[TrialOutcome]] = {}
+    tried: list[tuple[ResourceId, Body, TrialOutcome]] = []
     for root, listed in created.items():
         known = verdicts.of(root)
         remarks = tuple(remarks_on(listed, known))
-        answered = (known.verdicts.get(trial.key) for component in listed for trial in component.pods)
-        outcomes[root] = frozenset(each.outcome if each is not None else TrialOutcome.UNANSWERED for each in answered)
+        tried += ((root, trial.create.manifest, known.outcome_of(trial.key)) for component in listed for trial in component.pods)
         refused[root] = tuple(each for each in remarks if isinstance(each, Wait))
         notes[root] = tuple(each for each in remarks if isinstance(each, str))
     answers = [verdict for root in created for verdict in verdicts.of(root).verdicts.values()]
-    return TrialResult(refused, notes, any(answer.outcome is TrialOutcome.NOT_PERMITTED for answer in answers), outcomes)
+    return TrialResult(refused, notes, any(answer.outcome is TrialOutcome.NOT_PERMITTED for answer in answers), tuple(tried))

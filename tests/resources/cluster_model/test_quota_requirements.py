@@ -23,8 +23,8 @@ def lacking(operation: Operation, what: str = "requests.memory") -> list[str]:
     step = ForecastPass(timedelta(), {GRAPH: (operation,)})
     forecast = Forecast(datetime(2026, 1, 1, tzinfo=UTC), (step,), True, {}, {}, frozenset())
     listed = list(unsaid((quota(0, 10, what),), forecast, world))
-    assert all((root, limit) == (GRAPH, TEAM) for root, limit, _ in listed)
-    return [why for _, _, why in listed]
+    assert all((root, limit) == (GRAPH, TEAM) for root, limit, _, _ in listed)
+    return [why for *_, why in listed]
 
 
 @pytest.mark.parametrize(
